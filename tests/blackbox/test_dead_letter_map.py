@@ -159,7 +159,7 @@ def test_loops(look, ch, client, by_broker):
     assert kinds(told) == [("info", "loop"), ("info", "no_consumer")]
     loop = told["warnings"][0]
     assert set(loop["queues"]) == {wait, work}
-    assert "as often as a consumer rejects them" in loop["text"]
+    assert "each time a consumer rejects them" in loop["text"]
     # Nothing is lost in it: the message comes back.
     ch.kill(work)
     ch.reaches(work, 1)

@@ -1,9 +1,11 @@
 """A disk that takes half a second for every sync: confirms wait for it, and nothing else does."""
 
+import json
 import time
 
 import wire
 from peer import Peer
+from test_clock import ask
 
 DELAY_S = 0.5
 RULE = ("fsync", 10, 1_000_000, f"delay:{round(DELAY_S * 1000)}", ".log")
@@ -43,6 +45,21 @@ def test_a_confirm_waits_for_its_sync(broker):
         peer.publish(1, "", "q", b"", PERSISTENT)
         confirms(peer, number)
         assert time.monotonic() - began >= DELAY_S
+
+
+def test_slow_sync_is_a_finding(broker):
+    broker.start_with(("fsync", 10, 1_000_000, "delay:1100", ".log"))
+    peer = connect(broker)
+    peer.call(1, "queue.declare", queue="q", durable=True)
+    peer.call(1, "confirm.select")
+    number = 0
+    while not broker.injected():
+        number += 1
+        peer.publish(1, "", "q", b"", PERSISTENT)
+        confirms(peer, number)
+    _, body = ask(f"http://{broker.http_address}/api/health/findings")
+    [slow] = [one for one in json.loads(body)["findings"] if one["kind"] == "slow_disk"]
+    assert slow["severity"] == "warning" and "a write took 1." in slow["text"]
 
 
 def test_publishes_during_a_sync_share_the_next_one(broker):

@@ -18,6 +18,7 @@ pub mod redrive;
 pub mod refusal;
 pub mod statistics;
 pub mod time;
+pub mod words;
 
 mod browse;
 mod channel;

@@ -21,6 +21,8 @@ pub(crate) enum Output {
     Rows(Rows),
     /// A text for people, and a value for programs.
     Both(String, Value),
+    /// Output of a check, with the exit code of the process.
+    Graded { output: Box<Output>, code: u8 },
 }
 
 /// A list.
@@ -102,6 +104,7 @@ pub(crate) fn formatted(output: &Output, formatter: Formatter, style: Style, nod
 
 fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> String {
     match (output, formatter) {
+        (Output::Graded { output, .. }, _) => written(output, formatter, style, node),
         (Output::Done, Formatter::Json) => line(&json!({"result": "ok", "node": node}).to_string()),
         (Output::Done, _) => String::new(),
         (Output::Text(text), Formatter::Json) => {

@@ -166,6 +166,9 @@ fn perform(
     match result {
         Ok(Output::Done) if formatter != Formatter::Json => Ok(()),
         Ok(output) => {
+            if let Output::Graded { code, .. } = output {
+                printed.code = code;
+            }
             printed.out.push_str(&formatted(&output, formatter, style, node.name()));
             Ok(())
         }

@@ -9,6 +9,7 @@
 //!   only then a handler in `api`, which has one file or folder per resource.
 
 mod api;
+mod findings;
 mod history;
 mod http;
 mod json;
@@ -31,6 +32,7 @@ pub use snapshot::client::{
     CertificateDetails, ChannelSnapshot, ClientDescription, ClientOf, ClientPid,
     ConnectionSnapshot, ConnectionState, ConsumerSnapshot, TlsDetails, Traffic, connection_name,
 };
+pub use snapshot::condition::{ClockStep, NodeCondition, VhostCondition};
 pub use snapshot::logins::{LoginAttempts, Protocol};
 pub use snapshot::node::{Identity, Listener, NodeSnapshot, ProcessSnapshot, RABBITMQ_VERSION};
 pub use snapshot::queue::QueueSnapshot;

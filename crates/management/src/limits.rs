@@ -86,3 +86,32 @@ pub(crate) const METRICS_PREFIX_BYTES_MAX: usize = 64;
 
 /// Bytes shown of a body in a dry run of a redrive.
 pub(crate) const REDRIVE_SAMPLE_TRUNCATE: usize = 5_000;
+
+/// Names in one finding of the health check; the others are only counted.
+pub(crate) const FINDING_NAMES_MAX: usize = 5;
+
+/// Names in one group of warnings of the dead-letter map; the others are only counted.
+pub(crate) const WARNING_GROUP_NAMES_MAX: usize = 5;
+
+/// Microseconds behind a deadline from which an expiry is reported as late: a thousand times the usual lateness.
+pub(crate) const LATE_DEADLINE_US: u64 = 1_000_000;
+
+/// Microseconds of a write to a log from which the disk is reported as slow: publishers wait for their confirms
+/// as long.
+pub(crate) const SLOW_WRITE_US: u64 = 1_000_000;
+
+/// Seconds before its end in which a certificate is reported: a month is time to renew it.
+pub(crate) const CERTIFICATE_EXPIRES_SOON_S: i64 = 30 * 24 * 3600;
+
+/// Milliseconds for which a step of the system's clock is reported.
+pub(crate) const CLOCK_STEP_SHOWN_MS: u64 = 3600 * 1000;
+
+/// Percent of a limit of memory or disk space from which a shortage is reported, before the alarm.
+pub(crate) const SHORT_PERCENT: u64 = 90;
+
+/// Percent of the file descriptors from which a shortage is reported.
+pub(crate) const SHORT_DESCRIPTORS_PERCENT: u64 = 90;
+
+/// Consumer capacity in parts per million below which consumers are reported to be at their prefetch limit: half of
+/// the recent past.
+pub(crate) const SHORT_CAPACITY_PPM: u64 = 500_000;

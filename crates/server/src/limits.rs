@@ -110,6 +110,12 @@ pub(crate) const DATA_DIR_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// bytes, and the batches of other vhosts must not wait.
 pub(crate) const LARGE_BATCH_BYTES: usize = 1024 * 1024;
 
+/// Time for which the slowest write to a log is remembered, and half as long again on average.
+pub(crate) const WRITE_TIMES_WINDOW: Duration = Duration::from_secs(60);
+
+/// Milliseconds of a step of the system's clock between two looks that is reported; drift is far smaller.
+pub(crate) const CLOCK_STEP_MS_MIN: u64 = 1000;
+
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 

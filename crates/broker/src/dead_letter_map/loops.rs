@@ -87,25 +87,25 @@ fn loop_warning(map: &DeadLetterMap, way: Vec<usize>, least: DiesBy) -> Option<M
     let is_certain = edges.iter().all(|edge| map.route(edge).is_some_and(|route| route.is_certain));
     let all_keep = edges.iter().all(|edge| map.from(edge).is_some_and(keeps));
     let goes = if is_certain { "go" } else { "may go" };
-    let fate = if all_keep { "stay where they died" } else { "are dropped" };
+    let fate = if all_keep { "stay in that queue" } else { "are dropped" };
     let (severity, text) = match least {
         DiesBy::Setting => {
             let text = format!(
-                "Messages {goes} round without being rejected ({around}), and when they come back \
-                 to a queue in which they died before they {fate}."
+                "Messages {goes} in a cycle without a rejection ({around}); messages that would \
+                 return to a queue in which they died {fate}."
             );
             (Severity::Warning, text)
         }
         DiesBy::UsualDeliveryLimit => {
             let text = format!(
-                "Rejected messages {goes} round ({around}); those that die of a delivery limit \
-                 instead {fate} when they come back to a queue in which they died before."
+                "Rejected messages {goes} in a cycle ({around}); messages that exceed a delivery \
+                 limit {fate} if they would return to a queue in which they died."
             );
             (Severity::Info, text)
         }
         DiesBy::NothingKnown => {
             let text =
-                format!("Messages {goes} round ({around}) as often as a consumer rejects them.");
+                format!("Messages {goes} in a cycle ({around}) each time a consumer rejects them.");
             (Severity::Info, text)
         }
     };

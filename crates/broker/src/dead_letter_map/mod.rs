@@ -6,7 +6,6 @@
 //! dead letters reach.
 
 mod components;
-mod in_words;
 mod loops;
 mod targets;
 mod warning;

@@ -1,9 +1,9 @@
 //! Problems in queues that dead letters reach: TTLs that are too short, length limits, missing consumers.
 
-use super::in_words::{count, duration};
 use super::warning::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapQueue};
 use crate::setting::Overflow;
+use crate::words;
 
 /// Summary of the queues whose dead letters reach a queue.
 #[derive(Clone, Copy, Default)]
@@ -83,28 +83,26 @@ fn ttl(map: &DeadLetterMap, queue: &MapQueue, sources: &Sources, from: &str) -> 
     if queue.settings.dead_letter.is_some() {
         return None;
     }
-    let name = &queue.name;
+    let (name, ttl) = (&queue.name, words::duration(ttl_ms));
     let kind = WarningKind::ShorterTtl;
     if let Some((longer_ms, at, exchange)) = sources.longest.filter(|(ms, _, _)| *ms > ttl_ms) {
         let text = format!(
-            "Messages in '{name}' are dropped after {}, sooner than after the {} of '{}', whose dead \
-             letters go there.",
-            duration(ttl_ms),
-            duration(longer_ms),
+            "Messages in '{name}' are dropped after {ttl}, sooner than the {} of '{}', whose dead \
+             letters arrive there.",
+            words::duration(longer_ms),
             map.queues.get(at)?.name
         );
         return Some(Found { severity: Severity::Warning, kind, from: Some((at, exchange)), text });
     }
-    let after = duration(ttl_ms);
-    let text = format!("Messages in '{name}' are dropped after {after}, also {from}.");
+    let text = format!("Messages in '{name}' are dropped after {ttl}, also {from}.");
     sources.has_endless.then_some(Found { severity: Severity::Info, kind, from: None, text })
 }
 
 /// Reports a length limit that refuses dead letters or evicts other messages for them.
 fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
     let settings = &queue.settings;
-    let messages = settings.max_length.map(|most| count(most, "message"));
-    let bytes = settings.max_length_bytes.map(|most| count(most, "byte"));
+    let messages = settings.max_length.map(|most| words::count(most, "message"));
+    let bytes = settings.max_length_bytes.map(words::bytes);
     let most = messages.into_iter().chain(bytes).collect::<Vec<_>>().join(" or ");
     if most.is_empty() {
         return None;
@@ -119,8 +117,8 @@ fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
             if !queue.kind.takes_dead_letters_over_limit()
                 && (settings.overflow == Overflow::RejectPublish || !has_way_on) =>
         {
-            let fate = if sources.has_losing { "drops" } else { "holds back" };
-            format!("With {most}, '{name}' is full and refuses more, which {fate} {from}.")
+            let fate = if sources.has_losing { "are dropped" } else { "wait in their queue" };
+            format!("'{name}' is full with {most} and then refuses {from}, which {fate}.")
         }
         Overflow::DropHead | Overflow::RejectPublish | Overflow::RejectPublishDlx => return None,
     };
@@ -135,13 +133,13 @@ fn no_consumer(queue: &MapQueue, from: &str) -> Option<Found> {
     }
     let name = &queue.name;
     let (severity, text) = match queue.messages {
-        0 => (Severity::Info, format!("'{name}', where {from} go, has no consumer.")),
-        ready => {
-            let messages = count(ready, "message");
-            (
-                Severity::Warning,
-                format!("'{name}', where {from} go, has {messages} and no consumer."),
-            )
+        0 => (Severity::Info, format!("'{name}' receives {from} and has no consumer.")),
+        n => {
+            let verb = if n == 1 { "waits" } else { "wait" };
+            let waiting = words::count(n, "message");
+            let text =
+                format!("{waiting} {verb} in '{name}', which receives {from} and has no consumer.");
+            (Severity::Warning, text)
         }
     };
     Some(Found { severity, kind: WarningKind::NoConsumer, from: None, text })

@@ -2,6 +2,7 @@
 
 use super::MapQueue;
 use crate::setting::DeadLetterStrategy;
+use crate::words;
 
 /// The severity of a warning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -87,6 +88,6 @@ pub(super) fn first_of(first: &MapQueue, count: u64) -> String {
     match count {
         0 | 1 => format!("'{first}'"),
         2 => format!("'{first}' and another queue"),
-        n => format!("'{first}' and {} others", super::in_words::number(n - 1)),
+        n => format!("'{first}' and {} others", words::number(n - 1)),
     }
 }

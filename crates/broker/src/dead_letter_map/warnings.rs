@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::in_words::number;
 use super::warning::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapEdge, loops, targets};
 use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;
+use crate::words;
 
 /// All warnings, the most severe first.
 pub(super) fn all(map: &DeadLetterMap) -> Vec<MapWarning> {
@@ -42,7 +42,7 @@ fn dead_end(map: &DeadLetterMap, edges: &[&MapEdge]) -> Option<MapWarning> {
         text,
     };
     let from = first_of(queue, edges.len() as u64);
-    let fate = if keeps(queue) { "stay there and wait" } else { "are dropped" };
+    let fate = if keeps(queue) { "wait in their queue" } else { "are dropped" };
     if exchange.kind.is_none() {
         let text = format!(
             "Dead letters of {from} {fate}: the dead-letter exchange '{}' does not exist.",
@@ -81,6 +81,6 @@ fn listed<'a>(names: impl Iterator<Item = &'a Name>) -> String {
     let first: Vec<String> = names.by_ref().take(MAP_NAMES_TOLD_MAX).collect();
     match names.count() {
         0 => first.join(" or "),
-        more => format!("{} or {} others", first.join(", "), number(more as u64)),
+        more => format!("{} or {} others", first.join(", "), words::number(more as u64)),
     }
 }

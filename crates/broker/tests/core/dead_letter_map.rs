@@ -272,7 +272,7 @@ fn dead_ends_are_reported() {
         [
             "error exchange_missing: Dead letters of 'a' are dropped: the dead-letter exchange 'gone' \
          does not exist.",
-            "error exchange_missing: Dead letters of 'b' stay there and wait: the dead-letter exchange \
+            "error exchange_missing: Dead letters of 'b' wait in their queue: the dead-letter exchange \
          'gone' does not exist.",
             "error unroutable: Dead letters of 'c' are dropped: exchange 'x' routes the key 'wrong' to \
          no queue.",
@@ -313,14 +313,14 @@ fn loops_are_reported_by_cause() {
     assert_eq!(
         broker.told_of(WarningKind::Loop),
         [
-            "warning loop: Messages go round without being rejected ('a' \u{2192} 'b' \u{2192} 'a'), \
-         and when they come back to a queue in which they died before they are dropped.",
-            "warning loop: Messages may go round without being rejected ('circle' \u{2192} 'circle'), \
-         and when they come back to a queue in which they died before they are dropped.",
-            "info loop: Rejected messages go round ('qwait' \u{2192} 'qwork' \u{2192} 'qwait'); those \
-         that die of a delivery limit instead are dropped when they come back to a queue in which \
-         they died before.",
-            "info loop: Messages go round ('wait' \u{2192} 'work' \u{2192} 'wait') as often as a \
+            "warning loop: Messages go in a cycle without a rejection ('a' \u{2192} 'b' \u{2192} 'a'); \
+         messages that would return to a queue in which they died are dropped.",
+            "warning loop: Messages may go in a cycle without a rejection ('circle' \u{2192} 'circle'); \
+         messages that would return to a queue in which they died are dropped.",
+            "info loop: Rejected messages go in a cycle ('qwait' \u{2192} 'qwork' \u{2192} 'qwait'); \
+         messages that exceed a delivery limit are dropped if they would return to a queue in which \
+         they died.",
+            "info loop: Messages go in a cycle ('wait' \u{2192} 'work' \u{2192} 'wait') each time a \
          consumer rejects them.",
         ]
     );
@@ -346,16 +346,16 @@ fn targets_with_shorter_ttl_limit_or_no_consumer_are_reported() {
     broker.queue("short", &[(TTL, "1000")]);
     assert_eq!(
         broker.told(),
-        ["warning shorter_ttl: Messages in 'short' are dropped after 1 s, sooner than after the \
-         1 min of 'source', whose dead letters go there."]
+        [
+            "warning shorter_ttl: Messages in 'short' are dropped after 1 s, sooner than the 1 min of \
+         'source', whose dead letters arrive there."
+        ]
     );
     broker.policy(PolicyKind::Operator, "o", "^source$", "message-ttl", "1000");
     assert_eq!(
         broker.told(),
-        [
-            "info shorter_ttl: Messages in 'short' are dropped after 1 s, also dead letters of 'endless' \
-         and another queue."
-        ]
+        ["info shorter_ttl: Messages in 'short' are dropped after 1 s, also dead letters of \
+         'endless' and another queue."]
     );
     broker.policy(PolicyKind::User, "p", "^endless$", "message-ttl", "500");
     assert!(broker.told().is_empty(), "{:?}", broker.told());
@@ -377,16 +377,18 @@ fn targets_with_shorter_ttl_limit_or_no_consumer_are_reported() {
     assert_eq!(
         broker.told(),
         [
-            "warning limit: With 1 message, 'dead' is full and refuses more, which drops dead letters \
-         of 'source'.",
-            "info no_consumer: 'dead', where dead letters of 'source' go, has no consumer.",
+            "warning limit: 'dead' is full with 1 message and then refuses dead letters of 'source', \
+         which are dropped.",
+            "info no_consumer: 'dead' receives dead letters of 'source' and has no consumer.",
         ]
     );
     broker.publish("", "dead", None);
     assert_eq!(
         broker.told_of(WarningKind::NoConsumer),
-        ["warning no_consumer: 'dead', where dead letters of 'source' go, has 1 message and no \
-         consumer."]
+        [
+            "warning no_consumer: 1 message waits in 'dead', which receives dead letters of 'source' and \
+         has no consumer."
+        ]
     );
     broker.consume("dead");
     assert!(broker.told_of(WarningKind::NoConsumer).is_empty());

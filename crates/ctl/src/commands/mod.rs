@@ -6,6 +6,7 @@ mod completion;
 mod definitions;
 mod diagnostics;
 mod dlq;
+mod doctor;
 mod features;
 mod help;
 mod import_preview;
@@ -48,6 +49,7 @@ const ALL: &[&[Command]] = &[
     policy_preview::COMMANDS,
     queues::COMMANDS,
     dlq::COMMANDS,
+    doctor::COMMANDS,
     redrives::COMMANDS,
     topology::COMMANDS,
     clients::COMMANDS,

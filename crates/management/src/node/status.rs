@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::history::SharedHistory;
 use crate::node::change::ChangeFuture;
+use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{Listener, NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::scrape::Scrape;
@@ -66,6 +67,9 @@ pub trait NodeStatus {
 
     /// The node's process now.
     fn process(&self) -> ProcessSnapshot;
+
+    /// The condition of the node, for findings.
+    fn condition(&self) -> NodeCondition;
 
     /// True if the prefetch limit of a whole channel is permitted.
     fn permits_global_qos(&self) -> bool;

@@ -11,6 +11,7 @@ use crate::node::import_preview::ImportPreview;
 use crate::node::limits::VhostLimit;
 use crate::node::vhost::{VhostChange, VhostSettings};
 use crate::snapshot::client::ConsumerSnapshot;
+use crate::snapshot::condition::VhostCondition;
 use crate::snapshot::queue::QueueSnapshot;
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
@@ -118,6 +119,9 @@ pub trait Topology {
 
     /// The dead-letter map of a vhost.
     fn dead_letter_map(&self, vhost: &str) -> Option<DeadLetterMap>;
+
+    /// The condition of a vhost, for findings.
+    fn vhost_condition(&self, vhost: &str) -> Option<VhostCondition>;
 
     /// The definitions of the whole node, as RabbitMQ exports them.
     fn definitions(&self) -> Value;

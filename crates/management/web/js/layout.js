@@ -7,6 +7,7 @@ import { ErrorBar, Fenced, Notes } from "./errors.js";
 import { html, useEffect, useState } from "./html.js";
 import { help } from "./keys.js";
 import { Login } from "./login.js";
+import { AlarmBar, AlarmDot } from "./parts/alarm.js";
 import { Footer } from "./parts/help.js";
 import { usePolled } from "./poll.js";
 import { href, place } from "./router.js";
@@ -127,7 +128,7 @@ function Frame() {
       <button type="button" class="quiet burger" aria-expanded=${isOpen} aria-label="Sections" onClick=${() => setIsOpen(!isOpen)}>\u2630</button>
       <a class="brand" href="#/"><img src="img/leveret.svg" alt="" width="26" height="26" /><b>Leveret</b>
         <span class="muted">${data?.leveret_version}</span></a>
-      <span class="cluster muted" title="Cluster name">${data?.cluster_name}</span>
+      <span class="cluster muted" title="Cluster name"><${AlarmDot} />${data?.cluster_name}</span>
       <span class="gap"></span>
       <${VhostChoice} /><${RefreshChoice} /><${UserMenu} />
     </header>
@@ -137,6 +138,7 @@ function Frame() {
       <${OutdatedBar} />
       <${NoVhosts} />
       <${ErrorBar} />
+      <${AlarmBar} />
       <${Current} />
       <${Footer} version=${data?.leveret_version} />
     </main>

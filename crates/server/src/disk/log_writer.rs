@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use storage::{LogError, Prepared, RealDirectory, WriteBatch};
 
@@ -40,8 +40,6 @@ pub(super) struct LogWriter {
     pub(super) stage: Stage,
     /// True if the vhost has reported work since a batch was last taken.
     pub(super) is_dirty: bool,
-    /// True if the last batch found no room on the disk.
-    pub(super) is_out_of_room: bool,
     next_file: NextFile,
 }
 
@@ -78,7 +76,6 @@ impl LogWriter {
             batches: 0,
             stage: Stage::Idle,
             is_dirty: false,
-            is_out_of_room: false,
             next_file: NextFile::Taken,
         }
     }
@@ -96,7 +93,8 @@ impl LogWriter {
     pub(super) fn begin(&mut self, batch: WriteBatch, has_more: bool) -> WriteJob {
         let log = self.log.take().expect("a batch is taken only while the log is here");
         let source = Arc::clone(&self.source);
-        WriteJob { source, log, batch, has_more, result: Err(LogError::Failed) }
+        let took = Duration::ZERO;
+        WriteJob { source, log, batch, has_more, took, result: Err(LogError::Failed) }
     }
 
     /// Takes the log back. Next, the vhost gets a report, or the batch waits for room on the disk. Any other error
@@ -112,13 +110,13 @@ impl LogWriter {
         let vhost = self.source.name();
         match result {
             Ok(written) => {
-                if std::mem::take(&mut self.is_out_of_room) {
+                if self.source.progress().set_out_of_room(false) {
                     tracing::info!(vhost, "the disk has room again");
                 }
                 self.stage = Stage::Report { written, has_more };
             }
             Err(error) if error.is_full() => {
-                if !std::mem::replace(&mut self.is_out_of_room, true) {
+                if !self.source.progress().set_out_of_room(true) {
                     tracing::error!(
                         vhost,
                         "the disk is full, and so is the reserve: {error}; nothing more is confirmed \
@@ -147,12 +145,16 @@ pub(super) struct WriteJob {
     log: VhostLog,
     pub(super) batch: WriteBatch,
     has_more: bool,
+    /// Duration of the write.
+    pub(super) took: Duration,
     pub(super) result: Result<storage::Written, LogError>,
 }
 
 impl WriteJob {
     pub(super) fn run(mut self) -> Self {
+        let began = Instant::now();
         self.result = self.log.write_batch(&mut self.batch);
+        self.took = began.elapsed();
         self
     }
 

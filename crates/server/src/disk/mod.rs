@@ -21,3 +21,4 @@ pub(crate) mod recovery_pages;
 pub(crate) mod reserve;
 pub(crate) mod reset;
 pub(crate) mod vhost_files;
+pub(crate) mod write_times;

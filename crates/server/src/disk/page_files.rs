@@ -94,6 +94,11 @@ impl PageFiles {
         Ok(self.read_with(page, PageSelection::Whole, &mut Vec::new())?.messages)
     }
 
+    /// Number of pages that the disk did not take.
+    pub(crate) fn unwritten_count(&self) -> usize {
+        self.unwritten.lock().len()
+    }
+
     /// True if a page exists.
     pub(crate) fn has(&self, page: PageId) -> bool {
         self.unwritten.lock().contains_key(&page) || self.store.has(page.0)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use storage::{Preparation, Prepared, RealDirectory, WriteBatch};
@@ -20,6 +20,7 @@ use storage::{Preparation, Prepared, RealDirectory, WriteBatch};
 use crate::disk::log_writer::{LogSource, LogWriter, Stage, WriteJob};
 use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
+use crate::disk::write_times::WriteTimes;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS};
 
 /// Work from other threads for the persister.
@@ -58,6 +59,7 @@ pub(crate) struct Persister {
     changed: Condvar,
     /// True while a compaction is running.
     compacting: AtomicBool,
+    write_times: WriteTimes,
 }
 
 impl Persister {
@@ -100,6 +102,11 @@ impl Persister {
         let _ = closed.recv();
     }
 
+    /// Durations of writes to the logs.
+    pub(crate) fn write_times(&self) -> &WriteTimes {
+        &self.write_times
+    }
+
     /// Compacts every log that can be, because the disk is nearly full.
     pub(crate) fn look_for_space(&self) {
         self.work.lock().looks_for_space = true;
@@ -124,6 +131,7 @@ impl Persister {
             writers.extend(work.new);
             leaving.extend(work.retired);
             for job in work.written {
+                self.write_times.end(Instant::now(), job.took);
                 find(&mut writers, job.source.id())
                     .expect("a vhost stays until the thread that has its log is done")
                     .finish(job);
@@ -158,7 +166,7 @@ impl Persister {
                     writers.into_iter().for_each(LogWriter::close);
                     return;
                 }
-                if writers.iter().any(|writer| writer.is_out_of_room) {
+                if writers.iter().any(|writer| writer.source.progress().is_out_of_room()) {
                     tracing::error!("the disk is full, so that not everything could be written");
                     std::process::exit(EXIT_DISK);
                 }
@@ -260,7 +268,9 @@ impl Persister {
             self.write_in_background(writer, job);
             return;
         }
+        self.write_times.begin(Instant::now());
         let mut job = job.run();
+        self.write_times.end(Instant::now(), job.took);
         if job.result.is_ok() {
             std::mem::swap(spare, &mut job.batch);
             spare.clear();

@@ -17,6 +17,8 @@ pub(crate) struct DiskProgress {
     /// Last position of the log that is durable.
     durable_lsn: AtomicU64,
     pages: PageProgress,
+    /// True while the log finds no room on the disk.
+    is_out_of_room: AtomicBool,
     /// True if the vhost is deleted: nothing of it is written any more.
     is_retired: AtomicBool,
     /// Notified whenever the durable position or the paging backlog changes.
@@ -30,6 +32,7 @@ impl DiskProgress {
             pending_bytes: AtomicUsize::new(0),
             durable_lsn: AtomicU64::new(durable.0),
             pages: PageProgress::default(),
+            is_out_of_room: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
             changed: Notify::new(),
         }
@@ -96,6 +99,16 @@ impl DiskProgress {
     /// Wakes all waiters.
     pub(crate) fn notify(&self) {
         self.changed.notify_waiters();
+    }
+
+    /// Notes whether the log finds room on the disk. Returns the earlier state.
+    pub(crate) fn set_out_of_room(&self, is_out_of_room: bool) -> bool {
+        self.is_out_of_room.swap(is_out_of_room, Ordering::AcqRel)
+    }
+
+    /// True while the log finds no room on the disk.
+    pub(crate) fn is_out_of_room(&self) -> bool {
+        self.is_out_of_room.load(Ordering::Acquire)
     }
 
     /// True once the vhost is deleted.

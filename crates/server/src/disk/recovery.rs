@@ -105,6 +105,8 @@ pub(crate) struct Restored {
     pub(crate) log: VhostLog,
     pub(crate) vhost: Vhost,
     pub(crate) page_files: Arc<PageFiles>,
+    /// Damaged places and unusable records of the log.
+    pub(crate) problems: u64,
 }
 
 /// A description of the record that damaged bytes seem to have held, to append to the report of the damage.
@@ -218,5 +220,6 @@ pub(crate) fn restore(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "vhost restored"
     );
-    Ok(Restored { log, vhost, page_files })
+    problems += report.damages.len() as u64;
+    Ok(Restored { log, vhost, page_files, problems })
 }

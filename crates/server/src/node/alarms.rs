@@ -21,6 +21,9 @@ pub(crate) async fn watch(node: Arc<Node>) {
     let (mut compacted, mut dir_checked) = (Instant::now(), Instant::now());
     loop {
         let free = check(&node);
+        if let Some(step_ms) = node.clock_watch.look(node.clock.now()) {
+            tracing::warn!(step_ms, "the clock of the system was set; deadlines are not affected");
+        }
         node.disk.reserve.tend();
         if dir_checked.elapsed() >= DATA_DIR_CHECK_INTERVAL {
             dir_checked = Instant::now();

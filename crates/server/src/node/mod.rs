@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 pub(crate) mod alarm;
 pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
+pub(crate) mod clock_watch;
 pub(crate) mod files;
 pub(crate) mod global_parameters;
 pub(crate) mod identity;
@@ -33,6 +34,7 @@ use crate::connection::registry::Clients;
 use crate::disk::node_disk::NodeDisk;
 use crate::disk::node_file::{self, NodeFile, NodeFileError};
 use crate::node::alarm::Alarms;
+use crate::node::clock_watch::ClockWatch;
 use crate::node::files::NodeFiles;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
@@ -67,6 +69,7 @@ pub(crate) struct Node {
     pub(crate) importing: Mutex<()>,
     pub(crate) redrives: Arc<Redrives>,
     pub(crate) alarms: Alarms,
+    pub(crate) clock_watch: ClockWatch,
     pub(crate) history: SharedHistory,
     pub(crate) disk: NodeDisk,
     pub(crate) threads: Threads,

@@ -26,6 +26,7 @@ use crate::node::Node;
 use crate::node::alarm::Alarms;
 use crate::node::alarm_limits::{AlarmLimits, share};
 use crate::node::alarms;
+use crate::node::clock_watch::ClockWatch;
 use crate::node::files::NodeFiles;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
@@ -83,6 +84,7 @@ impl Node {
             importing: Mutex::default(),
             redrives: Arc::default(),
             alarms: Alarms::new(alarm_limits),
+            clock_watch: ClockWatch::default(),
             history: SharedHistory::default(),
             identity,
             files: NodeFiles::new(config),

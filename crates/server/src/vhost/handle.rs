@@ -51,6 +51,8 @@ pub(crate) struct VhostHandle {
     pub(super) threads: Threads,
     pub(super) disk: DiskProgress,
     pub(super) page_files: Arc<PageFiles>,
+    /// Problems of the log at the last start.
+    pub(super) log_problems: u64,
     /// Permits to read pages for requests that browse.
     pub(super) browse_permits: Semaphore,
     pub(super) pressure: MemoryPressure,

@@ -152,7 +152,7 @@ impl Vhosts {
             durability: self.durability,
             reserve: &self.reserve,
         };
-        let Restored { log, mut vhost, page_files } =
+        let Restored { log, mut vhost, page_files, problems } =
             recovery::restore(&files, vhost, self.clock.now())?;
         vhost.set_tracing(settings.tracing);
         vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
@@ -166,6 +166,7 @@ impl Vhosts {
             threads: self.threads.clone(),
             disk: DiskProgress::new(durable),
             page_files,
+            log_problems: problems,
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
             clock: self.clock,

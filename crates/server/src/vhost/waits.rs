@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use broker::Lsn;
+use management::NodeCondition;
 
 use super::effects::Wait;
 use super::handle::VhostHandle;
@@ -23,6 +24,20 @@ impl VhostHandle {
     /// Waits until the disk is not behind.
     pub(crate) async fn caught_up(&self) {
         self.disk.caught_up().await;
+    }
+
+    /// Adds the troubles that this vhost has with the disk to the condition of the node.
+    pub(crate) fn add_disk_troubles(&self, condition: &mut NodeCondition) {
+        let (name, pages) = (self.name(), self.page_files.unwritten_count() as u64);
+        if self.disk.is_out_of_room() {
+            condition.vhosts_without_room.push(name.to_owned());
+        }
+        if pages > 0 {
+            condition.unwritten_pages.push((name.to_owned(), pages));
+        }
+        if self.log_problems > 0 {
+            condition.damaged_vhosts.push((name.to_owned(), self.log_problems));
+        }
     }
 
     /// Waits until the log is durable up to `lsn`.

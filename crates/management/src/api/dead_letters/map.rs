@@ -10,11 +10,12 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use broker::dead_letter::DeathReason;
-use broker::{GivenBy, MapEdge, MapQueue, Severity};
+use broker::{GivenBy, MapEdge, MapQueue, MapWarning, Severity};
 use serde_json::{Map, Value, json};
 
 use crate::api::dead_letters::mapped::Mapped;
 use crate::api::dead_letters::selection::{Entry, MapQuery, Selection, select};
+use crate::api::dead_letters::warning_groups::{self, Warned};
 use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
@@ -67,17 +68,18 @@ fn answer(vhosts: &[Mapped], query: &MapQuery) -> Result<Json, ApiError> {
         let through: BTreeSet<usize> = of_vhost().map(|(_, route)| route.exchange).collect();
         exchanges.extend(through.into_iter().filter_map(|at| exchange(mapped, at)));
     }
-    let (warnings, total_warnings) = warnings(vhosts, query);
+    let warnings = WantedWarnings::of(vhosts, query);
     let edges: Vec<Value> = page.iter().filter_map(edge).collect();
     let mut json = Map::new();
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("queues", json!(queues));
     put("exchanges", json!(exchanges));
     put("edges", json!(edges));
-    put("warnings", json!(warnings));
+    put("warning_groups", json!(warnings.groups));
+    put("warnings", json!(warnings.worst));
     put("total_edges", json!(total_edges));
     put("filtered_edges", json!(filtered_edges));
-    put("total_warnings", json!(total_warnings));
+    put("total_warnings", json!(warnings.total));
     put("whole", json!(vhosts.iter().all(|mapped| mapped.map.is_whole)));
     json.extend(place);
     Ok(Json::ok(Value::Object(json)))
@@ -162,14 +164,32 @@ fn given(given: &GivenBy) -> (String, Value) {
     (given.key.as_str().to_owned(), by)
 }
 
-/// The worst warnings that the filter wants, and how many it wants.
-fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
-    let all = vhosts.iter().flat_map(|mapped| {
-        let wanted = mapped.map.warnings.iter().filter(|one| mapped.matches_warning(one, query));
-        wanted.map(move |warning| (mapped, warning))
-    });
-    let mut all: Vec<_> = all.collect();
-    all.sort_by_key(|(_, warning)| (warning.severity, warning.kind));
+/// The warnings that the filter wants.
+struct WantedWarnings {
+    worst: Vec<Value>,
+    groups: Vec<Value>,
+    total: usize,
+}
+
+impl WantedWarnings {
+    fn of(vhosts: &[Mapped], query: &Query) -> Self {
+        let all = vhosts.iter().flat_map(|mapped| {
+            let all = mapped.map.warnings.iter();
+            let wanted = all.filter(|one| mapped.matches_warning(one, query));
+            wanted.map(move |warning| (mapped, warning))
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(_, warning)| (warning.severity, warning.kind));
+        let groups = warning_groups::of(all.iter().map(|(mapped, warning)| {
+            let lost = warning.queues.iter().map(|queue| mapped.rate(*queue, "dead_letters_lost"));
+            Warned { vhost: &mapped.vhost, map: &mapped.map, warning, lost: lost.sum() }
+        }));
+        Self { worst: worst(&all), groups, total: all.len() }
+    }
+}
+
+/// The worst of these warnings.
+fn worst(all: &[(&Mapped, &MapWarning)]) -> Vec<Value> {
     let json = all.iter().take(MAP_WARNINGS_MAX).map(|(mapped, warning)| {
         let queues = warning.queues.iter().take(NAMED_TOGETHER_MAX);
         let queues = queues.map(|queue| mapped.name(*queue));
@@ -185,5 +205,5 @@ fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
             "text": warning.text,
         })
     });
-    (json.collect(), all.len())
+    json.collect()
 }

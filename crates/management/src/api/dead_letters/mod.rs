@@ -4,6 +4,7 @@ mod map;
 mod mapped;
 mod queues;
 mod selection;
+mod warning_groups;
 
 use axum::Router;
 

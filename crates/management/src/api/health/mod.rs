@@ -1,6 +1,8 @@
-//! `/api/health/checks`: 200 if healthy, 503 with a reason if not, for load balancers and monitoring.
+//! `/api/health/checks`: 200 if healthy, 503 with a reason if not, for load balancers and monitoring; and
+//! `/api/health/findings`: everything that is wrong.
 
 mod aliveness;
+mod findings;
 
 use axum::Router;
 use axum::extract::State;
@@ -41,6 +43,7 @@ pub(super) fn routes() -> Router<SharedNode> {
             get(always),
         )
         .merge(aliveness::routes())
+        .merge(findings::routes())
 }
 
 /// RabbitMQ's aliases of protocols.

@@ -2,17 +2,17 @@
 
 import { del, path } from "../api.js";
 import { Chart, rateLine, useRange, withRange } from "../chart.js";
-import { Card, Facts, Loaded, Page, State, UserLink, Values } from "../components.js";
+import { Card, Facts, Loaded, Page, UserLink, Values } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { bytes, count, moment, number } from "../format.js";
 import { ActionForm, TextField, useForm } from "../forms.js";
 import { html, useMemo } from "../html.js";
+import { ConnectionState } from "../parts/alarm.js";
 import { Consequences, ofConnection } from "../parts/consequences.js";
 import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
 import { PagedTable } from "../table.js";
 import { CHANNELS } from "./channels.js";
-import { connectionState } from "./connections.js";
 
 function Traffic({ connection, range }) {
   const lines = useMemo(() => [
@@ -54,7 +54,7 @@ export default function Connection({ params: { name } }) {
       <div class="cards">
         <${Traffic} connection=${one} range=${range} />
         <${Card} title="Details"><${Facts} items=${[
-          ["State", html`<${State} kind=${connectionState(one.state)}>${one.state}<//>`],
+          ["State", html`<${ConnectionState} state=${one.state} isLong=${true} />`],
           ["User", html`<${UserLink} name=${one.user} />`],
           ["Virtual host", one.vhost],
           ["Connected at", moment(one.connected_at)],

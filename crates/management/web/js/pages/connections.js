@@ -4,14 +4,11 @@ import { path } from "../api.js";
 import { Badge, ConnectionLink, Page, UserLink } from "../components.js";
 import { DASH, byteRate, bytes, moment } from "../format.js";
 import { html } from "../html.js";
+import { ConnectionState } from "../parts/alarm.js";
 import { numberColumn } from "../parts/columns.js";
-import { StateDot } from "../parts/state-dot.js";
 import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { href } from "../router.js";
 import { PagedTable } from "../table.js";
-
-/** How the state of a connection looks. */
-export const connectionState = (state) => ({ running: "good", flow: "warning", blocking: "warning", blocked: "danger" })[state] ?? "";
 
 /** Product and version of a client. */
 export const clientOf = ({ client_properties: client = {} }) => [client.product, client.version].filter(Boolean).join(" ") || DASH;
@@ -27,7 +24,7 @@ const COLUMNS = [
   { key: "given", title: "Client-provided name", group: OVERVIEW, sort: "user_provided_name", hint: "The addresses, where the client has given no name", render: (one) => html`<${Name} of=${one} />` },
   { key: "name", title: "Address", group: OVERVIEW, sort: "name", width: "9rem", render: (one) => html`<${ConnectionLink} name=${one.name} />` },
   { key: "user", title: "User", group: OVERVIEW, sort: "user", width: "4rem", render: (one) => html`<${UserLink} name=${one.user} />` },
-  { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 1, width: "3.6rem", render: (one) => html`<${StateDot} kind=${connectionState(one.state)}>${one.state}<//>` },
+  { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 1, width: "3.6rem", render: (one) => html`<${ConnectionState} state=${one.state} />` },
   { key: "tls", title: "TLS", group: DETAILS, sort: "ssl", width: "3rem", render: (one) => (one.ssl ? html`<${Badge} kind="good" title=${one.ssl_protocol}>TLS<//>` : DASH) },
   { key: "protocol", title: "Protocol", group: DETAILS, sort: "protocol", width: "5rem", isOptional: true, render: (one) => one.protocol },
   numberColumn("channels", "Channels", "channels", { group: DETAILS, phone: 2 }),

@@ -5,12 +5,14 @@ import { away } from "../away.js";
 import { Page, State } from "../components.js";
 import { plain } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
+import { FindingsCard } from "../parts/findings.js";
 import { OwnCheck } from "../parts/own-check.js";
 import { refreshMs } from "../settings.js";
 import { useStore } from "../store.js";
 import { ListTable } from "../table.js";
 
 const CHECKS = [
+  ["Nothing is wrong", ["findings"]],
   ["No alarm in the cluster", ["alarms"]],
   ["No alarm on this node", ["local-alarms"]],
   ["All virtual hosts are running", ["virtual-hosts"]],
@@ -68,6 +70,7 @@ export default function Health() {
   const isKnown = rows.every((row) => row.isGood !== undefined);
   const failed = rows.filter((row) => row.isGood === false).length;
   return html`<${Page} title="Health" badges=${isKnown && (failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all checks passed<//>`)} test="health">
+    <${FindingsCard} />
     <${ListTable} id="health" polled=${{ isStale }} rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" />
     <${OwnCheck} /><//>`;
 }

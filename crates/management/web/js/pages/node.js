@@ -5,12 +5,13 @@ import { Chart, lastingLine, levelLine, rateLine, useRange, withRange } from "..
 import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
 import { bytes, compact, duration, number } from "../format.js";
 import { html, useMemo } from "../html.js";
+import { AlarmDot } from "../parts/alarm.js";
 import { WebContexts } from "../parts/node-parts.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
 import { href } from "../router.js";
 import { ListTable } from "../table.js";
-import { alarmsOf, oneDecimal } from "./overview.js";
+import { oneDecimal } from "./overview.js";
 
 const asBytes = Object.assign((value) => bytes(value), { isBytes: true });
 
@@ -59,10 +60,9 @@ function Charts({ node, range }) {
 export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
-  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} test="node" polled=${polled} gone="This node does not exist."
+  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} badges=${html`<${AlarmDot} />`} test="node" polled=${polled} gone="This node does not exist."
       actions=${html`${picker}<${ResetStatistics} node=${name} onDone=${polled.refresh} />`}>
     <${Loaded} polled=${polled}>${(node) => html`
-      ${alarmsOf(node).map((text) => html`<p class="banner danger" role="alert" key=${text}>Publishers are blocked: ${text}.</p>`)}
       <${Charts} node=${node} range=${range} />
       <div class="cards">
         <${Card} title="Memory by part"><${ListTable} id="memory" rows=${memoryParts(node.memory)} columns=${MEMORY} rowKey=${(part) => part.name} noun="part" /><//>

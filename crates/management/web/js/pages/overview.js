@@ -5,6 +5,7 @@ import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
 import { Badge, Card, Loaded, Meter, Page, Stat, State } from "../components.js";
 import { bytes, compact, duration, number, rateOf } from "../format.js";
 import { html, useMemo } from "../html.js";
+import { OverviewFindings } from "../parts/findings.js";
 import { deliveryLines } from "../parts/flow.js";
 import { WebContexts } from "../parts/node-parts.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
@@ -28,7 +29,7 @@ export const alarmsOf = (node) => [
 ].filter(Boolean);
 
 export const NODES = [
-  { key: "name", title: "Node", sort: "name", render: (node) => html`<a href=${href("nodes", node.name)}>${node.name}</a>` },
+  { key: "name", title: "Node", sort: "name", render: (node) => html`${alarmsOf(node).length > 0 && html`<span class="state danger" aria-hidden="true"></span>`}<a href=${href("nodes", node.name)}>${node.name}</a>` },
   { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
   { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
   { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
@@ -84,12 +85,6 @@ function Churn({ churn, range }) {
   return html`<${Chart} title="Churn per second" lines=${lines} range=${range} format=${oneDecimal} test="chart-churn" />`;
 }
 
-function Alarms({ nodes }) {
-  const alarms = nodes.flatMap((node) => alarmsOf(node).map((text) => [node.name, text]));
-  return alarms.map(([name, text]) => html`<p class="banner danger" role="alert" key=${text} data-test="alarm">
-    Publishers are blocked on <a href=${href("nodes", name)}>${name}</a>: ${text}.</p>`);
-}
-
 export default function Overview() {
   const [range, picker] = useRange();
   const polled = usePolled(withRange(path("overview"), range));
@@ -98,7 +93,7 @@ export default function Overview() {
     <${Loaded} polled=${polled}>${(all) => {
       const { object_totals: objects, queue_totals: queued = {}, message_stats: stats = {} } = all;
       return html`
-        <${Alarms} nodes=${nodes.data ?? []} />
+        <${OverviewFindings} />
         <${Stats}>
           <${Stat} label="Messages" value=${compact(queued.messages)} hint=${number(queued.messages)} href=${hrefWith({ sort: "total", reverse: 1 }, "queues")} test="messages" />
           <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />

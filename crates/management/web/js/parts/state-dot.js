@@ -2,6 +2,6 @@
 
 import { classes, html } from "../html.js";
 
-/** `kind` is the colour of the dot, as of `State`; `isUsual` hides the word, which stays in the title. */
-export const StateDot = ({ kind = "", isUsual = kind === "good", children }) => html`<span class=${classes("state", kind)} title=${children} data-test="state">
+/** `kind` is the colour of the dot, as of `State`; `isUsual` hides the word, which stays in the title, unless there is another `title`. */
+export const StateDot = ({ kind = "", isUsual = kind === "good", title, children }) => html`<span class=${classes("state", kind)} title=${title ?? children} data-test="state">
   <span class=${isUsual ? "sr-only" : ""}>${children}</span></span>`;

@@ -1,11 +1,12 @@
 //! The node itself: its state, metrics, history and settings.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use management::{
     AuditEntry, ChangeFuture, ConnectionScrape, DiskFreeLimit, LoginAttempts, MemoryWatermark,
-    NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory,
-    TextFuture, VhostScrape,
+    NodeCondition, NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate,
+    SharedHistory, TextFuture, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 
@@ -40,6 +41,22 @@ impl NodeStatus for Node {
             disk_free_limit_bytes: self.alarms.limits.disk_free_limit_bytes(),
             disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
         }
+    }
+
+    fn condition(&self) -> NodeCondition {
+        let (now, times) = (Instant::now(), self.threads.persister.write_times());
+        let micros = |took: Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let mut condition = NodeCondition {
+            slowest_write_us: micros(times.slowest(now)),
+            running_write_us: micros(times.running(now)),
+            clock_step: self.clock_watch.last_step(self.clock.time()),
+            are_listeners_suspended: *self.lifecycle.listeners_suspended.borrow(),
+            ..NodeCondition::default()
+        };
+        for handle in self.vhosts.all() {
+            handle.add_disk_troubles(&mut condition);
+        }
+        condition
     }
 
     fn permits_global_qos(&self) -> bool {

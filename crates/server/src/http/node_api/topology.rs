@@ -8,13 +8,13 @@ use broker::{
 };
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
-    Explained, ImportError, ImportPreview, QueueSnapshot, Topology, VhostChange, VhostLimit,
-    VhostSettings, VhostTotals,
+    Explained, ImportError, ImportPreview, QueueSnapshot, Topology, VhostChange, VhostCondition,
+    VhostLimit, VhostSettings, VhostTotals,
 };
 
 use super::{change, set_limit};
 use crate::definitions::{self, Document, Durable, Exported, Scope};
-use crate::limits::MAPPED_PER_LOCK;
+use crate::limits::{MAPPED_PER_LOCK, SAMPLED_PER_LOCK};
 use crate::node::Node;
 use crate::vhost::VhostHandle;
 
@@ -170,6 +170,16 @@ impl Topology for Node {
             handle.read(|v, _| taking.targets(v, slice));
         }
         Some(taking.end())
+    }
+
+    fn vhost_condition(&self, vhost: &str) -> Option<VhostCondition> {
+        let handle = self.vhosts.get(vhost)?;
+        let queues = handle.read(|v, _| VhostCondition::queues(v));
+        let mut condition = VhostCondition::default();
+        for slice in queues.chunks(SAMPLED_PER_LOCK) {
+            handle.write(|v, now| condition.add_queues(v, now, slice));
+        }
+        Some(condition)
     }
 
     fn definitions(&self) -> Exported {

@@ -1,11 +1,11 @@
 // The dead-letter map: the routes of dead letters, how many take them, and the warnings.
 
 import { path, withQuery } from "../../api.js";
-import { Card, Loaded, Page } from "../../components.js";
+import { Loaded, Page } from "../../components.js";
 import { count, number } from "../../format.js";
 import { html, useMemo } from "../../html.js";
 import { Filter } from "../../list/toolbar.js";
-import { Warnings } from "../../parts/warnings.js";
+import { WarningGroups } from "../../parts/warning-groups.js";
 import { usePolled } from "../../poll.js";
 import { place, setQuery } from "../../router.js";
 import { chosenVhost } from "../../session.js";
@@ -61,11 +61,8 @@ function Shown({ map, view, url, hasWarning }) {
   if (map.total_edges === 0 && map.warnings.length === 0) {
     return html`<p class="empty" data-test="none">No queue has a dead-letter exchange: messages that die are dropped.</p>`;
   }
-  const total = map.total_warnings ?? map.warnings.length;
   return html`
-    ${map.warnings.length > 0 && html`<${Card} test="map-warnings" title=${count(total, "warning")}>
-      <${Warnings} warnings=${map.warnings} max=${6} />
-      ${total > map.warnings.length && html`<p class="muted" data-test="warnings-left">${number(map.warnings.length)} of ${number(total)} are listed here, the most severe. A filter by name lists others.</p>`}<//>`}
+    <${WarningGroups} map=${map} />
     ${view === "table" ? html`<${Edges} url=${url} hasWarning=${hasWarning} />` : html`
       <p class="muted" data-test="edge-count">${drawn(map)}.</p>
       ${map.edges.length === 0 ? html`<p class="empty">No match for the filter.</p>` : html`<${Picture} graph=${graph} /><${Legend} />`}`}`;

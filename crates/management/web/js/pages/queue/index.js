@@ -7,6 +7,7 @@ import { attempt } from "../../errors.js";
 import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
+import { PublishersBlocked } from "../../parts/alarm.js";
 import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
 import { LegendHelp } from "../../parts/help.js";
@@ -91,7 +92,7 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   };
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue" polled=${polled} vhost=${vhost} gone="This queue does not exist (any more)."
-      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
+      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> <${PublishersBlocked} /> ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
       actions=${queue && html`<button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button>
         <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
     <${Loaded} polled=${polled}>${(data) => html`

@@ -1,0 +1,227 @@
+//! Equal warnings of the dead-letter map as one sentence with a count.
+
+use std::collections::BTreeMap;
+
+use broker::{DeadLetterMap, DeadLetterStrategy, MapWarning, Severity, WarningKind, words};
+use serde_json::{Value, json};
+
+use crate::limits::WARNING_GROUP_NAMES_MAX;
+
+/// A warning in its map.
+#[derive(Clone, Copy)]
+pub(super) struct Warned<'a> {
+    pub(super) vhost: &'a str,
+    pub(super) map: &'a DeadLetterMap,
+    pub(super) warning: &'a MapWarning,
+    /// Lost dead letters of the warning's queues, per second.
+    pub(super) lost: f64,
+}
+
+/// Warnings of one kind and severity, and with the same fate of the dead letters.
+#[derive(Default)]
+struct Group<'a> {
+    /// Number of queues, or of cycles.
+    count: u64,
+    warnings: usize,
+    /// Messages that wait in the queues.
+    messages: u64,
+    /// Lost dead letters per second.
+    rate: f64,
+    /// The first queues, with their vhosts.
+    queues: Vec<(&'a str, &'a str)>,
+    /// Text of the first warning.
+    first: &'a str,
+}
+
+impl<'a> Group<'a> {
+    fn add(&mut self, warned: Warned<'a>) {
+        let Warned { vhost, map, warning, lost } = warned;
+        if self.warnings == 0 {
+            self.first = &warning.text;
+        }
+        self.warnings += 1;
+        self.rate += lost;
+        let one = [about(warning)];
+        let queues = match warning.kind {
+            WarningKind::ExchangeMissing | WarningKind::Unroutable => warning.queues.as_slice(),
+            _ => &one,
+        };
+        self.count += queues.len() as u64;
+        for at in queues {
+            let Some(queue) = map.queues.get(*at) else { continue };
+            self.messages += queue.messages;
+            if self.queues.len() < WARNING_GROUP_NAMES_MAX {
+                self.queues.push((vhost, &queue.name));
+            }
+        }
+    }
+
+    fn text(&self, kind: WarningKind, severity: Severity, keeps: bool) -> String {
+        if self.warnings == 1 {
+            return self.first.to_owned();
+        }
+        let queues = words::count(self.count, "queue");
+        let fate = if keeps { "wait in their queue" } else { "are dropped" };
+        match (kind, severity) {
+            (WarningKind::ExchangeMissing, _) => {
+                format!("Dead letters of {queues} {fate}: the dead-letter exchange does not exist.")
+            }
+            (WarningKind::Unroutable, Severity::Error) => format!(
+                "Dead letters of {queues} {fate}: the dead-letter exchange routes them to no queue."
+            ),
+            (WarningKind::Unroutable, _) => format!(
+                "Some dead letters of {queues} {fate}: the dead-letter exchange routes their keys to \
+                 no queue."
+            ),
+            (WarningKind::Loop, Severity::Info) => format!(
+                "{} of dead letters, which messages follow when a consumer rejects them or a delivery \
+                 limit is reached.",
+                words::count(self.count, "cycle")
+            ),
+            (WarningKind::Loop, _) => format!(
+                "{} of dead letters without a rejection: messages that would return to a queue in \
+                 which they died are dropped.",
+                words::count(self.count, "cycle")
+            ),
+            (WarningKind::ShorterTtl, Severity::Info) => {
+                format!("{queues} with a TTL receive dead letters and drop them at its end.")
+            }
+            (WarningKind::ShorterTtl, _) => format!(
+                "{queues} drop dead letters sooner than the queues that the dead letters come from."
+            ),
+            (WarningKind::Limit, _) => {
+                format!(
+                    "{queues} with a length limit receive dead letters and drop or refuse them."
+                )
+            }
+            (WarningKind::NoConsumer, Severity::Info) => {
+                format!("{queues} receive dead letters and have no consumer.")
+            }
+            (WarningKind::NoConsumer, _) => format!(
+                "{} wait in {queues} that receive dead letters and have no consumer.",
+                words::count(self.messages, "message")
+            ),
+        }
+    }
+}
+
+/// The queue that a warning is about.
+fn about(warning: &MapWarning) -> usize {
+    match warning.kind {
+        WarningKind::Loop => warning.queue,
+        _ => warning.to_queue.unwrap_or(warning.queue),
+    }
+}
+
+/// True if dead letters are lost or held because of such a problem.
+fn is_loss(kind: WarningKind) -> bool {
+    matches!(kind, WarningKind::ExchangeMissing | WarningKind::Unroutable)
+}
+
+fn keeps(Warned { map, warning, .. }: Warned<'_>) -> bool {
+    let queue = map.queues.get(warning.queue);
+    is_loss(warning.kind)
+        && queue.is_some_and(|queue| {
+            queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce
+        })
+}
+
+/// The groups of these warnings, the most severe first.
+pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>) -> Vec<Value> {
+    let mut groups: BTreeMap<(Severity, WarningKind, bool), Group<'_>> = BTreeMap::new();
+    for warned in warnings {
+        let key = (warned.warning.severity, warned.warning.kind, keeps(warned));
+        groups.entry(key).or_default().add(warned);
+    }
+    let json = groups.iter().map(|((severity, kind, keeps), group)| {
+        let queues = group.queues.iter();
+        let queues = queues.map(|(vhost, name)| json!({"vhost": vhost, "name": name}));
+        json!({
+            "kind": kind.as_str(),
+            "severity": severity.as_str(),
+            "text": group.text(*kind, *severity, *keeps),
+            "count": group.count,
+            "total_warnings": group.warnings,
+            "rate": is_loss(*kind).then_some(group.rate),
+            "queues": queues.collect::<Vec<Value>>(),
+        })
+    });
+    json.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use broker::{
+        DeathCounters, ExpiryOrder, MapQueue, Overflow, QueueNumber, QueueType, Settings,
+    };
+
+    use super::*;
+
+    fn warning(kind: WarningKind, severity: Severity, queues: Vec<usize>) -> MapWarning {
+        MapWarning {
+            severity,
+            kind,
+            queue: queues.first().copied().unwrap_or_default(),
+            exchange: 0,
+            to_queue: None,
+            queues,
+            text: "One of its kind.".to_owned(),
+        }
+    }
+
+    const SETTINGS: Settings = Settings {
+        message_ttl_ms: None,
+        expires_ms: None,
+        dead_letter: None,
+        dead_letter_strategy: DeadLetterStrategy::AtMostOnce,
+        max_length: None,
+        max_length_bytes: None,
+        overflow: Overflow::DropHead,
+        delivery_limit: None,
+        consumer_timeout_ms: None,
+        delayed_retry: None,
+        expiry_order: ExpiryOrder::Deadline,
+    };
+
+    fn queue(number: u64) -> MapQueue {
+        MapQueue {
+            name: format!("q{number:04}").as_str().into(),
+            number: QueueNumber(number),
+            kind: QueueType::Classic,
+            settings: SETTINGS,
+            messages: 0,
+            consumers: 0,
+            deaths: DeathCounters::default(),
+        }
+    }
+
+    #[test]
+    fn equal_warnings_of_thousands_are_one_with_a_count() {
+        let mut warnings: Vec<MapWarning> = (0..3300)
+            .map(|at| warning(WarningKind::NoConsumer, Severity::Info, vec![at]))
+            .collect();
+        warnings.push(warning(WarningKind::ExchangeMissing, Severity::Error, vec![0, 1]));
+        warnings.push(warning(WarningKind::ExchangeMissing, Severity::Error, vec![2]));
+        warnings.push(warning(WarningKind::Limit, Severity::Warning, vec![3]));
+        let map = DeadLetterMap {
+            queues: (0..3300).map(queue).collect(),
+            exchanges: Vec::new(),
+            routes: Vec::new(),
+            edges: Vec::new(),
+            warnings,
+            is_whole: true,
+        };
+        let warned = |warning| Warned { vhost: "/", map: &map, warning, lost: 1.5 };
+        let groups = of(map.warnings.iter().map(warned));
+        let told: Vec<_> = groups
+            .iter()
+            .map(|one| (one["text"].as_str().unwrap(), one["count"].as_u64().unwrap()))
+            .collect();
+        let missing =
+            "Dead letters of 3 queues are dropped: the dead-letter exchange does not exist.";
+        let lonely = "3,300 queues receive dead letters and have no consumer.";
+        assert_eq!(told, [(missing, 3), ("One of its kind.", 1), (lonely, 3300)]);
+        assert_eq!(groups[2]["queues"].as_array().unwrap().len(), WARNING_GROUP_NAMES_MAX);
+        assert_eq!((&groups[0]["rate"], &groups[1]["rate"]), (&json!(3.0), &Value::Null));
+    }
+}

@@ -1,0 +1,246 @@
+//! `/api/health/findings`: the answer to "is anything wrong?", and the same as a health check. RabbitMQ has no
+//! such thing.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use broker::{Severity, WarningKind, words};
+use serde_json::{Value, json};
+
+use crate::findings::{
+    BlockedConnection, Facts, Finding, NodeFacts, QueueRates, ReachedLimit, Resource, VhostFacts,
+    disk_alarm, find, memory_alarm,
+};
+use crate::history::{History, TimeRanges};
+use crate::http::access::{Management, VhostUser};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, SharedNode};
+use crate::node::{Caller, LimitName as _, VhostLimit, maximum};
+use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
+use crate::snapshot::condition::QueueCondition;
+use crate::snapshot::fields::{QUEUE, VHOST};
+
+/// The paths.
+pub(super) fn routes() -> Router<SharedNode> {
+    Router::new()
+        .route("/api/health/findings", get(show))
+        .route("/api/health/findings/{vhost}", get(show_vhost))
+        .route("/api/health/alarms", get(alarms))
+        .route("/api/health/checks/findings", get(check))
+        .route("/api/health/checks/findings/{severity}", get(check_severity))
+}
+
+/// All findings, with status 200.
+async fn show(State(node): State<SharedNode>, Management(caller): Management) -> Json {
+    let facts = facts(&node, &caller);
+    Json::ok(report(&find(&facts), facts.node.is_some()))
+}
+
+/// The findings about one vhost.
+async fn show_vhost(
+    State(node): State<SharedNode>,
+    VhostUser { caller, vhost }: VhostUser,
+) -> Result<Json, ApiError> {
+    let facts = vhost_facts(&node, &caller, vhost).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(report(&find(&Facts { node: None, vhosts: vec![facts] }), false)))
+}
+
+/// Fails on an error or a warning.
+async fn check(State(node): State<SharedNode>, Management(caller): Management) -> Json {
+    checked(&facts(&node, &caller), Severity::Warning)
+}
+
+/// Fails on findings of this severity, and on more severe ones.
+async fn check_severity(
+    State(node): State<SharedNode>,
+    Management(caller): Management,
+    Name(severity): Name,
+) -> Result<Json, ApiError> {
+    let all = [Severity::Error, Severity::Warning, Severity::Info];
+    let least = all
+        .into_iter()
+        .find(|one| one.as_str() == severity)
+        .ok_or_else(|| ApiError::bad_request("severity must be one of: error, warning, info"))?;
+    Ok(checked(&facts(&node, &caller), least))
+}
+
+/// The alarms, for users without the tag monitoring, too: an alarm stops their publishers. Numbers are for
+/// monitors.
+async fn alarms(State(node): State<SharedNode>, Management(caller): Management) -> Json {
+    let node = node.snapshot();
+    let alarm = |resource: &str, text: Option<String>, limit: Option<u64>, now: Option<u64>| {
+        let text = text?;
+        Some(match caller.is_monitor() {
+            true => json!({
+                "resource": resource,
+                "node": node.name,
+                "text": text,
+                "limit_bytes": limit,
+                "current_bytes": now,
+            }),
+            false => json!({
+                "resource": resource,
+                "text": format!("Publishers are blocked: {resource} alarm."),
+            }),
+        })
+    };
+    let memory = (node.memory_watermark_bytes, node.resident_bytes);
+    let disk = (Some(node.disk_free_limit_bytes), node.disk_free_bytes);
+    let all = [
+        alarm("memory", memory_alarm(&node), memory.0, memory.1),
+        alarm("disk", disk_alarm(&node), disk.0, disk.1),
+    ];
+    Json::ok(json!({"alarms": all.into_iter().flatten().collect::<Vec<Value>>()}))
+}
+
+fn checked(facts: &Facts, least: Severity) -> Json {
+    let findings = find(facts);
+    let mut failed = findings.iter().filter(|one| one.severity <= least);
+    // The most severe finding comes first.
+    let Some(worst) = failed.next() else { return Json::ok(json!({"status": "ok"})) };
+    let reason = match failed.count() as u64 {
+        0 => worst.text.clone(),
+        more => format!("{} And {}.", worst.text, words::count(more, "further finding")),
+    };
+    let mut report = report(&findings, facts.node.is_some());
+    if let Some(fields) = report.as_object_mut() {
+        fields.insert("status".to_owned(), json!("failed"));
+        fields.insert("reason".to_owned(), json!(reason));
+    }
+    Json(StatusCode::SERVICE_UNAVAILABLE, report)
+}
+
+fn report(findings: &[Finding], includes_node: bool) -> Value {
+    let count = |of| findings.iter().filter(|one| one.severity == of).count();
+    let [errors, warnings] = [count(Severity::Error), count(Severity::Warning)];
+    let status = match (errors, warnings) {
+        (0, 0) => "ok",
+        (0, _) => "warning",
+        _ => "error",
+    };
+    json!({
+        "status": status,
+        "includes_node": includes_node,
+        "errors": errors,
+        "warnings": warnings,
+        "findings": findings.iter().map(finding).collect::<Vec<Value>>(),
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "kind": finding.kind.as_str(),
+        "severity": finding.severity.as_str(),
+        "text": finding.text,
+        "count": finding.count,
+        "rate": finding.rate,
+        "resources": finding.resources.iter().map(resource).collect::<Vec<Value>>(),
+        "page": finding.kind.page(),
+        "command": finding.kind.command(),
+        "docs": finding.kind.docs(),
+    })
+}
+
+fn resource(resource: &Resource) -> Value {
+    json!({
+        "type": resource.kind.as_str(),
+        "vhost": resource.vhost,
+        "name": resource.name,
+        "rate": resource.rate,
+        "detail": resource.detail,
+    })
+}
+
+/// The facts that the caller may see.
+fn facts(node: &SharedNode, caller: &Caller) -> Facts {
+    let vhosts = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
+    Facts {
+        node: caller.is_monitor().then(|| NodeFacts {
+            node: node.snapshot(),
+            process: node.process(),
+            certificates: node.certificates(),
+            condition: node.condition(),
+        }),
+        // A vhost deleted meanwhile has no facts.
+        vhosts: vhosts.filter_map(|vhost| vhost_facts(node, caller, vhost)).collect(),
+    }
+}
+
+fn vhost_facts(node: &SharedNode, caller: &Caller, name: String) -> Option<VhostFacts> {
+    let condition = node.vhost_condition(&name)?;
+    let (queues, unroutable_rate) = node.history().read(|history| {
+        let with_rates = |queue: QueueCondition| {
+            let rates = queue_rates(history, &name, &queue);
+            (queue, rates)
+        };
+        let queues: Vec<_> = condition.queues.into_iter().map(with_rates).collect();
+        let rates = history.of_vhost(&name, &TimeRanges::default()).rates;
+        (queues, rate_of(&VHOST.map(|field| field.name), &rates, "drop_unroutable"))
+    });
+    let mut connections = node.connections(&name)?;
+    let reached = reached_limits(node, &name, queues.len(), connections.len());
+    connections.retain(|one| caller.can_see_client(&one.client.user));
+    let blocked = connections.iter().filter(|one| one.state == ConnectionState::Blocked);
+    Some(VhostFacts {
+        without_route: without_route(node, &name),
+        queues,
+        unroutable_rate,
+        blocked: blocked.map(blocked_connection).collect(),
+        reached,
+        name,
+    })
+}
+
+/// Sorted names of the queues whose dead letters reach no queue at all.
+fn without_route(node: &SharedNode, vhost: &str) -> Vec<String> {
+    let Some(map) = node.dead_letter_map(vhost) else { return Vec::new() };
+    let is_dead_end = |kind| matches!(kind, WarningKind::ExchangeMissing | WarningKind::Unroutable);
+    let errors = map.warnings.iter();
+    let errors = errors.filter(|one| one.severity == Severity::Error && is_dead_end(one.kind));
+    let queues = errors.flat_map(|one| &one.queues).filter_map(|queue| map.queues.get(*queue));
+    let mut names: Vec<String> = queues.map(|queue| queue.name.to_string()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The rate of a number by its name.
+fn rate_of(names: &[&str], rates: &[f64], name: &str) -> f64 {
+    let at = names.iter().position(|one| *one == name);
+    at.and_then(|at| rates.get(at)).copied().unwrap_or_default()
+}
+
+fn queue_rates(history: &History, vhost: &str, queue: &QueueCondition) -> QueueRates {
+    let rates = history.of_queue(vhost, queue.number, &TimeRanges::default()).rates;
+    let names = QUEUE.map(|field| field.name);
+    let rate = |name| rate_of(&names, &rates, name);
+    let lost = rate("dead_letters_lost") + rate("dead_letter_copies_dropped");
+    QueueRates {
+        messages: rate("messages"),
+        delivered: rate("deliver_get"),
+        acknowledged: rate("ack"),
+        refused: rate("refused"),
+        over_limit: rate("dropped_maxlen") + rate("dead_lettered_maxlen"),
+        lost: if queue.has_dead_letter_exchange { lost } else { 0.0 },
+    }
+}
+
+fn reached_limits(
+    node: &SharedNode,
+    vhost: &str,
+    queues: usize,
+    connections: usize,
+) -> Vec<ReachedLimit> {
+    let Some(settings) = node.vhost_settings(vhost) else { return Vec::new() };
+    let used = [(VhostLimit::MaxQueues, queues), (VhostLimit::MaxConnections, connections)];
+    let reached = used.into_iter().filter_map(|(limit, used)| {
+        let maximum = maximum(&settings.limits, limit).filter(|max| used as u64 >= *max)?;
+        Some(ReachedLimit { limit: limit.as_str(), maximum })
+    });
+    reached.collect()
+}
+
+fn blocked_connection(connection: &ConnectionSnapshot) -> BlockedConnection {
+    let client = &connection.client;
+    BlockedConnection { name: client.name.clone(), client_name: client.connection_name.clone() }
+}

@@ -1,0 +1,146 @@
+//! Kinds of findings, each with the page that shows more and the way to mend the problem.
+
+/// A kind of problem.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum FindingKind {
+    MemoryAlarm,
+    DiskAlarm,
+    DiskFull,
+    LogDamaged,
+    CertificateExpires,
+    DeadLettersLost,
+    ConnectionsBlocked,
+    QueueRefuses,
+    PublishesUnroutable,
+    DeadLettersWithoutRoute,
+    DeadLettersWait,
+    DeadlinesLate,
+    QueueDrops,
+    QueueGrows,
+    ConsumersAtLimit,
+    SlowDisk,
+    PagesInMemory,
+    ClockStep,
+    ListenersSuspended,
+    DescriptorsShort,
+    MemoryShort,
+    DiskShort,
+    VhostLimitReached,
+}
+
+/// The place of a kind in the API, on the page and in the documentation.
+struct About {
+    name: &'static str,
+    /// Address on the page.
+    page: &'static str,
+    /// Command that shows or mends the problem; empty without one.
+    command: &'static str,
+    /// Page of the documentation.
+    docs: &'static str,
+}
+
+impl FindingKind {
+    /// Name in the API.
+    pub(crate) const fn as_str(self) -> &'static str {
+        self.about().name
+    }
+
+    /// Address on the page.
+    pub(crate) const fn page(self) -> &'static str {
+        self.about().page
+    }
+
+    /// Command that shows or mends the problem.
+    pub(crate) fn command(self) -> Option<&'static str> {
+        Some(self.about().command).filter(|command| !command.is_empty())
+    }
+
+    /// Page of the documentation, relative to `docs/`.
+    pub(crate) const fn docs(self) -> &'static str {
+        self.about().docs
+    }
+
+    const fn about(self) -> About {
+        const fn about(
+            name: &'static str,
+            page: &'static str,
+            command: &'static str,
+            docs: &'static str,
+        ) -> About {
+            About { name, page, command, docs }
+        }
+        const MAP: &str = "#/dead-letters?faults=1";
+        const QUEUES: &str = "#/queues?sort=total&reverse=1";
+        const NODES: &str = "#/nodes";
+        const CHECK: &str = "leveretctl dlq check";
+        const LOST: &str = "guides/find-lost-messages.md";
+        const LENGTHS: &str = "leveretctl list_queues name messages consumers policy";
+        const LIMIT: &str = "guides/limit-a-queue.md";
+        const CONSUMERS: &str = "leveretctl list_consumers";
+        const FULL_DISK: &str = "guides/when-the-disk-is-full.md";
+        const ALARMS: &str = "concepts/alarms.md";
+        const DURABILITY: &str = "concepts/durability.md";
+        match self {
+            Self::MemoryAlarm => about(
+                "memory_alarm",
+                NODES,
+                "leveretctl list_queues name messages message_bytes_ram",
+                ALARMS,
+            ),
+            Self::DiskAlarm => about("disk_alarm", NODES, "leveretctl status", FULL_DISK),
+            Self::DiskFull => about("disk_full", NODES, "leveretctl status", FULL_DISK),
+            Self::LogDamaged => about("log_damaged", "#/admin/vhosts", "", "guides/back-up.md"),
+            Self::CertificateExpires => {
+                about("certificate_expires", NODES, "", "guides/secure-with-tls.md")
+            }
+            Self::DeadLettersLost => about("dead_letters_lost", MAP, CHECK, LOST),
+            Self::ConnectionsBlocked => about(
+                "connections_blocked",
+                "#/connections",
+                "leveretctl list_connections name user state",
+                ALARMS,
+            ),
+            Self::QueueRefuses => about("queue_refuses", QUEUES, LENGTHS, LIMIT),
+            Self::PublishesUnroutable => about(
+                "publishes_unroutable",
+                "#/exchanges",
+                "leveretctl list_bindings",
+                "concepts/exchanges.md",
+            ),
+            Self::DeadLettersWithoutRoute => about("dead_letters_without_route", MAP, CHECK, LOST),
+            Self::DeadLettersWait => {
+                about("dead_letters_wait", MAP, CHECK, "concepts/dead-lettering.md")
+            }
+            Self::DeadlinesLate => {
+                about("deadlines_late", QUEUES, "leveretctl status", "concepts/expiry.md")
+            }
+            Self::QueueDrops => about("queue_drops", QUEUES, LENGTHS, LIMIT),
+            Self::QueueGrows => about("queue_grows", QUEUES, CONSUMERS, "concepts/consumers.md"),
+            Self::ConsumersAtLimit => {
+                about("consumers_at_limit", QUEUES, CONSUMERS, "concepts/consumers.md#prefetch")
+            }
+            Self::SlowDisk => about("slow_disk", NODES, "leveretctl status", DURABILITY),
+            Self::PagesInMemory => {
+                about("pages_in_memory", NODES, "leveretctl status", "concepts/long-queues.md")
+            }
+            Self::ClockStep => about("clock_step", NODES, "", "concepts/expiry.md"),
+            Self::ListenersSuspended => about(
+                "listeners_suspended",
+                NODES,
+                "leveretctl resume_listeners",
+                "reference/leveretctl.md",
+            ),
+            Self::DescriptorsShort => {
+                about("descriptors_short", NODES, "leveretctl status", "reference/limits.md")
+            }
+            Self::MemoryShort => about("memory_short", NODES, "leveretctl status", ALARMS),
+            Self::DiskShort => about("disk_short", NODES, "leveretctl status", FULL_DISK),
+            Self::VhostLimitReached => about(
+                "vhost_limit_reached",
+                "#/admin/limits",
+                "leveretctl list_vhost_limits --global",
+                "reference/users.md",
+            ),
+        }
+    }
+}

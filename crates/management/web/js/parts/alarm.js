@@ -1,0 +1,52 @@
+// The alarms of the node: a bar on every page, and the reason at each resource that an alarm stops.
+
+import { path } from "../api.js";
+import { State } from "../components.js";
+import { html, useEffect } from "../html.js";
+import { usePolled } from "../poll.js";
+import { href } from "../router.js";
+import { isMonitor } from "../session.js";
+import { store, useStore } from "../store.js";
+import { StateDot } from "./state-dot.js";
+
+/** The alarms that are on: `{ resource, text }`; users with the tag monitoring also get `limit_bytes` and `current_bytes`. */
+const alarms = store([]);
+
+/** Keeps the alarms up to date, and shows each as a bar. */
+export function AlarmBar() {
+  const { data } = usePolled(path("health", "alarms"));
+  useEffect(() => {
+    if (data) alarms.set(data.alarms);
+  }, [data]);
+  return useStore(alarms).map((alarm) => html`<p class="banner danger alarm-bar" role="alert" key=${alarm.resource} data-test="alarm">
+    ${alarm.text} ${isMonitor() && html`<a href=${href("nodes")}>Nodes</a>`}</p>`);
+}
+
+/** The dot at the name of the node while an alarm is on. */
+export function AlarmDot() {
+  const all = useStore(alarms);
+  return all.length > 0 && html`<span class="state danger" role="img" aria-label="Alarm" title=${all.map(({ text }) => text).join(" ")} data-test="alarm-dot"></span>`;
+}
+
+/** The state of publishers to a queue while an alarm is on. */
+export function PublishersBlocked() {
+  const all = useStore(alarms);
+  return all.length > 0 && html`<span title=${all.map(({ text }) => text).join(" ")} data-test="publishers-blocked"><${State} kind="danger">publishers blocked by ${all.map(({ resource }) => `${resource} alarm`).join(" and ")}<//></span>`;
+}
+
+const KINDS = { running: "good", flow: "warning", blocking: "warning", blocked: "danger" };
+
+const reasonOf = (state, all) => {
+  const why = all.map(({ text }) => text.replace(/^[^:]*: /, "").replace(/\.$/, "")).join("; ") || "alarm";
+  if (state === "blocked") return `This connection has published and is not read: ${why}`;
+  if (state === "blocking") return `This connection is blocked as soon as a message is published: ${why}`;
+  if (state === "flow") return "This connection is not read until the disk, or the client, has caught up";
+  return "";
+};
+
+/** The state of a connection with its reason: as a title, or as a text behind the state. */
+export function ConnectionState({ state, isLong = false }) {
+  const reason = reasonOf(state, useStore(alarms));
+  if (isLong) return html`<${State} kind=${KINDS[state] ?? ""}>${state}<//>${reason && html`<p class="muted" data-test="connection-reason">${reason}.</p>`}`;
+  return html`<span title=${reason || state} data-test="connection-state"><${StateDot} kind=${KINDS[state] ?? ""} title=${reason || state}>${state}<//></span>`;
+}

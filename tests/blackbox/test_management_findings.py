@@ -1,0 +1,235 @@
+"""Findings: one answer to "is anything wrong?" over HTTP, as a health check and as a command.
+
+RabbitMQ has no such endpoints and commands: only Leveret is tested.
+"""
+
+import json
+
+import pytest
+
+from brokers import quoted
+from client import Client
+from test_alarms import DISK, EVERYTHING, put
+from test_ctl import tools
+from test_management_rates import FAST
+
+USERS = [
+    {"name": "looks", "password": "looks", "tags": "management"},
+    {"name": "watches", "password": "watches", "tags": "monitoring"},
+]
+
+
+@pytest.fixture(scope="module")
+def broker(under):
+    if under.name == "rabbitmq":
+        pytest.skip("RabbitMQ has no such paths")
+    # Without syncs no slow disk of the test machine is a finding.
+    broker = under.start(FAST + "\ndurability = os")
+    for user in USERS:
+        broker.api.do("PUT", f"/api/users/{user['name']}", user)
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def ctl(broker, pytestconfig, tmp_path):
+    return tools(broker, pytestconfig, tmp_path)
+
+
+@pytest.fixture
+def ch(broker, prefix):
+    client = Client(broker, prefix)
+    yield client.channel()
+    client.clean_up()
+
+
+@pytest.fixture
+def vhost(broker, prefix):
+    """A vhost of this test."""
+    name = f"{prefix}vhost"
+    broker.api.do("PUT", f"/api/vhosts/{quoted(name)}")
+    yield name
+    broker.api.do("DELETE", f"/api/vhosts/{quoted(name)}")
+
+
+def findings(broker, path="", **login):
+    answer = broker.api.ask(f"/api/health/findings{path}", **login)
+    assert answer.status == 200, answer.text
+    return answer.json
+
+
+def found(broker, kind, **login):
+    """The findings of a kind."""
+    return [one for one in findings(broker, **login)["findings"] if one["kind"] == kind]
+
+
+def named(finding):
+    return {one["name"] for one in finding["resources"]}
+
+
+def loses(ch):
+    """Two queues without a place for their dead letters, and an action that makes both lose one."""
+    queues = [ch.queue(name=name, dead_letter_exchange="nobody-declared-it") for name in ("emails", "payments")]
+
+    def lose():
+        for queue in queues:
+            ch.kill(queue)
+
+    return queues, lose
+
+
+def until(ch, work, look):
+    """What `look()` finds, while `work()` is repeated."""
+    def probe():
+        work()
+        return look()
+
+    return ch.poll(probe, within=30, what="a finding")
+
+
+def test_losing_queues_are_one_finding_with_a_rate(broker, ch, ctl):
+    queues, lose = loses(ch)
+    # Before the first death there is only a threat.
+    [threat] = found(broker, "dead_letters_without_route")
+    assert (threat["severity"], threat["count"], named(threat)) == ("warning", 2, set(queues))
+
+    def both():
+        return [one for one in found(broker, "dead_letters_lost") if one["count"] == 2]
+
+    [lost] = until(ch, lose, both)
+    assert (lost["severity"], named(lost)) == ("error", set(queues))
+    assert lost["rate"] > 0 and lost["text"].startswith("2 queues lose dead letters (")
+    assert lost["page"].startswith("#/dead-letters") and lost["command"] == "leveretctl dlq check"
+    assert {one["vhost"] for one in lost["resources"]} == {"/"}
+
+    def doctor():
+        ran = ctl.run("doctor", "-q")
+        return ran if ran.code == 2 and "2 queues lose dead letters" in ran.out else None
+
+    ran = until(ch, lose, doctor)
+    assert all(f"- {queue} in vhost /: " in ran.out for queue in queues), ran.out
+    assert "leveretctl dlq check (docs/guides/find-lost-messages.md)" in ran.out
+
+    def check():
+        ran = ctl.run("dlq", "check", "--formatter", "json")
+        kinds = [one["kind"] for one in json.loads(ran.out)["findings"]]
+        return (ran.code, kinds) if "dead_letters_lost" in kinds else None
+
+    code, kinds = until(ch, lose, check)
+    assert code == 2 and kinds[:2] == ["dead_letters_lost", "exchange_missing"]
+
+
+def test_map_warnings_are_grouped(broker, ch, ctl):
+    lonely = [ch.queue(name=f"dead{n}") for n in range(7)]
+    for n, queue in enumerate(lonely):
+        ch.queue(name=f"source{n}", dead_letter_exchange="", dead_letter_routing_key=queue)
+    map = broker.api.ask("/api/dead-letter-map").json
+    [group] = [one for one in map["warning_groups"] if one["kind"] == "no_consumer"]
+    assert (group["severity"], group["count"], group["total_warnings"]) == ("info", 7, 7)
+    assert group["text"] == "7 queues receive dead letters and have no consumer."
+    assert [one["name"] for one in group["queues"]] == sorted(lonely)[:5]
+    ran = ctl.run("dlq", "check", "-q")
+    assert ran.code == 0
+    assert "INFO     7 queues receive dead letters and have no consumer." in ran.out
+    assert "and 2 more" in ran.out and ran.out.rstrip().endswith("All dead letters have a place to go.")
+
+
+def test_dead_letter_check_of_one_vhost(ctl, vhost, ch):
+    ch.queue(dead_letter_exchange="nobody-declared-it")
+    ran = ctl.run("dlq", "check", "-q", "-p", vhost)
+    assert (ran.code, ran.out) == (0, "All dead letters have a place to go.\n")
+    assert ctl.run("dlq", "check", "-q", "-p", "/").code == 2
+    assert ctl.run("dlq", "check", "-q", "-p", vhost + "x").code == 65
+    assert ctl.run("doctor", "-q", "-p", vhost).out == "Nothing is wrong.\n"
+
+
+def test_full_and_growing_queues_and_stuck_consumers_are_found(broker, ch):
+    refuses = ch.queue(name="refuses", max_length=1, overflow="reject-publish")
+    grows, stuck = ch.queue(name="grows"), ch.queue(name="stuck")
+    ch.consume(stuck, prefetch=1)
+    ch.publish(stuck, "a", "b")
+
+    def work():
+        ch.publish(refuses, "x")
+        ch.publish(grows, "x")
+
+    expected = {"queue_refuses": {refuses}, "queue_grows": {grows}, "consumers_at_limit": {stuck}}
+
+    def look():
+        # In the first sample after their first message all three grow.
+        all = {kind: found(broker, kind) for kind in expected}
+        return all if {kind: named(*ones) for kind, ones in all.items() if len(ones) == 1} == expected else None
+
+    all = until(ch, work, look)
+    assert {one["severity"] for ones in all.values() for one in ones} == {"warning"}
+    assert all["queue_grows"][0]["rate"] > 0 and all["queue_refuses"][0]["rate"] > 0
+
+
+def test_publishes_that_reach_no_queue_are_found(broker, ch):
+    [finding] = until(ch, lambda: ch.publish("nobody", "x"), lambda: found(broker, "publishes_unroutable"))
+    assert finding["rate"] > 0 and named(finding) == {"/"}
+    ch.poll(lambda: not found(broker, "publishes_unroutable"), what="no finding after the last publish")
+
+
+def test_limit_of_a_vhost_is_found(broker, vhost):
+    broker.api.do("PUT", f"/api/vhost-limits/{quoted(vhost)}/max-queues", {"value": 0})
+    [finding] = found(broker, "vhost_limit_reached")
+    assert finding["resources"] == [
+        {"type": "vhost", "vhost": vhost, "name": vhost, "rate": None, "detail": "max-queues 0"}]
+
+
+def test_users_see_findings_of_their_vhosts_only(broker, ch):
+    ch.queue(dead_letter_exchange="nobody-declared-it")
+    assert findings(broker)["includes_node"] is True
+    assert found(broker, "dead_letters_without_route")
+    for user, includes_node in (("looks", False), ("watches", True)):
+        told = findings(broker, user=user)
+        assert told["includes_node"] is includes_node
+        assert not [one for one in told["findings"] if one["kind"].startswith("dead_letters")]
+        assert broker.api.ask("/api/health/findings/%2F", user=user).status == 404
+    assert [one["kind"] for one in findings(broker, "/%2F")["findings"]] == ["dead_letters_without_route"]
+    assert broker.api.ask("/api/health/findings/nowhere").status == 404
+
+
+def test_check_fails_from_a_severity_on(broker, ch):
+    check = "/api/health/checks/findings"
+    ch.queue(dead_letter_exchange="nobody-declared-it")
+    failed = broker.api.ask(check)
+    assert (failed.status, failed.json["status"]) == (503, "failed")
+    assert "dead letters would be lost" in failed.json["reason"]
+    assert broker.api.ask(f"{check}/warning").status == 503
+    assert broker.api.ask(f"{check}/error").json == {"status": "ok"}
+    assert broker.api.ask(f"{check}/terrible").status == 400
+
+
+def test_alarm_is_told_with_its_numbers(broker, ch, ctl):
+    queue = ch.queue()
+    assert broker.api.ask("/api/health/alarms").json == {"alarms": []}
+    assert put(broker, DISK, {"absolute": EVERYTHING}).status == 204
+    try:
+        [alarm] = broker.api.ask("/api/health/alarms").json["alarms"]
+        assert (alarm["resource"], alarm["limit_bytes"]) == ("disk", EVERYTHING)
+        assert alarm["text"].startswith("Publishers are blocked: disk alarm, 4 EiB limit, ")
+        [alarm] = broker.api.ask("/api/health/alarms", user="looks").json["alarms"]
+        assert alarm == {"resource": "disk", "text": "Publishers are blocked: disk alarm."}
+        ch.publish(queue, "held back", wait=False)
+        [blocked] = ch.poll(lambda: found(broker, "connections_blocked"), what="a blocked connection")
+        assert (blocked["severity"], blocked["count"]) == ("error", 1)
+        assert found(broker, "connections_blocked", user="watches")[0:] == []
+        ran = ctl.run("doctor", "-q")
+        assert ran.code == 2 and "ERROR    Publishers are blocked: disk alarm" in ran.out
+    finally:
+        assert put(broker, DISK, {"absolute": 0}).status == 204
+    assert not found(broker, "disk_alarm")
+
+
+def test_doctor_finds_nothing_wrong(broker, ctl):
+    def healthy():
+        ran = ctl.run("doctor")
+        return ran if ran.code == 0 else None
+
+    ran = healthy()
+    assert ran and ran.out.splitlines()[-1] == "Nothing is wrong.", ctl.run("doctor").out
+    assert ran.out.startswith("Diagnosing node ")
+    told = json.loads(ctl.run("doctor", "--formatter", "json").out)
+    assert (told["status"], told["errors"], told["warnings"]) == ("ok", 0, 0)
