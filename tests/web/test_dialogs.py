@@ -76,6 +76,9 @@ CASES = {
     "import": Case("parts/import-preview.js", "admin/definitions", f"{hook('import-form')} {hook('submit')}", CANCEL, choose_file),
     "import into a vhost": Case("parts/import-preview.js", V, f"{hook('import-form')} {hook('submit')}", CANCEL, choose_file),
     "reset the login counters": Case("pages/admin/logins.js", "admin/logins", hook("reset"), CANCEL),
+    "reset the statistics": Case("parts/reset-statistics.js", "", hook("reset-all"), CANCEL),
+    "start tracing": Case("parts/tracing.js", V, hook("switch-tracing"), BUTTON),
+    "help": Case("parts/help.js", "queues", hook("list-help"), BUTTON),
     "keyboard": Case("keys.js", "", None, BUTTON),
 }
 FOCUS = """() => {

@@ -6,7 +6,7 @@ import { Dialog, TypedField, confirm, openDialog } from "../../dialog.js";
 import { attempt } from "../../errors.js";
 import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
-import { html } from "../../html.js";
+import { html, useState } from "../../html.js";
 import { PublishersBlocked } from "../../parts/alarm.js";
 import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
