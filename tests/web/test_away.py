@@ -117,7 +117,7 @@ def test_all_pages_can_be_opened_while_the_broker_is_away(site, broker):
     broker.start_again()
     page.click("[data-test=try-now]")
     is_back(page, "tab-of-messages")
-    expect(page.locator("[data-test=none]")).to_contain_text("No message waits here.")
+    expect(page.locator("[data-test=none]")).to_contain_text("No ready messages.")
 
 
 def test_tries_become_rarer_up_to_a_bound(site, broker):
