@@ -62,7 +62,7 @@ pub(super) struct Selection<'a> {
     pub(super) filtered_edges: usize,
 }
 
-/// Selects entries: those with something wrong first, then those with most dead letters.
+/// Selects entries: those with something wrong first, then those with most dead letters, then large groups.
 pub(super) fn select<'a>(vhosts: &'a [Mapped], query: &MapQuery) -> Selection<'a> {
     let mut entries = Vec::new();
     for mapped in vhosts {
@@ -81,7 +81,10 @@ pub(super) fn select<'a>(vhosts: &'a [Mapped], query: &MapQuery) -> Selection<'a
         entries = group(entries);
     }
     // The sort is stable: equal edges stay ordered by vhost, then by queue.
-    entries.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.rate.total_cmp(&a.rate)));
+    entries.sort_by(|a, b| {
+        let by_rate = a.severity.cmp(&b.severity).then(b.rate.total_cmp(&a.rate));
+        by_rate.then(b.others.len().cmp(&a.others.len()))
+    });
     Selection { entries, total_edges, filtered_edges }
 }
 

@@ -31,7 +31,7 @@ export function tellWhole(event) {
   const cell = event.target.closest?.("td, th");
   if (!cell) return;
   const inner = cell.querySelector(".whole") ?? cell;
-  const isCut = cell.scrollWidth > cell.clientWidth || inner.scrollHeight > inner.clientHeight + 1;
+  const isCut = [cell, inner].some((box) => box.scrollWidth > box.clientWidth + 1) || inner.scrollHeight > inner.clientHeight + 1;
   if (isCut) cell.title = cell.innerText.trim();
   else if (!cell.dataset.hint) cell.removeAttribute("title");
 }

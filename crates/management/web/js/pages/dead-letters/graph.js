@@ -65,10 +65,13 @@ function queueNodes(nodes) {
   return (vhost, name) => nodes.get(nodeId("queue", vhost, name)) ?? groups.get(nodeId("queue", vhost, name));
 }
 
-/** A group may have warnings about queues that are not named here. */
+/** The warnings of a group about queues that are not named here: those of its exchange, or a word that there are some. */
 function addOthers(nodes) {
-  for (const { kind, severity, warnings } of nodes.values()) {
-    if (kind === "group" && severity && warnings.length === 0) warnings.push({ severity, kind: "warnings", text: "The table lists these queues with their warnings" });
+  const others = { kind: "warnings", text: "The table lists these queues with their warnings" };
+  for (const { kind, vhost, way, severity, warnings } of nodes.values()) {
+    if (kind !== "group" || !severity || warnings.length > 0) continue;
+    const of = [...nodes.values()].find((one) => one.kind === "exchange" && one.vhost === vhost && one.name === way[0] && one.key === way[1]);
+    warnings.push(...(of?.warnings.length > 0 ? of.warnings.slice(0, 1) : [{ severity, ...others }]));
   }
 }
 
