@@ -71,7 +71,7 @@ def test_a_name_that_is_cut_can_be_read(site):
     low = cell.bounding_box()["height"]
     row.locator("td").nth(3).click()
     expect(row).to_have_class(re.compile("is-open"))
-    assert cell.bounding_box()["height"] > 2 * low
+    assert cell.bounding_box()["height"] > low + 10
     assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth + 1")
     row.locator("td").nth(3).click()
     expect(row).not_to_have_class(re.compile("is-open"))
@@ -197,7 +197,7 @@ def test_equal_dead_letter_routes_are_one_group(site):
     group = page.locator(hook("node-group"))
     expect(group).to_have_count(1)
     expect(group).to_contain_text("90 queues")
-    expect(group).to_contain_text("no exchange")
+    expect(group).to_contain_text("exchange missing")
     text = page.locator(hook("edge-count"))
     expect(text).to_contain_text("of 300 dead-letter routes")
     group.press("Enter")

@@ -93,7 +93,7 @@ pub(crate) fn answer(
     let is_wanted = |one: &ChannelSnapshot| {
         query.matches_name(&one.name()) || is_client_wanted(&one.client, query)
     };
-    query.answer_lazily(channels, is_wanted, show)
+    query.answer_lazily(channels, ChannelSnapshot::name, is_wanted, show)
 }
 
 fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> ChannelTrend {

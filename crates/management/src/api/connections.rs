@@ -135,7 +135,12 @@ fn answer(
 ) -> Result<Json, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
     let show = |connections: Vec<ConnectionSnapshot>| list_to_json(node, &connections, query);
-    query.answer_lazily(connections, |one| is_client_wanted(&one.client, query), show)
+    query.answer_lazily(
+        connections,
+        |one| one.client.name.clone(),
+        |one| is_client_wanted(&one.client, query),
+        show,
+    )
 }
 
 fn list_to_json(

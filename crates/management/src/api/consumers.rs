@@ -59,7 +59,8 @@ fn answer(
     let show = |consumers: Vec<ConsumerSnapshot>| {
         consumers.iter().map(|one| to_json(&name, one)).collect()
     };
-    query.answer_lazily(consumers, |one| is_wanted(one, query), show)
+    // Consumers have no name.
+    query.answer_lazily(consumers, |_| String::new(), |one| is_wanted(one, query), show)
 }
 
 /// True if the filter finds the consumer by its tag, its queue or its client.

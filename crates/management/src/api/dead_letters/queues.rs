@@ -90,7 +90,8 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
     });
     let json = |targets: Vec<Target<'_>>| targets.iter().filter_map(to_json).collect();
     let is_wanted = |target: &Target<'_>| query.matches_name(target.mapped.name(target.queue));
-    query.answer_lazily(targets.collect(), is_wanted, json)
+    let name = |target: &Target<'_>| target.mapped.name(target.queue).to_owned();
+    query.answer_lazily(targets.collect(), name, is_wanted, json)
 }
 
 fn to_json(target: &Target<'_>) -> Option<Value> {

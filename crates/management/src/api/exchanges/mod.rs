@@ -80,7 +80,12 @@ fn answer(
 ) -> Result<Json, ApiError> {
     exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
     let json = |exchanges: Vec<ExchangeSnapshot>| list_to_json(node, &exchanges, query);
-    query.answer_lazily(exchanges, |exchange| query.matches_name(&exchange.name), json)
+    query.answer_lazily(
+        exchanges,
+        |exchange| exchange.name.to_string(),
+        |exchange| query.matches_name(&exchange.name),
+        json,
+    )
 }
 
 fn list_to_json(node: &SharedNode, exchanges: &[ExchangeSnapshot], query: &Query) -> Vec<Value> {

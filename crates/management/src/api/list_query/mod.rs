@@ -115,10 +115,11 @@ impl Query {
     }
 
     /// Answers with a list of items that `show` formats. On pages, those that `is_wanted` selects are formatted;
-    /// of a page in the natural order, only its own items.
+    /// of a page in the natural order, or sorted by `name`, only its own items.
     pub(crate) fn answer_lazily<T>(
         &self,
         mut things: Vec<T>,
+        name: impl Fn(&T) -> String,
         is_wanted: impl Fn(&T) -> bool,
         show: impl FnOnce(Vec<T>) -> Vec<Value>,
     ) -> Result<Json, ApiError> {
@@ -128,11 +129,15 @@ impl Query {
         let total_count = things.len();
         things.retain(is_wanted);
         let filtered_count = things.len();
-        let items = if self.sort.is_some() {
+        let is_by_name = self.sort.as_deref() == Some("name");
+        let items = if self.sort.is_some() && !is_by_name {
             let mut items = show(things);
             self.order(&mut items);
             page.cut(items)?.collect()
         } else {
+            if is_by_name {
+                things.sort_by_cached_key(name);
+            }
             if self.sort_reverse {
                 things.reverse();
             }
@@ -305,16 +310,28 @@ mod tests {
                 named(&names)
             };
             Query::parse(query)
-                .and_then(|q| q.answer_lazily(names(), |name| q.matches_name(name), show))
+                .and_then(|q| {
+                    q.answer_lazily(
+                        names(),
+                        |name| (*name).to_owned(),
+                        |name| q.matches_name(name),
+                        show,
+                    )
+                })
                 .unwrap()
                 .1
         };
-        for query in ["page=2&page_size=2&name=a", "page=1&page_size=3&sort_reverse=true"] {
+        for query in [
+            "page=2&page_size=2&name=a",
+            "page=1&page_size=3&sort_reverse=true",
+            "page=1&page_size=1&sort=name",
+            "page=2&page_size=2&sort=name&sort_reverse=true",
+        ] {
             assert_eq!(page(query), answer(query, named(&names())), "{query}");
         }
-        assert_eq!(page("page=1&sort=name")["total_count"], json!(5));
-        assert_eq!(page("page=1&sort=name&name=b")["items"], json!(named(&["b"])));
-        assert_eq!(json, 2 + 3 + 5 + 1);
+        assert_eq!(page("page=1&sort=type")["total_count"], json!(5));
+        assert_eq!(page("page=1&sort=type&name=b")["items"], json!(named(&["b"])));
+        assert_eq!(json, 2 + 3 + 1 + 2 + 5 + 1);
     }
 
     #[test]

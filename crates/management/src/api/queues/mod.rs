@@ -138,7 +138,12 @@ fn answer(
 ) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
     let show = |queues: Vec<QueueSnapshot>| list_to_json(node, &queues, query, nulls);
-    query.answer_lazily(queues, |queue| query.matches_name(&queue.name), show)
+    query.answer_lazily(
+        queues,
+        |queue| queue.name.to_string(),
+        |queue| query.matches_name(&queue.name),
+        show,
+    )
 }
 
 fn list_to_json(
