@@ -1,4 +1,4 @@
-//! Writes the seeds that are bytes: `cargo run --release --example seeds` in the folder `fuzz`.
+//! Writes the seeds that are bytes: `cargo run --example seeds` in the folder `fuzz`.
 //!
 //! They are made of the dialogues of `crates/session/tests`: every scenario is a stream of frames, a
 //! few methods, and a history of the session target. Seeds that are text were written by hand.

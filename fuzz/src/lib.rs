@@ -1,7 +1,7 @@
 //! Checks for input that a fuzzer makes up: one module for each target.
 //!
 //! A check takes bytes and panics when something does not hold. None of them knows the fuzzer, so that an
-//! input can be looked at in any program; `targets` binds each to libFuzzer.
+//! input can be looked at in any program; `main.rs` binds them to libFuzzer.
 #![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
 
 pub mod configuration;
@@ -18,6 +18,24 @@ pub mod topic;
 
 mod node;
 mod users;
+
+/// Check of one input.
+pub type Check = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: &[(&str, Check)] = &[
+    ("configuration", configuration::check),
+    ("definitions", definitions::check),
+    ("frames", frames::check),
+    ("http", http::check),
+    ("log_recovery", log_recovery::check),
+    ("login", login::check),
+    ("methods", methods::check),
+    ("patterns", patterns::check),
+    ("session", session::check),
+    ("tables", tables::check),
+    ("topic", topic::check),
+];
 
 #[allow(
     unreachable_pub,

@@ -1,8 +1,8 @@
 //! Building the targets and running one of them.
 //!
-//! Knows the compiler flags of coverage and the options of libFuzzer. Inputs that make a target fail go to
-//! `fuzz/artifacts`, inputs that reach new code to a folder below the target folder; the seeds stay as they
-//! are.
+//! Knows how a program with coverage is compiled, and the options of libFuzzer. Inputs that make a target
+//! fail go to `fuzz/artifacts`, inputs that reach new code to a folder below the target folder; the seeds
+//! stay as they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,19 +30,34 @@ const MEMORY_MIB_MAX: u32 = 512;
 /// the processors.
 const INPUT_SECONDS_MAX: u32 = 10;
 
-/// Compiler flags that make a program report to libFuzzer the code it reaches: those of cargo-fuzz.
-///
-/// No sanitizer: the workspace has no unsafe code, and a sanitizer needs a nightly toolchain.
-const COVERAGE_FLAGS: &[&str] = &[
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Cllvm-args=-sanitizer-coverage-stack-depth",
-    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
-    "--cfg=fuzzing",
+/// Program of all targets.
+const PROGRAM: &str = "fuzz-target";
+
+/// Compiler flags that make a program report to libFuzzer the code it reaches.
+const COVERAGE_FLAGS: &str = include_str!("../../../fuzz/coverage-flags.txt");
+
+/// Crates that are run by the million.
+const HOT: &[&str] = &["leveret-amqp", "leveret-broker", "leveret-session", "leveret-storage"];
+
+/// Settings of dependencies that long runs spend their time in.
+const OPTIMISED_DEPENDENCIES: &[&str] = &[
+    "profile.dev.package.bytes.opt-level=1",
+    "profile.dev.package.fancy-regex.opt-level=1",
+    "profile.dev.package.hashbrown.opt-level=1",
+    "profile.dev.package.regex-automata.opt-level=1",
+    "profile.dev.package.serde_json.opt-level=1",
+    "profile.dev.package.slotmap.opt-level=1",
+    "profile.dev.package.smallvec.opt-level=1",
 ];
+
+/// Crates that report to the fuzzer the code that an input reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coverage {
+    /// Crates of the workspace. Dependencies are those of the tests, compiled once for both.
+    Workspace,
+    /// Dependencies, too: for long runs, which are worth a build of their own.
+    Everything,
+}
 
 /// Targets that are built, and how they are run.
 #[derive(Debug)]
@@ -51,28 +66,57 @@ pub(super) struct Campaign<'a> {
     seconds: u64,
     /// Folder for inputs that reach new code, by target.
     found: PathBuf,
-    /// Folder of the built targets.
-    programs: PathBuf,
+    /// The built program.
+    program: PathBuf,
 }
 
 impl<'a> Campaign<'a> {
-    /// Builds all targets; each will run for `seconds` and keep new inputs in a folder in `found`.
+    /// Builds the targets; each will run for `seconds` and keep new inputs in a folder in `found`.
+    ///
+    /// The whole workspace is selected although one program is built, and that is an example: so dependencies
+    /// have the features that they have in the tests.
     ///
     /// # Errors
     /// When they cannot be built.
-    pub(super) fn new(place: &'a Place<'a>, seconds: u64, found: &Path) -> Result<Self> {
-        let target = place.target.join("fuzz");
-        let triple = host_triple()?;
+    pub(super) fn new(
+        place: &'a Place<'a>,
+        seconds: u64,
+        found: &Path,
+        coverage: Coverage,
+    ) -> Result<Self> {
         let mut build = Command::new(repository::cargo());
-        build.args(["build", "--release", "--bins"]).arg("--manifest-path");
-        build.arg(place.root.join("fuzz").join("Cargo.toml")).arg("--target-dir").arg(&target);
-        // With a target named, build scripts are compiled without the flags below.
-        build.args(["--target", &triple]);
-        build.env("RUSTFLAGS", COVERAGE_FLAGS.join(" ")).env("CARGO_TERM_COLOR", "never");
+        build.args(["build", "--workspace", "--example", PROGRAM]);
+        build.args(["--features", "leveret-fuzz/libfuzzer"]);
+        let level = match coverage {
+            Coverage::Workspace => 1,
+            Coverage::Everything => 2,
+        };
+        for package in HOT {
+            build.arg("--config").arg(format!("profile.dev.package.{package}.opt-level={level}"));
+        }
+        let folder = match coverage {
+            Coverage::Workspace => {
+                let compiler = place.root.join("fuzz").join("rustc-with-coverage");
+                build.env("RUSTC_WORKSPACE_WRAPPER", compiler);
+                place.target.to_owned()
+            }
+            Coverage::Everything => {
+                for setting in OPTIMISED_DEPENDENCIES {
+                    build.args(["--config", setting]);
+                }
+                // With a platform named, build scripts and procedural macros are compiled without the flags.
+                let (target, platform) = (place.target.join("fuzz"), host_triple()?);
+                let flags: Vec<&str> = COVERAGE_FLAGS.lines().collect();
+                build.arg("--target-dir").arg(&target).args(["--target", &platform]);
+                build.env("RUSTFLAGS", flags.join(" "));
+                target.join(platform)
+            }
+        };
+        build.env("CARGO_INCREMENTAL", "0").env("CARGO_TERM_COLOR", "never");
         build.current_dir(place.root);
         process::run(build, place.log, time_max(BUILD_SECONDS_MAX))?;
-        let programs = target.join(triple).join("release");
-        Ok(Self { place, seconds, found: found.to_owned(), programs })
+        let program = folder.join("debug").join("examples").join(PROGRAM);
+        Ok(Self { place, seconds, found: found.to_owned(), program })
     }
 
     /// Runs one target, with its output in a log of its own.
@@ -87,8 +131,8 @@ impl<'a> Campaign<'a> {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        let program = self.programs.join(name);
-        let mut command = Command::new(&program);
+        let mut command = Command::new(&self.program);
+        command.env("FUZZ_TARGET", name);
         command.arg(&found).arg(folder.join("corpus").join(name)).arg("-print_final_stats=1");
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
         command.arg(format!("-max_total_time={}", self.seconds));
@@ -107,7 +151,8 @@ impl<'a> Campaign<'a> {
         fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
         let status = Process::start(command, &log)?.wait(time_max(self.seconds))?;
         let printed = fs::read(&log).context("the log is gone")?;
-        let report = Report::read(&String::from_utf8_lossy(&printed), self.seconds, &program);
+        let again = format!("FUZZ_TARGET={name} {}", self.program.display());
+        let report = Report::read(&String::from_utf8_lossy(&printed), self.seconds, &again);
         ensure!(
             status.success() || report.finding.is_some(),
             "{name} could not be run: {status}; {}",

@@ -14,7 +14,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::PossibleValuesParser;
 
-use self::campaign::Campaign;
+use self::campaign::{Campaign, Coverage};
 pub(crate) use self::short::short_run;
 use self::targets::{TARGETS, Target};
 use crate::place::Place;
@@ -53,7 +53,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let place = Place { root: &root, target: &target, log: &log };
     let seconds = options.hours.map_or(options.seconds, |hours| hours * 3600);
     // A run goes on from the inputs that earlier runs have found.
-    let campaign = Campaign::new(&place, seconds, &place.target.join("xtask").join("fuzz"))?;
+    let found = place.target.join("xtask").join("fuzz");
+    let campaign = Campaign::new(&place, seconds, &found, Coverage::Everything)?;
     let is_asked = |target: &&Target| {
         options.targets.is_empty() || options.targets.iter().any(|name| name == target.name)
     };

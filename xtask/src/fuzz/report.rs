@@ -1,7 +1,6 @@
 //! The result of fuzzing one target, read from the output of libFuzzer.
 
 use std::fmt;
-use std::path::Path;
 
 /// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,8 +17,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reads the log of a run of `program` that was to take so many seconds.
-    pub(super) fn read(log: &str, seconds: u64, program: &Path) -> Self {
+    /// Reads the log of a run that was to take so many seconds and is repeated by the command `again`.
+    pub(super) fn read(log: &str, seconds: u64, again: &str) -> Self {
         let status =
             log.lines().rev().find(|line| line.starts_with('#') && line.contains(" cov: "));
         let behind = |name: &str| number_behind(status.unwrap_or_default(), name);
@@ -31,7 +30,7 @@ impl Report {
             seconds: log.lines().rev().find_map(seconds_of_run).unwrap_or(seconds),
             edges: behind(" cov: ").unwrap_or(0),
             inputs: behind(" corp: ").unwrap_or(0),
-            finding: finding(log, program),
+            finding: finding(log, again),
         }
     }
 }
@@ -49,7 +48,7 @@ fn number_behind(line: &str, words: &str) -> Option<u64> {
 }
 
 /// The summary of libFuzzer, the panic of the program, the input, and the command that tries it again.
-fn finding(log: &str, program: &Path) -> Option<String> {
+fn finding(log: &str, again: &str) -> Option<String> {
     let summary = log.lines().find_map(|line| line.strip_prefix("SUMMARY: libFuzzer: "))?;
     let mut lines = vec![summary.to_owned()];
     let mut panic = log.lines().skip_while(|line| !line.contains(" panicked at "));
@@ -57,7 +56,7 @@ fn finding(log: &str, program: &Path) -> Option<String> {
     let written = log.lines().find_map(|line| line.split_once("Test unit written to "));
     if let Some((_, path)) = written {
         lines.push(format!("input: {path}"));
-        lines.push(format!("again: {} {path}", program.display()));
+        lines.push(format!("again: {again} {path}"));
     }
     Some(lines.join("\n               "))
 }
@@ -85,7 +84,7 @@ mod tests {
             #99\tDONE   cov: 412 ft: 1300 corp: 102/20Kb lim: 64 exec/s: 9 rss: 31Mb\n\
             Done 990 runs in 7 second(s)\n\
             stat::number_of_executed_units: 990\n";
-        let report = Report::read(log, 5, Path::new("topic"));
+        let report = Report::read(log, 5, "FUZZ_TARGET=topic fuzz-target");
         assert_eq!(
             report.to_string(),
             "990 executions, 141/s, 412 edges, 102 inputs, nothing found"
@@ -99,7 +98,7 @@ mod tests {
             SUMMARY: libFuzzer: deadly signal\n\
             artifact_prefix='a/'; Test unit written to a/crash-0b02\n\
             stat::number_of_executed_units: 12\n";
-        let report = Report::read(log, 5, Path::new("release/topic"));
+        let report = Report::read(log, 5, "FUZZ_TARGET=topic fuzz-target");
         assert_eq!(report.executions, 12);
         let finding = report.finding.unwrap();
         let lines: Vec<&str> = finding.lines().map(str::trim).collect();
@@ -110,7 +109,7 @@ mod tests {
                 "thread '<unnamed>' (7) panicked at src/topic.rs:108:9:",
                 "assertion failed",
                 "input: a/crash-0b02",
-                "again: release/topic a/crash-0b02",
+                "again: FUZZ_TARGET=topic fuzz-target a/crash-0b02",
             ]
         );
     }

@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
-use super::campaign::Campaign;
+use super::campaign::{Campaign, Coverage};
 use super::report::Report;
 use super::targets::TARGETS;
 use crate::place::Place;
@@ -33,7 +33,7 @@ pub(crate) fn short_run(place: &Place<'_>) -> Result<ShortRun> {
         fs::remove_dir_all(&scratch)
             .with_context(|| format!("cannot empty {}", scratch.display()))?;
     }
-    let campaign = Campaign::new(place, TEST_SECONDS, &scratch)?;
+    let campaign = Campaign::new(place, TEST_SECONDS, &scratch, Coverage::Workspace)?;
     let next = Mutex::new(TARGETS.iter());
     let worker = || -> Result<u64> {
         let mut executions = 0;
