@@ -64,11 +64,11 @@ pub(super) fn outputs(place: &Place<'_>) -> PathBuf {
 /// Compiles the cases and counts those whose name contains `filter`.
 pub(super) fn count(place: &Place<'_>, filter: &str) -> Result<Figures> {
     let mut build = Command::new(repository::cargo());
-    build.args(["build", "--release"]).args(repository::RELEASE_PACKAGES);
-    build.args(["--example", "instructions"]);
+    build.args(["build", "--release"]).args(repository::BROKER_PACKAGE);
+    build.args(["--package", "leveret-instructions", "--bin", "instructions"]);
     build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
     process::run(build, place.log, BUILD_TIME_MAX)?;
-    let program = place.target.join("release").join("examples").join("instructions");
+    let program = place.target.join("release").join("instructions");
     let cases = cases(&program, filter)?;
     ensure!(!cases.is_empty(), "no case is called like that");
     let outputs = outputs(place);

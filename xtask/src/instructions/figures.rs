@@ -34,7 +34,7 @@ const INTRODUCTION: &str = "\
 # Instructions per message
 
 Instructions and allocations of one message, counted by valgrind's callgrind with the program
-`crates/server/examples/instructions`: the broker's own code, optimised as in a release, with its
+`crates/instructions`: the broker's own code, optimised as in a release, with its
 allocator, without sockets and disks. The figures are the same on a busy machine and on an idle one, so a
 change of a few percent shows. They are not times: an instruction that waits for memory counts like any
 other, and the operating system's share is missing. [Profile](profile.md) shows that share, and the

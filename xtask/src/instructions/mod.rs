@@ -34,7 +34,7 @@ pub(crate) struct Options {
 /// # Errors
 /// When something cannot be counted, or costs more than is written down.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    test::install_packages("crates/server/examples/instructions/packages.txt")?;
+    test::install_packages("crates/instructions/packages.txt")?;
     process::watch_for_interrupts()?;
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("instructions.log");

@@ -28,6 +28,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "server", may_know: &["amqp", "broker", "session", "storage", "management"] },
     Layer { name: "ctl", may_know: &[] },
     Layer { name: "perf", may_know: &["amqp"] },
+    Layer { name: "instructions", may_know: &["amqp", "broker", "session", "storage"] },
 ];
 
 /// The crates that decide and never act.

@@ -1,69 +1,56 @@
 //! The table of cases: what is counted.
 //!
-//! The names are what `docs/instructions.txt` and people refer to. A case handles messages in batches
+//! The names are what `docs/internals/instructions.md` and people refer to. A case handles messages in batches
 //! of 64, as the server enters a vhost once per read.
 
 use amqp::table::{Table, TableBuilder, Value};
 use broker::Outcome;
 
+use crate::case::{Case, Run};
 use crate::commands::{BATCH, Core, dead_letters_to};
 use crate::samples::Sample;
 use crate::{codec, whole};
 
-/// Handles so many messages.
-pub(crate) type Run = Box<dyn FnMut(u64)>;
-
-/// A case, of which instructions are counted.
-pub(crate) struct Case {
-    pub(crate) name: &'static str,
-    /// Number of messages that are counted, after as many to warm up.
-    pub(crate) messages: u64,
-    /// Sets everything up.
-    pub(crate) begin: fn() -> Run,
-}
-
-const fn case(name: &'static str, begin: fn() -> Run) -> Case {
-    Case { name, messages: 4096, begin }
-}
-
 /// All cases.
 pub(crate) const CASES: &[Case] = &[
-    case("codec: decode a publish of 16 B", || codec::decode_publish(&Sample::small())),
-    case(
-        "codec: decode a publish of 1 KB with headers",
-        || codec::decode_publish(&Sample::large()),
-    ),
-    case("codec: encode a delivery of 16 B", || codec::encode_deliver(Sample::small())),
-    case(
-        "codec: encode a delivery of 1 KB with headers",
-        || codec::encode_deliver(Sample::large()),
-    ),
-    case("session: bytes of a publish of 16 B to a command", || {
+    Case::new("codec: decode a publish of 16 B", || codec::decode_publish(&Sample::small())),
+    Case::new("codec: decode a publish of 1 KB with headers", || {
+        codec::decode_publish(&Sample::large())
+    }),
+    Case::new("codec: encode a delivery of 16 B", || codec::encode_deliver(Sample::small())),
+    Case::new("codec: encode a delivery of 1 KB with headers", || {
+        codec::encode_deliver(Sample::large())
+    }),
+    Case::new("session: bytes of a publish of 16 B to a command", || {
         whole::session_publish(&Sample::small())
     }),
-    case("core: publish, nobody consumes", || publish(Sample::small())),
-    case("core: publish and deliver without ack", || delivered(Sample::small())),
-    case("core: publish and deliver 1 KB with headers without ack", || delivered(Sample::large())),
-    case("core: publish, deliver, ack", || settled(false, Outcome::Ack)),
-    case("core: publish, deliver, ack 64 at once", || settled(true, Outcome::Ack)),
-    case("core: publish, deliver, put back", || settled(true, Outcome::Requeue { failed: false })),
-    case("core: publish to 10 queues, deliver without ack", fan_out),
-    case("core: topic, 10000 bindings, the same key again", || topic(1)),
-    case("core: topic, 10000 bindings, another key each time", || topic(1000)),
-    case("core: publish, expire into nothing", || expire(&Table::default(), ttl_of_queue)),
-    case("core: publish, expire into a queue", || {
+    Case::new("core: publish, nobody consumes", || publish(Sample::small())),
+    Case::new("core: publish and deliver without ack", || delivered(Sample::small())),
+    Case::new("core: publish and deliver 1 KB with headers without ack", || {
+        delivered(Sample::large())
+    }),
+    Case::new("core: publish, deliver, ack", || settled(false, Outcome::Ack)),
+    Case::new("core: publish, deliver, ack 64 at once", || settled(true, Outcome::Ack)),
+    Case::new("core: publish, deliver, put back", || {
+        settled(true, Outcome::Requeue { failed: false })
+    }),
+    Case::new("core: publish to 10 queues, deliver without ack", fan_out),
+    Case::new("core: topic, 10000 bindings, the same key again", || topic(1)),
+    Case::new("core: topic, 10000 bindings, another key each time", || topic(1000)),
+    Case::new("core: publish, expire into nothing", || expire(&Table::default(), ttl_of_queue)),
+    Case::new("core: publish, expire into a queue", || {
         expire(&dead_letters_to("dead", &[]), ttl_of_queue)
     }),
-    case("core: publish with random TTLs, expire into a queue", || {
+    Case::new("core: publish with random TTLs, expire into a queue", || {
         expire(&dead_letters_to("dead", &[]), random_ttl)
     }),
-    case("core: publish, deliver, reject into a queue", || settled(true, Outcome::Reject)),
-    case("core: publish, overflow into a queue", overflow),
-    case("core: publish persistently, log, confirm", persistent),
-    case("core: the same, deliver, ack, log", persistent_with_ack),
-    case("bytes to bytes: 16 B without ack", || whole::through(&Sample::small())),
-    case("bytes to bytes: 1 KB with headers without ack", || whole::through(&Sample::large())),
-    case("bytes to bytes: 16 B, confirm, ack", || whole::through_with_acks(&Sample::small())),
+    Case::new("core: publish, deliver, reject into a queue", || settled(true, Outcome::Reject)),
+    Case::new("core: publish, overflow into a queue", overflow),
+    Case::new("core: publish persistently, log, confirm", persistent),
+    Case::new("core: the same, deliver, ack, log", persistent_with_ack),
+    Case::new("bytes to bytes: 16 B without ack", || whole::through(&Sample::small())),
+    Case::new("bytes to bytes: 1 KB with headers without ack", || whole::through(&Sample::large())),
+    Case::new("bytes to bytes: 16 B, confirm, ack", || whole::through_with_acks(&Sample::small())),
 ];
 
 /// Publishes wait in their queue.

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use session::{Session, Step};
 
 use crate::bytes::{Clients, acks};
-use crate::cases::Run;
+use crate::case::Run;
 use crate::commands::BATCH;
 use crate::samples::Sample;
 

@@ -2,9 +2,10 @@
 //!
 //! Decides nothing but which case runs. Each case handles messages, first to get warm, then as many
 //! again inside [`measured`], which `cargo xtask instructions` has callgrind count. With the
-//! broker's allocator, optimised as the broker is, so that what is counted is what runs there. An
-//! example and not a benchmark for cargo, because those are compiled to unwind: everything would be
-//! compiled a second time, and otherwise than it ships.
+//! broker's allocator, optimised as the broker is, so that the counted code is the code that ships. A
+//! program and not a benchmark for cargo, because benchmarks are compiled to unwind: everything would be
+//! compiled a second time, and otherwise than it ships. A crate of its own, because linking the server
+//! takes longer than counting.
 #![allow(clippy::print_stdout, reason = "a program whose list is read by another")]
 #![allow(clippy::print_stderr, reason = "a program for people")]
 #![allow(
@@ -13,6 +14,7 @@
 )]
 
 mod bytes;
+mod case;
 mod cases;
 mod codec;
 mod commands;
@@ -21,7 +23,8 @@ mod whole;
 
 use std::process::ExitCode;
 
-use cases::{CASES, Case};
+use case::{Case, Run};
+use cases::CASES;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -56,6 +59,6 @@ fn main() -> ExitCode {
 
 /// The counted code: a function of its own, by whose name the counting begins.
 #[inline(never)]
-fn measured(run: &mut cases::Run, messages: u64) {
+fn measured(run: &mut Run, messages: u64) {
     run(messages);
 }

@@ -7,7 +7,7 @@ use amqp::frame::{split_frame, write_body_frames};
 use amqp::method::{BasicDeliver, Method, write_method};
 use amqp::properties::Properties;
 
-use crate::cases::Run;
+use crate::case::Run;
 use crate::samples::{FRAME_MAX, Sample};
 
 /// Splits the frames of a publish and decodes what is in them.
