@@ -14,6 +14,7 @@ import client as client_module  # noqa: E402
 import definitions as defs  # noqa: E402
 import field_table  # noqa: E402
 import made as made_module  # noqa: E402
+import programs  # noqa: E402
 
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # refusals are what is tested here
 field_table.install()
@@ -24,7 +25,7 @@ def pytest_addoption(parser):
     group.addoption("--broker", choices=["leveret", "rabbitmq"], default="leveret", help="what is tested")
     group.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
     group.addoption("--leveretctl-bin", default=os.environ.get("LEVERETCTL_BIN"),
-                    help="path of leveretctl (or LEVERETCTL_BIN) [beside the binary]")
+                    help="path of leveretctl (or LEVERETCTL_BIN) [beside the binary, or in ../debug]")
     group.addoption("--amqp", default="127.0.0.1:5672", help="RabbitMQ's AMQP address")
     group.addoption("--http", default="http://127.0.0.1:15672", help="RabbitMQ's HTTP API")
     group.addoption("--metrics", default="http://127.0.0.1:15692", help="RabbitMQ's metrics")
@@ -33,7 +34,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     binary = config.getoption("--leveret-bin")
     if config.getoption("--leveretctl-bin") is None and binary:
-        config.option.leveretctl_bin = os.path.join(os.path.dirname(os.path.abspath(binary)), "leveretctl")
+        config.option.leveretctl_bin = programs.tool("leveretctl", binary)
     if config.getoption("--broker") == "leveret" and not config.getoption("--leveret-bin"):
         raise pytest.UsageError("--leveret-bin PATH or LEVERET_BIN must say which binary to test")
 

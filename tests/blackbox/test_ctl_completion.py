@@ -5,7 +5,6 @@ import pty
 import re
 import select
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -101,9 +100,9 @@ def test_zsh_completes_commands_and_names(ctl, ch, prefix):
     start = "PS1='READY> '; autoload -U compinit; compinit -u -D; source <(leveretctl completion zsh)\n"
     with Terminal(ctl, ["zsh", "-f", "-i"]) as zsh:
         zsh.type(start, until=r"READY> $")
-        # One line: a key that cancels it may come while the shell completes.
-        zsh.type("leveretctl purge_qu\t", until=r"purge_queue $")
-        zsh.type(f"{prefix}orders\t", until=re.escape(q.replace(" ", "\\ ")) + " $")
+        zsh.type("leveretctl list_queu\t", until=r"list_queues $")
+        zsh.type("\x03", until=r"READY> $")
+        zsh.type(f"leveretctl purge_queue {prefix}orders\t", until=re.escape(q.replace(" ", "\\ ")) + " $")
 
 
 class Terminal:
@@ -120,7 +119,6 @@ class Terminal:
 
     def __exit__(self, *_):
         os.close(self.terminal)
-        os.kill(self.child, signal.SIGKILL)
         os.waitpid(self.child, 0)
 
     def type(self, keys, until):

@@ -7,6 +7,7 @@ import re
 import signal
 import urllib.parse
 
+import programs
 import pytest
 from certificates import Authority
 from perf import Perf
@@ -22,7 +23,7 @@ def perf(under, pytestconfig, prefix):
         leveret = pytestconfig.getoption("--leveret-bin")
         if leveret is None:
             pytest.skip("LEVERET_PERF_BIN says which leveret-perf is to load a RabbitMQ")
-        binary = os.path.join(os.path.dirname(os.path.abspath(leveret)), "leveret-perf")
+        binary = programs.tool("leveret-perf", leveret)
     host, port = under.shared().amqp
     return Perf(binary, f"amqp://guest:guest@{host}:{port}/%2f")
 

@@ -26,6 +26,8 @@ def main():
     began = time.monotonic()
     for group in dict.fromkeys(client.group for client in chosen):
         prepare(group)
+    if options.prepare:
+        return
     with ThreadPoolExecutor(options.jobs) as pool:
         runs = list(pool.map(lambda client: attempt(client, options), chosen))
     if options.report:
@@ -45,10 +47,11 @@ def arguments():
                                                   "folder of the broker, or the folder for temporary files, otherwise")
     parser.add_argument("--report", type=Path, help="write the matrix to this file")
     parser.add_argument("--jobs", type=int, default=3, help="clients at a time [%(default)s]")
+    parser.add_argument("--prepare", action="store_true", help="build and install what clients need, and end")
     parser.add_argument("--show", action="store_true", help="show what the programs print")
     parser.add_argument("clients", nargs="*", help="only these clients or folders of clients")
     options = parser.parse_args()
-    if not options.leveret and not options.rabbitmq:
+    if not options.leveret and not options.rabbitmq and not options.prepare:
         parser.error("--leveret PATH, LEVERET_BIN or --rabbitmq HOST:PORT must say what is tested")
     return options
 

@@ -37,7 +37,8 @@ pub(crate) struct Options {
 /// # Errors
 /// When something cannot be built or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let test::Prepared { interpreter, broker, ctl } = test::prepare(&[])?;
+    let test::Prepared { interpreter, broker } = test::prepare(&[])?;
+    let ctl = test::prepare_ctl()?;
     let root = repository::root();
     let mut command = Command::new(interpreter);
     command.arg(root.join("tests/compare/compare.py"));

@@ -72,7 +72,7 @@ pub(crate) struct Options {
 /// # Errors
 /// When the broker cannot be built or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let test::Prepared { interpreter, broker, .. } = test::prepare(&[])?;
+    let test::Prepared { interpreter, broker } = test::prepare(&[])?;
     let root = repository::root();
     let mut command = Command::new(interpreter);
     command.arg(root.join("tests/flood/flood.py")).arg("--leveret").arg(broker);

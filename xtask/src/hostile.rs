@@ -18,7 +18,7 @@ const DOCUMENT: &str = "docs/internals/hostile-peers.md";
 /// # Errors
 /// When the broker cannot be built or the program cannot be started.
 pub(crate) fn run() -> Result<ExitCode> {
-    let test::Prepared { interpreter, broker, .. } = test::prepare(&[])?;
+    let test::Prepared { interpreter, broker } = test::prepare(&[])?;
     let root = repository::root();
     let mut command = Command::new(interpreter);
     command.current_dir(root.join("tests/hostile"));

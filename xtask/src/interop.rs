@@ -34,7 +34,7 @@ pub(crate) struct Options {
 /// # Errors
 /// When something cannot be built or installed, or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let test::Prepared { interpreter, broker, .. } = test::prepare(&["interop-packages"])?;
+    let test::Prepared { interpreter, broker } = test::prepare(&["interop-packages"])?;
     let root = repository::root();
     let mut command = Command::new(interpreter);
     command.arg(root.join("tests/interop/matrix.py")).arg("--leveret").arg(broker);

@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if rustix::process::geteuid().is_root() {
         test::install_packages("tests/powercut/packages.txt")?;
     }
-    let test::Prepared { interpreter, broker, .. } = test::prepare(&[])?;
+    let test::Prepared { interpreter, broker } = test::prepare(&[])?;
     let mut command = Command::new(interpreter);
     command.arg(repository::root().join("tests/powercut/powercut.py"));
     command.arg("--leveret").arg(broker).args(["--cuts", &options.cuts.to_string()]);

@@ -17,10 +17,12 @@ use crate::process;
 /// Longest wait for `cargo metadata`, which may have to download crates on a fresh machine.
 const METADATA_TIME_MAX: Duration = Duration::from_mins(5);
 
-/// Packages of the release build. Every release build names all of them: cargo compiles a dependency again
-/// for other features, which a part of them would ask for.
-pub(crate) const RELEASE_PACKAGES: &[&str] =
-    &["--package", "leveret", "--package", "leveretctl", "--package", "leveret-perf"];
+/// Package of the broker, whose release build the suites test: the build that `cargo run --release` makes. With
+/// the tools beside it, cargo would give its dependencies more features than that build has.
+pub(crate) const BROKER_PACKAGE: &[&str] = &["--package", "leveret"];
+
+/// Packages of the tools.
+pub(crate) const TOOL_PACKAGES: &[&str] = &["--package", "leveretctl", "--package", "leveret-perf"];
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {

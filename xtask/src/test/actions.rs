@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::steps::{Action, Step};
 use super::tally::Tally;
-use super::{packages, python};
+use super::{clippy, packages, python};
 use crate::broker_process::BrokerProcess;
 use crate::fuzz::short_run;
 use crate::instructions::check as check_instructions;
@@ -47,8 +47,8 @@ impl Outcome {
 pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
     match &step.action {
         Action::Cargo(arguments) => cargo(arguments, step, place),
-        Action::ReleaseBuild => {
-            cargo(&[&["build", "--release"], repository::RELEASE_PACKAGES].concat(), step, place)
+        Action::ReleaseBuild(packages) => {
+            cargo(&[&["build", "--release"], *packages].concat(), step, place)
         }
         Action::OptionalCargo { arguments, install } => {
             let subcommand = arguments.first().copied().unwrap_or_default();
@@ -59,8 +59,12 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
                 Ok(Outcome::LeftOut(reason))
             }
         }
-        Action::RustTests(arguments) => {
-            cargo(arguments, step, place)?;
+        Action::Lints => {
+            process::run(clippy::build(place)?, place.log, step.time_max)?;
+            Ok(Outcome::Done)
+        }
+        Action::RustTests => {
+            process::run(clippy::test(place)?, place.log, step.time_max)?;
             Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?))
         }
         Action::Tidy => tidy(place),
@@ -74,6 +78,14 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             command.args(*arguments).current_dir(place.root);
             process::run(command, place.log, step.time_max)?;
             Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
+        }
+        Action::InteropClients => {
+            let mut command = Command::new(python::interpreter(place));
+            command.arg(place.root.join("tests/interop/matrix.py")).arg("--prepare");
+            command.arg("--work").arg(place.target.join("xtask").join("interop"));
+            command.current_dir(place.root);
+            process::run(command, place.log, step.time_max)?;
+            Ok(Outcome::Done)
         }
         Action::Pytest(folder) => pytest(folder, step, place),
         Action::DebianPackages(list) => {
@@ -156,6 +168,10 @@ fn pytest(folder: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(python::interpreter(place));
     command.args(["-m", "pytest", "--color=no", "--broker=leveret"]);
     command.env("LEVERET_BIN", broker_binary(place)?).current_dir(place.root.join(folder));
+    // The tools are tested as the step `clippy` has built them: with assertions, and not optimised.
+    let tools = place.target.join("debug");
+    command.env("LEVERETCTL_BIN", tools.join("leveretctl"));
+    command.env("LEVERET_PERF_BIN", tools.join("leveret-perf"));
     process::run(command, place.log, step.time_max)?;
     Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }

@@ -5,6 +5,7 @@
 //! below the target folder and is shown only when the step fails. The first failure ends the run.
 
 mod actions;
+mod clippy;
 mod packages;
 mod python;
 mod schedule;
@@ -62,8 +63,6 @@ pub(crate) struct Prepared {
     pub(crate) interpreter: PathBuf,
     /// The broker.
     pub(crate) broker: PathBuf,
-    /// The command line tool, `leveretctl`.
-    pub(crate) ctl: PathBuf,
 }
 
 /// Prepares the programs for another command: builds the broker, makes the Python environment of the
@@ -78,7 +77,18 @@ pub(crate) fn prepare(steps: &[&str]) -> Result<Prepared> {
     let place = Place { root: &root, target: &target, log: &log };
     let interpreter = python::interpreter(&place);
     let broker = actions::broker_binary(&place)?;
-    Ok(Prepared { interpreter, broker, ctl: actions::release_binary("leveretctl", &place)? })
+    Ok(Prepared { interpreter, broker })
+}
+
+/// Builds `leveretctl` in release, for another command.
+///
+/// # Errors
+/// As [`set_up`].
+pub(crate) fn prepare_ctl() -> Result<PathBuf> {
+    set_up(&["tools"])?;
+    let (root, target) = (repository::root(), repository::target_folder()?);
+    let log = target.join("xtask").join("logs").join("tools.log");
+    actions::release_binary("leveretctl", &Place { root: &root, target: &target, log: &log })
 }
 
 /// Installs what a list of Debian packages names, for another command.
@@ -217,7 +227,9 @@ mod tests {
 
     #[test]
     fn selection_is_in_the_order_of_the_table() {
-        assert_eq!(names(&[], &[]), STEPS.iter().map(|step| step.name).collect::<Vec<_>>());
+        // The release build of the tools is for other commands.
+        let of_test = STEPS.iter().map(|step| step.name).filter(|name| *name != "tools");
+        assert_eq!(names(&[], &[]), of_test.collect::<Vec<_>>());
     }
 
     #[test]
@@ -231,15 +243,15 @@ mod tests {
     fn skip_leaves_out_needs_of_no_other_step() {
         let names_without = |skip| names(&["fmt", "blackbox", "java"], skip);
         assert_eq!(names_without(&["blackbox"]), ["fmt", "build", "packages", "java"]);
-        assert_eq!(names_without(&["build", "java"]), ["fmt", "python", "blackbox"]);
+        assert_eq!(names_without(&["build", "java"]), ["fmt", "python", "clippy", "blackbox"]);
     }
 
     #[test]
-    fn need_is_an_earlier_step_of_setup() {
+    fn need_is_an_earlier_step() {
         for (at, step) in STEPS.iter().enumerate() {
             for need in step.needs {
                 let found = STEPS[..at].iter().find(|earlier| earlier.name == *need);
-                assert!(found.is_some_and(|found| found.is_setup), "{}: {need}", step.name);
+                assert!(found.is_some(), "{}: {need}", step.name);
             }
         }
     }

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use crate::repository;
+
 /// A check or a preparation of the test run, with a name people type.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -20,7 +22,7 @@ pub(super) struct Step {
     pub(super) resource: Option<Resource>,
     /// Noun for its number of tests; `None` when the step is one check.
     pub(super) counts: Option<&'static str>,
-    /// Steps of setup that must end before it begins.
+    /// Steps that must end before it begins.
     pub(super) needs: &'static [&'static str],
     /// True if it checks nothing itself and runs only when another step needs it.
     pub(super) is_setup: bool,
@@ -53,16 +55,18 @@ pub(super) enum Resource {
 pub(super) enum Action {
     /// `cargo` with these arguments succeeds.
     Cargo(&'static [&'static str]),
-    /// `cargo` builds the programs of [`crate::repository::RELEASE_PACKAGES`] in release.
-    ReleaseBuild,
+    /// `cargo` builds these packages in release.
+    ReleaseBuild(&'static [&'static str]),
     /// `cargo` with these arguments succeeds, if its subcommand is installed.
     OptionalCargo {
         arguments: &'static [&'static str],
         /// Command that installs the subcommand.
         install: &'static str,
     },
-    /// `cargo` with these arguments runs Rust tests, and all pass.
-    RustTests(&'static [&'static str]),
+    /// The workspace, its tests included, compiles without a warning of the compiler or of clippy.
+    Lints,
+    /// The Rust tests of the workspace pass.
+    RustTests,
     /// The rules of taste hold.
     Tidy,
     /// The virtual environment holds what these lists of packages name.
@@ -71,6 +75,8 @@ pub(super) enum Action {
     Python { program: &'static str, arguments: &'static [&'static str] },
     /// The suite of pytest in this folder passes against the release build.
     Pytest(&'static str),
+    /// The programs of the clients of other languages are built.
+    InteropClients,
     /// Debian has installed what this list of packages names.
     DebianPackages(&'static str),
     /// cargo has installed this version of this package below the target folder.
@@ -110,8 +116,16 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "tidy", what: "rules of taste", action: Action::Tidy, ..PLAIN },
     Step {
         name: "build",
-        what: "release build of leveret, leveretctl and leveret-perf",
-        action: Action::ReleaseBuild,
+        what: "release build of leveret",
+        action: Action::ReleaseBuild(repository::BROKER_PACKAGE),
+        is_setup: true,
+        time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
+        name: "tools",
+        what: "release build of leveretctl and leveret-perf, for other commands",
+        action: Action::ReleaseBuild(repository::TOOL_PACKAGES),
         is_setup: true,
         time_max: Duration::from_mins(30),
         ..PLAIN
@@ -133,7 +147,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "valgrind",
         what: "valgrind, from Debian",
         lane: Lane::Fetch,
-        action: Action::DebianPackages("crates/server/examples/instructions/packages.txt"),
+        action: Action::DebianPackages("crates/instructions/packages.txt"),
         is_setup: true,
         ..PLAIN
     },
@@ -178,16 +192,18 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "interop-clients",
+        what: "programs of clients of other languages",
+        action: Action::InteropClients,
+        is_setup: true,
+        needs: &["python", "interop-packages"],
+        ..PLAIN
+    },
+    Step {
         name: "clippy",
-        what: "lints",
-        action: Action::Cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "--deny",
-            "warnings",
-        ]),
+        what: "lints, and the build of the tests and the tools",
+        action: Action::Lints,
+        time_max: Duration::from_mins(30),
         ..PLAIN
     },
     Step {
@@ -203,7 +219,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "unit",
         what: "unit, script, dialogue and property tests",
-        action: Action::RustTests(&["test", "--workspace", "--no-fail-fast"]),
+        action: Action::RustTests,
         counts: Some("unit and property tests"),
         time_max: Duration::from_mins(30),
         ..PLAIN
@@ -237,7 +253,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Suite,
         action: Action::Python { program: "tests/interop/matrix.py", arguments: &[] },
         counts: Some("scenarios of clients"),
-        needs: &["build", "python", "interop-packages"],
+        needs: &["build", "python", "interop-packages", "interop-clients"],
         ..PLAIN
     },
     Step {
@@ -246,7 +262,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Suite,
         action: Action::Pytest("tests/blackbox"),
         counts: Some("black-box tests"),
-        needs: &["build", "python"],
+        needs: &["build", "python", "clippy"],
         ..PLAIN
     },
     Step {

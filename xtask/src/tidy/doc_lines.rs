@@ -2,7 +2,8 @@
 //!
 //! A pronoun at the start has nothing to refer to, a free relative (`What a queue does`) hides the noun,
 //! and a line of one word repeats a name. The rule looks at the first line of every block of `///` and
-//! `//!`.
+//! `//!`. A block of code names its language, `text` mostly: rustdoc takes a block without a language for a
+//! test, and tests of documentation are not run (they would compile every crate once more).
 
 use super::finding::Finding;
 use super::rust_source::RustSource;
@@ -47,7 +48,30 @@ const OPENINGS: &[&str] = &[
 /// Checks every doc comment.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let sources = tree.rust_sources();
-    sources.flat_map(|(file, source)| faults(&file.path, source)).collect()
+    let of_file = |path: &str, source| {
+        let mut findings = faults(path, source);
+        findings.extend(code_blocks(path, source));
+        findings
+    };
+    sources.flat_map(|(file, source)| of_file(&file.path, source)).collect()
+}
+
+/// Blocks of code that rustdoc takes for tests.
+fn code_blocks(path: &str, source: &RustSource) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut is_inside = false;
+    for (index, line) in source.text.lines().enumerate() {
+        let fence = doc(line).and_then(|(_, text)| text.strip_prefix("```"));
+        is_inside &= doc(line).is_some();
+        let Some(language) = fence else { continue };
+        if !is_inside && (language.is_empty() || language.starts_with("rust")) {
+            let message =
+                "block of code without a language other than Rust: write a test".to_owned();
+            findings.push(Finding::at(path, index + 1, message));
+        }
+        is_inside = !is_inside;
+    }
+    findings
 }
 
 fn faults(path: &str, source: &RustSource) -> Vec<Finding> {
@@ -113,6 +137,14 @@ mod tests {
     fn doc_of_one_word_is_a_fault() {
         assert!(findings("/// Why.\na,\n").contains("opens with `Why`"));
         assert!(findings("/// Name.\na,\n").contains("of one word, `Name.`"));
+    }
+
+    #[test]
+    fn block_of_code_names_its_language() {
+        let blocks = |text: &str| lines(&code_blocks("a.rs", &RustSource::new(text.to_owned())));
+        assert_eq!(blocks("//! ```text\n//! a\n//! ```\n\n/// ```sh\n/// b\n/// ```\n"), "");
+        assert!(blocks("/// Sum.\n///\n/// ```\n/// a();\n/// ```\n").starts_with("a.rs:3: "));
+        assert!(blocks("/// ```rust,ignore\n/// a();\n/// ```\n").starts_with("a.rs:1: "));
     }
 
     #[test]
