@@ -64,6 +64,7 @@ def test_statistics_are_reset_and_web_contexts_are_shown(site, broker):
             page.click("[data-test=confirm-yes]")
         assert sent.value.response().status == 204
     expect(page.locator("table[data-test=web-contexts] tbody tr")).to_contain_text("Leveret management")
+    expect(page.locator("[data-test=disk-operations]")).to_contain_text("Syncs")
 
 
 def test_topic_permissions_propose_topic_exchanges(site, broker):

@@ -8,6 +8,9 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::io_counters::{CountedFile, IoCounters};
 
 /// A directory of files.
 pub trait Directory: Send + Sync {
@@ -118,6 +121,7 @@ pub struct RealDirectory {
     path: PathBuf,
     directory: File,
     make_room: Option<MakeRoom>,
+    counters: Arc<IoCounters>,
 }
 
 impl fmt::Debug for RealDirectory {
@@ -138,7 +142,8 @@ impl RealDirectory {
                 File::open(parent)?.sync_all()?;
             }
         }
-        Ok(Self { path: path.to_owned(), directory: File::open(path)?, make_room: None })
+        let directory = File::open(path)?;
+        Ok(Self { path: path.to_owned(), directory, make_room: None, counters: Arc::default() })
     }
 
     /// Sets the function that frees reserved room when the disk is full; it returns true if there was any.
@@ -147,19 +152,27 @@ impl RealDirectory {
         self.make_room = Some(Box::new(make_room));
         self
     }
+
+    /// Counts operations in counters that other directories share.
+    #[must_use]
+    pub fn with_counters(mut self, counters: &Arc<IoCounters>) -> Self {
+        self.counters = Arc::clone(counters);
+        self
+    }
 }
 
 impl Directory for RealDirectory {
-    type File = File;
+    type File = CountedFile;
 
-    fn create(&self, name: &str) -> io::Result<File> {
+    fn create(&self, name: &str) -> io::Result<CountedFile> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create_new(true).mode(FILE_MODE);
-        options.open(self.path.join(name))
+        Ok(CountedFile::new(options.open(self.path.join(name))?, &self.counters))
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).open(self.path.join(name))
+    fn open(&self, name: &str) -> io::Result<CountedFile> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        Ok(CountedFile::new(file, &self.counters))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -182,7 +195,7 @@ impl Directory for RealDirectory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.directory.sync_all()
+        self.counters.sync(|| self.directory.sync_all())
     }
 
     fn make_room(&self) -> bool {

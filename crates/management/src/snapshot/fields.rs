@@ -137,12 +137,17 @@ pub(crate) const VHOST: [Field;
     table(&[&LENGTHS, &PUBLISHES, &DELIVERIES, &DEATHS, &[REFUSED], &CONNECTION, &CHURN]);
 
 /// Fields of the node.
-pub(crate) const NODE: [Field; 5] = [
+pub(crate) const NODE: [Field; 10] = [
     field(StatsKind::Node, "mem_used"),
     field(StatsKind::Node, "fd_used"),
     field(StatsKind::Node, "sockets_used"),
     field(StatsKind::Node, "disk_free"),
     field(StatsKind::Node, "proc_used"),
+    field(StatsKind::Node, "io_read_count"),
+    field(StatsKind::Node, "io_read_bytes"),
+    field(StatsKind::Node, "io_write_count"),
+    field(StatsKind::Node, "io_write_bytes"),
+    field(StatsKind::Node, "io_sync_count"),
 ];
 
 /// Numbers of a queue.
@@ -254,6 +259,11 @@ pub(crate) fn of_node(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u
         sockets,
         node.disk_free_bytes.unwrap_or_default(),
         process.threads.unwrap_or_default(),
+        process.io.reads.count,
+        process.io.reads.bytes,
+        process.io.writes.count,
+        process.io.writes.bytes,
+        process.io.syncs.count,
     ]
 }
 

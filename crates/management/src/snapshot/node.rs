@@ -95,4 +95,36 @@ pub struct ProcessSnapshot {
     pub code_bytes: Option<u64>,
     /// Bytes for clients that no socket has taken yet.
     pub unsent_bytes: u64,
+    /// Operations on the files of all vhosts since the start.
+    pub io: IoTotals,
+}
+
+/// Operations of one kind on files.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct IoTotal {
+    /// Number of operations.
+    pub count: u64,
+    /// Bytes read or written.
+    pub bytes: u64,
+    /// Sum of their durations, in microseconds.
+    pub micros: u64,
+}
+
+impl IoTotal {
+    /// Mean duration in milliseconds; 0 without operations.
+    #[expect(clippy::cast_precision_loss, reason = "a mean needs no more digits")]
+    pub(crate) fn mean_ms(self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.micros as f64 / self.count as f64 / 1000.0 }
+    }
+}
+
+/// Operations on files.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct IoTotals {
+    /// Reads, of pages of long queues and at a start.
+    pub reads: IoTotal,
+    /// Writes.
+    pub writes: IoTotal,
+    /// Syncs of files and directories.
+    pub syncs: IoTotal,
 }

@@ -10,7 +10,7 @@ use broker::record::DecodeError;
 use broker::time::Time;
 use broker::{Envelopes, Lsn, PageId};
 use parking_lot::Mutex;
-use storage::{PageEntry, PageStore, PageWriter, RealDirectory};
+use storage::{IoCounters, PageEntry, PageStore, PageWriter, RealDirectory};
 
 use crate::disk::reserve::Reserve;
 use crate::limits::PAGE_BUFFER_BYTES;
@@ -44,8 +44,13 @@ impl PageFiles {
     ///
     /// # Errors
     /// If the directory cannot be created or read.
-    pub(crate) fn open(path: &Path, life: u64, reserve: Option<Arc<Reserve>>) -> io::Result<Self> {
-        let directory = RealDirectory::open(&path.join("pages"))?;
+    pub(crate) fn open(
+        path: &Path,
+        life: u64,
+        reserve: Option<Arc<Reserve>>,
+        io: &Arc<IoCounters>,
+    ) -> io::Result<Self> {
+        let directory = RealDirectory::open(&path.join("pages"))?.with_counters(io);
         Ok(Self {
             store: PageStore::open(directory, life)?,
             reserve,

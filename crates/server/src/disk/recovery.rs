@@ -8,7 +8,7 @@ use std::time::Instant;
 use broker::page::Pages;
 use broker::time::{Now, Time};
 use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
-use storage::{Damage, Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, References};
+use storage::{Damage, Flags, IoCounters, Log, LogOptions, OpenError, ReadProgress, RealDirectory, References};
 
 use crate::config::Durability;
 use crate::disk::page_files::{PageError, PageFiles};
@@ -138,6 +138,8 @@ pub(crate) struct VhostFiles<'a> {
     pub(crate) is_new: bool,
     pub(crate) durability: Durability,
     pub(crate) reserve: &'a Arc<Reserve>,
+    /// Counts operations on the files.
+    pub(crate) io: &'a Arc<IoCounters>,
 }
 
 /// Recovers a vhost from its log into `vhost`, which must be empty.
@@ -149,7 +151,7 @@ pub(crate) fn restore(
     vhost: Vhost,
     now: Now,
 ) -> Result<Restored, RestoreError> {
-    let VhostFiles { id, path, is_new, durability, reserve } = *files;
+    let VhostFiles { id, path, is_new, durability, reserve, io } = *files;
     let name = vhost.name().to_string();
     let began = Instant::now();
     let unusable = |error| RestoreError::Directory { path: path.to_owned(), error };
@@ -157,8 +159,9 @@ pub(crate) fn restore(
         std::fs::metadata(path).map_err(unusable)?;
     }
     let room = Arc::clone(reserve);
-    let directory = RealDirectory::open(path).map_err(unusable)?.with_room(move || room.release());
-    let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)));
+    let directory = RealDirectory::open(path).map_err(unusable)?;
+    let directory = directory.with_room(move || room.release()).with_counters(io);
+    let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)), io);
     let page_files = Arc::new(page_files.map_err(unusable)?);
     let mut pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;
     let durability = match durability {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use broker::{Lsn, Vhost, VhostOptions};
 use management::{VhostLimit, VhostSettings, maximum};
 use parking_lot::RwLock;
+use storage::IoCounters;
 use tokio::sync::Semaphore;
 
 use super::effects::Outputs;
@@ -37,6 +38,7 @@ pub(crate) struct Vhosts {
     data_dir: PathBuf,
     durability: Durability,
     reserve: Arc<Reserve>,
+    io: Arc<IoCounters>,
     clock: Clock,
     /// An id that is greater than those of all vhosts so far.
     next_id: AtomicU64,
@@ -61,9 +63,15 @@ impl Vhosts {
             data_dir: config.data_dir.clone(),
             durability: config.durability,
             reserve: Arc::clone(reserve),
+            io: Arc::default(),
             clock,
             next_id: AtomicU64::new(FIRST_VHOST_ID),
         }
+    }
+
+    /// Operations on the files of all vhosts.
+    pub(crate) fn io(&self) -> &IoCounters {
+        &self.io
     }
 
     /// The options of every vhost.
@@ -151,6 +159,7 @@ impl Vhosts {
             is_new,
             durability: self.durability,
             reserve: &self.reserve,
+            io: &self.io,
         };
         let Restored { log, mut vhost, page_files, problems } =
             recovery::restore(&files, vhost, self.clock.now())?;

@@ -21,18 +21,10 @@ use crate::snapshot::node::NodeSnapshot;
 use crate::snapshot::vhost::VhostTotals;
 
 /// RabbitMQ's counters of Erlang's memory and schedulers, and of stores that Leveret does not have.
-const COUNTED_BY_ERLANG: [&str; 17] = [
+const COUNTED_BY_ERLANG: [&str; 9] = [
     "gc_num",
     "gc_bytes_reclaimed",
     "context_switches",
-    "io_read_count",
-    "io_read_bytes",
-    "io_read_avg_time",
-    "io_write_count",
-    "io_write_bytes",
-    "io_write_avg_time",
-    "io_sync_count",
-    "io_sync_avg_time",
     "mnesia_ram_tx_count",
     "mnesia_disk_tx_count",
     "msg_store_read_count",
@@ -139,6 +131,16 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     put("metrics_gc_queue_length", json!({}));
     for name in COUNTED_BY_ERLANG {
         put(name, json!(0));
+        put(&format!("{name}_details"), json!({"rate": 0.0}));
+    }
+    let io = process.io;
+    let times = [
+        ("io_read_avg_time", io.reads),
+        ("io_write_avg_time", io.writes),
+        ("io_sync_avg_time", io.syncs),
+    ];
+    for (name, total) in times {
+        put(name, json!(total.mean_ms()));
         put(&format!("{name}_details"), json!({"rate": 0.0}));
     }
     let trend = node.history().read(|history| history.of_node(&query.ranges));

@@ -6,7 +6,7 @@ import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
 import { bytes, compact, duration, number } from "../format.js";
 import { html, useMemo } from "../html.js";
 import { AlarmDot } from "../parts/alarm.js";
-import { WebContexts } from "../parts/node-parts.js";
+import { DiskOperations, WebContexts } from "../parts/node-parts.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
 import { href } from "../router.js";
@@ -80,6 +80,7 @@ export default function Node({ params: { name } }) {
           ["Authentication mechanisms", node.auth_mechanisms?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
           ["Exchange types", node.exchange_types?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
         ]} /><//>
+        <${DiskOperations} node=${node} />
         <${WebContexts} contexts=${node.contexts} />
       </div>`}<//>
   <//>`;

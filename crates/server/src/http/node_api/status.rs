@@ -9,6 +9,7 @@ use management::{
     SharedHistory, TextFuture, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
+use storage::IoCounters;
 
 use crate::connection::registry::Client;
 use crate::disk::free_space;
@@ -84,6 +85,7 @@ impl NodeStatus for Node {
                 .iter()
                 .map(|client| client.socket.traffic().unsent_bytes)
                 .sum(),
+            io: io_totals(self.vhosts.io()),
         }
     }
 
@@ -210,4 +212,14 @@ impl Node {
             changed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
         })
     }
+}
+
+/// Totals of the operations on files.
+fn io_totals(io: &IoCounters) -> IoTotals {
+    let of = |total: storage::IoTotal| IoTotal {
+        count: total.count,
+        bytes: total.bytes,
+        micros: total.micros,
+    };
+    IoTotals { reads: of(io.reads()), writes: of(io.writes()), syncs: of(io.syncs()) }
 }
