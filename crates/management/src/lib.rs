@@ -34,7 +34,9 @@ pub use snapshot::client::{
 };
 pub use snapshot::condition::{ClockStep, NodeCondition, VhostCondition};
 pub use snapshot::logins::{LoginAttempts, Protocol};
-pub use snapshot::node::{Identity, Listener, NodeSnapshot, IoTotal, IoTotals, ProcessSnapshot, RABBITMQ_VERSION};
+pub use snapshot::node::{
+    Identity, IoTotal, IoTotals, Listener, NodeSnapshot, ProcessSnapshot, RABBITMQ_VERSION,
+};
 pub use snapshot::queue::QueueSnapshot;
 pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};

@@ -5,7 +5,7 @@ use broker::{Name, QueueNumber};
 use super::*;
 use crate::node::ServerCertificate;
 use crate::snapshot::condition::{ClockStep, NodeCondition};
-use crate::snapshot::node::{Identity, Listener, NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::node::{Identity, IoTotals, Listener, NodeSnapshot, ProcessSnapshot};
 
 const GIB: u64 = 1 << 30;
 
@@ -38,6 +38,7 @@ fn node() -> NodeFacts {
         log_files: Vec::new(),
         code_bytes: None,
         unsent_bytes: 0,
+        io: IoTotals::default(),
     };
     NodeFacts { node, process, certificates: Vec::new(), condition: NodeCondition::default() }
 }

@@ -55,7 +55,7 @@ export const HELP_TEXTS = [
   { terms: ["Memory", "Memory by part"], text: "Resident memory of the process. Above the watermark the memory alarm blocks publishers.", docs: "reference/statistics#memory-of-the-node" },
   { terms: ["Disk free", "Free space on the disk"], text: "Free space on the disk of the data directory. Below the limit the disk alarm blocks publishers.", docs: "concepts/alarms#memory-and-disk-alarms" },
   { terms: ["File descriptors", "Open files and connections"], text: "Open files and sockets of the process, and the limit of the operating system. Each connection needs one.", docs: "reference/limits#connections" },
-  { terms: ["Disk operations", "I/O statistics"], text: "Writes and syncs of the log, and reads of pages of long queues. The time of a sync is the time a confirm waits for the disk.", docs: "reference/statistics#memory-of-the-node" },
+  { terms: ["Disk operations", "I/O statistics"], text: "Writes and syncs of the log, and reads of pages of long queues. The time of a sync is the time a confirm waits for the disk.", docs: "reference/statistics#disk-operations-of-the-node" },
   { terms: ["Listeners"], text: "Addresses and ports on which the broker accepts clients. The configuration sets them.", docs: "reference/configuration#listeners" },
   { terms: ["Web contexts"], text: "What the HTTP listeners serve: this page, the HTTP API and Prometheus metrics. The path prefix is set in the configuration.", docs: "reference/configuration#listeners" },
   { terms: ["Global parameters", "Runtime parameters", "Parameters"], text: "Named JSON values stored by the broker. Global ones belong to no vhost.", docs: "reference/definitions#parameters" },

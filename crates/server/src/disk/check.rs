@@ -127,7 +127,8 @@ fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
     let scratch = Scratch::new(id).map_err(|error| format!("no temporary directory: {error}"))?;
     let unusable = |error| format!("{}: {error}", scratch.0.display());
-    let page_files = Arc::new(PageFiles::open(&scratch.0, 0, None, &Arc::default()).map_err(unusable)?);
+    let page_files =
+        Arc::new(PageFiles::open(&scratch.0, 0, None, &Arc::default()).map_err(unusable)?);
     let mut pages = PageRecovery::start(page_files).map_err(unusable)?;
     let paging = Paging::beyond(RESIDENT_BYTES_MAX);
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });

@@ -8,7 +8,9 @@ use std::time::Instant;
 use broker::page::Pages;
 use broker::time::{Now, Time};
 use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
-use storage::{Damage, Flags, IoCounters, Log, LogOptions, OpenError, ReadProgress, RealDirectory, References};
+use storage::{
+    Damage, Flags, IoCounters, Log, LogOptions, OpenError, ReadProgress, RealDirectory, References,
+};
 
 use crate::config::Durability;
 use crate::disk::page_files::{PageError, PageFiles};
