@@ -160,6 +160,21 @@ def test_the_node_tells_of_its_memory_and_its_disk(http):
     assert alone.keys() == node.keys() and alone["os_pid"] == node["os_pid"]
 
 
+@pytest.mark.better
+def test_reads_writes_and_syncs_of_the_disk_are_counted(mine, by_broker):
+    [before] = mine.api.ask("/api/nodes").json
+    body = "x" * 10_000
+    ch = mine.channel()
+    ch.publish(ch.queue(durable=True), body, delivery_mode=2)
+    [after] = mine.api.ask("/api/nodes").json
+    grown = {name: after[name] - before[name] for name in ("io_write_count", "io_write_bytes", "io_sync_count")}
+    # RabbitMQ counts them some time later.
+    least = by_broker(rabbitmq=0, leveret=1)
+    assert grown["io_write_count"] >= least and grown["io_write_bytes"] >= least * len(body)
+    assert grown["io_sync_count"] >= least or after["durability"] == "os"
+    assert after["io_write_avg_time"] >= 0 and after["io_read_count"] >= 0
+
+
 def test_health_checks_of_a_healthy_broker(http):
     for check in ("alarms", "local-alarms"):
         answer = http.ask("/api/health/checks/" + check)

@@ -23,7 +23,6 @@ mod batch_encoder;
 mod compaction;
 mod directory;
 mod format;
-mod io_counters;
 pub mod limits;
 mod liveness;
 mod log;
@@ -36,9 +35,8 @@ mod write_queue;
 
 pub use batch_encoder::Body;
 pub use compaction::{Compacted, Compaction};
-pub use directory::{Directory, DirectoryFile, RealDirectory};
+pub use directory::{CountedFile, Directory, DirectoryFile, IoCounters, IoTotal, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
-pub use io_counters::{CountedFile, IoCounters, IoTotal};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};

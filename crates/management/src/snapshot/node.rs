@@ -123,7 +123,7 @@ impl IoTotal {
 pub struct IoTotals {
     /// Reads, of pages of long queues and at a start.
     pub reads: IoTotal,
-    /// Writes.
+    /// Writes of logs and pages.
     pub writes: IoTotal,
     /// Syncs of files and directories.
     pub syncs: IoTotal,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::directory::DirectoryFile;
+use super::traits::DirectoryFile;
 
 /// Operations of one kind.
 #[derive(Default, Debug)]
