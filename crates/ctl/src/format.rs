@@ -22,7 +22,7 @@ pub(crate) enum Output {
     /// A text for people, and a value for programs.
     Both(String, Value),
     /// Output of a check, with the exit code of the process.
-    Graded { output: Box<Output>, code: u8 },
+    Graded { output: Box<Self>, code: u8 },
 }
 
 /// A list.

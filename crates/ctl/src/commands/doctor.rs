@@ -174,10 +174,10 @@ INFO     So it is.
     fn exit_code_is_that_of_the_worst_finding() {
         let code = |severities: &[&str]| {
             let findings: Vec<Value> = severities.iter().map(|one| finding(one)).collect();
-            match graded(String::new(), &findings.iter().collect::<Vec<_>>(), Value::Null) {
-                Output::Graded { code, .. } => code,
-                other => panic!("{other:?}"),
-            }
+            let findings: Vec<&Value> = findings.iter().collect();
+            let output = graded(String::new(), &findings, Value::Null);
+            let Output::Graded { code, .. } = output else { panic!("{output:?}") };
+            code
         };
         assert_eq!([&[] as &[&str], &["info"]].map(code), [0, 0]);
         assert_eq!([&["info", "warning"][..], &["warning", "error"]].map(code), [1, 2]);

@@ -42,10 +42,7 @@ impl<'a> Group<'a> {
         self.warnings += 1;
         self.rate += lost;
         let one = [about(warning)];
-        let queues = match warning.kind {
-            WarningKind::ExchangeMissing | WarningKind::Unroutable => warning.queues.as_slice(),
-            _ => &one,
-        };
+        let queues = if is_loss(warning.kind) { warning.queues.as_slice() } else { &one };
         self.count += queues.len() as u64;
         for at in queues {
             let Some(queue) = map.queues.get(*at) else { continue };
@@ -107,10 +104,8 @@ impl<'a> Group<'a> {
 
 /// The queue that a warning is about.
 fn about(warning: &MapWarning) -> usize {
-    match warning.kind {
-        WarningKind::Loop => warning.queue,
-        _ => warning.to_queue.unwrap_or(warning.queue),
-    }
+    let target = warning.to_queue.filter(|_| warning.kind != WarningKind::Loop);
+    target.unwrap_or(warning.queue)
 }
 
 /// True if dead letters are lost or held because of such a problem.
