@@ -65,14 +65,14 @@ pub(crate) const EXPIRY_BINS_MAX: usize = 4096;
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 
-/// Bytes of the samples of queues, exchanges, connections and channels, up to a hundred thousand of them:
-/// ten minutes of history for two thousand busy queues.
+/// Bytes of the samples of queues, exchanges, connections and channels whose numbers have changed in the last
+/// hour, beyond the two samples that every object has: ten minutes of history for two thousand busy queues.
 pub(crate) const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Maximum number of samples per object and tier: ten minutes at the usual interval.
-pub(crate) const HISTORY_SAMPLES_MAX: usize = 122;
+/// Maximum number of samples per object and tier: ten minutes at one per second.
+pub(crate) const HISTORY_SAMPLES_MAX: usize = 602;
 
-/// Minimum number of samples per object: a rate needs two.
+/// Minimum number of samples per object and tier: a rate needs two.
 pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;
 
 /// Seconds of history that a request may ask for: a year; 400.

@@ -15,10 +15,10 @@ use crate::{api, metrics};
 /// Answers HTTP requests about `node`. Must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {
     let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
+    let time = from_fn_with_state(Arc::clone(&node), middleware::tell_time);
     let routes = Router::new()
         .merge(metrics::routes::routes(&node, Audience::Monitors))
-        .merge(api)
-        .merge(api::open_routes())
+        .merge(api.merge(api::open_routes()).route_layer(time))
         .merge(web::routes())
         .merge(docs::routes())
         // Outside the guard: as in RabbitMQ, neither answer needs a login.

@@ -39,24 +39,41 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
     if let Value::Object(fields) = value { fields } else { Map::new() }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "means are not exact")]
+/// A rate, and the samples of the window: as many as there are.
 fn details<const N: usize>(rate: f64, number: usize, window: Option<&Window<N>>) -> Value {
     let Some(window) = window else {
         return json!({"rate": rate});
     };
     let of = |numbers: &[u64; N]| numbers.get(number).copied().unwrap_or_default();
-    let samples = window.iter();
-    let samples = samples.map(|(at, numbers)| json!({"sample": of(numbers), "timestamp": at}));
+    let points: Vec<(u64, u64)> = window.iter().map(|(at, numbers)| (*at, of(numbers))).collect();
+    let samples = points.iter().map(|(at, value)| json!({"sample": value, "timestamp": at}));
     let samples: Vec<Value> = samples.collect();
-    let sum: u64 = window.iter().map(|(_, numbers)| of(numbers)).sum();
-    let average = sum as f64 / window.len().max(1) as f64;
-    let average_rate = match (window.first(), window.last()) {
+    let (average_rate, average) = (average_rate(&points), average(&points));
+    json!({"rate": rate, "samples": samples, "avg_rate": average_rate, "avg": average})
+}
+
+/// The mean change per second between the oldest and the newest sample.
+#[expect(clippy::cast_precision_loss, reason = "means are not exact")]
+fn average_rate(samples: &[(u64, u64)]) -> f64 {
+    match (samples.first(), samples.last()) {
         (Some((last, new)), Some((first, old))) if last > first => {
-            (of(new) as f64 - of(old) as f64) * 1000.0 / (last - first) as f64
+            (*new as f64 - *old as f64) * 1000.0 / (last - first) as f64
         }
         _ => 0.0,
-    };
-    json!({"rate": rate, "samples": samples, "avg_rate": average_rate, "avg": average})
+    }
+}
+
+/// The mean over the time of the samples, latest first. Each one counts for the time since the sample before it,
+/// the oldest as long as the one after it.
+#[expect(clippy::cast_precision_loss, reason = "means are not exact")]
+fn average(samples: &[(u64, u64)]) -> f64 {
+    let pairs = samples.iter().zip(samples.iter().skip(1));
+    let mut times: Vec<u64> = pairs.map(|((late, _), (early, _))| late - early).collect();
+    times.push(times.last().copied().unwrap_or(1));
+    let all: u64 = times.iter().take(samples.len()).sum();
+    let sum: f64 =
+        samples.iter().zip(&times).map(|((_, value), time)| *value as f64 * *time as f64).sum();
+    sum / all.max(1) as f64
 }
 
 #[cfg(test)]
@@ -71,5 +88,21 @@ mod tests {
         assert!((avg - 40.0 / 3.0).abs() < 1e-9 && (avg_rate - 3.0).abs() < 1e-9);
         assert_eq!(json["samples"][0], json!({"sample": 30, "timestamp": 10_000}));
         assert_eq!(details::<1>(4.0, 0, None), json!({"rate": 4.0}));
+    }
+
+    #[test]
+    fn averages_weigh_samples_by_their_time() {
+        // A minute at 10, then five seconds at 75.
+        let uneven = [(65_000, 75), (60_000, 10), (0, 10)];
+        assert!((average(&uneven) - (75.0 * 5.0 + 10.0 * 120.0) / 125.0).abs() < 1e-9);
+        assert!((average_rate(&uneven) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn object_without_samples_has_none() {
+        let nothing = json!({"rate": 0.0, "samples": [], "avg_rate": 0.0, "avg": 0.0});
+        assert_eq!(details::<1>(0.0, 0, Some(&Vec::new())), nothing);
+        let one = details::<1>(0.0, 0, Some(&vec![(5000, [7])]));
+        assert_eq!((&one["avg"], &one["avg_rate"]), (&json!(7.0), &json!(0.0)));
     }
 }

@@ -2,23 +2,28 @@
 //!
 //! The server takes a sample at an interval and passes its time. Readers copy numbers out under the lock and
 //! format them without it. Memory is bounded by [`HISTORY_BYTES_MAX`]: the more objects change, the shorter
-//! their history.
+//! their history. Idle objects do not shorten it.
 
+#[cfg(test)]
+mod model;
 mod sample;
 mod series;
+mod times;
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use broker::{ExchangeId, QueueNumber};
 
-use crate::limits::{HISTORY_BYTES_MAX, HISTORY_SAMPLES_MAX, HISTORY_SAMPLES_MIN};
+use crate::limits::HISTORY_BYTES_MAX;
 use crate::snapshot::fields::{self, Field, StatsKind, VHOST, VhostNumbers};
 
 pub(crate) use sample::ChannelKey;
 pub use sample::{Sample, Sampling, VhostSample};
-use series::{Series, Tier, sample_bytes};
-pub(crate) use series::{TimeRange, Window};
+use series::Series;
+pub(crate) use series::Window;
+pub(crate) use times::TimeRange;
+use times::{Tick, Tier, Times};
 
 const SECOND_MS: u64 = 1000;
 
@@ -82,7 +87,8 @@ impl<const N: usize> Trend<N> {
         self.windows.iter().find(|(of, _)| *of == kind).map(|(_, window)| window)
     }
 
-    /// Adds the trend of another object for the same ranges.
+    /// Adds the trend of another object for the same ranges. Both have samples of the same times, as far back
+    /// as each existed; before, it had counted nothing.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rates.iter_mut().zip(other.rates).for_each(|(rate, other)| *rate += other);
         if self.windows.is_empty() {
@@ -93,6 +99,7 @@ impl<const N: usize> Trend<N> {
             for ((_, sums), (_, others)) in sums.iter_mut().zip(others) {
                 sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
             }
+            sums.extend(others.iter().skip(sums.len()).copied());
         }
     }
 }
@@ -131,9 +138,13 @@ struct VhostHistory {
 /// The series of everything.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Time of the last sample, in milliseconds of the epoch.
-    last_ms: Option<u64>,
-    node: Series<{ fields::NODE.len() }>,
+    /// Times of samples of the node and the vhosts.
+    global: Times,
+    /// Times of samples of queues, exchanges, channels and connections.
+    basic: Times,
+    /// Maximum bytes of samples of queues, exchanges, channels and connections that are not idle.
+    bytes_max: usize,
+    node: Option<Series<{ fields::NODE.len() }>>,
     vhosts: BTreeMap<String, VhostHistory>,
     /// Connections by number of the client.
     connections: BTreeMap<u64, Series<{ fields::CONNECTION.len() }>>,
@@ -144,8 +155,10 @@ pub(crate) struct History {
 impl Default for History {
     fn default() -> Self {
         Self {
-            last_ms: None,
-            node: Series::new(&GLOBAL, None),
+            global: Times::new(&GLOBAL),
+            basic: Times::new(&BASIC),
+            bytes_max: HISTORY_BYTES_MAX,
+            node: None,
             vhosts: BTreeMap::new(),
             connections: BTreeMap::new(),
             deleted: [0; VHOST.len()],
@@ -156,23 +169,19 @@ impl Default for History {
 impl History {
     /// Adds a sample. Objects that it does not contain were deleted.
     fn add(&mut self, at_ms: u64, sample: Sample) {
-        let push = Push {
-            at_ms,
-            before_ms: self.last_ms.replace(at_ms),
-            samples_max: sample.samples_max(),
-        };
+        let (global, basic) = (self.global.add(at_ms), self.basic.add(at_ms));
         let mut old = std::mem::take(&mut self.vhosts);
         for vhost in sample.vhosts {
             let mut of = old.remove(&vhost.name).unwrap_or_else(|| VhostHistory {
-                totals: Series::new(&GLOBAL, push.before_ms),
+                totals: Series::new(&global),
                 queues: BTreeMap::new(),
                 exchanges: BTreeMap::new(),
                 channels: BTreeMap::new(),
             });
-            of.totals.push(&GLOBAL, at_ms, vhost.totals, HISTORY_SAMPLES_MAX);
-            of.queues = push.replace(of.queues, vhost.queues);
-            of.exchanges = push.replace(of.exchanges, vhost.exchanges);
-            of.channels = push.replace(of.channels, vhost.channels);
+            of.totals.push(&global, vhost.totals);
+            of.queues = replace(&basic, of.queues, vhost.queues);
+            of.exchanges = replace(&basic, of.exchanges, vhost.exchanges);
+            of.channels = replace(&basic, of.channels, vhost.channels);
             self.vhosts.insert(vhost.name, of);
         }
         for of in old.into_values() {
@@ -180,9 +189,35 @@ impl History {
                 add_counts(&mut self.deleted, &last);
             }
         }
-        let connections = std::mem::take(&mut self.connections);
-        self.connections = push.replace(connections, sample.connections);
-        self.node.push(&GLOBAL, at_ms, sample.node, HISTORY_SAMPLES_MAX);
+        self.connections =
+            replace(&basic, std::mem::take(&mut self.connections), sample.connections);
+        self.node.get_or_insert_with(|| Series::new(&global)).push(&global, sample.node);
+        while self.spare_bytes() > self.bytes_max && self.basic.shorten() {
+            self.cut();
+        }
+    }
+
+    /// Bytes that a shorter history would free.
+    fn spare_bytes(&self) -> usize {
+        let of_vhost = |of: &VhostHistory| {
+            let queues: usize = of.queues.values().map(Series::spare_bytes).sum();
+            let exchanges: usize = of.exchanges.values().map(Series::spare_bytes).sum();
+            let channels: usize = of.channels.values().map(Series::spare_bytes).sum();
+            queues + exchanges + channels
+        };
+        let connections: usize = self.connections.values().map(Series::spare_bytes).sum();
+        self.vhosts.values().map(of_vhost).sum::<usize>() + connections
+    }
+
+    /// Drops samples older than the oldest times.
+    fn cut(&mut self) {
+        let oldest = self.basic.oldest();
+        for of in self.vhosts.values_mut() {
+            of.queues.values_mut().for_each(|series| series.cut(&oldest));
+            of.exchanges.values_mut().for_each(|series| series.cut(&oldest));
+            of.channels.values_mut().for_each(|series| series.cut(&oldest));
+        }
+        self.connections.values_mut().for_each(|series| series.cut(&oldest));
     }
 
     /// Deletes all samples, but keeps the counts of deleted vhosts.
@@ -216,20 +251,17 @@ impl History {
             parts.iter().sum::<usize>()
         });
         let connections = self.connections.values().map(Series::bytes);
-        (vhosts.chain(connections).sum::<usize>() + self.node.bytes()) as u64
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.last_ms.unwrap_or_default()
+        let node = self.node.iter().map(Series::bytes);
+        vhosts.chain(connections).chain(node).sum::<usize>() as u64
     }
 
     pub(crate) fn of_node(&self, ranges: &TimeRanges) -> Trend<{ fields::NODE.len() }> {
-        self.trend(Some(&self.node), &GLOBAL, &fields::NODE, ranges)
+        trend(self.node.as_ref(), &self.global, &fields::NODE, ranges)
     }
 
     pub(crate) fn of_vhost(&self, name: &str, ranges: &TimeRanges) -> Trend<{ VHOST.len() }> {
         let series = self.vhosts.get(name).map(|of| &of.totals);
-        self.trend(series, &GLOBAL, &VHOST, ranges)
+        trend(series, &self.global, &VHOST, ranges)
     }
 
     pub(crate) fn of_queue(
@@ -239,7 +271,7 @@ impl History {
         ranges: &TimeRanges,
     ) -> Trend<{ fields::QUEUE.len() }> {
         let series = self.vhosts.get(vhost).and_then(|of| of.queues.get(&queue));
-        self.trend(series, &BASIC, &fields::QUEUE, ranges)
+        trend(series, &self.basic, &fields::QUEUE, ranges)
     }
 
     pub(crate) fn of_exchange(
@@ -249,7 +281,7 @@ impl History {
         ranges: &TimeRanges,
     ) -> Trend<{ fields::EXCHANGE.len() }> {
         let series = self.vhosts.get(vhost).and_then(|of| of.exchanges.get(&exchange));
-        self.trend(series, &BASIC, &fields::EXCHANGE, ranges)
+        trend(series, &self.basic, &fields::EXCHANGE, ranges)
     }
 
     pub(crate) fn of_channel(
@@ -259,7 +291,7 @@ impl History {
         ranges: &TimeRanges,
     ) -> Trend<{ fields::CHANNEL.len() }> {
         let series = self.vhosts.get(vhost).and_then(|of| of.channels.get(&channel));
-        self.trend(series, &BASIC, &fields::CHANNEL, ranges)
+        trend(series, &self.basic, &fields::CHANNEL, ranges)
     }
 
     pub(crate) fn of_connection(
@@ -267,57 +299,42 @@ impl History {
         client: u64,
         ranges: &TimeRanges,
     ) -> Trend<{ fields::CONNECTION.len() }> {
-        self.trend(self.connections.get(&client), &BASIC, &fields::CONNECTION, ranges)
-    }
-
-    fn trend<const N: usize>(
-        &self,
-        series: Option<&Series<N>>,
-        tiers: &[Tier],
-        fields: &[Field; N],
-        ranges: &TimeRanges,
-    ) -> Trend<N> {
-        // An object without a sample had counted nothing.
-        let nothing = Series::new(tiers, None);
-        let series = series.unwrap_or(&nothing);
-        let wanted =
-            [StatsKind::Lengths, StatsKind::Messages, StatsKind::Data, StatsKind::Node].into_iter();
-        let wanted = wanted.filter(|kind| fields.iter().any(|field| field.kind == *kind));
-        let windows = wanted
-            .filter_map(|kind| Some((kind, series.window(tiers, self.now_ms(), ranges.of(kind)?))));
-        Trend {
-            rates: series.rates(),
-            idle_since_ms: series.idle_since_ms(),
-            windows: windows.collect(),
-        }
+        trend(self.connections.get(&client), &self.basic, &fields::CONNECTION, ranges)
     }
 }
 
-/// A sample that is being added to the series.
-#[derive(Clone, Copy)]
-struct Push {
-    at_ms: u64,
-    /// Time of the sample before.
-    before_ms: Option<u64>,
-    /// Maximum number of samples in each tier of a series.
-    samples_max: usize,
+/// The trend of an object, which has no series before its first sample.
+fn trend<const N: usize>(
+    series: Option<&Series<N>>,
+    times: &Times,
+    fields: &[Field; N],
+    ranges: &TimeRanges,
+) -> Trend<N> {
+    let kinds = [StatsKind::Lengths, StatsKind::Messages, StatsKind::Data, StatsKind::Node];
+    let kinds = kinds.into_iter().filter(|kind| fields.iter().any(|field| field.kind == *kind));
+    let window = |kind| {
+        let moments = times.moments(ranges.of(kind)?);
+        Some((kind, series.map(|series| series.window(&moments)).unwrap_or_default()))
+    };
+    Trend {
+        rates: series.map_or([0.0; N], Series::rates),
+        idle_since_ms: series.and_then(Series::idle_since_ms),
+        windows: kinds.filter_map(window).collect(),
+    }
 }
 
-impl Push {
-    /// Adds numbers to the series of the same keys. Drops the series of other keys.
-    fn replace<K: Ord + Copy, const N: usize>(
-        self,
-        mut old: BTreeMap<K, Series<N>>,
-        numbers: Vec<(K, [u64; N])>,
-    ) -> BTreeMap<K, Series<N>> {
-        let with_series = numbers.into_iter().map(|(key, values)| {
-            let known = old.remove(&key);
-            let mut series = known.unwrap_or_else(|| Series::new(&BASIC, self.before_ms));
-            series.push(&BASIC, self.at_ms, values, self.samples_max);
-            (key, series)
-        });
-        with_series.collect()
-    }
+/// Adds numbers to the series of the same keys. Drops the series of other keys.
+fn replace<K: Ord + Copy, const N: usize>(
+    tick: &Tick,
+    mut old: BTreeMap<K, Series<N>>,
+    numbers: Vec<(K, [u64; N])>,
+) -> BTreeMap<K, Series<N>> {
+    let with_series = numbers.into_iter().map(|(key, values)| {
+        let mut series = old.remove(&key).unwrap_or_else(|| Series::new(tick));
+        series.push(tick, values);
+        (key, series)
+    });
+    with_series.collect()
 }
 
 /// Adds counters, but not lengths of queues.
@@ -327,22 +344,6 @@ fn add_counts(sums: &mut VhostNumbers, last: &VhostNumbers) {
             *sum += value;
         }
     }
-}
-
-impl Sample {
-    /// The maximum number of samples per object, for the memory bound.
-    fn samples_max(&self) -> usize {
-        let of_vhost = |vhost: &VhostSample| {
-            all_bytes(&vhost.queues) + all_bytes(&vhost.exchanges) + all_bytes(&vhost.channels)
-        };
-        let bytes = self.vhosts.iter().map(of_vhost).sum::<usize>() + all_bytes(&self.connections);
-        (HISTORY_BYTES_MAX / bytes.max(1)).clamp(HISTORY_SAMPLES_MIN, HISTORY_SAMPLES_MAX)
-    }
-}
-
-/// Bytes that one sample of each object takes in all tiers.
-fn all_bytes<K, const N: usize>(numbers: &[(K, [u64; N])]) -> usize {
-    numbers.iter().map(|(_, one)| sample_bytes(one) * BASIC.len()).sum()
 }
 
 #[cfg(test)]
@@ -426,14 +427,62 @@ mod tests {
     }
 
     #[test]
-    fn sample_limit_falls_with_the_number_of_objects() {
-        let with = |queues: u64| {
-            let queues: Vec<_> = (0..queues).map(|number| (number, 0)).collect();
-            sample(vec![vhost("/", 0, &queues)]).samples_max()
-        };
-        assert_eq!((with(0), with(1000)), (HISTORY_SAMPLES_MAX, HISTORY_SAMPLES_MAX));
-        let (some, more) = (with(10_000), with(20_000));
-        assert!(HISTORY_SAMPLES_MAX > some && some > more && more > HISTORY_SAMPLES_MIN);
-        assert_eq!(with(1_000_000), HISTORY_SAMPLES_MIN);
+    fn younger_vhost_adds_no_step_to_the_sum() {
+        let mut history = History::default();
+        for at_s in 1..=20 {
+            let young = (at_s > 10).then(|| vhost("young", 7 * at_s, &[]));
+            let all = std::iter::once(vhost("/", 10 * at_s, &[])).chain(young);
+            history.add(at_s * 5000, sample(all.collect()));
+        }
+        let span = Some(TimeRange { age_ms: 600_000, step_ms: 5000 });
+        let ranges = TimeRanges { messages: span, ..TimeRanges::default() };
+        let mut sum = Trend::default();
+        for name in ["young", "/"] {
+            sum.add(&history.of_vhost(name, &ranges));
+        }
+        let window = sum.window(StatsKind::Messages).unwrap();
+        assert_eq!(window.len(), 20);
+        let of = |at: usize| window[at].1[3];
+        assert_eq!((of(0), of(9), of(10), of(19)), (340, 187, 100, 10));
+    }
+
+    /// Ten minutes of a history: the first `busy` queues change all the time.
+    fn ten_minutes(busy: u64, idle: u64, bytes_max: usize) -> History {
+        let mut history = History { bytes_max, ..History::default() };
+        for at_s in (0..1200).step_by(5) {
+            let of = |number| if number < busy { at_s } else { 1 };
+            let queues: Vec<_> = (0..busy + idle).map(|number| (number, of(number))).collect();
+            history.add(at_s * 1000, sample(vec![vhost("/", at_s, &queues)]));
+        }
+        history
+    }
+
+    /// Samples of the first queue over ten minutes.
+    fn window_of_the_first(history: &History) -> Vec<(u64, u64)> {
+        let span = Some(TimeRange { age_ms: 600_000, step_ms: 5000 });
+        let ranges = TimeRanges { messages: span, ..TimeRanges::default() };
+        let trend = history.of_queue("/", QueueNumber(0), &ranges);
+        let window = trend.window(StatsKind::Messages).unwrap();
+        window.iter().map(|(at_ms, numbers)| (*at_ms, numbers[3])).collect()
+    }
+
+    #[test]
+    fn idle_queues_do_not_shorten_the_history_of_busy_ones() {
+        let ten_busy = ten_minutes(10, 0, usize::MAX);
+        let enough = ten_busy.spare_bytes();
+        for idle in [0, 500] {
+            let history = ten_minutes(10, idle, enough);
+            assert_eq!(window_of_the_first(&history), window_of_the_first(&ten_busy));
+            assert_eq!(window_of_the_first(&history).len(), 121);
+        }
+    }
+
+    #[test]
+    fn shortened_history_has_no_step() {
+        let history = ten_minutes(10, 0, ten_minutes(10, 0, usize::MAX).spare_bytes() / 4);
+        assert!(history.spare_bytes() <= history.bytes_max);
+        let window = window_of_the_first(&history);
+        assert!((2..121).contains(&window.len()) && window[1].0 == 1_190_000, "{window:?}");
+        assert!(window.iter().all(|(at_ms, published)| *at_ms == published * 1000), "{window:?}");
     }
 }

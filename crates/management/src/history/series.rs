@@ -9,14 +9,7 @@ use std::collections::VecDeque;
 
 use triomphe::ThinArc;
 
-/// The distance and the retention of points.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Tier {
-    /// Distance in milliseconds; 0 keeps every sample.
-    pub(super) step_ms: u64,
-    /// Retention in milliseconds.
-    pub(super) retention_ms: u64,
-}
+use crate::history::times::{Moment, Slot, Tick};
 
 /// Points in a tier of an idle object.
 const IDLE_SAMPLES: usize = 2;
@@ -74,103 +67,147 @@ const fn values_bytes(numbers: usize) -> usize {
     (numbers + 2) * size_of::<u64>()
 }
 
-/// Bytes of a point with these numbers, if it shares no allocation.
-pub(super) fn sample_bytes(numbers: &[u64]) -> usize {
-    size_of::<Point<0>>() + values_bytes(without_zeros(numbers).len())
+/// The points of one tier, oldest first.
+#[derive(Clone, Debug)]
+struct Points<const N: usize> {
+    points: VecDeque<Point<N>>,
+    /// Bytes of the numbers, of which neighbours share equal ones.
+    values_bytes: usize,
+}
+
+impl<const N: usize> Points<N> {
+    fn new() -> Self {
+        Self { points: VecDeque::with_capacity(IDLE_SAMPLES), values_bytes: 0 }
+    }
+
+    /// Adds a point. A point that repeats the last two moves the last one instead.
+    fn add(&mut self, point: Point<N>) {
+        let says_so = |other: &Point<N>| other.values == point.values;
+        if self.points.iter().nth_back(1).is_some_and(says_so)
+            && let Some(last) = self.points.back_mut().filter(|last| says_so(last))
+        {
+            last.at_ms = point.at_ms;
+            return;
+        }
+        let is_shared = self.points.back().is_some_and(|last| last.values.is(&point.values));
+        self.values_bytes += if is_shared { 0 } else { point.values.bytes() };
+        self.points.push_back(point);
+    }
+
+    /// Drops points from `from_ms` on: the clock was set back. `before_ms` is the last time before.
+    fn drop_from(&mut self, from_ms: u64, before_ms: Option<u64>) {
+        while let Some(last) = self.points.pop_back_if(|last| last.at_ms >= from_ms) {
+            self.forget(&last, self.points.back().is_some_and(|next| next.values.is(&last.values)));
+            // Of equal points only the ends are kept: here is a new end.
+            let is_end = |next: &Point<N>, at_ms| next.values == last.values && next.at_ms < at_ms;
+            if let Some(at_ms) = before_ms
+                && self.points.back().is_some_and(|next| is_end(next, at_ms))
+            {
+                self.add(Point { at_ms, values: last.values });
+            }
+        }
+    }
+
+    /// Drops points that no kept time needs. The last point up to the oldest time has the numbers at that time.
+    fn cut(&mut self, oldest_ms: u64) {
+        while self.points.get(1).is_some_and(|second| second.at_ms <= oldest_ms)
+            && let Some(first) = self.points.pop_front()
+        {
+            self.forget(&first, self.points.front().is_some_and(|n| n.values.is(&first.values)));
+        }
+        // The number of points may have fallen.
+        let wanted = self.points.len() + SPARE;
+        if self.points.capacity() > 2 * wanted {
+            self.points.shrink_to(wanted);
+        }
+    }
+
+    fn forget(&mut self, point: &Point<N>, is_shared: bool) {
+        let bytes = if is_shared { 0 } else { point.values.bytes() };
+        self.values_bytes = self.values_bytes.saturating_sub(bytes);
+    }
+
+    /// The numbers at a time; none before the first point.
+    fn at(&self, at_ms: u64) -> Option<[u64; N]> {
+        let after = self.points.partition_point(|point| point.at_ms <= at_ms);
+        Some(self.points.get(after.checked_sub(1)?)?.values.all())
+    }
+
+    fn bytes(&self) -> usize {
+        self.points.capacity() * size_of::<Point<N>>() + self.values_bytes
+    }
+
+    /// Bytes that a shorter history would free. The points of an idle object stay in any case.
+    fn spare_bytes(&self) -> usize {
+        if self.points.len() > IDLE_SAMPLES { self.bytes() } else { 0 }
+    }
 }
 
 /// The points of one object, finest tier first.
 #[derive(Clone, Debug)]
 pub(super) struct Series<const N: usize> {
-    tiers: Vec<VecDeque<Point<N>>>,
-}
-
-/// A range of time and the distance of samples in an answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TimeRange {
-    /// Length of the range, in milliseconds.
-    pub(crate) age_ms: u64,
-    /// Distance of samples, in milliseconds; not 0.
-    pub(crate) step_ms: u64,
-}
-
-impl TimeRange {
-    /// Times of the samples, latest first: multiples of the step.
-    fn moments(self, now_ms: u64) -> impl Iterator<Item = u64> {
-        let last = now_ms - now_ms % self.step_ms;
-        (0..=self.age_ms / self.step_ms).map(move |n| last.saturating_sub(n * self.step_ms))
-    }
+    tiers: Vec<Points<N>>,
 }
 
 /// Numbers at several times, latest first.
 pub(crate) type Window<const N: usize> = Vec<(u64, [u64; N])>;
 
 impl<const N: usize> Series<N> {
-    /// A series without samples. `before_ms` is the last time at which the object did not exist; all numbers
-    /// were 0 then.
-    pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
-        let nothing = before_ms.map(|at_ms| Point { at_ms, values: Values::new(&[0; N]) });
-        let tier = |_| {
-            let mut samples = VecDeque::with_capacity(IDLE_SAMPLES);
-            samples.extend(nothing.clone());
-            samples
+    /// A series of an object that does not exist before `tick`: at the time before, all numbers were 0.
+    pub(super) fn new(tick: &Tick) -> Self {
+        let tier = |slot: &Slot| {
+            let mut points = Points::new();
+            if let Some(at_ms) = slot.before_ms {
+                points.add(Point { at_ms, values: Values::new(&[0; N]) });
+            }
+            points
         };
-        Self { tiers: tiers.iter().map(tier).collect() }
+        Self { tiers: tick.slots.iter().map(tier).collect() }
     }
 
-    /// Adds a point. Each tier holds up to `samples_max` points.
-    pub(super) fn push(
-        &mut self,
-        tiers: &[Tier],
-        at_ms: u64,
-        values: [u64; N],
-        samples_max: usize,
-    ) {
+    /// Adds the numbers at a new time.
+    pub(super) fn push(&mut self, tick: &Tick, values: [u64; N]) {
         let known = self.latest().filter(|latest| latest.are(&values)).cloned();
         let values = known.unwrap_or_else(|| Values::new(&values));
-        for (tier, samples) in tiers.iter().zip(&mut self.tiers) {
-            let last = samples.back().map(|last| last.at_ms);
-            if tier.step_ms > 0 && last.is_some_and(|l| l / tier.step_ms == at_ms / tier.step_ms) {
-                continue;
+        for (slot, points) in tick.slots.iter().zip(&mut self.tiers) {
+            points.drop_from(tick.at_ms, slot.before_ms);
+            if slot.is_taken {
+                points.add(Point { at_ms: tick.at_ms, values: values.clone() });
             }
-            add(samples, Point { at_ms, values: values.clone() });
-            let oldest_ms = at_ms.saturating_sub(tier.retention_ms);
-            // The point before the oldest time gives the numbers at that time.
-            while samples.len() > samples_max
-                || samples.get(1).is_some_and(|second| second.at_ms <= oldest_ms)
-            {
-                samples.pop_front();
-            }
-            // The number of points may have fallen.
-            let wanted = samples.len() + SPARE;
-            if samples.capacity() > 2 * wanted {
-                samples.shrink_to(wanted);
-            }
+            points.cut(slot.oldest_ms);
+        }
+    }
+
+    /// Drops points that are older than the oldest time of their tier.
+    pub(super) fn cut(&mut self, oldest: &[Option<u64>]) {
+        for (points, oldest_ms) in self.tiers.iter_mut().zip(oldest) {
+            points.cut(oldest_ms.unwrap_or_default());
         }
     }
 
     /// Bytes of all tiers, as if tiers shared no allocations.
     pub(super) fn bytes(&self) -> usize {
-        let of_tier = |samples: &VecDeque<Point<N>>| {
-            let follows = samples.iter().zip(samples.iter().skip(1));
-            let shared = follows.filter(|(one, next)| one.values.is(&next.values));
-            let all: usize = samples.iter().map(|sample| sample.values.bytes()).sum();
-            let shared: usize = shared.map(|(one, _)| one.values.bytes()).sum();
-            samples.capacity() * size_of::<Point<N>>() + all - shared
-        };
-        self.tiers.iter().map(of_tier).sum()
+        self.tiers.iter().map(Points::bytes).sum()
+    }
+
+    /// Bytes that a shorter history would free.
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.tiers.iter().map(Points::spare_bytes).sum()
+    }
+
+    fn finest(&self) -> Option<&VecDeque<Point<N>>> {
+        self.tiers.first().map(|tier| &tier.points)
     }
 
     fn latest(&self) -> Option<&Values<N>> {
-        Some(&self.tiers.first()?.back()?.values)
+        Some(&self.finest()?.back()?.values)
     }
 
     /// Change per second between the last two points.
     pub(super) fn rates(&self) -> [f64; N] {
         let mut rates = [0.0; N];
-        let samples = self.tiers.first();
         let newest =
-            samples.and_then(|samples| Some((samples.back()?, samples.iter().nth_back(1)?)));
+            self.finest().and_then(|points| Some((points.back()?, points.iter().nth_back(1)?)));
         if let Some((new, old)) = newest {
             let elapsed_ms = new.at_ms.saturating_sub(old.at_ms);
             let (new, old) = (new.values.all(), old.values.all());
@@ -188,42 +225,23 @@ impl<const N: usize> Series<N> {
 
     /// Time since which no number has changed, as far as the points tell, in milliseconds of the epoch.
     pub(super) fn idle_since_ms(&self) -> Option<u64> {
-        let samples = self.tiers.first()?;
-        let (new, old) = (samples.back()?, samples.iter().nth_back(1)?);
+        let points = self.finest()?;
+        let (new, old) = (points.back()?, points.iter().nth_back(1)?);
         (new.values == old.values).then_some(old.at_ms)
     }
 
-    /// A window over a range: for each time, the last numbers before the next time, as in RabbitMQ. Before
-    /// the first point, all numbers are 0.
-    pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, range: TimeRange) -> Window<N> {
-        let reaches = tiers.iter().position(|tier| tier.retention_ms >= range.age_ms);
-        let tier = reaches.unwrap_or_else(|| tiers.len().saturating_sub(1));
-        let fine = self.tiers.first();
-        let samples = self.tiers.get(tier);
-        let at = |moment: u64| {
-            // Coarse tiers lag behind; the finest tier has later points.
-            let of = |samples: Option<&VecDeque<Point<N>>>| {
-                let samples = samples?;
-                let end_ms = moment + range.step_ms;
-                let after = samples.partition_point(|sample| sample.at_ms < end_ms);
-                samples.get(after.checked_sub(1)?).cloned()
-            };
-            let found = [of(fine), of(samples)].into_iter().flatten();
-            found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| sample.values.all())
-        };
-        range.moments(now_ms).map(|moment| (moment, at(moment))).collect()
-    }
-}
-
-/// Appends a point. A point that repeats the last two moves the last one instead.
-fn add<const N: usize>(samples: &mut VecDeque<Point<N>>, sample: Point<N>) {
-    let says_so = |other: &Point<N>| other.values == sample.values;
-    if samples.iter().nth_back(1).is_some_and(says_so)
-        && let Some(last) = samples.back_mut().filter(|last| says_so(last))
-    {
-        last.at_ms = sample.at_ms;
-    } else {
-        samples.push_back(sample);
+    /// The numbers at these times, latest first. It ends at the last time at which the object did not exist:
+    /// all numbers were 0 then.
+    pub(super) fn window(&self, moments: &[Moment]) -> Window<N> {
+        let mut window = Vec::with_capacity(moments.len());
+        for moment in moments {
+            let numbers = self.tiers.get(moment.tier).and_then(|tier| tier.at(moment.at_ms));
+            window.push((moment.at_ms, numbers.unwrap_or([0; N])));
+            if numbers.is_none() {
+                break;
+            }
+        }
+        window
     }
 }
 
@@ -239,62 +257,86 @@ fn per_second(new: u64, old: u64, elapsed_ms: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::times::{Tier, TimeRange, Times};
 
     const TIERS: [Tier; 2] = [
         Tier { step_ms: 0, retention_ms: 20_000 },
         Tier { step_ms: 10_000, retention_ms: 100_000 },
     ];
 
-    fn series(samples: &[(u64, u64)]) -> Series<1> {
-        let mut series = Series::new(&TIERS, None);
-        for (at_ms, value) in samples {
-            series.push(&TIERS, *at_ms, [*value], 100);
+    /// A series with its times.
+    struct Timed<const N: usize>(Times, Option<Series<N>>);
+
+    impl<const N: usize> Timed<N> {
+        fn new() -> Self {
+            Self(Times::new(&TIERS), None)
         }
+
+        fn push(&mut self, at_ms: u64, values: [u64; N]) {
+            let tick = self.0.add(at_ms);
+            self.1.get_or_insert_with(|| Series::new(&tick)).push(&tick, values);
+        }
+
+        fn get(&self) -> &Series<N> {
+            self.1.as_ref().unwrap()
+        }
+
+        fn window(&self, age_ms: u64, step_ms: u64) -> Window<N> {
+            self.get().window(&self.0.moments(TimeRange { age_ms, step_ms }))
+        }
+    }
+
+    fn series(samples: &[(u64, u64)]) -> Timed<1> {
+        let mut series = Timed::new();
+        samples.iter().for_each(|(at_ms, value)| series.push(*at_ms, [*value]));
         series
     }
 
     fn counted(series: &Series<1>) -> Vec<usize> {
-        series.tiers.iter().map(VecDeque::len).collect()
+        series.tiers.iter().map(|tier| tier.points.len()).collect()
     }
 
     #[test]
     fn rate_is_computed_from_the_last_two_points() {
-        assert_eq!(series(&[]).rates(), [0.0]);
-        assert_eq!(series(&[(0, 7)]).rates(), [0.0]);
-        assert_eq!(series(&[(0, 7), (5000, 7), (10_000, 17)]).rates(), [2.0]);
-        assert_eq!(series(&[(0, 7), (5000, 2)]).rates(), [-1.0]);
-        assert_eq!(series(&[(0, 7), (5000, 17), (10_000, 17), (15_000, 17)]).rates(), [0.0]);
+        let rates = |samples: &[(u64, u64)]| series(samples).get().rates();
+        assert_eq!(rates(&[(0, 7)]), [0.0]);
+        assert_eq!(rates(&[(0, 7), (5000, 7), (10_000, 17)]), [2.0]);
+        assert_eq!(rates(&[(0, 7), (5000, 2)]), [-1.0]);
+        assert_eq!(rates(&[(0, 7), (5000, 17), (10_000, 17), (15_000, 17)]), [0.0]);
     }
 
     #[test]
     fn new_series_starts_from_zero() {
-        let mut series = Series::new(&TIERS, Some(5000));
-        series.push(&TIERS, 10_000, [10], 100);
-        assert_eq!(series.rates(), [2.0]);
+        let mut series = series(&[]);
+        drop(series.0.add(5000));
+        series.push(10_000, [10]);
+        assert_eq!(series.get().rates(), [2.0]);
+        assert_eq!(series.window(60_000, 5000), [(10_000, [10]), (5000, [0])]);
     }
 
     #[test]
     fn idle_series_keeps_two_points() {
         let mut idle = series(&[(0, 1), (1000, 5)]);
         for second in 2..10_000 {
-            idle.push(&TIERS, second * 1000, [5], 100);
+            idle.push(second * 1000, [5]);
         }
-        assert_eq!(counted(&idle), [2, 2]);
+        let idle = idle.get();
+        assert_eq!((counted(idle), idle.spare_bytes()), (vec![2, 2], 0));
         assert_eq!((idle.rates(), idle.idle_since_ms()), ([0.0], Some(1000)));
-        assert_eq!(series(&[(0, 1), (5000, 2)]).idle_since_ms(), None);
-        let mut others = idle.tiers.iter().flatten().skip(1);
-        let first = &idle.tiers[0][0].values;
-        assert!(others.all(|sample| sample.values.is(first)), "one place for all");
+        assert_eq!(series(&[(0, 1), (5000, 2)]).get().idle_since_ms(), None);
+        let first = &idle.tiers[0].points[0].values;
+        let mut others = idle.tiers.iter().flat_map(|tier| &tier.points).skip(1);
+        assert!(others.all(|point| point.values.is(first)), "one place for all");
     }
 
     #[test]
     fn trailing_zeros_use_no_memory() {
         let bytes = |numbers: [u64; 40]| {
-            let mut series = Series::new(&TIERS, None);
-            series.push(&TIERS, 1000, [0; 40], 100);
-            series.push(&TIERS, 2000, numbers, 100);
-            assert_eq!(series.last(), Some(numbers));
-            series.bytes()
+            let mut series = Timed::new();
+            series.push(1000, [0; 40]);
+            series.push(2000, numbers);
+            assert_eq!(series.get().last(), Some(numbers));
+            series.get().bytes()
         };
         let with = |at: usize| {
             let mut numbers = [0; 40];
@@ -310,27 +352,56 @@ mod tests {
     fn series_drops_old_and_excess_points() {
         let mut busy = series(&[]);
         for second in 0..1000 {
-            busy.push(&TIERS, second * 1000, [second], 1000);
+            busy.push(second * 1000, [second]);
         }
-        assert_eq!(counted(&busy), [21, 11]);
-        let before = busy.bytes();
-        busy.push(&TIERS, 1_000_000, [0], 3);
-        assert_eq!(counted(&busy), [3, 3]);
-        assert!(busy.bytes() < before / 2);
+        assert_eq!(counted(busy.get()), [21, 11]);
+        let before = busy.get().bytes();
+        assert_eq!(before, counted_bytes(busy.get()));
+        while busy.0.shorten() {}
+        let Timed(times, Some(series)) = &mut busy else { unreachable!() };
+        series.cut(&times.oldest());
+        assert_eq!(counted(series), [2, 2]);
+        assert!(series.bytes() < before / 2);
+        assert_eq!(series.bytes(), counted_bytes(series));
+    }
+
+    /// Bytes, counted anew.
+    fn counted_bytes<const N: usize>(series: &Series<N>) -> usize {
+        let of_tier = |tier: &Points<N>| {
+            let points = &tier.points;
+            let follows = points.iter().zip(points.iter().skip(1));
+            let shared = follows.filter(|(one, next)| one.values.is(&next.values));
+            let all: usize = points.iter().map(|point| point.values.bytes()).sum();
+            let shared: usize = shared.map(|(one, _)| one.values.bytes()).sum();
+            points.capacity() * size_of::<Point<N>>() + all - shared
+        };
+        series.tiers.iter().map(of_tier).sum()
     }
 
     #[test]
     fn window_has_the_numbers_at_each_time() {
         let series = series(&[(11_000, 1), (16_000, 6), (21_000, 9)]);
-        let window = series.window(&TIERS, 23_456, TimeRange { age_ms: 15_000, step_ms: 5000 });
-        assert_eq!(window, [(20_000, [9]), (15_000, [6]), (10_000, [1]), (5000, [0])]);
+        assert_eq!(series.window(15_000, 5000), [(21_000, [9]), (16_000, [6]), (11_000, [1])]);
+        assert_eq!(series.window(15_000, 10_000), [(21_000, [9]), (11_000, [1])]);
     }
 
     #[test]
     fn window_far_back_uses_the_coarse_tier() {
         let all: Vec<(u64, u64)> = (0..100).map(|second| (second * 1000, second)).collect();
-        let window =
-            series(&all).window(&TIERS, 99_500, TimeRange { age_ms: 90_000, step_ms: 30_000 });
-        assert_eq!(window, [(90_000, [99]), (60_000, [89]), (30_000, [50]), (0, [20])]);
+        assert_eq!(
+            series(&all).window(90_000, 30_000),
+            [(99_000, [99]), (60_000, [60]), (30_000, [30]), (0, [0])]
+        );
+    }
+
+    #[test]
+    fn clock_set_back_drops_later_points() {
+        let series = series(&[(11_000, 1), (16_000, 6), (31_000, 9), (14_000, 12)]);
+        assert_eq!(series.window(60_000, 1000), [(14_000, [12]), (11_000, [1])]);
+        assert_eq!(series.get().bytes(), counted_bytes(series.get()));
+        let equal = [(1000, 5), (2000, 5), (3000, 5), (9000, 5), (4000, 9)];
+        let series = self::series(&equal);
+        assert_eq!(series.get().rates(), [4.0]);
+        assert_eq!(series.get().bytes(), counted_bytes(series.get()));
     }
 }

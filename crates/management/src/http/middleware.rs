@@ -4,7 +4,7 @@
 //! sees them. As in RabbitMQ, a slash at the end of a path is ignored. Browsers are told not to frame, run,
 //! guess or store answers, unless an answer allows it.
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST,
     REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::http::answer::ApiError;
+use crate::http::extract::SharedNode;
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES_MAX, URI_BYTES_MAX};
 
 /// Headers of every answer.
@@ -30,6 +31,20 @@ const HEADERS: [(HeaderName, &str); 4] = [
 
 /// Default for answers without a cache policy.
 const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
+
+/// The time of an answer by the clock of the broker, in milliseconds since the Unix epoch.
+const TIME: HeaderName = HeaderName::from_static("leveret-time-ms");
+
+/// Adds the time to an answer: the web page computes ages and countdowns with the clock of the broker.
+pub(crate) async fn tell_time(
+    State(node): State<SharedNode>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(TIME, HeaderValue::from(node.now_ms()));
+    response
+}
 
 /// Checks a request, calls the router and adds headers to the answer.
 pub(crate) async fn pass(mut request: Request, next: Next) -> Response {

@@ -74,6 +74,9 @@ pub trait NodeStatus {
     /// True if the prefetch limit of a whole channel is permitted.
     fn permits_global_qos(&self) -> bool;
 
+    /// Time of the wall clock, in milliseconds since the Unix epoch.
+    fn now_ms(&self) -> u64;
+
     /// The certificates of the listeners.
     fn certificates(&self) -> Vec<ServerCertificate>;
 

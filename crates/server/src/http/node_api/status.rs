@@ -89,6 +89,10 @@ impl NodeStatus for Node {
         }
     }
 
+    fn now_ms(&self) -> u64 {
+        self.clock.now().wall_ms
+    }
+
     fn certificates(&self) -> Vec<ServerCertificate> {
         let now_s = i64::try_from(self.clock.now().wall_ms / 1000).unwrap_or(i64::MAX);
         let all = self.certificate_files.iter().map(|(listener, file)| ServerCertificate {
