@@ -1,6 +1,7 @@
 // The HTTP API: every request of the page goes through `request`.
 
 import { found, lost } from "./away.js";
+import { TIME_HEADER, hear } from "./clock.js";
 import { endOfSession, sentence } from "./refusals.js";
 import { doubtTags, leave, session } from "./session.js";
 
@@ -58,6 +59,7 @@ export async function request(method, url, body, { signal, authorization, header
   const parsed = parse(text);
   const missing = whyMissing(answer, parsed);
   if (missing) throw awayError(missing, isChange, url, parsed?.reason === STOPPED);
+  hear(answer.time);
   found();
   if (answer.isGood) return isText ? text : parsed;
   const reason = [parsed?.reason ?? `a proxy answered ${statusOf(answer)}`].flat().map(words).join("; ");
@@ -92,7 +94,7 @@ async function sendOnce(url, options, signal) {
     hasBegun = true;
     const { status, statusText, ok: isGood, headers } = answer;
     const isJson = /json/.test(headers.get("content-type") ?? "");
-    return { status, statusText, isGood, isJson, text: await answer.text() };
+    return { status, statusText, isGood, isJson, time: headers.get(TIME_HEADER), text: await answer.text() };
   } catch (cause) {
     if (signal?.aborted) throw cause;
     const isSilent = own.signal.aborted;

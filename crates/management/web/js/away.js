@@ -1,5 +1,6 @@
 // Whether the broker can be reached: one state for the whole page, and the tries to reach it again.
 
+import { brokerNow, stop } from "./clock.js";
 import { useEffect, useRef } from "./html.js";
 import { store } from "./store.js";
 
@@ -8,7 +9,7 @@ const PAUSES_S = [1, 2, 3, 5, 8, 10];
 
 /**
  * Null while the broker answers. Otherwise `{ reason, isStopped, answeredAt, tries, nextAt }`: `answeredAt` is the time
- * of the last answer (0: none), `nextAt` the time of the next try (0: a try runs).
+ * of the last answer by the broker's clock (0: none), `nextAt` the time of the next try (0: a try runs).
  */
 export const away = store(null);
 
@@ -18,7 +19,7 @@ let probe = () => Promise.resolve();
 
 /** The broker has answered. */
 export function found() {
-  answeredAt = Date.now();
+  answeredAt = brokerNow();
   clearTimeout(timer);
   away.set(null);
 }
@@ -30,6 +31,7 @@ export function lost(reason, { isStopped = false } = {}) {
     if (old.reason !== reason) away.set({ ...old, reason, isStopped });
     return;
   }
+  stop();
   away.set({ reason, isStopped, answeredAt, tries: 0, nextAt: 0 });
   plan();
 }

@@ -1,47 +1,30 @@
 // Charts of what was: lines over time, of the samples that the server keeps.
 
+import { away } from "./away.js";
+import { brokerNow } from "./clock.js";
 import { compact, moment, number } from "./format.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
-import { withQuery } from "./api.js";
 import { Help } from "./parts/help.js";
+import { usePolled } from "./poll.js";
+import { useOwnRange, withRange } from "./range.js";
 import { theme } from "./settings.js";
-import { stored, useStore } from "./store.js";
+import { useStore } from "./store.js";
 
-/** What can be looked back to: name, title, seconds, seconds between two samples. */
-export const RANGES = [
-  ["minute", "Last minute", 60, 5],
-  ["ten-minutes", "Last ten minutes", 600, 5],
-  ["hour", "Last hour", 3600, 60],
-  ["eight-hours", "Last eight hours", 28_800, 600],
-  ["day", "Last day", 86_400, 1800],
-];
+export { useRange, withRange } from "./range.js";
 
-const chosenRange = stored("leveret.range", "ten-minutes");
 const HEIGHT = 190;
 const COLOURS = 8;
 // Steps of an axis of bytes.
 const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 // Not by colour alone: later lines are dashed.
 const DASHES = [[], [], [], [8, 4], [8, 4], [2, 3], [2, 3], [10, 3, 2, 3]];
-
-/**
- * What all charts of a page look back to: `[range, picker]`. Things other than vhosts and the node have samples
- * of an hour only: `isShort` leaves the rest out.
- */
-export function useRange({ isShort = false } = {}) {
-  const name = useStore(chosenRange);
-  const ranges = isShort ? RANGES.slice(0, 3) : RANGES;
-  const range = ranges.find(([key]) => key === name) ?? ranges[1];
-  const picker = html`<label class="picker"><span class="sr-only">Charts show</span>
-    <select data-test="range" value=${range[0]} onInput=${(event) => chosenRange.set(event.target.value)}>
-      ${ranges.map(([key, title]) => html`<option key=${key} value=${key} selected=${key === range[0]}>${title}</option>`)}</select></label>`;
-  return [range, picker];
-}
-
-/** A resource with samples of a range: of which kinds says `kinds` (lengths, msg_rates, data_rates, node_stats). */
-export function withRange(url, [, , age, step], kinds = ["lengths", "msg_rates"]) {
-  return withQuery(url, Object.fromEntries(kinds.flatMap((kind) => [[`${kind}_age`, age], [`${kind}_incr`, step]])));
-}
+const LIMIT_DASH = [6, 4];
+/** A limit so many times as high as what is drawn would make all else flat: it is drawn when asked for. */
+const FAR = 4;
+/** Samples that are farther from each other than so many times the usual distance are not joined by a line. */
+const GAP = 3;
+/** The broker's second finest samples, which remain when finer ones are dropped. */
+const COARSE_MS = 60_000;
 
 /** The samples of `..._details` as they are, oldest first: `[[ms, value], ...]`. */
 export function levels(details) {
@@ -61,14 +44,35 @@ export function rates(details) {
   });
 }
 
-/** One list of moments for all lines, as uPlot takes it: seconds, and null where a line has nothing. */
+/** Points with a null in each gap: while no samples were taken, there is no line. */
+export function withGaps(points, stepMs) {
+  const distances = points.slice(1).map(([at], index) => at - points[index][0]).sort((a, b) => a - b);
+  const usual = Math.max(stepMs, COARSE_MS, distances[Math.floor((distances.length - 1) / 2)] ?? 0);
+  return points.flatMap((point, index) => {
+    const before = points[index - 1]?.[0];
+    return before !== undefined && point[0] - before > GAP * usual ? [[before + 1, null], point] : [point];
+  });
+}
+
+/**
+ * One list of moments for all lines, as uPlot takes it: seconds. Null is a gap; undefined, where other lines have
+ * a point, is none.
+ */
 function align(lines) {
   const moments = [...new Set(lines.flatMap((line) => line.map(([at]) => at)))].sort((a, b) => a - b);
   const columns = lines.map((line) => {
     const values = new Map(line);
-    return moments.map((at) => values.get(at) ?? null);
+    return moments.map((at) => values.get(at));
   });
   return [moments.map((at) => at / 1000), ...columns];
+}
+
+/** A limit as a line over the whole range. */
+function limitLine({ label, value, hint }, lines, [, , age]) {
+  const newest = Math.max(...lines.flatMap((line) => line.points.map(([at]) => at)));
+  const most = Math.max(0, ...lines.flatMap((line) => [line.now ?? 0, ...line.points.map(([, at]) => at ?? 0)]));
+  const points = Number.isFinite(newest) ? [[newest - age * 1000, value], [newest, value]] : [];
+  return { label, points, now: value, hint, isLimit: true, isFar: value > FAR * most };
 }
 
 /** The moments on the axis: with seconds where little is shown. */
@@ -91,20 +95,43 @@ function colour(element, name) {
 /**
  * A chart: `lines` are `{ label, points, now, hint }`, with `points` from `levels` or `rates` and `now` the
  * value of this moment; `format` says how values look. A line's name in the legend switches it off and on.
+ *
+ * With a `source`, `{ url, kinds, isShort }`, the chart has a range of its own: `lines` is a function of the
+ * resource then, and `data` the resource with the samples of the page's `range`. `limits`, a function of the
+ * resource as well, gives `{ label, value, hint }`: what values must not reach.
  */
-export function Chart({ title, lines, format = number, range, actions, test }) {
+export function Chart({ title, lines, limits, data: given, source, format = number, range: pageRange, actions, test }) {
+  const [range, picker] = useOwnRange(test, title, pageRange, source?.isShort);
+  const isOwn = Boolean(source) && range[0] !== pageRange[0];
+  const own = usePolled(isOwn ? withRange(source.url, range, source.kinds) : null);
+  const resource = (isOwn && own.data) || given;
+  const all = useMemo(() => {
+    const drawn = typeof lines === "function" ? lines(resource) : lines;
+    const known = (limits?.(resource) ?? []).filter(({ value }) => value > 0);
+    return [...drawn, ...known.map((limit) => limitLine(limit, drawn, range))];
+  }, [lines, limits, resource, range]);
+  return html`<${Drawing} title=${title} lines=${all} format=${format} range=${range} test=${test}
+    actions=${html`${source && picker}${actions}`} />`;
+}
+
+function Drawing({ title, lines, format, range, actions, test }) {
   const box = useRef(null);
   const probe = useRef(null);
   const plot = useRef(null);
-  const [hidden, setHidden] = useState(() => new Set());
+  // Lines that were switched from what they are by themselves.
+  const [switched, setSwitched] = useState(() => new Set());
   const [cursor, setCursor] = useState(null);
   const [isReady, setIsReady] = useState(false);
   const chosenTheme = useStore(theme);
+  const isCurrent = useStore(away) === null;
   const isDark = useDarkness();
-  const data = useMemo(() => align(lines.map((line) => line.points)), [lines]);
+  const [, , age, step] = range;
+  const data = useMemo(() => align(lines.map((line) => (line.isLimit ? line.points : withGaps(line.points, step * 1000)))), [lines, step]);
   const labels = lines.map((line) => line.label).join("|");
-  const newest = useRef(data);
-  newest.current = data;
+  const isHidden = (line) => switched.has(line.label) !== Boolean(line.isFar);
+  // What the plot, made once, looks at later.
+  const newest = useRef({});
+  newest.current = { data, age };
 
   useEffect(() => {
     let isGone = false;
@@ -119,22 +146,21 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
         padding: [8, 4, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-        scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.08 || 0, 1)] } },
+        scales: { x: { time: true, range: () => axisOf(newest.current) }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.08 || 0, 1)] } },
         axes: [
           { ...axis, space: 70, size: 26, values: (self, splits) => clock(self, splits) },
           { ...axis, size: 58, ...(format.isBytes && { incrs: BINARY }), space: 32, values: (_, splits) => splits.map((value) => (format.isBytes ? format(value) : value < 10 ? String(Number(value.toFixed(2))) : compact(value))) },
         ],
         series: [{}, ...lines.map((line, index) => ({
           label: line.label,
-          stroke: paint(`--series-${(index % COLOURS) + 1}`),
-          dash: DASHES[index % COLOURS],
+          stroke: paint(line.isLimit ? "--danger" : `--series-${(index % COLOURS) + 1}`),
+          dash: line.isLimit ? LIMIT_DASH : DASHES[index % COLOURS],
           width: 1.75,
           points: { show: false },
-          spanGaps: true,
-          show: !hidden.has(line.label),
+          show: !isHidden(line),
         }))],
         hooks: { setCursor: [(self) => setCursor(self.cursor.idx ?? null)] },
-      }, newest.current, box.current);
+      }, newest.current.data, box.current);
       plot.current = made;
       observer = new ResizeObserver(([entry]) => {
         const width = Math.floor(entry.contentRect.width);
@@ -151,35 +177,42 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
     };
   }, [labels, isDark, chosenTheme]);
 
-  useLayoutEffect(() => plot.current?.setData(data), [data, isReady]);
+  useLayoutEffect(() => plot.current?.setData(data), [data, age, isReady]);
   useLayoutEffect(() => {
     lines.forEach((line, index) => {
       const series = plot.current?.series[index + 1];
-      if (series && series.show === hidden.has(line.label)) plot.current.setSeries(index + 1, { show: !hidden.has(line.label) });
+      if (series && series.show === isHidden(line)) plot.current.setSeries(index + 1, { show: !isHidden(line) });
     });
-  }, [hidden, isReady]);
+  }, [lines, switched, isReady]);
 
-  const toggle = (label) => setHidden((old) => {
+  const toggle = (label) => setSwitched((old) => {
     const next = new Set(old);
     if (!next.delete(label)) next.add(label);
     return next;
   });
   const at = cursor !== null && data[0][cursor] !== undefined ? cursor : null;
-  const shown = (line, index) => format(at === null ? line.now ?? line.points.at(-1)?.[1] : data[index + 1][at]);
-  const summary = lines.map((line) => {
+  const time = data[0].length === 0 ? "" : at === null && isCurrent ? "now" : moment(data[0].at(at ?? -1) * 1000);
+  const shown = (line, index) => format(at === null || line.isLimit ? line.now ?? line.points.at(-1)?.[1] : data[index + 1][at]);
+  const summary = lines.filter((line) => !line.isLimit).map((line) => {
     const values = line.points.map(([, value]) => value).filter((value) => value !== null);
     return `${line.label} ${format(line.now ?? values.at(-1))}, at most ${format(values.length > 0 ? Math.max(...values) : undefined)}`;
   }).join("; ");
   return html`<section class="card chart" data-test=${test}>
-    <header><h2>${title}<${Help} term=${title} /></h2><span class="muted chart-moment">${at === null ? "now" : moment(data[0][at] * 1000)}</span>${actions}</header>
+    <header><h2>${title}<${Help} term=${title} /></h2><span class="muted chart-moment">${time}</span>${actions}</header>
     <span ref=${probe} hidden></span>
-    <div class="chart-box" ref=${box} role="img" aria-label=${`${title}, ${range ? range[1].toLowerCase() : ""}: ${summary}`}></div>
+    <div class="chart-box" ref=${box} role="img" aria-label=${`${title}, ${range[1].toLowerCase()}: ${summary}`}></div>
     ${data[0].length < 2 && html`<p class="chart-none muted">No samples yet.</p>`}
     <ul class="legend">${lines.map((line, index) => html`<li key=${line.label}>
-      <button type="button" aria-pressed=${!hidden.has(line.label)} title=${line.hint} onClick=${() => toggle(line.label)}>
-        <span class=${`swatch swatch-${(index % COLOURS) + 1}`} aria-hidden="true"></span>
+      <button type="button" class=${line.isLimit ? "is-limit" : ""} aria-pressed=${!isHidden(line)} title=${line.hint} onClick=${() => toggle(line.label)}>
+        <span class=${line.isLimit ? "swatch swatch-limit" : `swatch swatch-${(index % COLOURS) + 1}`} aria-hidden="true"></span>
         <span>${line.label}</span><b>${shown(line, index)}</b></button></li>`)}</ul>
   </section>`;
+}
+
+/** The ends of the axis: all of the range, also where no samples are. */
+export function axisOf({ data: [moments], age }) {
+  const end = moments.length > 0 ? moments.at(-1) : brokerNow() / 1000;
+  return [end - age, end];
 }
 
 /** Whether the system is dark, for users without a choice of their own. */

@@ -1,6 +1,7 @@
 // Errors are always shown: in a bar at the top, until the user closes it or the error is over.
 
 import { away } from "./away.js";
+import { brokerNow } from "./clock.js";
 import { moment } from "./format.js";
 import { html, useErrorBoundary, useEffect } from "./html.js";
 import { store, useStore } from "./store.js";
@@ -40,7 +41,7 @@ export function note(text) {
 /** Requests that are repeated and fail: they disappear by themselves. */
 export const problems = {
   met(url, error) {
-    failing.set((all) => new Map(all).set(url, { error, since: all.get(url)?.since ?? Date.now() }));
+    failing.set((all) => new Map(all).set(url, { error, since: all.get(url)?.since ?? brokerNow() }));
   },
   solved(url) {
     failing.set((all) => {

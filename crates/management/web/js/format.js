@@ -1,5 +1,7 @@
 // How values look. All of them give a dash for what is not known.
 
+import { brokerNow } from "./clock.js";
+
 export const DASH = "\u2013";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -59,13 +61,13 @@ export function duration(ms) {
 export function moment(ms) {
   if (!isNumber(ms)) return DASH;
   const date = new Date(ms);
-  const isToday = date.toDateString() === new Date().toDateString();
+  const isToday = date.toDateString() === new Date(brokerNow()).toDateString();
   const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   return isToday ? time : `${date.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" })}, ${time}`;
 }
 
 /** "3 min 20 s ago", of a moment; "in 5 s" of one to come. */
-export function ago(ms, now = Date.now()) {
+export function ago(ms, now = brokerNow()) {
   if (!isNumber(ms)) return DASH;
   return ms > now ? `in ${duration(ms - now)}` : `${duration(now - ms)} ago`;
 }

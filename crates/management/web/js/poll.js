@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { away } from "./away.js";
+import { brokerNow } from "./clock.js";
 import { problems } from "./errors.js";
 import { useEffect, useRef, useState } from "./html.js";
 import { refreshMs } from "./settings.js";
@@ -57,7 +58,7 @@ export function usePolled(url, intervalMs) {
         hasFailed = false;
         isWanting = false;
         problems.solved(url);
-        setState({ data, error: null, url, at: Date.now() });
+        setState({ data, error: null, url, at: brokerNow() });
       } catch (error) {
         if (abort.signal.aborted) return;
         if (error.isAway) {

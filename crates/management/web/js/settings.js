@@ -6,7 +6,7 @@ import { stored } from "./store.js";
 export const refreshMs = stored("leveret.refreshMs", 5000);
 
 /** What `refreshMs` can be. */
-export const REFRESH_CHOICES = [[1000, "every second"], [5000, "every 5 s"], [30_000, "every 30 s"], [0, "never"]];
+export const REFRESH_CHOICES = [[1000, "every second"], [5000, "every 5 s"], [10_000, "every 10 s"], [30_000, "every 30 s"], [0, "never"]];
 
 /** `auto`, `light` or `dark`. */
 export const theme = stored("leveret.theme", "auto");

@@ -4,7 +4,7 @@ import { path } from "../api.js";
 import { Chart, rateLine, useRange, withRange } from "../chart.js";
 import { Card, ConnectionLink, Facts, Loaded, Page, State, UserLink } from "../components.js";
 import { moment, number } from "../format.js";
-import { html, useMemo } from "../html.js";
+import { html } from "../html.js";
 import { Consumers } from "../parts/consumers.js";
 import { deliveryLines } from "../parts/flow.js";
 import { usePolled } from "../poll.js";
@@ -12,32 +12,29 @@ import { href } from "../router.js";
 import { channelState } from "./channels.js";
 import { oneDecimal } from "./overview.js";
 
-function Rates({ channel, range }) {
-  const stats = channel.message_stats ?? {};
-  const lines = useMemo(() => [
-    rateLine("Publish", stats.publish_details),
-    rateLine("Deliver", stats.deliver_get_details),
-    rateLine("Acknowledge", stats.ack_details),
-    rateLine("Confirm", stats.confirm_details),
-    rateLine("Refused", stats.refused_details, "Refused by full queues"),
-    rateLine("Returned (mandatory)", stats.return_unroutable_details, "Routed to no queue, and returned"),
-    rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Routed to no queue, and dropped"),
-  ], [channel]);
-  const deliveries = useMemo(() => deliveryLines(stats), [channel]);
-  return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />
-    <${Chart} title="Deliveries" lines=${deliveries} range=${range} format=${oneDecimal} test="chart-deliveries" />`;
-}
+const rateLines = ({ message_stats: stats = {} }) => [
+  rateLine("Publish", stats.publish_details),
+  rateLine("Deliver", stats.deliver_get_details),
+  rateLine("Acknowledge", stats.ack_details),
+  rateLine("Confirm", stats.confirm_details),
+  rateLine("Refused", stats.refused_details, "Refused by full queues"),
+  rateLine("Returned (mandatory)", stats.return_unroutable_details, "Routed to no queue, and returned"),
+  rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Routed to no queue, and dropped"),
+];
+const deliveries = ({ message_stats: stats = {} }) => deliveryLines(stats);
 
 const limit = (value) => (value ? number(value) : "no limit");
 
 export default function Channel({ params: { name } }) {
   const [range, picker] = useRange({ isShort: true });
-  const polled = usePolled(withRange(path("channels", name), range, ["msg_rates"]));
+  const source = { url: path("channels", name), kinds: ["msg_rates"], isShort: true };
+  const polled = usePolled(withRange(source.url, range, source.kinds));
   return html`<${Page} title=${name} crumbs=${[["Channels", href("channels")]]} actions=${picker} test="channel"
       polled=${polled} gone="This channel does not exist (any more).">
     <${Loaded} polled=${polled}>${(one) => html`
       <div class="cards">
-        <${Rates} channel=${one} range=${range} />
+        <${Chart} title="Message rates" lines=${rateLines} data=${one} source=${source} range=${range} format=${oneDecimal} test="chart-rates" />
+        <${Chart} title="Deliveries" lines=${deliveries} data=${one} source=${source} range=${range} format=${oneDecimal} test="chart-deliveries" />
         <${Card} title="Details"><${Facts} items=${[
           ["State", html`<${State} kind=${channelState(one.state)}>${one.state}<//>`],
           ["Connection", html`<${ConnectionLink} name=${one.connection_details?.name} />`],

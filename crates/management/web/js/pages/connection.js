@@ -6,7 +6,7 @@ import { Card, Facts, Loaded, Page, UserLink, Values } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { bytes, count, moment, number } from "../format.js";
 import { ActionForm, TextField, useForm } from "../forms.js";
-import { html, useMemo } from "../html.js";
+import { html } from "../html.js";
 import { ConnectionState } from "../parts/alarm.js";
 import { Consequences, ofConnection } from "../parts/consequences.js";
 import { usePolled } from "../poll.js";
@@ -14,13 +14,10 @@ import { go, href } from "../router.js";
 import { PagedTable } from "../table.js";
 import { CHANNELS } from "./channels.js";
 
-function Traffic({ connection, range }) {
-  const lines = useMemo(() => [
-    rateLine("From client", connection.recv_oct_details),
-    rateLine("To client", connection.send_oct_details),
-  ], [connection]);
-  return html`<${Chart} title="Data rates" lines=${lines} range=${range} format=${asBytes} />`;
-}
+const traffic = (connection) => [
+  rateLine("From client", connection.recv_oct_details),
+  rateLine("To client", connection.send_oct_details),
+];
 
 /** Bytes, also on the axis. */
 const asBytes = Object.assign((value) => bytes(value), { isBytes: true });
@@ -52,7 +49,7 @@ export default function Connection({ params: { name } }) {
       actions=${html`${picker}<button type="button" class="danger" onClick=${close} data-test="close">Close\u2026</button>`}>
     <${Loaded} polled=${polled}>${(one) => html`
       <div class="cards">
-        <${Traffic} connection=${one} range=${range} />
+        <${Chart} title="Data rates" lines=${traffic} data=${one} source=${{ url: path("connections", name), kinds: ["data_rates"], isShort: true }} range=${range} format=${asBytes} test="chart-bytes" />
         <${Card} title="Details"><${Facts} items=${[
           ["State", html`<${ConnectionState} state=${one.state} isLong=${true} />`],
           ["User", html`<${UserLink} name=${one.user} />`],

@@ -5,7 +5,7 @@ import { Chart, rateLine, useRange, withRange } from "../chart.js";
 import { Card, Facts, Loaded, Page, Values } from "../components.js";
 import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
-import { html, useMemo, useRef } from "../html.js";
+import { html, useRef } from "../html.js";
 import { AddBinding, Bindings } from "../parts/bindings.js";
 import { Consequences, ofExchange } from "../parts/consequences.js";
 import { Explain } from "../parts/explain.js";
@@ -15,17 +15,13 @@ import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
 import { oneDecimal } from "./overview.js";
 
-function Rates({ exchange, range }) {
-  const stats = exchange.message_stats ?? {};
-  const lines = useMemo(() => [
-    rateLine("In", stats.publish_in_details, "Published to the exchange by clients"),
-    rateLine("Out", stats.publish_out_details, "Routed to queues; a message counts once for each queue"),
-    rateLine("Refused", stats.refused_details, "Refused by at least one full queue"),
-    rateLine("Returned (mandatory)", stats.return_unroutable_details, "Routed to no queue, and returned"),
-    rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Routed to no queue, and dropped"),
-  ], [exchange]);
-  return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />`;
-}
+const rateLines = ({ message_stats: stats = {} }) => [
+  rateLine("In", stats.publish_in_details, "Published to the exchange by clients"),
+  rateLine("Out", stats.publish_out_details, "Routed to queues; a message counts once for each queue"),
+  rateLine("Refused", stats.refused_details, "Refused by at least one full queue"),
+  rateLine("Returned (mandatory)", stats.return_unroutable_details, "Routed to no queue, and returned"),
+  rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Routed to no queue, and dropped"),
+];
 
 export default function Exchange({ params: { vhost, name } }) {
   const real = name === "amq.default" ? "" : name;
@@ -42,7 +38,7 @@ export default function Exchange({ params: { vhost, name } }) {
       actions=${html`${picker}${isOurs && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}`}>
     <${Loaded} polled=${polled}>${(exchange) => html`
       <div class="cards">
-        <${Rates} exchange=${exchange} range=${range} />
+        <${Chart} title="Message rates" lines=${rateLines} data=${exchange} source=${{ url: exchangePath(vhost, real), kinds: ["msg_rates"], isShort: true }} range=${range} format=${oneDecimal} test="chart-rates" />
         <${Card} title="Details">
           <${Facts} items=${[
             ["Type", exchange.type],

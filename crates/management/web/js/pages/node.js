@@ -4,7 +4,7 @@ import { path, withQuery } from "../api.js";
 import { Chart, lastingLine, levelLine, rateLine, useRange, withRange } from "../chart.js";
 import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
 import { bytes, compact, duration, number } from "../format.js";
-import { html, useMemo } from "../html.js";
+import { html } from "../html.js";
 import { AlarmDot } from "../parts/alarm.js";
 import { DiskOperations, WebContexts } from "../parts/node-parts.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
@@ -36,24 +36,29 @@ function memoryParts(memory = {}) {
   return all.map(([name, value]) => ({ name, title: PARTS[name] ?? name, bytes: value, total: total?.rss })).sort((a, b) => b.bytes - a.bytes);
 }
 
+const memory = (node) => [lastingLine("In use", node.mem_used_details, node.mem_used)];
+const memoryLimits = (node) => [{ label: "Alarm above", value: node.mem_limit, hint: "The memory watermark: publishers are blocked above it" }];
+const disk = (node) => [lastingLine("Free", node.disk_free_details, node.disk_free)];
+const diskLimits = (node) => [{ label: "Alarm below", value: node.disk_free_limit, hint: "The disk limit: publishers are blocked below it" }];
+const handles = (node) => [
+  lastingLine("File descriptors", node.fd_used_details, node.fd_used),
+  levelLine("Connections", node.sockets_used_details, node.sockets_used),
+];
+const handleLimits = (node) => [{ label: "Limit", value: node.fd_total, hint: "File descriptors that the operating system allows; each connection needs one" }];
+const churn = (node) => [
+  rateLine("Connections opened", node.connection_created_details), rateLine("Connections closed", node.connection_closed_details),
+  rateLine("Channels opened", node.channel_created_details), rateLine("Channels closed", node.channel_closed_details),
+  rateLine("Queues declared", node.queue_declared_details), rateLine("Queues created", node.queue_created_details),
+  rateLine("Queues deleted", node.queue_deleted_details),
+];
+
 function Charts({ node, range }) {
-  const memory = useMemo(() => [lastingLine("In use", node.mem_used_details, node.mem_used)], [node]);
-  const disk = useMemo(() => [lastingLine("Free", node.disk_free_details, node.disk_free)], [node]);
-  const handles = useMemo(() => [
-    lastingLine("File descriptors", node.fd_used_details, node.fd_used),
-    levelLine("Connections", node.sockets_used_details, node.sockets_used),
-  ], [node]);
-  const churn = useMemo(() => [
-    rateLine("Connections opened", node.connection_created_details), rateLine("Connections closed", node.connection_closed_details),
-    rateLine("Channels opened", node.channel_created_details), rateLine("Channels closed", node.channel_closed_details),
-    rateLine("Queues declared", node.queue_declared_details), rateLine("Queues created", node.queue_created_details),
-    rateLine("Queues deleted", node.queue_deleted_details),
-  ], [node]);
+  const source = { url: path("nodes", node.name), kinds: ["node_stats", "msg_rates"] };
   return html`<div class="cards is-pairs">
-    <${Chart} title="Memory" lines=${memory} range=${range} format=${asBytes} test="chart-memory" />
-    <${Chart} title="Free space on the disk" lines=${disk} range=${range} format=${asBytes} test="chart-disk" />
-    <${Chart} title="Open files and connections" lines=${handles} range=${range} format=${compact} test="chart-files" />
-    <${Chart} title="Churn per second" lines=${churn} range=${range} format=${oneDecimal} test="chart-churn" />
+    <${Chart} title="Memory" lines=${memory} limits=${memoryLimits} data=${node} source=${source} range=${range} format=${asBytes} test="chart-memory" />
+    <${Chart} title="Free space on the disk" lines=${disk} limits=${diskLimits} data=${node} source=${source} range=${range} format=${asBytes} test="chart-disk" />
+    <${Chart} title="Open files and connections" lines=${handles} limits=${handleLimits} data=${node} source=${source} range=${range} format=${compact} test="chart-files" />
+    <${Chart} title="Churn per second" lines=${churn} data=${node} source=${source} range=${range} format=${oneDecimal} test="chart-churn" />
   </div>`;
 }
 

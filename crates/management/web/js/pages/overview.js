@@ -4,7 +4,7 @@ import { path } from "../api.js";
 import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
 import { Badge, Card, Loaded, Meter, Page, Stat, State } from "../components.js";
 import { bytes, compact, duration, number, rateOf } from "../format.js";
-import { html, useMemo } from "../html.js";
+import { html } from "../html.js";
 import { OverviewFindings } from "../parts/findings.js";
 import { deliveryLines } from "../parts/flow.js";
 import { WebContexts } from "../parts/node-parts.js";
@@ -38,36 +38,36 @@ export const NODES = [
   { key: "durability", title: "Confirms wait for", width: "5rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
 ];
 
-/** Charts of an overview or a vhost: what is queued, and what happens. */
-export function MessageCharts({ data, range }) {
-  const stats = data.message_stats ?? {};
-  const queued = data.queue_totals ?? data;
-  const lengths = useMemo(() => [
-    levelLine("Ready", queued.messages_ready_details, queued.messages_ready, "Waiting for a consumer"),
-    levelLine("Unacknowledged", queued.messages_unacknowledged_details, queued.messages_unacknowledged, "Delivered, and not acknowledged yet"),
-    levelLine("Total", queued.messages_details, queued.messages),
-  ], [data]);
-  const traffic = useMemo(() => [
-    rateLine("Publish", stats.publish_details),
-    rateLine("Deliver", stats.deliver_get_details, "Delivered to consumers, or fetched with basic.get"),
-    rateLine("Acknowledge", stats.ack_details),
-    rateLine("Confirm", stats.confirm_details, "Confirmed to publishers"),
-    rateLine("Refused", stats.refused_details, "Refused by full queues"),
-    rateLine("Returned (mandatory)", stats.return_unroutable_details, "Mandatory messages that were routed to no queue, and returned to publishers"),
-    rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Messages that were routed to no queue, and dropped"),
-  ], [data]);
-  const deliveries = useMemo(() => deliveryLines(stats), [data]);
-  const ends = useMemo(() => [
-    rateLine("Expired", stats.expired_details),
-    rateLine("Dead-lettered", stats.dead_lettered_details, "Died, and moved to another queue"),
-    rateLine("Dropped (no DLX)", stats.dropped_without_dlx_details, "Died in a queue without a dead-letter exchange"),
-    rateLine("Dead letters lost", stats.dead_letters_lost_details, "Died, and no queue accepted the dead letter"),
-  ], [data]);
+const lengths = (data, queued = data.queue_totals ?? data) => [
+  levelLine("Ready", queued.messages_ready_details, queued.messages_ready, "Waiting for a consumer"),
+  levelLine("Unacknowledged", queued.messages_unacknowledged_details, queued.messages_unacknowledged, "Delivered, and not acknowledged yet"),
+  levelLine("Total", queued.messages_details, queued.messages),
+];
+const traffic = ({ message_stats: stats = {} }) => [
+  rateLine("Publish", stats.publish_details),
+  rateLine("Deliver", stats.deliver_get_details, "Delivered to consumers, or fetched with basic.get"),
+  rateLine("Acknowledge", stats.ack_details),
+  rateLine("Confirm", stats.confirm_details, "Confirmed to publishers"),
+  rateLine("Refused", stats.refused_details, "Refused by full queues"),
+  rateLine("Returned (mandatory)", stats.return_unroutable_details, "Mandatory messages that were routed to no queue, and returned to publishers"),
+  rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Messages that were routed to no queue, and dropped"),
+];
+const deliveries = ({ message_stats: stats = {} }) => deliveryLines(stats);
+const ends = ({ message_stats: stats = {} }) => [
+  rateLine("Expired", stats.expired_details),
+  rateLine("Dead-lettered", stats.dead_lettered_details, "Died, and moved to another queue"),
+  rateLine("Dropped (no DLX)", stats.dropped_without_dlx_details, "Died in a queue without a dead-letter exchange"),
+  rateLine("Dead letters lost", stats.dead_letters_lost_details, "Died, and no queue accepted the dead letter"),
+];
+
+/** Charts of an overview or a vhost, which is at `url`: what is queued, and what happens. */
+export function MessageCharts({ data, url, range }) {
+  const source = { url };
   return html`<div class="cards">
-    <${Chart} title="Queued messages" lines=${lengths} range=${range} format=${compact} test="chart-lengths" />
-    <${Chart} title="Message rates" lines=${traffic} range=${range} format=${oneDecimal} test="chart-rates" />
-    <${Chart} title="Deliveries" lines=${deliveries} range=${range} format=${oneDecimal} test="chart-deliveries" />
-    <${Chart} title="Deaths per second" lines=${ends} range=${range} format=${oneDecimal} test="chart-deaths" />
+    <${Chart} title="Queued messages" lines=${lengths} data=${data} source=${source} range=${range} format=${compact} test="chart-lengths" />
+    <${Chart} title="Message rates" lines=${traffic} data=${data} source=${source} range=${range} format=${oneDecimal} test="chart-rates" />
+    <${Chart} title="Deliveries" lines=${deliveries} data=${data} source=${source} range=${range} format=${oneDecimal} test="chart-deliveries" />
+    <${Chart} title="Deaths per second" lines=${ends} data=${data} source=${source} range=${range} format=${oneDecimal} test="chart-deaths" />
   </div>`;
 }
 
@@ -80,10 +80,7 @@ const CHURN = [
   ["queue_declared", "Queues declared"], ["queue_created", "Queues created"], ["queue_deleted", "Queues deleted"],
 ];
 
-function Churn({ churn, range }) {
-  const lines = useMemo(() => CHURN.map(([key, label]) => rateLine(label, churn[`${key}_details`])), [churn]);
-  return html`<${Chart} title="Churn per second" lines=${lines} range=${range} format=${oneDecimal} test="chart-churn" />`;
-}
+const churnLines = ({ churn_rates: churn = {} }) => CHURN.map(([key, label]) => rateLine(label, churn[`${key}_details`]));
 
 export default function Overview() {
   const [range, picker] = useRange();
@@ -108,10 +105,10 @@ export default function Overview() {
           <${Stat} label="Channels" value=${compact(objects.channels)} href=${href("channels")} />
           <${Stat} label="Consumers" value=${compact(objects.consumers)} />
         <//>
-        <${MessageCharts} data=${all} range=${range} />
+        <${MessageCharts} data=${all} url=${path("overview")} range=${range} />
         ${nodes.data && html`<${Card} title="Nodes"><${ListTable} id="overview-nodes" polled=${nodes} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`}
         <div class="cards">
-          <${Churn} churn=${all.churn_rates ?? {}} range=${range} />
+          <${Chart} title="Churn per second" lines=${churnLines} data=${all} source=${{ url: path("overview") }} range=${range} format=${oneDecimal} test="chart-churn" />
           ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}
           ${all.contexts?.length > 0 && html`<${WebContexts} contexts=${all.contexts} />`}
         </div>

@@ -2,6 +2,7 @@
 
 import { get, path } from "../api.js";
 import { away, useBack } from "../away.js";
+import { brokerNow } from "../clock.js";
 import { useCallback, useEffect, useRef, useState } from "../html.js";
 import { refreshMs } from "../settings.js";
 import { useStore } from "../store.js";
@@ -52,7 +53,7 @@ export function useBrowse(vhost, name, filter, isHeld) {
         scanned += answer.scanned ?? answer.messages.length;
         cursor = answer.cursor ?? null;
         const isSearching = cursor !== null && found.length < PAGE_SIZE && requests + 1 < REQUESTS_MAX;
-        setState({ messages: found, scanned, total: answer.messages_total, cursor, error: null, isSearching, isLoading: isSearching, at: Date.now() });
+        setState({ messages: found, scanned, total: answer.messages_total, cursor, error: null, isSearching, isLoading: isSearching, at: brokerNow() });
         if (!isSearching) return;
       }
     } catch (error) {

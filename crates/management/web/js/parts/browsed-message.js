@@ -18,10 +18,10 @@ function deliveredBefore({ delivery_count: deliveries, redelivered, redelivered_
 }
 
 /** When a message expires; an unacknowledged one expires only if it is returned. */
-function Expiry({ message: { expires_ms: at, state }, skew }) {
+function Expiry({ message: { expires_ms: at, state } }) {
   const isHeld = state === "unacknowledged";
-  if (useNow() >= at + skew) return isHeld ? "expires when returned" : "expires now";
-  return html`${isHeld ? "unless acknowledged, expires in " : "expires in "}<${Countdown} to=${at + skew} />`;
+  if (useNow() >= at) return isHeld ? "expires when returned" : "expires now";
+  return html`${isHeld ? "unless acknowledged, expires in " : "expires in "}<${Countdown} to=${at} />`;
 }
 
 /** What a line shows of a body. */
@@ -32,8 +32,8 @@ function preview({ payload, payload_encoding: encoding, payload_bytes: size }) {
   return html`<span class="preview">${text}${payload.length > PREVIEW ? "\u2026" : ""}</span>`;
 }
 
-/** A message in a list. `skew` is how far the clock of the broker is behind this one. */
-export function Message({ message, vhost, queue, skew = 0, isOpen, onToggle, isChosen, onChoose }) {
+/** A message in a list. */
+export function Message({ message, vhost, queue, isOpen, onToggle, isChosen, onChoose }) {
   const [last] = message.deaths ?? [];
   const body = `message-${message.id}`;
   return html`<li class=${classes("browsed-one", isOpen && "is-open", isChosen && "is-chosen")} data-test="message">
@@ -51,19 +51,19 @@ export function Message({ message, vhost, queue, skew = 0, isOpen, onToggle, isC
             : html`<${Badge} title="Delivered before, and returned to the queue">redelivered<//>`)}
         </span>
         <span class="browsed-time">${message.expires_ms !== null && message.expires_ms !== undefined
-          ? html`<span><${Expiry} message=${message} skew=${skew} /></span>`
+          ? html`<span><${Expiry} message=${message} /></span>`
           : html`<span></span>`}
           <span class="muted">${moment(message.arrived_ms)}</span></span>
       </button>
     </div>
-    ${isOpen && html`<div class="browsed-body" id=${body}><${Body} message=${message} vhost=${vhost} queue=${queue} skew=${skew} /></div>`}
+    ${isOpen && html`<div class="browsed-body" id=${body}><${Body} message=${message} vhost=${vhost} queue=${queue} /></div>`}
   </li>`;
 }
 
-function Body({ message, vhost, queue, skew }) {
+function Body({ message, vhost, queue }) {
   const { headers = {}, ...properties } = message.properties ?? {};
   return html`
-    <section><h3>History</h3><${Timeline} message=${message} vhost=${vhost} queue=${queue} skew=${skew} /></section>
+    <section><h3>History</h3><${Timeline} message=${message} vhost=${vhost} queue=${queue} /></section>
     <section><h3>Body</h3><${Payload} message=${message} /></section>
     <section><h3>Headers</h3><${Headers} headers=${headers} /></section>
     <section><h3>Properties and routing</h3><${Values} table=${properties} empty="No properties." />
@@ -89,12 +89,12 @@ function Headers({ headers }) {
 const MARKS = { publish: "\u2192", death: "\u2020", sent: "\u21b3", redrive: "\u21ba", wait: "\u2026", end: "\u25f7" };
 
 /** What happened to a message, oldest first, and what will. */
-export function Timeline({ message, vhost, queue, skew = 0 }) {
+export function Timeline({ message, vhost, queue }) {
   const now = useNow();
   return html`<ol class="timeline" data-test="timeline">${story(message, queue).map(({ at, kind, parts }, index) => html`
     <li key=${index} class=${`is-${kind}`} data-test=${`step-${kind}`}>
-      <time title=${at === null ? undefined : ago(at + skew, now)}>${at === null ? "" : moment(at + skew)}</time>
+      <time title=${at === null ? undefined : ago(at, now)}>${at === null ? "" : moment(at)}</time>
       <span class="timeline-mark" aria-hidden="true">${MARKS[kind]}</span>
-      <span>${kind === "end" ? html`<${Expiry} message=${message} skew=${skew} />` : html`<${Words} parts=${parts} vhost=${vhost} />`}</span>
+      <span>${kind === "end" ? html`<${Expiry} message=${message} />` : html`<${Words} parts=${parts} vhost=${vhost} />`}</span>
     </li>`)}</ol>`;
 }

@@ -1,6 +1,7 @@
 // Definitions: export to a file and import from a file, of the whole broker or of one vhost.
 
 import { request } from "../api.js";
+import { brokerNow } from "../clock.js";
 import { Card } from "../components.js";
 import { attempt } from "../errors.js";
 import { bytes, count } from "../format.js";
@@ -21,7 +22,7 @@ function save(name, text) {
 /** A name that sorts by time and tells where it is from. */
 function fileName(vhost) {
   const of = (vhost ?? location.hostname).replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^-+|-+$/g, "") || "default";
-  return `leveret-${of}-${new Date().toISOString().slice(0, 10)}.json`;
+  return `leveret-${of}-${new Date(brokerNow()).toISOString().slice(0, 10)}.json`;
 }
 
 function Export({ vhost }) {

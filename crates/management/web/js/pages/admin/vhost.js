@@ -69,7 +69,7 @@ export default function Vhost({ params: { name } }) {
         <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
         <${Stat} label="Lost" value=${rateOf(data.message_stats?.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" />
       <//>
-      <${MessageCharts} data=${data} range=${range} />
+      <${MessageCharts} data=${data} url=${path("vhosts", name)} range=${range} />
       <div class="cards">
         <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}`} vhost=${data} onDone=${polled.refresh} />
         <div class="stack"><${Limits} of="vhost" name=${name} /><${Tracing} vhost=${data} onDone=${polled.refresh} /></div>

@@ -2,9 +2,10 @@
 
 import { get, path } from "../../api.js";
 import { Badge, Card, ChannelLink } from "../../components.js";
-import { DASH, duration, number } from "../../format.js";
+import { DASH, number } from "../../format.js";
 import { html, useEffect, useState } from "../../html.js";
 import { consumerState } from "../../parts/consumers.js";
+import { Age } from "../../parts/countdown.js";
 import { Table } from "../../table.js";
 
 const LOOKED_AT = 200;
@@ -74,7 +75,7 @@ export function Holders({ vhost, queue }) {
     .filter(({ channel, tag }) => !keys.has(`${channel}/${tag}`) && !consumers.some((one) => one.tag === tag))
     .map(({ channel, tag, messages, oldest }) => ({
       key: `held/${channel}/${tag}`, tag, channel, held: held(messages), prefetch: DASH,
-      state: html`<small>oldest: ${duration(Date.now() - oldest)}</small>`,
+      state: html`<small>oldest: <${Age} since=${oldest} /></small>`,
     }));
   const rows = [...consumers, ...others];
   return html`<${Card} title="Consumers and their unacknowledged messages" test="holders">

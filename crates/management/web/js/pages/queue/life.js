@@ -5,7 +5,7 @@ import { levelLine, Chart, useRange, withRange } from "../../chart.js";
 import { Card, Loaded, Stat, Waiting } from "../../components.js";
 import { DASH, compact, duration, number, rate } from "../../format.js";
 import { html, useMemo } from "../../html.js";
-import { Age, Countdown, useSkew } from "../../parts/countdown.js";
+import { Age, Countdown } from "../../parts/countdown.js";
 import { deathLines, deliveryLines, flowLines } from "../../parts/flow.js";
 import { because, fate, inForce } from "../../parts/fate.js";
 import { Histogram } from "../../parts/histogram.js";
@@ -35,12 +35,12 @@ function useTopology(vhost, name) {
 export default function Life({ vhost, name }) {
   const [range, picker] = useRange({ isShort: true });
   const polled = usePolled(withRange(path("queues", vhost, name), range));
-  const expiry = usePolled(path("queues", vhost, name, "expiry")).data;
+  const { data: expiry, isStale } = usePolled(path("queues", vhost, name, "expiry"));
   const topology = useTopology(vhost, name);
   return html`<${Loaded} polled=${polled} gone="This queue does not exist (any more).">
     ${(queue) => html`<div class="life" data-test="life">
       <${Fate} vhost=${vhost} ...${topology} />
-      <${Figures} queue=${queue} expiry=${expiry} explanation=${topology.explanation} />
+      <${Figures} queue=${queue} expiry=${expiry} isStale=${isStale} explanation=${topology.explanation} />
       <div class="charts-head"><h2>Messages and rates</h2><span class="gap"></span>${picker}</div>
       <div class="cards"><${Charts} queue=${queue} range=${range} />
         <${Card} title="Time to expiry" test="expiry-card">${expiry
@@ -60,19 +60,23 @@ function Fate({ vhost, explanation, edges, warnings }) {
   </section>`;
 }
 
+/** The last time for which the age of the oldest message is known: it expires then at the latest. */
+function oldestUntil({ now_ms: at, oldest_age_ms: age, next_deadline_ms: next, message_ttl_ms: ttl }) {
+  return Math.max(at, Math.min(next ?? Infinity, typeof ttl === "number" ? at - age + ttl : Infinity));
+}
+
 /** Figures that are not above the tabs. */
-function Figures({ queue, expiry, explanation }) {
-  const skew = useSkew(expiry?.now_ms);
+function Figures({ queue, expiry, isStale, explanation }) {
   const stats = queue.message_stats ?? {};
   const browse = (state) => `${href("queues", queue.vhost, queue.name, "messages")}?state=${state}`;
   const { oldest_age_ms: age = null, next_deadline_ms: next = null } = expiry ?? {};
   const own = explanation && inForce(explanation)["message-ttl"];
   return html`<${Stats}>
     <${Stat} label="Oldest" test="oldest" hint="Age of the oldest message in the queue"
-      value=${age === null ? DASH : html`<${Age} since=${expiry.now_ms - age + skew} />`} />
+      value=${age === null ? DASH : html`<${Age} since=${expiry.now_ms - age} at=${expiry.now_ms} until=${oldestUntil(expiry)} isStale=${isStale} />`} />
     <${Stat} label="Next expiry" test="next-deadline" hint="Time until the next message expires"
-      value=${next === null ? DASH : html`<${Countdown} to=${next + skew} />`} />
-    <${Stat} label="TTL" value=${own ? duration(own.value) : "none"} hint=${own ? plainWords(because(own)).trim() : ""} test="ttl" />
+      value=${next === null ? DASH : html`<${Countdown} to=${next} at=${expiry.now_ms} isStale=${isStale} />`} />
+    <${Stat} label="TTL" value=${own ? html`<span class="countdown">${duration(own.value)}</span>` : "none"} hint=${own ? plainWords(because(own)).trim() : ""} test="ttl" />
     <${Stat} label="Expired" value=${compact(stats.expired ?? 0)} hint="Since the queue was declared or the broker started" />
     <${Stat} label="Dead letters" value=${compact(stats.dead_lettered ?? 0)} hint="Died here, and moved to another queue" />
     <${Stat} label="Dropped (no DLX)" value=${compact(stats.dropped_without_dlx ?? 0)} hint="Died here without a dead-letter exchange" test="dropped-without-dlx" />
@@ -83,19 +87,21 @@ function Figures({ queue, expiry, explanation }) {
   <//>`;
 }
 
+const depth = (queue) => [
+  levelLine("Ready", queue.messages_ready_details, queue.messages_ready),
+  levelLine("Unacknowledged", queue.messages_unacknowledged_details, queue.messages_unacknowledged),
+  levelLine("Total", queue.messages_details, queue.messages),
+];
+const flow = (queue) => flowLines(queue.message_stats);
+const deliveries = (queue) => deliveryLines(queue.message_stats);
+const deaths = (queue) => deathLines(queue.message_stats);
+
 function Charts({ queue, range }) {
-  const depth = useMemo(() => [
-    levelLine("Ready", queue.messages_ready_details, queue.messages_ready),
-    levelLine("Unacknowledged", queue.messages_unacknowledged_details, queue.messages_unacknowledged),
-    levelLine("Total", queue.messages_details, queue.messages),
-  ], [queue]);
-  const flow = useMemo(() => flowLines(queue.message_stats), [queue]);
-  const deliveries = useMemo(() => deliveryLines(queue.message_stats), [queue]);
-  const deaths = useMemo(() => deathLines(queue.message_stats), [queue]);
-  return html`<${Chart} title="Messages" lines=${depth} range=${range} test="chart-depth" />
-    <${Chart} title="Message rates" lines=${flow} format=${rate} range=${range} test="chart-flow" />
-    <${Chart} title="Deliveries" lines=${deliveries} format=${rate} range=${range} test="chart-deliveries" />
-    ${deaths.length > 0
-      ? html`<${Chart} title="Deaths" lines=${deaths} format=${rate} range=${range} test="chart-deaths" />`
+  const source = { url: path("queues", queue.vhost, queue.name), isShort: true };
+  return html`<${Chart} title="Messages" lines=${depth} data=${queue} source=${source} range=${range} test="chart-depth" />
+    <${Chart} title="Message rates" lines=${flow} data=${queue} source=${source} format=${rate} range=${range} test="chart-flow" />
+    <${Chart} title="Deliveries" lines=${deliveries} data=${queue} source=${source} format=${rate} range=${range} test="chart-deliveries" />
+    ${deaths(queue).length > 0
+      ? html`<${Chart} title="Deaths" lines=${deaths} data=${queue} source=${source} format=${rate} range=${range} test="chart-deaths" />`
       : html`<${Card} title="Deaths"><p class="muted">No message has died here since the queue was declared or the broker started.</p><//>`}`;
 }
