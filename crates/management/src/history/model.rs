@@ -15,7 +15,7 @@ const PUBLISHED: usize = 3;
 /// Names of queues; one counter of [`Step::Sample`] belongs to each.
 const QUEUES: u64 = 4;
 
-/// What happens between two samples.
+/// An event between two samples.
 #[derive(Clone, Debug)]
 enum Step {
     /// Time passes, each queue counts some messages, and a sample is taken.

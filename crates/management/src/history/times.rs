@@ -120,7 +120,7 @@ impl Times {
 
     /// The times for a range, latest first: of each step the first one, which is the one that coarse tiers
     /// keep, and of the last step the newest. A step without a time has none.
-    // COMPAT samples: RabbitMQ pads with zeros and rounds times to multiples of the step.
+    // COMPAT: samples: RabbitMQ pads with zeros and rounds times to multiples of the step.
     pub(super) fn moments(&self, range: TimeRange) -> Vec<Moment> {
         let Some(newest) = self.newest() else {
             return Vec::new();
