@@ -63,10 +63,8 @@ pub(crate) fn all(tool: Tool) -> String {
 /// Usage of a command, below an error.
 pub(crate) fn usage(tool: Tool, command: &Command) -> String {
     let name = tool.name();
-    let own = match tool {
-        Tool::Leveretctl if !command.own_options.is_empty() => format!(" {}", command.own_options),
-        _ => String::new(),
-    };
+    let has_own = tool == Tool::Leveretctl && !command.own_options.is_empty();
+    let own = if has_own { format!(" {}", command.own_options) } else { String::new() };
     format!("\nUsage\n\n{name} [--node <node>] [--longnames] [--quiet] {}{own}", command.usage)
 }
 

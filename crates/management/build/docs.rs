@@ -124,12 +124,19 @@ fn page(text: &str, name: &str, sources: &BTreeMap<String, PathBuf>, base: &str)
                 events.push(Event::End(TagEnd::Emphasis));
             }
             Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
-            other => {
-                if let Event::Text(text) | Event::Code(text) = &other {
-                    words.push_str(text);
-                }
-                events.push(other);
+            Event::Text(ref text) | Event::Code(ref text) => {
+                words.push_str(text);
+                events.push(event);
             }
+            Event::Start(_)
+            | Event::End(_)
+            | Event::InlineMath(_)
+            | Event::DisplayMath(_)
+            | Event::FootnoteReference(_)
+            | Event::SoftBreak
+            | Event::HardBreak
+            | Event::Rule
+            | Event::TaskListMarker(_) => events.push(event),
         }
     }
     let mut body = String::new();

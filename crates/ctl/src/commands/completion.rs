@@ -233,10 +233,9 @@ mod tests {
     fn candidate_is_written_as_bash_expects_it() {
         let told = |word: &str, current: &str, quotes| {
             let style = Style { quotes, cut: cut(current, "\n =:") };
-            match style.output(&[(word.to_owned(), "")]) {
-                Output::Text(text) => text,
-                other => format!("{other:?}"),
-            }
+            let output = style.output(&[(word.to_owned(), "")]);
+            let Output::Text(text) = output else { panic!("{output:?}") };
+            text
         };
         assert_eq!(told("--vhost=a b", "--vhost=a", true), "a\\ b");
         assert_eq!(told("queue:x", "queue", true), "queue:x");

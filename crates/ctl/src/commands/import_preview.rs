@@ -87,7 +87,8 @@ fn difference(difference: &Value) -> String {
     match (value("before"), value("after")) {
         (None, None) => field,
         (before, after) => {
-            let [before, after] = [before, after].map(|value| value.unwrap_or("none".to_owned()));
+            let [before, after] =
+                [before, after].map(|value| value.unwrap_or_else(|| "none".to_owned()));
             format!("{field}: {before} -> {after}")
         }
     }

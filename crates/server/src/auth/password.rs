@@ -153,10 +153,8 @@ impl PasswordHash {
     /// Hashes a password, but returns this hash if it is one of that password and of the algorithm of new
     /// passwords. Takes tens of milliseconds.
     pub(crate) fn renewed(&self, password: &[u8]) -> Result<Self, HashError> {
-        match self {
-            Self::Argon2 { .. } if self.verify(password) => Ok(self.clone()),
-            _ => Self::new(password),
-        }
+        let is_current = matches!(self, Self::Argon2 { .. }) && self.verify(password);
+        if is_current { Ok(self.clone()) } else { Self::new(password) }
     }
 
     /// True if `password` matches. Takes tens of milliseconds, equally long for every kind of hash, so that

@@ -57,7 +57,7 @@ async fn list_of_vhost(
     Name(vhost): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingFilter::Vhost, query)
+    list_of(&node, &caller, &vhost, BindingFilter::Vhost, &query)
 }
 
 async fn list_of_queue(
@@ -66,7 +66,7 @@ async fn list_of_queue(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingFilter::Queue(&name), query)
+    list_of(&node, &caller, &vhost, BindingFilter::Queue(&name), &query)
 }
 
 async fn list_of_source(
@@ -75,7 +75,7 @@ async fn list_of_source(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingFilter::Source(exchange_name(&name)), query)
+    list_of(&node, &caller, &vhost, BindingFilter::Source(exchange_name(&name)), &query)
 }
 
 async fn list_of_destination(
@@ -84,7 +84,7 @@ async fn list_of_destination(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingFilter::Destination(exchange_name(&name)), query)
+    list_of(&node, &caller, &vhost, BindingFilter::Destination(exchange_name(&name)), &query)
 }
 
 fn list_of(
@@ -92,7 +92,7 @@ fn list_of(
     caller: &Caller,
     vhost: &str,
     which: BindingFilter<'_>,
-    query: Query,
+    query: &Query,
 ) -> Result<Json, ApiError> {
     check_can_enter(caller, vhost)?;
     let bindings = node.bindings(vhost, which).ok_or_else(ApiError::not_found)?;
