@@ -16,6 +16,8 @@ from ctl import Ctl, transcript
 from definitions import User
 from test_management_queues import eventually
 
+pytestmark = pytest.mark.tools
+
 FOLDER = pathlib.Path(__file__).parent / "ctl"
 SEEDS = (FOLDER / "documents.txt").read_text().splitlines()
 

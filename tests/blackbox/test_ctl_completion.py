@@ -13,7 +13,7 @@ import pytest
 
 from test_ctl import tools
 
-pytestmark = pytest.mark.better
+pytestmark = [pytest.mark.better, pytest.mark.tools]
 
 WAIT_S = 30
 

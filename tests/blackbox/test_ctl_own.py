@@ -7,7 +7,7 @@ import pytest
 
 from test_ctl import tools
 
-pytestmark = pytest.mark.better
+pytestmark = [pytest.mark.better, pytest.mark.tools]
 
 
 @pytest.fixture

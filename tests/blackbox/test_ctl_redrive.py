@@ -9,7 +9,7 @@ import pytest
 from redrives import Redrives
 from test_ctl import tools
 
-pytestmark = pytest.mark.better
+pytestmark = [pytest.mark.better, pytest.mark.tools]
 
 
 @pytest.fixture

@@ -158,6 +158,7 @@ def test_only_administrators_may_try_an_import(http, prefix):
     http.request("DELETE", f"/api/users/{name}")
 
 
+@pytest.mark.tools
 def test_command_tries_an_import(http, vhost, under, pytestconfig, tmp_path):
     ctl = tools(under.shared(), pytestconfig, tmp_path)
     http.do("PUT", f"/api/queues/{vhost}/kept", {"durable": True})

@@ -17,6 +17,8 @@ from pathlib import Path
 import pika
 import pytest
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Variables and functions of the shell, which later blocks of the page use, too.

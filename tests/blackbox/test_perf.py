@@ -12,6 +12,8 @@ import pytest
 from certificates import Authority
 from perf import Perf
 
+pytestmark = pytest.mark.tools
+
 SECOND = ["--time", "0.8", "--warm-up", "0.2"]
 
 

@@ -104,6 +104,7 @@ def test_every_page_survives_a_crash_of_its_broker(site, broker):
 def test_all_pages_can_be_opened_while_the_broker_is_away(site, broker):
     page = site.log_in()
     broker.kill()
+    ask_now(page)
     for at, _ in PAGES:
         site.go(page, f"#/{at}")
         page.wait_for_function("at => location.hash === at", arg=f"#/{at}")

@@ -87,7 +87,7 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             process::run(command, place.log, step.time_max)?;
             Ok(Outcome::Done)
         }
-        Action::Pytest(folder) => pytest(folder, step, place),
+        Action::Pytest { folder, arguments } => pytest(folder, arguments, step, place),
         Action::DebianPackages(list) => {
             packages::install_list(list, place, step.time_max)?;
             Ok(Outcome::Done)
@@ -164,9 +164,9 @@ fn tidy(place: &Place<'_>) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn pytest(folder: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
+fn pytest(folder: &str, arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(python::interpreter(place));
-    command.args(["-m", "pytest", "--color=no", "--broker=leveret"]);
+    command.args(["-m", "pytest", "--color=no", "--broker=leveret"]).args(arguments);
     command.env("LEVERET_BIN", broker_binary(place)?).current_dir(place.root.join(folder));
     // The tools are tested as the step `clippy` has built them: with assertions, and not optimised.
     let tools = place.target.join("debug");

@@ -73,8 +73,8 @@ pub(super) enum Action {
     PythonPackages(&'static [&'static str]),
     /// A program in Python, given the release build and these arguments, finds no fault.
     Python { program: &'static str, arguments: &'static [&'static str] },
-    /// The suite of pytest in this folder passes against the release build.
-    Pytest(&'static str),
+    /// The suite of pytest in this folder, or the part that the arguments select, passes against the release build.
+    Pytest { folder: &'static str, arguments: &'static [&'static str] },
     /// The programs of the clients of other languages are built.
     InteropClients,
     /// Debian has installed what this list of packages names.
@@ -123,7 +123,7 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "tools",
+        name: "release-tools",
         what: "release build of leveretctl and leveret-perf, for other commands",
         action: Action::ReleaseBuild(repository::TOOL_PACKAGES),
         is_setup: true,
@@ -260,16 +260,16 @@ pub(super) const STEPS: &[Step] = &[
         name: "blackbox",
         what: "behaviour, seen by a client",
         lane: Lane::Suite,
-        action: Action::Pytest("tests/blackbox"),
+        action: Action::Pytest { folder: "tests/blackbox", arguments: &["-m", "not tools"] },
         counts: Some("black-box tests"),
-        needs: &["build", "python", "clippy"],
+        needs: &["build", "python"],
         ..PLAIN
     },
     Step {
         name: "hostile",
         what: "clients that lie, stall and vanish",
         lane: Lane::Suite,
-        action: Action::Pytest("tests/hostile"),
+        action: Action::Pytest { folder: "tests/hostile", arguments: &[] },
         counts: Some("hostile-client tests"),
         needs: &["build", "python"],
         ..PLAIN
@@ -279,7 +279,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "the web page, in a browser",
         lane: Lane::Suite,
         resource: Some(Resource::SharedMemory),
-        action: Action::Pytest("tests/web"),
+        action: Action::Pytest { folder: "tests/web", arguments: &[] },
         counts: Some("browser tests"),
         needs: &["build", "python", "web-packages"],
         ..PLAIN
@@ -298,7 +298,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "a broker whose disk fails, is full, or is damaged",
         lane: Lane::Suite,
         resource: Some(Resource::SharedMemory),
-        action: Action::Pytest("tests/faults"),
+        action: Action::Pytest { folder: "tests/faults", arguments: &[] },
         counts: Some("fault runs"),
         needs: &["build", "python"],
         ..PLAIN
@@ -337,11 +337,20 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "tools",
+        what: "leveretctl and leveret-perf, and the examples of the documentation",
+        lane: Lane::Suite,
+        action: Action::Pytest { folder: "tests/blackbox", arguments: &["-m", "tools"] },
+        counts: Some("tests of the tools"),
+        needs: &["build", "python", "clippy"],
+        ..PLAIN
+    },
+    Step {
         name: "internal",
         what: "dead-letter chains, fan-outs and cycles, under alarms and kills",
         lane: Lane::Suite,
         resource: Some(Resource::SharedMemory),
-        action: Action::Pytest("tests/internal_work"),
+        action: Action::Pytest { folder: "tests/internal_work", arguments: &[] },
         counts: Some("runs of internal work"),
         needs: &["build", "python"],
         ..PLAIN
@@ -350,7 +359,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "admin",
         what: "rabbitmqadmin of both generations, unmodified",
         lane: Lane::Suite,
-        action: Action::Pytest("tests/rabbitmqadmin"),
+        action: Action::Pytest { folder: "tests/rabbitmqadmin", arguments: &[] },
         counts: Some("rabbitmqadmin runs"),
         needs: &["build", "python", "admin-v1", "admin-v2"],
         ..PLAIN
