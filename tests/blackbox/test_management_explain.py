@@ -52,12 +52,12 @@ def test_argument_policy_and_operator_policy(http, ch, client, prefix, by_broker
 
         assert told["message-ttl"] == {
             "key": "message-ttl", "value": 40000, "source": "operator_policy", "source_name": name, "lost": [
-                given("policy", 50000, "the lower value counts, which is that of the operator policy"),
-                given("argument", 60000, "the lower value counts, which is that of the operator policy"),
+                given("policy", 50000, "the lower value applies, which is that of the operator policy"),
+                given("argument", 60000, "the lower value applies, which is that of the operator policy"),
             ]}
         assert told["max-length"]["source"] == "argument" and told["max-length"]["value"] == 10
         assert told["max-length"]["lost"] == [
-            given("policy", 20, "the lower value counts, which is that of the argument")]
+            given("policy", 20, "the lower value applies, which is that of the argument")]
         assert (told["max-length-bytes"]["value"], told["max-length-bytes"]["source"]) == (5, "operator_policy")
         assert told["overflow"]["lost"] == [given("policy", "drop-head", "for this key the argument comes first")]
         assert (told["dead-letter-exchange"]["value"], told["dead-letter-exchange"]["source"]) == ("mine", "argument")

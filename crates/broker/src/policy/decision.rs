@@ -84,7 +84,7 @@ impl std::fmt::Display for Overridden {
                 write!(f, "the lower value applies, which is that of {}", winner.in_words())
             }
             Self::Higher(winner) => {
-                write!(f, "the higher value counts, which is that of {}", winner.in_words())
+                write!(f, "the higher value applies, which is that of {}", winner.in_words())
             }
             Self::First(winner) => write!(f, "for this key {} comes first", winner.in_words()),
             Self::Limited(winner) => {

@@ -250,7 +250,7 @@ fn explanation_names_the_winner_of_each_lost_value() {
     assert_eq!(
         why(&vhost, PolicyKey::MessageTtl),
         [
-            "the lower value counts, which is that of the policy",
+            "the lower value applies, which is that of the policy",
             "only one policy applies, and high has a higher priority",
         ]
     );
