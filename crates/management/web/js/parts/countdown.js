@@ -7,7 +7,8 @@ import { html, useEffect, useRef } from "../html.js";
 import { refreshMs } from "../settings.js";
 import { store, useStore } from "../store.js";
 
-const now = store(brokerNow());
+/** Changes every second, so that the texts are drawn again. */
+const second = store(0);
 let watchers = 0;
 let timer = 0;
 
@@ -19,14 +20,14 @@ let timer = 0;
 export function useNow({ at = 0, isStale = false } = {}) {
   useEffect(() => {
     watchers += 1;
-    if (watchers === 1) timer = setInterval(() => now.set(brokerNow()), 1000);
-    now.set(brokerNow());
+    if (watchers === 1) timer = setInterval(() => second.set(brokerNow()), 1000);
     return () => {
       watchers -= 1;
       if (watchers === 0) clearInterval(timer);
     };
   }, []);
-  const time = useStore(now);
+  useStore(second);
+  const time = brokerNow();
   const isAnswering = useStore(away) === null;
   const isRefreshed = useStore(refreshMs) > 0;
   const isRunning = isAnswering && isRefreshed && !isStale;
