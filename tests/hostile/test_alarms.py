@@ -203,7 +203,8 @@ def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(
             for _ in range(count - taken):
                 take(worker, ALL_CLEAR_TIMEOUT_S)
             hoarder.assert_usable()
-        assert growth.highest < WATERMARK_MB * 1_000_000
+        # As many bytes are published as the watermark has: on a slow disk, most of them are in memory for a moment.
+        assert growth.highest <= RESIDENT_MAX
         log = broker.log.read_text()
         assert log.count("deliveries wait") == 1 and "alarm on" not in log
         broker.assert_alive()
