@@ -1,7 +1,7 @@
 //! The order of steps: which of them run beside each other.
 //!
 //! Decides when a step may begin, and runs each on a thread of its own. A step begins when all steps it
-//! needs have ended, its lane has room, and no running step uses its resource. Of several that may begin,
+//! needs have ended, its lane has room, and no running step uses one of its resources. Of several that may begin,
 //! the first of the table does. After a failure no step begins; the running ones are the caller's to end.
 
 use std::sync::mpsc;
@@ -111,7 +111,7 @@ fn next(steps: &[&Step], progress: &[Progress], is_serial: bool) -> Option<usize
 
 /// True if the two steps may run at the same time.
 fn may_be_beside(step: &Step, other: &Step) -> bool {
-    let share = step.resource.is_some() && step.resource == other.resource;
+    let share = step.resources.iter().any(|resource| other.resources.contains(resource));
     !share && step.lane != Lane::Alone && other.lane != Lane::Alone
 }
 
@@ -140,7 +140,7 @@ mod tests {
     const C: Step = Step { name: "c", ..A };
     const ALONE: Step = Step { name: "alone", lane: Lane::Alone, ..PLAIN };
     const FULL: Step =
-        Step { name: "full", lane: Lane::Suite, resource: Some(Resource::SharedMemory), ..PLAIN };
+        Step { name: "full", lane: Lane::Suite, resources: &[Resource::SharedMemory], ..PLAIN };
 
     /// Names of the steps that begin when those of `ended` have ended and those of `running` run.
     fn begun(steps: &[&Step], running: &[&str], ended: &[&str]) -> Vec<&'static str> {

@@ -18,8 +18,8 @@ pub(super) struct Step {
     pub(super) action: Action,
     /// Steps that run beside it.
     pub(super) lane: Lane,
-    /// A thing of the machine that one step at a time may use.
-    pub(super) resource: Option<Resource>,
+    /// Things of the machine that one step at a time may use.
+    pub(super) resources: &'static [Resource],
     /// Noun for its number of tests; `None` when the step is one check.
     pub(super) counts: Option<&'static str>,
     /// Steps that must end before it begins.
@@ -48,6 +48,8 @@ pub(super) enum Lane {
 pub(super) enum Resource {
     /// `/dev/shm`: a full disk for fault runs, memory of browsers.
     SharedMemory,
+    /// All processors: suites with many processes, whose clients starve beside each other.
+    Processors,
 }
 
 /// The kinds of steps.
@@ -97,7 +99,7 @@ pub(super) const PLAIN: Step = Step {
     what: "",
     action: Action::Tidy,
     lane: Lane::Compile,
-    resource: None,
+    resources: &[],
     counts: None,
     needs: &[],
     is_setup: false,
@@ -260,6 +262,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "blackbox",
         what: "behaviour, seen by a client",
         lane: Lane::Suite,
+        resources: &[Resource::Processors],
         action: Action::Pytest { folder: "tests/blackbox", arguments: &["-m", "not tools"] },
         counts: Some("black-box tests"),
         needs: &["build", "python"],
@@ -278,7 +281,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "web",
         what: "the web page, in a browser",
         lane: Lane::Suite,
-        resource: Some(Resource::SharedMemory),
+        resources: &[Resource::SharedMemory, Resource::Processors],
         action: Action::Pytest { folder: "tests/web", arguments: &[] },
         counts: Some("browser tests"),
         needs: &["build", "python", "web-packages"],
@@ -297,7 +300,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "faults",
         what: "a broker whose disk fails, is full, or is damaged",
         lane: Lane::Suite,
-        resource: Some(Resource::SharedMemory),
+        resources: &[Resource::SharedMemory],
         action: Action::Pytest { folder: "tests/faults", arguments: &[] },
         counts: Some("fault runs"),
         needs: &["build", "python"],
@@ -349,7 +352,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "internal",
         what: "dead-letter chains, fan-outs and cycles, under alarms and kills",
         lane: Lane::Suite,
-        resource: Some(Resource::SharedMemory),
+        resources: &[Resource::SharedMemory],
         action: Action::Pytest { folder: "tests/internal_work", arguments: &[] },
         counts: Some("runs of internal work"),
         needs: &["build", "python"],
