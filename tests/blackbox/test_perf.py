@@ -77,7 +77,8 @@ def test_loads_arrive(perf, name, words):
     if "--confirm" in words:
         assert counts["confirmed"] > 0 and outcome["confirm_latency_us"]["p50"] > 0
     if "--rate" in words:
-        assert outcome["rates"]["published"] <= 600
+        # What a busy machine held up before the measured time comes in it; without a rate there are tens of thousands.
+        assert outcome["rates"]["published"] <= 1500
 
 
 def test_a_fanout_multiplies(perf, name):
