@@ -42,11 +42,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """A test that expects different things of the two brokers must say so with the marker, and only such a test.
 
-    Tests of streams wait for Leveret to have them. Tests with the fixture `ctl` run leveretctl.
+    Tests of streams wait for Leveret to have them.
     """
     for item in items:
-        if "ctl" in item.fixturenames:
-            item.add_marker(pytest.mark.tools)
         if config.getoption("--broker") == "leveret" and item.get_closest_marker("stream") is not None:
             item.add_marker(pytest.mark.skip(reason="Leveret has no streams yet"))
         differs = "by_broker" in item.fixturenames

@@ -87,6 +87,7 @@ def until(ch, work, look):
     return ch.poll(probe, within=30, what="a finding")
 
 
+@pytest.mark.tools
 def test_losing_queues_are_one_finding_with_a_rate(broker, ch, ctl):
     queues, lose = loses(ch)
     # Before the first death there is only a threat.
@@ -119,6 +120,7 @@ def test_losing_queues_are_one_finding_with_a_rate(broker, ch, ctl):
     assert code == 2 and kinds[:2] == ["dead_letters_lost", "exchange_missing"]
 
 
+@pytest.mark.tools
 def test_map_warnings_are_grouped(broker, ch, ctl):
     lonely = [ch.queue(name=f"dead{n}") for n in range(7)]
     for n, queue in enumerate(lonely):
@@ -134,6 +136,7 @@ def test_map_warnings_are_grouped(broker, ch, ctl):
     assert "and 2 more" in ran.out and ran.out.rstrip().endswith("All dead letters have a place to go.")
 
 
+@pytest.mark.tools
 def test_dead_letter_check_of_one_vhost(ctl, vhost, ch):
     ch.queue(dead_letter_exchange="nobody-declared-it")
     ran = ctl.run("dlq", "check", "-q", "-p", vhost)
@@ -202,6 +205,7 @@ def test_check_fails_from_a_severity_on(broker, ch):
     assert broker.api.ask(f"{check}/terrible").status == 400
 
 
+@pytest.mark.tools
 def test_alarm_is_told_with_its_numbers(broker, ch, ctl):
     queue = ch.queue()
     assert broker.api.ask("/api/health/alarms").json == {"alarms": []}
@@ -223,6 +227,7 @@ def test_alarm_is_told_with_its_numbers(broker, ch, ctl):
     assert not found(broker, "disk_alarm")
 
 
+@pytest.mark.tools
 def test_doctor_finds_nothing_wrong(broker, ctl):
     def healthy():
         ran = ctl.run("doctor")

@@ -23,9 +23,9 @@ def confirms(peer, count):
         confirmed = peer.expect(1, "basic.ack").delivery_tag
 
 
-def slow(broker):
-    """A broker whose next sync is a slow one, a publisher in confirm mode, and its durable queue."""
-    broker.start_with(RULE)
+def slow(broker, rule=RULE):
+    """Make the next sync of a broker a slow one: its publisher in confirm mode, with a durable queue, and its last number."""
+    broker.start_with(rule)
     peer = connect(broker)
     peer.call(1, "queue.declare", queue="q", durable=True)
     peer.call(1, "confirm.select")
@@ -48,18 +48,10 @@ def test_a_confirm_waits_for_its_sync(broker):
 
 
 def test_slow_sync_is_a_finding(broker):
-    broker.start_with(("fsync", 10, 1_000_000, "delay:1100", ".log"))
-    peer = connect(broker)
-    peer.call(1, "queue.declare", queue="q", durable=True)
-    peer.call(1, "confirm.select")
-    number = 0
-    while not broker.injected():
-        number += 1
-        peer.publish(1, "", "q", b"", PERSISTENT)
-        confirms(peer, number)
+    slow(broker, ("fsync", 10, 1_000_000, "delay:1100", ".log"))
     _, body = ask(f"http://{broker.http_address}/api/health/findings")
-    [slow] = [one for one in json.loads(body)["findings"] if one["kind"] == "slow_disk"]
-    assert slow["severity"] == "warning" and "a write took 1." in slow["text"]
+    [finding] = [one for one in json.loads(body)["findings"] if one["kind"] == "slow_disk"]
+    assert finding["severity"] == "warning" and "a write took 1." in finding["text"]
 
 
 def test_publishes_during_a_sync_share_the_next_one(broker):

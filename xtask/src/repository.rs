@@ -17,6 +17,9 @@ use crate::process;
 /// Longest wait for `cargo metadata`, which may have to download crates on a fresh machine.
 const METADATA_TIME_MAX: Duration = Duration::from_mins(5);
 
+/// Longest wait for an answer of the compiler.
+const COMPILER_ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// Package of the broker, whose release build the suites test: the build that `cargo run --release` makes. With
 /// the tools beside it, cargo would give its dependencies more features than that build has.
 pub(crate) const BROKER_PACKAGE: &[&str] = &["--package", "leveret"];
@@ -35,6 +38,16 @@ pub(crate) fn root() -> PathBuf {
 /// The cargo that started us, or the one on the path.
 pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"))
+}
+
+/// Answer of the repository's compiler to a question: `--version`, `--print sysroot`.
+///
+/// # Errors
+/// When there is no compiler, or the question takes too long.
+pub(crate) fn ask_compiler(arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("rustc");
+    command.args(arguments).current_dir(root());
+    process::output(command, COMPILER_ANSWER_TIME_MAX)
 }
 
 /// Output of `cargo metadata` for the workspace; with `resolve` also for every crate it reaches.

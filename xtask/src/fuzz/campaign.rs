@@ -20,9 +20,6 @@ use crate::repository;
 /// Longest time that building all targets may take.
 const BUILD_SECONDS_MAX: u64 = 1200;
 
-/// Longest time for a question to the compiler.
-const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
-
 /// Memory of a target, in MiB: more than any input is worth.
 const MEMORY_MIB_MAX: u32 = 512;
 
@@ -164,9 +161,7 @@ impl<'a> Campaign<'a> {
 
 /// Name of the platform that programs are built for here: `x86_64-unknown-linux-gnu`.
 fn host_triple() -> Result<String> {
-    let mut command = Command::new("rustc");
-    command.arg("-vV").current_dir(repository::root());
-    let text = process::output(command, QUESTION_TIME_MAX)?;
+    let text = repository::ask_compiler(&["-vV"])?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc names no host")?.to_owned())
 }

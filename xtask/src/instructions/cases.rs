@@ -111,8 +111,6 @@ fn cases(program: &std::path::Path, filter: &str) -> Result<Vec<Case>> {
 
 /// Compiler, and the architecture it compiles for: the figures depend on both.
 fn compiler() -> Result<String> {
-    let mut command = Command::new("rustc");
-    command.arg("--version").current_dir(repository::root());
-    let version = process::output(command, QUESTION_TIME_MAX)?;
+    let version = repository::ask_compiler(&["--version"])?;
     Ok(format!("{}, {}", version.trim(), std::env::consts::ARCH))
 }

@@ -6,15 +6,11 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::place::Place;
-use crate::{process, repository};
-
-/// Longest time for a question to the compiler.
-const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
+use crate::repository;
 
 /// Arguments of clippy, separated as `cargo clippy` does.
 const ARGUMENTS: &str = "--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
@@ -47,8 +43,6 @@ fn cargo(arguments: &[&str], place: &Place<'_>) -> Result<Command> {
 
 /// Path of clippy's compiler, beside the compiler of the repository's toolchain.
 fn driver() -> Result<PathBuf> {
-    let mut command = Command::new("rustc");
-    command.args(["--print", "sysroot"]).current_dir(repository::root());
-    let sysroot = process::output(command, QUESTION_TIME_MAX)?;
+    let sysroot = repository::ask_compiler(&["--print", "sysroot"])?;
     Ok(PathBuf::from(sysroot.trim()).join("bin").join("clippy-driver"))
 }
