@@ -24,10 +24,13 @@ def number(value):
 
 
 class Figures:
-    """The figures of one broker."""
+    """The figures of one broker.
 
-    def __init__(self, subject):
-        self.subject, self.all, self.scenario = subject, [], ""
+    `slack` is the factor by which bounds of time are wider than the constants of the scenarios.
+    """
+
+    def __init__(self, subject, slack=1):
+        self.subject, self.slack, self.all, self.scenario = subject, slack, [], ""
 
     def begin(self, scenario):
         self.scenario = scenario
@@ -35,6 +38,10 @@ class Figures:
 
     def add(self, what, value, unit="", at_most=None, at_least=None):
         """Of a broker that is not ours nothing is asked. None is what cannot be known of this broker."""
+        if at_most is not None and unit in ("s", "ms"):
+            at_most *= self.slack
+        if at_least is not None and unit == "/s":
+            at_least /= self.slack
         holds = value is None or not (at_most is not None and value > at_most
                                       or at_least is not None and value < at_least)
         bound = f"≤ {number(at_most)}" if at_most is not None else ""
@@ -59,7 +66,7 @@ class Figures:
         self.add(f"{who}, least of one", least / seconds, unit)
         self.add(f"{who}, median", median / seconds, unit)
         self.add(f"{who}, most of one", most / seconds, unit)
-        self.add(f"{who}, most against least", most / max(least, 1), "times", at_most=spread_max)
+        self.add(f"{who}, most against least", most / max(least, 1), "times", spread_max and spread_max * self.slack)
 
     @property
     def faults(self):

@@ -69,7 +69,7 @@ def main():
         subjects.append(Leveret(arguments.leveret))
     if arguments.broker != "leveret":
         subjects.append(RabbitMQ(parsed_address(arguments.amqp), arguments.rabbitmqctl))
-    all_figures = [Figures(subject) for subject in subjects]
+    all_figures = [Figures(subject, scale.slack) for subject in subjects]
     began = time.monotonic()
     for name in arguments.only:
         for subject, figures in zip(subjects, all_figures):

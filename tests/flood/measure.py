@@ -1,6 +1,7 @@
 """What a process of this machine takes, by its process id, and how long an innocent client waits beside it."""
 
 import contextlib
+import math
 import statistics
 import threading
 import time
@@ -49,11 +50,11 @@ def steady_bytes(pid, timeout_s=10.0):
 
 
 def wait_until(is_so, timeout_s):
-    """How long it took; more than the timeout when it did not come about."""
+    """How long it took; infinite when it did not come about within the timeout."""
     began = time.monotonic()
     while not is_so():
         if time.monotonic() - began > timeout_s:
-            break
+            return math.inf
         time.sleep(SAMPLE_S)
     return time.monotonic() - began
 
