@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::new("session: bytes of a publish of 16 B to a command", || {
         whole::session_publish(&Sample::small())
     }),
-    Case::new("core: publish, nobody consumes", || publish(Sample::small())),
+    Case::new("core: publish without a consumer", || publish(Sample::small())),
     Case::new("core: publish and deliver without ack", || delivered(Sample::small())),
     Case::new("core: publish and deliver 1 KB with headers without ack", || {
         delivered(Sample::large())

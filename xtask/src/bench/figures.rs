@@ -5,11 +5,11 @@ use serde_json::Value;
 /// A measured quantity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Figure {
-    /// Messages that came to consumers, a second.
+    /// Messages delivered to consumers, per second.
     Consumed,
-    /// Messages that were confirmed, a second.
+    /// Confirmed messages, per second.
     Confirmed,
-    /// Messages that came out of the dead-letter queue, a second.
+    /// Messages consumed from the dead-letter queue, per second.
     DeadLettered,
     /// The broker's processor time for a message, in microseconds.
     Cpu,

@@ -275,7 +275,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "backlog-1m",
-        what: "1,000,000 persistent messages of 100 bytes that nobody reads, and then are read",
+        what: "1,000,000 persistent messages of 100 bytes, published without a consumer, then consumed",
         action: Action::Counted("backlog --count 1000000 --size 100 --persistent"),
         figures: &[Figure::FillTime, Figure::DrainTime, Figure::FillCpu, Figure::DrainCpu],
         goals: &[below(Figure::FillTime, 0.6), below(Figure::DrainTime, 0.5)],

@@ -26,9 +26,9 @@ pub(super) struct Machine {
     pub(super) model: String,
     pub(super) memory_bytes: u64,
     pub(super) kernel: String,
-    /// Appends of 4 KiB a second that are each synced.
+    /// Appends of 4 KiB per second, each of them synced.
     pub(super) syncs_per_s: f64,
-    /// Bytes a second, synced in the end.
+    /// Bytes written sequentially per second, with one sync at the end.
     pub(super) written_per_s: f64,
 }
 

@@ -101,7 +101,7 @@ impl Report<'_> {
         writeln!(page, "| Kernel | Linux {kernel} |")?;
         writeln!(
             page,
-            "| Disk | {} synced appends of 4 KiB a second (fdatasync), {} MB/s written in a row and synced |\n",
+            "| Disk | {} synced appends of 4 KiB per second (fdatasync), {} MB/s written sequentially and synced |\n",
             short(*syncs_per_s),
             digits(written_per_s / 1e6)
         )?;
@@ -195,7 +195,7 @@ impl Report<'_> {
         let cpu = groups(&|figure| matches!(figure, Figure::Cpu | Figure::FillCpu));
         Ok([
             bars(
-                "Messages a second, on a logarithmic scale (more is better)",
+                "Messages per second, on a logarithmic scale (more is better)",
                 self.subjects,
                 &rates,
             )?,
@@ -274,7 +274,7 @@ mod tests {
             let page = report.document().unwrap();
             for line in [
                 "| Brokers | Leveret 0.1.0, RabbitMQ 4.3.1 |",
-                "| Disk | 1.5k synced appends of 4 KiB a second (fdatasync), 900 MB/s written in a row and synced |",
+                "| Disk | 1.5k synced appends of 4 KiB per second (fdatasync), 900 MB/s written sequentially and synced |",
                 "| Load | Figure | Leveret | RabbitMQ | floor | better by | Goal |",
                 "| `transient-16` | messages/s | 2.1M | 50k | 3M | 42\u{d7} | \u{2265} 2M: reached |",
                 "|  | CPU per message | 0.5 \u{b5}s | 20 \u{b5}s | 0.2 \u{b5}s | 40\u{d7} | < 0.4 \u{b5}s: **missed** |",

@@ -144,7 +144,7 @@ fn free_address() -> Result<String> {
 fn await_listener(address: &str) -> Result<()> {
     let began = Instant::now();
     while TcpStream::connect(address).is_err() {
-        ensure!(began.elapsed() < START_TIME_MAX, "nobody listens on {address}");
+        ensure!(began.elapsed() < START_TIME_MAX, "no process listens on {address}");
         thread::sleep(TRY_INTERVAL);
     }
     Ok(())
@@ -156,7 +156,7 @@ fn listener(port: u16) -> Result<u32> {
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         inodes.extend(listening_inodes(&fs::read_to_string(table).unwrap_or_default(), port));
     }
-    ensure!(!inodes.is_empty(), "nobody listens on port {port} of this machine");
+    ensure!(!inodes.is_empty(), "no process listens on port {port} of this machine");
     for process in fs::read_dir("/proc")?.flatten() {
         let Some(id) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;

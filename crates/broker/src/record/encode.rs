@@ -1,8 +1,8 @@
 //! Encodes records as bytes. `docs/internals/formats/records.md` has the tables.
 //!
 //! Numbers are varints (seven bits per byte, lowest first); strings and tables are prefixed with their
-//! length. A record that annotates begins with the eight-byte number of the queue, by which the log tells
-//! annotations of different queues apart.
+//! length. A record that annotates begins with the eight-byte number of the queue, by which the log distinguishes
+//! annotations of different queues.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::DeadLetter => "a dead letter",
         Kind::Requeue => "a message that was returned",
         Kind::Pend => "a dead message that its queue keeps",
-        Kind::Delivered => "what was delivered",
+        Kind::Delivered => "a mark of deliveries",
         Kind::Purge => "a purge",
         Kind::DeclareQueue => "the declaration of a queue",
         Kind::DeleteQueue => "the deletion of a queue",
