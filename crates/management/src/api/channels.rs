@@ -3,18 +3,20 @@
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::client_filter::is_client_wanted;
+use crate::api::consumers;
 use crate::api::list_query::Query;
-use crate::api::{consumers, rates};
-use crate::history::{History, Trend};
+use crate::api::rates::{self, trends};
+use crate::api::row::{Part, Row};
+use crate::history::{History, TimeRanges, Trend};
 use crate::http::access::{Management, VhostUser, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::json::timestamp::rfc3339;
 use crate::snapshot::client::{ChannelSnapshot, parse_channel_name};
-use crate::snapshot::fields::{CHANNEL, of_channel};
+use crate::snapshot::fields::{CHANNEL, StatsKind, of_channel};
 
 /// The change of a channel's numbers.
 type ChannelTrend = Trend<{ CHANNEL.len() }>;
@@ -60,8 +62,8 @@ async fn show(
     let channel = channels.into_iter().find(|channel| channel.number == number);
     let channel = channel.ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
-    let trend = node.history().read(|history| trend(history, &channel, &query));
-    let mut object = to_json(&name, &channel, &trend);
+    let trend = node.history().read(|history| trend(history, &channel, &query.ranges));
+    let mut object = to_row(&name, &channel, &trend, Part::Whole).into_fields();
     let consumers = node.consumers(&channel.client.vhost).unwrap_or_default();
     let is_here = |pid| pid == Some(&channel.client.pid);
     let here = consumers.iter().filter(|one| {
@@ -83,59 +85,61 @@ pub(crate) fn answer(
 ) -> Result<Json, ApiError> {
     channels.sort_by(|a, b| (&a.client.name, a.number).cmp(&(&b.client.name, b.number)));
     let name = node.snapshot().name;
-    let show = |channels: Vec<ChannelSnapshot>| {
-        let trends: Vec<ChannelTrend> = node
-            .history()
-            .read(|history| channels.iter().map(|one| trend(history, one, query)).collect());
+    let show = |channels: &[ChannelSnapshot], part: Part<'_>| {
+        let trends = trends(node, channels, &query.ranges, part, trend);
         let all = channels.iter().zip(&trends);
-        all.map(|(channel, trend)| Value::Object(to_json(&name, channel, trend))).collect()
+        all.map(|(channel, trend)| to_row(&name, channel, trend, part).into_json()).collect()
     };
     let is_wanted = |one: &ChannelSnapshot| {
         query.matches_name(&one.name()) || is_client_wanted(&one.client, query)
     };
-    query.answer_lazily(channels, ChannelSnapshot::name, is_wanted, show)
+    query.answer_lazily(channels, is_wanted, show)
 }
 
-fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> ChannelTrend {
+fn trend(history: &History, channel: &ChannelSnapshot, ranges: &TimeRanges) -> ChannelTrend {
     let of = (channel.client.pid.number(), channel.number);
-    history.of_channel(&channel.client.vhost, of, &query.ranges)
+    history.of_channel(&channel.client.vhost, of, ranges)
 }
 
-fn to_json(node: &str, channel: &ChannelSnapshot, trend: &ChannelTrend) -> Map<String, Value> {
+fn to_row<'a>(
+    node: &str,
+    channel: &ChannelSnapshot,
+    trend: &ChannelTrend,
+    part: Part<'a>,
+) -> Row<'a> {
     let client = &channel.client;
-    let json = json!({
-        "name": channel.name(),
-        "pid": client.pid.of_channel(channel.number),
-        "number": channel.number.0,
-        "node": node,
-        "vhost": client.vhost,
-        "user": client.user,
-        "user_who_performed_action": client.user,
-        "connection_details": {
-            "name": client.name,
-            "peer_host": client.peer.ip().to_string(),
-            "peer_port": client.peer.port(),
-        },
-        "state": "running",
-        "confirm": channel.confirms,
-        "transactional": channel.is_transactional,
-        "prefetch_count": channel.prefetch_count,
-        "global_prefetch_count": channel.global_prefetch_count,
-        "consumer_count": channel.consumers,
-        "messages_unacknowledged": channel.unacked,
-        "messages_unconfirmed": channel.unconfirmed,
-        "messages_uncommitted": channel.uncommitted,
-        "acks_uncommitted": channel.acks_uncommitted,
+    let mut row = Row::new(part);
+    row.put("name", || json!(channel.name()));
+    row.put("pid", || json!(client.pid.of_channel(channel.number)));
+    row.put("number", || json!(channel.number.0));
+    row.put("node", || json!(node));
+    row.put("vhost", || json!(client.vhost));
+    row.put("user", || json!(client.user));
+    row.put("user_who_performed_action", || json!(client.user));
+    row.put_object("connection_details", |details| {
+        details.put("name", || json!(client.name));
+        details.put("peer_host", || json!(client.peer.ip().to_string()));
+        details.put("peer_port", || json!(client.peer.port()));
+        if let Some(name) = &client.connection_name {
+            details.put("user_provided_name", || json!(name));
+        }
     });
-    let mut json = rates::object(json);
-    if let Some(name) = &client.connection_name {
-        json["connection_details"]["user_provided_name"] = json!(name);
-    }
-    let numbers = of_channel(&channel.counters);
-    let stats = rates::message_stats(&CHANNEL, &numbers, trend);
-    json.insert("message_stats".to_owned(), Value::Object(stats));
+    row.put("state", || json!("running"));
+    row.put("confirm", || json!(channel.confirms));
+    row.put("transactional", || json!(channel.is_transactional));
+    row.put("prefetch_count", || json!(channel.prefetch_count));
+    row.put("global_prefetch_count", || json!(channel.global_prefetch_count));
+    row.put("consumer_count", || json!(channel.consumers));
+    row.put("messages_unacknowledged", || json!(channel.unacked));
+    row.put("messages_unconfirmed", || json!(channel.unconfirmed));
+    row.put("messages_uncommitted", || json!(channel.uncommitted));
+    row.put("acks_uncommitted", || json!(channel.acks_uncommitted));
+    row.put_object("message_stats", |stats| {
+        let numbers = of_channel(&channel.counters);
+        rates::put_in_row(stats, &CHANNEL, StatsKind::Messages, &numbers, trend);
+    });
     if let Some(idle_since_ms) = trend.idle_since_ms {
-        json.insert("idle_since".to_owned(), json!(rfc3339(idle_since_ms)));
+        row.put("idle_since", || json!(rfc3339(idle_since_ms)));
     }
-    json
+    row
 }

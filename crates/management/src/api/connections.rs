@@ -6,10 +6,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use crate::api::channels;
 use crate::api::client_filter::is_client_wanted;
 use crate::api::list_query::Query;
-use crate::api::{channels, rates};
-use crate::history::{History, Trend};
+use crate::api::rates::{self, trends};
+use crate::api::row::{Part, Row};
+use crate::history::{History, TimeRanges, Trend};
 use crate::http::access::{Management, VhostUser, check_can_close_client, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
@@ -74,8 +76,9 @@ async fn show(
 ) -> Result<Json, ApiError> {
     let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_see_client(&caller, &connection.client.user)?;
-    let trend = node.history().read(|history| trend(history, &connection, &query));
-    Ok(Json::ok(query.select_columns(to_json(&node.snapshot().name, &connection, &trend))))
+    let trend = node.history().read(|history| trend(history, &connection, &query.ranges));
+    let row = to_row(&node.snapshot().name, &connection, &trend, Part::Whole);
+    Ok(Json::ok(query.select_columns(row.into_json())))
 }
 
 /// The channels of a connection.
@@ -134,77 +137,80 @@ fn answer(
     query: &Query,
 ) -> Result<Json, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
-    let show = |connections: Vec<ConnectionSnapshot>| list_to_json(node, &connections, query);
-    query.answer_lazily(
-        connections,
-        |one| one.client.name.clone(),
-        |one| is_client_wanted(&one.client, query),
-        show,
-    )
+    let is_wanted = |one: &ConnectionSnapshot| is_client_wanted(&one.client, query);
+    query.answer_lazily(connections, is_wanted, |connections, part| {
+        list_to_json(node, connections, query, part)
+    })
 }
 
 fn list_to_json(
     node: &SharedNode,
     connections: &[ConnectionSnapshot],
     query: &Query,
+    part: Part<'_>,
 ) -> Vec<Value> {
     let name = node.snapshot().name;
-    let trends: Vec<ConnectionTrend> = node
-        .history()
-        .read(|history| connections.iter().map(|one| trend(history, one, query)).collect());
-    connections.iter().zip(&trends).map(|(one, trend)| to_json(&name, one, trend)).collect()
+    let trends = trends(node, connections, &query.ranges, part, trend);
+    let all = connections.iter().zip(&trends);
+    all.map(|(one, trend)| to_row(&name, one, trend, part).into_json()).collect()
 }
 
-fn trend(history: &History, connection: &ConnectionSnapshot, query: &Query) -> ConnectionTrend {
-    history.of_connection(connection.client.pid.number(), &query.ranges)
+fn trend(
+    history: &History,
+    connection: &ConnectionSnapshot,
+    ranges: &TimeRanges,
+) -> ConnectionTrend {
+    history.of_connection(connection.client.pid.number(), ranges)
 }
 
-fn to_json(node: &str, connection: &ConnectionSnapshot, trend: &ConnectionTrend) -> Value {
+fn to_row<'a>(
+    node: &str,
+    connection: &ConnectionSnapshot,
+    trend: &ConnectionTrend,
+    part: Part<'a>,
+) -> Row<'a> {
     let ConnectionSnapshot { client, state, traffic, channels } = connection;
     let tls = |of: fn(&TlsDetails) -> &str| client.tls.as_ref().map_or("", of);
     let certificate = |of: fn(&CertificateDetails) -> &str| {
         client.tls.as_ref().and_then(|tls| tls.certificate.as_ref()).map_or("", of)
     };
-    let mut json = json!({
-        "name": client.name,
-        "pid": client.pid.to_string(),
-        "node": node,
-        "type": "network",
-        "protocol": "AMQP 0-9-1",
-        "host": client.local.ip().to_string(),
-        "port": client.local.port(),
-        "peer_host": client.peer.ip().to_string(),
-        "peer_port": client.peer.port(),
-        "user": client.user,
-        "user_who_performed_action": client.user,
-        "auth_mechanism": client.mechanism,
-        "vhost": client.vhost,
-        "client_properties": table_to_json(client.properties.as_ref()),
-        "channel_max": client.channel_max,
-        "frame_max": client.frame_max,
-        "timeout": client.heartbeat_s,
-        "connected_at": client.connected_at_ms,
-        "state": state.as_str(),
-        "channels": channels,
-        "recv_cnt": traffic.reads,
-        "send_cnt": traffic.writes,
-        "send_pend": traffic.unsent_bytes,
-        "ssl": client.tls.is_some(),
-        "ssl_protocol": tls(|tls| tls.protocol),
-        "ssl_key_exchange": tls(|tls| tls.key_exchange),
-        "ssl_cipher": tls(|tls| tls.cipher),
-        "ssl_hash": tls(|tls| tls.hash),
-        "peer_cert_subject": certificate(|certificate| &certificate.subject),
-        "peer_cert_issuer": certificate(|certificate| &certificate.issuer),
-        "peer_cert_validity": certificate(|certificate| &certificate.validity),
-        "peer_cert_serial_number": "",
-    });
-    if let Some(json) = json.as_object_mut() {
-        let numbers = of_connection(traffic);
-        rates::put(json, &CONNECTION, StatsKind::Data, &numbers, trend);
-        if let Some(name) = &client.connection_name {
-            json.insert("user_provided_name".to_owned(), json!(name));
-        }
+    let mut row = Row::new(part);
+    row.put("name", || json!(client.name));
+    row.put("pid", || json!(client.pid.to_string()));
+    row.put("node", || json!(node));
+    row.put("type", || json!("network"));
+    row.put("protocol", || json!("AMQP 0-9-1"));
+    row.put("host", || json!(client.local.ip().to_string()));
+    row.put("port", || json!(client.local.port()));
+    row.put("peer_host", || json!(client.peer.ip().to_string()));
+    row.put("peer_port", || json!(client.peer.port()));
+    row.put("user", || json!(client.user));
+    row.put("user_who_performed_action", || json!(client.user));
+    row.put("auth_mechanism", || json!(client.mechanism));
+    row.put("vhost", || json!(client.vhost));
+    row.put("client_properties", || json!(table_to_json(client.properties.as_ref())));
+    row.put("channel_max", || json!(client.channel_max));
+    row.put("frame_max", || json!(client.frame_max));
+    row.put("timeout", || json!(client.heartbeat_s));
+    row.put("connected_at", || json!(client.connected_at_ms));
+    row.put("state", || json!(state.as_str()));
+    row.put("channels", || json!(channels));
+    row.put("recv_cnt", || json!(traffic.reads));
+    row.put("send_cnt", || json!(traffic.writes));
+    row.put("send_pend", || json!(traffic.unsent_bytes));
+    row.put("ssl", || json!(client.tls.is_some()));
+    row.put("ssl_protocol", || json!(tls(|tls| tls.protocol)));
+    row.put("ssl_key_exchange", || json!(tls(|tls| tls.key_exchange)));
+    row.put("ssl_cipher", || json!(tls(|tls| tls.cipher)));
+    row.put("ssl_hash", || json!(tls(|tls| tls.hash)));
+    row.put("peer_cert_subject", || json!(certificate(|certificate| &certificate.subject)));
+    row.put("peer_cert_issuer", || json!(certificate(|certificate| &certificate.issuer)));
+    row.put("peer_cert_validity", || json!(certificate(|certificate| &certificate.validity)));
+    row.put("peer_cert_serial_number", || json!(""));
+    let numbers = of_connection(traffic);
+    rates::put_in_row(&mut row, &CONNECTION, StatsKind::Data, &numbers, trend);
+    if let Some(name) = &client.connection_name {
+        row.put("user_provided_name", || json!(name));
     }
-    json
+    row
 }

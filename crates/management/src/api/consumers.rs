@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::api::client_filter::is_client_wanted;
 use crate::api::list_query::Query;
+use crate::api::row::{Part, Row};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
@@ -56,11 +57,13 @@ fn answer(
 ) -> Result<Json, ApiError> {
     consumers.sort_by(|a, b| (&a.vhost, &a.queue, &a.tag).cmp(&(&b.vhost, &b.queue, &b.tag)));
     let name = node.snapshot().name;
-    let show = |consumers: Vec<ConsumerSnapshot>| {
-        consumers.iter().map(|one| to_json(&name, one)).collect()
-    };
-    // Consumers have no name.
-    query.answer_lazily(consumers, |_| String::new(), |one| is_wanted(one, query), show)
+    query.answer_lazily(
+        consumers,
+        |one| is_wanted(one, query),
+        |consumers, part| {
+            consumers.iter().map(|one| to_row(&name, one, part).into_json()).collect()
+        },
+    )
 }
 
 /// True if the filter finds the consumer by its tag, its queue or its client.
@@ -75,27 +78,34 @@ fn is_wanted(consumer: &ConsumerSnapshot, query: &Query) -> bool {
 
 /// A consumer in JSON.
 pub(crate) fn to_json(node: &str, consumer: &ConsumerSnapshot) -> Value {
-    let mut on = json!({"node": node, "number": consumer.channel.0});
-    if let (Some(on), Some(client)) = (on.as_object_mut(), &consumer.client) {
-        let mut put = |name: &str, value: Value| on.insert(name.to_owned(), value);
-        put("name", json!(channel_name(&client.name, consumer.channel)));
-        put("connection_name", json!(client.name));
-        put("peer_host", json!(client.peer.ip().to_string()));
-        put("peer_port", json!(client.peer.port()));
-        put("user", json!(client.user));
-        put("pid", json!(client.pid.of_channel(consumer.channel)));
-    }
-    json!({
-        "consumer_tag": *consumer.tag,
-        "queue": {"name": *consumer.queue, "vhost": *consumer.vhost},
-        "channel_details": on,
-        "ack_required": consumer.ack_required,
-        "active": consumer.active,
-        "activity_status": consumer.activity.as_str(),
-        "exclusive": consumer.exclusive,
-        "prefetch_count": consumer.prefetch_count,
-        // Clients expect a number; 0 is none.
-        "consumer_timeout": consumer.timeout_ms.unwrap_or(0),
-        "arguments": table_to_json(consumer.arguments.as_ref()),
-    })
+    to_row(node, consumer, Part::Whole).into_json()
+}
+
+fn to_row<'a>(node: &str, consumer: &ConsumerSnapshot, part: Part<'a>) -> Row<'a> {
+    let mut row = Row::new(part);
+    row.put("consumer_tag", || json!(*consumer.tag));
+    row.put_object("queue", |queue| {
+        queue.put("name", || json!(*consumer.queue));
+        queue.put("vhost", || json!(*consumer.vhost));
+    });
+    row.put_object("channel_details", |on| {
+        on.put("node", || json!(node));
+        on.put("number", || json!(consumer.channel.0));
+        let Some(client) = &consumer.client else { return };
+        on.put("name", || json!(channel_name(&client.name, consumer.channel)));
+        on.put("connection_name", || json!(client.name));
+        on.put("peer_host", || json!(client.peer.ip().to_string()));
+        on.put("peer_port", || json!(client.peer.port()));
+        on.put("user", || json!(client.user));
+        on.put("pid", || json!(client.pid.of_channel(consumer.channel)));
+    });
+    row.put("ack_required", || json!(consumer.ack_required));
+    row.put("active", || json!(consumer.active));
+    row.put("activity_status", || json!(consumer.activity.as_str()));
+    row.put("exclusive", || json!(consumer.exclusive));
+    row.put("prefetch_count", || json!(consumer.prefetch_count));
+    // Clients expect a number; 0 is none.
+    row.put("consumer_timeout", || json!(consumer.timeout_ms.unwrap_or(0)));
+    row.put("arguments", || table_to_json(consumer.arguments.as_ref()));
+    row
 }

@@ -27,6 +27,7 @@ mod queues;
 mod rates;
 mod redrives;
 mod reset;
+mod row;
 mod user_channel;
 mod users;
 mod vhosts;

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::history::{Trend, Window};
+use crate::api::row::{Part, Row};
+use crate::history::{History, TimeRanges, Trend, Window};
+use crate::http::extract::SharedNode;
 use crate::snapshot::fields::{Field, StatsKind};
 
 /// Puts the numbers of a kind into `object`.
@@ -13,25 +15,44 @@ pub(crate) fn put<const N: usize>(
     values: &[u64; N],
     trend: &Trend<N>,
 ) {
+    let mut row = Row::new(Part::Whole);
+    put_in_row(&mut row, fields, about, values, trend);
+    object.extend(row.into_fields());
+}
+
+/// Puts the numbers of a kind into `row`.
+pub(crate) fn put_in_row<const N: usize>(
+    row: &mut Row<'_>,
+    fields: &[Field; N],
+    about: StatsKind,
+    values: &[u64; N],
+    trend: &Trend<N>,
+) {
     let window = trend.window(about);
-    for (at, (field, value)) in fields.iter().zip(values).enumerate() {
-        if field.kind == about {
-            object.insert(field.name.to_owned(), json!(value));
+    let all = fields.iter().zip(values).enumerate().filter(|(_, (field, _))| field.kind == about);
+    for (at, (field, value)) in all {
+        row.put(field.name, || json!(value));
+        if row.includes(|first| first.strip_suffix("_details") == Some(field.name)) {
             let rate = trend.rates.get(at).copied().unwrap_or_default();
-            object.insert(format!("{}_details", field.name), details(rate, at, window));
+            row.put(&format!("{}_details", field.name), || details(rate, at, window));
         }
     }
 }
 
-/// The numbers about messages as an object.
-pub(crate) fn message_stats<const N: usize>(
-    fields: &[Field; N],
-    values: &[u64; N],
-    trend: &Trend<N>,
-) -> Map<String, Value> {
-    let mut stats = Map::new();
-    put(&mut stats, fields, StatsKind::Messages, values, trend);
-    stats
+/// The trends of the objects of a list, as far as `part` of its rows needs them.
+pub(crate) fn trends<T, const N: usize>(
+    node: &SharedNode,
+    all: &[T],
+    asked: &TimeRanges,
+    part: Part<'_>,
+    of: impl Fn(&History, &T, &TimeRanges) -> Trend<N>,
+) -> Vec<Trend<N>> {
+    match part.ranges(asked) {
+        None => all.iter().map(|_| Trend::default()).collect(),
+        Some(ranges) => {
+            node.history().read(|history| all.iter().map(|one| of(history, one, &ranges)).collect())
+        }
+    }
 }
 
 /// The fields of a JSON object.

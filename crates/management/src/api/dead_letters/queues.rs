@@ -6,10 +6,11 @@ use axum::extract::State;
 use axum::routing::get;
 use broker::DeadLetterMap;
 use broker::dead_letter::DeathReason;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::api::dead_letters::mapped::Mapped;
 use crate::api::list_query::Query;
+use crate::api::row::{Part, Row};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
@@ -88,39 +89,46 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
             },
         )
     });
-    let json = |targets: Vec<Target<'_>>| targets.iter().filter_map(to_json).collect();
     let is_wanted = |target: &Target<'_>| query.matches_name(target.mapped.name(target.queue));
-    let name = |target: &Target<'_>| target.mapped.name(target.queue).to_owned();
-    query.answer_lazily(targets.collect(), name, is_wanted, json)
+    query.answer_lazily(targets.collect(), is_wanted, |targets, part| {
+        targets.iter().map(|target| to_row(target, part).into_json()).collect()
+    })
 }
 
-fn to_json(target: &Target<'_>) -> Option<Value> {
+fn to_row<'a>(target: &Target<'_>, part: Part<'a>) -> Row<'a> {
     let Target { mapped, queue: at, from, from_total, deaths } = target;
-    let deaths = DeathReason::ALL.into_iter().zip(deaths);
-    let deaths = deaths.map(|(reason, count)| (reason.as_str().to_owned(), json!(count)));
-    let (map, queue) = (&mapped.map, mapped.map.queues.get(*at)?);
-    let from = from.iter().filter_map(|edge| {
-        let edge = map.edges.get(*edge)?;
-        Some(json!({
-            "queue": mapped.name(edge.from),
-            // Any reason.
-            "reason": null,
-            "exchange": *map.exchange(edge)?.name,
-            "certain": map.route(edge)?.is_certain,
-        }))
+    let map = &mapped.map;
+    let mut row = Row::new(part);
+    // The number of a queue on the map is the index of an entry.
+    let Some(queue) = map.queues.get(*at) else { return row };
+    row.put("name", || json!(*queue.name));
+    row.put("vhost", || json!(mapped.vhost));
+    row.put("type", || json!(queue.kind.as_str()));
+    row.put("messages", || json!(queue.messages));
+    row.put("consumers", || json!(queue.consumers));
+    row.put("message_ttl_ms", || json!(queue.settings.message_ttl_ms));
+    row.put("from", || {
+        let from = from.iter().filter_map(|edge| {
+            let edge = map.edges.get(*edge)?;
+            Some(json!({
+                "queue": mapped.name(edge.from),
+                // Any reason.
+                "reason": null,
+                "exchange": *map.exchange(edge)?.name,
+                "certain": map.route(edge)?.is_certain,
+            }))
+        });
+        from.collect()
     });
-    let rates = ["publish", "deliver_get", "ack", "expired", "dead_lettered", "dropped"];
-    let rates = rates.map(|name| (name.to_owned(), json!(mapped.rate(*at, name))));
-    Some(json!({
-        "name": *queue.name,
-        "vhost": mapped.vhost,
-        "type": queue.kind.as_str(),
-        "messages": queue.messages,
-        "consumers": queue.consumers,
-        "message_ttl_ms": queue.settings.message_ttl_ms,
-        "from": from.collect::<Vec<Value>>(),
-        "from_total": from_total,
-        "from_count_by_reason": deaths.collect::<Map<String, Value>>(),
-        "rates": Map::from_iter(rates),
-    }))
+    row.put("from_total", || json!(from_total));
+    row.put("from_count_by_reason", || {
+        let deaths = DeathReason::ALL.into_iter().zip(deaths);
+        deaths.map(|(reason, count)| (reason.as_str().to_owned(), json!(count))).collect()
+    });
+    row.put_object("rates", |rates| {
+        for name in ["publish", "deliver_get", "ack", "expired", "dead_lettered", "dropped"] {
+            rates.put(name, || json!(mapped.rate(*at, name)));
+        }
+    });
+    row
 }

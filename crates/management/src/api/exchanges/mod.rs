@@ -7,10 +7,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use broker::{Command, DeclareExchange};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::list_query::{DeleteConditions, Query};
-use crate::api::rates;
+use crate::api::rates::{self, trends};
+use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
 use crate::history::Trend;
 use crate::http::access::{Management, check_can_enter};
@@ -18,7 +19,7 @@ use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::Fields;
 use crate::json::table::{table_from_json, table_to_json};
-use crate::snapshot::fields::{EXCHANGE, of_exchange};
+use crate::snapshot::fields::{EXCHANGE, StatsKind, of_exchange};
 use crate::snapshot::topology::ExchangeSnapshot;
 
 /// The change of an exchange's numbers.
@@ -64,7 +65,7 @@ async fn show(
     check_can_enter(&caller, &vhost)?;
     let exchange = node.exchange(&vhost, exchange_name(&name)).ok_or_else(ApiError::not_found)?;
     let trend = node.history().read(|h| h.of_exchange(&vhost, exchange.id, &query.ranges));
-    let mut object = to_json(&exchange, &trend, &query);
+    let mut object = to_row(&exchange, &trend, &query, Part::Whole).into_fields();
     if !query.disable_stats {
         // No counts by queue and channel; RabbitMQ has them on demand only.
         object.insert("incoming".to_owned(), json!([]));
@@ -79,49 +80,51 @@ fn answer(
     query: &Query,
 ) -> Result<Json, ApiError> {
     exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let json = |exchanges: Vec<ExchangeSnapshot>| list_to_json(node, &exchanges, query);
-    query.answer_lazily(
-        exchanges,
-        |exchange| exchange.name.to_string(),
-        |exchange| query.matches_name(&exchange.name),
-        json,
-    )
+    let is_wanted = |exchange: &ExchangeSnapshot| query.matches_name(&exchange.name);
+    query.answer_lazily(exchanges, is_wanted, |exchanges, part| {
+        list_to_json(node, exchanges, query, part)
+    })
 }
 
-fn list_to_json(node: &SharedNode, exchanges: &[ExchangeSnapshot], query: &Query) -> Vec<Value> {
-    let trends: Vec<ExchangeTrend> = node.history().read(|history| {
-        let of = |one: &ExchangeSnapshot| history.of_exchange(&one.vhost, one.id, &query.ranges);
-        exchanges.iter().map(of).collect()
+fn list_to_json(
+    node: &SharedNode,
+    exchanges: &[ExchangeSnapshot],
+    query: &Query,
+    part: Part<'_>,
+) -> Vec<Value> {
+    let trends = trends(node, exchanges, &query.ranges, part, |history, one, ranges| {
+        history.of_exchange(&one.vhost, one.id, ranges)
     });
     let all = exchanges.iter().zip(&trends);
-    all.map(|(exchange, trend)| Value::Object(to_json(exchange, trend, query))).collect()
+    all.map(|(exchange, trend)| to_row(exchange, trend, query, part).into_json()).collect()
 }
 
-fn to_json(
+fn to_row<'a>(
     exchange: &ExchangeSnapshot,
     trend: &ExchangeTrend,
     query: &Query,
-) -> Map<String, Value> {
-    let mut json = Map::new();
-    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
-    put("name", json!(*exchange.name));
-    put("vhost", json!(*exchange.vhost));
-    put("type", json!(exchange.kind.as_str()));
-    put("durable", json!(exchange.durable));
-    put("auto_delete", json!(exchange.auto_delete));
-    put("internal", json!(exchange.internal));
-    put("arguments", table_to_json(exchange.arguments.as_ref()));
-    put("user_who_performed_action", json!(*exchange.declared_by));
+    part: Part<'a>,
+) -> Row<'a> {
+    let mut row = Row::new(part);
+    row.put("name", || json!(*exchange.name));
+    row.put("vhost", || json!(*exchange.vhost));
+    row.put("type", || json!(exchange.kind.as_str()));
+    row.put("durable", || json!(exchange.durable));
+    row.put("auto_delete", || json!(exchange.auto_delete));
+    row.put("internal", || json!(exchange.internal));
+    row.put("arguments", || table_to_json(exchange.arguments.as_ref()));
+    row.put("user_who_performed_action", || json!(*exchange.declared_by));
     if let Some(policy) = &exchange.policy {
-        put("policy", json!(**policy));
+        row.put("policy", || json!(**policy));
     }
     // As in RabbitMQ, an exchange without publishes has no statistics.
     if !query.disable_stats && exchange.counters.published_in > 0 {
-        let numbers = of_exchange(&exchange.counters);
-        let stats = rates::message_stats(&EXCHANGE, &numbers, trend);
-        put("message_stats", Value::Object(stats));
+        row.put_object("message_stats", |stats| {
+            let numbers = of_exchange(&exchange.counters);
+            rates::put_in_row(stats, &EXCHANGE, StatsKind::Messages, &numbers, trend);
+        });
     }
-    json
+    row
 }
 
 async fn declare(

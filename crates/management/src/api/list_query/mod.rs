@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::list_query::columns::{at, compare, select_paths};
 use crate::api::list_query::page::{Filter, Page};
+use crate::api::row::Part;
 use crate::history::{TimeRange, TimeRanges};
 use crate::http::answer::{ApiError, Json};
 use crate::limits::{AGE_S_MAX, MOMENTS_MAX};
@@ -114,35 +115,32 @@ impl Query {
         Self { page: None, ..self }
     }
 
-    /// Answers with a list of items that `show` formats. On pages, those that `is_wanted` selects are formatted;
-    /// of a page in the natural order, or sorted by `name`, only its own items.
+    /// Answers with a list of items. On pages, those that `is_wanted` selects are listed, and only the items of the
+    /// page are formatted whole; of the others, `show` formats the field to sort by.
     pub(crate) fn answer_lazily<T>(
         &self,
         mut things: Vec<T>,
-        name: impl Fn(&T) -> String,
         is_wanted: impl Fn(&T) -> bool,
-        show: impl FnOnce(Vec<T>) -> Vec<Value>,
+        show: impl Fn(&[T], Part<'_>) -> Vec<Value>,
     ) -> Result<Json, ApiError> {
         let Some(page) = &self.page else {
-            return self.answer(show(things));
+            return self.answer(show(&things, Part::Whole));
         };
         let total_count = things.len();
         things.retain(is_wanted);
         let filtered_count = things.len();
-        let is_by_name = self.sort.as_deref() == Some("name");
-        let items = if self.sort.is_some() && !is_by_name {
-            let mut items = show(things);
-            self.order(&mut items);
-            page.cut(items)?.collect()
-        } else {
-            if is_by_name {
-                things.sort_by_cached_key(name);
-            }
-            if self.sort_reverse {
-                things.reverse();
-            }
-            show(page.cut(things)?.collect())
-        };
+        if let Some(path) = &self.sort {
+            let rows = show(&things, Part::At(path));
+            let keys = rows.iter().map(|row| at(row, path).cloned());
+            let mut keyed: Vec<(Option<Value>, T)> = keys.zip(things).collect();
+            keyed.sort_by(|(a, _), (b, _)| compare(a.as_ref(), b.as_ref()));
+            things = keyed.into_iter().map(|(_, one)| one).collect();
+        }
+        if self.sort_reverse {
+            things.reverse();
+        }
+        let things: Vec<T> = page.cut(things)?.collect();
+        let items = show(&things, Part::Whole);
         Ok(self.page_of(page, items, filtered_count, total_count))
     }
 
@@ -271,9 +269,12 @@ fn is_integer(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use broker::limits::PATTERN_BYTES_MAX;
 
     use super::*;
+    use crate::api::row::Row;
     use crate::limits::PAGE_SIZE_MAX;
 
     fn answer(query: &str, items: Vec<Value>) -> Value {
@@ -302,36 +303,40 @@ mod tests {
 
     #[test]
     fn page_formats_its_own_items_only() {
-        let names = || vec!["a1", "b", "a2", "a3", "a4"];
-        let mut json = 0;
-        let mut page = |query: &str| {
-            let show = |names: Vec<&str>| {
-                json += names.len();
-                named(&names)
-            };
-            Query::parse(query)
-                .and_then(|q| {
-                    q.answer_lazily(
-                        names(),
-                        |name| (*name).to_owned(),
-                        |name| q.matches_name(name),
-                        show,
-                    )
-                })
-                .unwrap()
-                .1
+        let all: Vec<Value> = [("a1", 3), ("b", 9), ("a2", 3), ("a3", 1), ("a4", 7)]
+            .map(|(name, n)| json!({"name": name, "n": n, "x": {"y": -n}}))
+            .into();
+        let whole = Cell::new(0);
+        let page = |query: &str| {
+            let query = Query::parse(query).unwrap();
+            let is_wanted = |one: &Value| query.matches_name(one["name"].as_str().unwrap());
+            let answer = query.answer_lazily(all.clone(), is_wanted, |items, part| {
+                whole.set(whole.get() + if part == Part::Whole { items.len() } else { 0 });
+                let show = |item: &Value| {
+                    let mut row = Row::new(part);
+                    row.put("name", || item["name"].clone());
+                    row.put("n", || item["n"].clone());
+                    row.put_object("x", |x| x.put("y", || item["x"]["y"].clone()));
+                    row.into_json()
+                };
+                items.iter().map(show).collect()
+            });
+            answer.unwrap().1
         };
-        for query in [
-            "page=2&page_size=2&name=a",
-            "page=1&page_size=3&sort_reverse=true",
-            "page=1&page_size=1&sort=name",
-            "page=2&page_size=2&sort=name&sort_reverse=true",
+        for (query, formatted) in [
+            ("page=2&page_size=2&name=a", 2),
+            ("page=1&page_size=3&sort_reverse=true", 3),
+            ("page=1&page_size=1&sort=name", 1),
+            ("page=2&page_size=2&sort=name&sort_reverse=true", 2),
+            ("page=1&page_size=2&sort=n", 2),
+            ("page=2&page_size=2&sort=n&sort_reverse=true", 2),
+            ("page=1&page_size=3&sort=x.y&name=a", 3),
+            ("page=2&page_size=4&sort=nope", 1),
         ] {
-            assert_eq!(page(query), answer(query, named(&names())), "{query}");
+            whole.set(0);
+            assert_eq!(page(query), answer(query, all.clone()), "{query}");
+            assert_eq!(whole.get(), formatted, "{query}");
         }
-        assert_eq!(page("page=1&sort=type")["total_count"], json!(5));
-        assert_eq!(page("page=1&sort=type&name=b")["items"], json!(named(&["b"])));
-        assert_eq!(json, 2 + 3 + 1 + 2 + 5 + 1);
     }
 
     #[test]

@@ -15,9 +15,11 @@ use broker::{
     Command, DeathCounters, DeclareQueue, DelayedRetryType, DeleteQueue, DropCause, Policy,
     QueueType,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::list_query::{DeleteConditions, Query};
+use crate::api::rates::trends;
+use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
 use crate::api::{consumers, rates};
 use crate::history::Trend;
@@ -119,7 +121,7 @@ async fn show(
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = trend(&node, &queue, &query);
-    let mut object = to_json(&name, &queue, &trend, &query);
+    let mut object = to_row(&name, &queue, &trend, &query, Part::Whole).into_fields();
     if !query.disable_stats {
         let consumers = consumers.iter().map(|one| consumers::to_json(&name, one));
         object.insert("consumer_details".to_owned(), consumers.collect());
@@ -137,13 +139,10 @@ fn answer(
     nulls: Nulls,
 ) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let show = |queues: Vec<QueueSnapshot>| list_to_json(node, &queues, query, nulls);
-    query.answer_lazily(
-        queues,
-        |queue| queue.name.to_string(),
-        |queue| query.matches_name(&queue.name),
-        show,
-    )
+    let is_wanted = |queue: &QueueSnapshot| query.matches_name(&queue.name);
+    query.answer_lazily(queues, is_wanted, |queues, part| {
+        list_to_json(node, queues, query, nulls, part)
+    })
 }
 
 fn list_to_json(
@@ -151,16 +150,15 @@ fn list_to_json(
     queues: &[QueueSnapshot],
     query: &Query,
     nulls: Nulls,
+    part: Part<'_>,
 ) -> Vec<Value> {
     let name = node.snapshot().name;
-    let trends: Vec<QueueTrend> = node.history().read(|history| {
-        let of =
-            |queue: &QueueSnapshot| history.of_queue(&queue.vhost, queue.number, &query.ranges);
-        queues.iter().map(of).collect()
+    let trends = trends(node, queues, &query.ranges, part, |history, queue, ranges| {
+        history.of_queue(&queue.vhost, queue.number, ranges)
     });
     let all = queues.iter().zip(&trends);
     let json = all.map(|(queue, trend)| {
-        let mut json = to_json(&name, queue, trend, query);
+        let mut json = to_row(&name, queue, trend, query, part).into_fields();
         // As in RabbitMQ, nulls stay if statistics are left out.
         let keeps = nulls == Nulls::Shown || query.disable_stats;
         json.retain(|_, value| keeps || !value.is_null());
@@ -173,102 +171,105 @@ fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend 
     node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
 }
 
-/// A queue in JSON.
-fn to_json(
+/// A queue as a row.
+fn to_row<'a>(
     node: &str,
     queue: &QueueSnapshot,
     trend: &QueueTrend,
     query: &Query,
-) -> Map<String, Value> {
-    let mut json = Map::new();
-    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
-    put("name", json!(*queue.name));
-    put("vhost", json!(*queue.vhost));
-    put("type", json!(queue.kind.as_str()));
-    put("durable", json!(queue.durable));
-    put("auto_delete", json!(queue.auto_delete));
-    put("exclusive", json!(queue.exclusive));
-    put("arguments", table_to_json(queue.arguments.as_ref()));
+    part: Part<'a>,
+) -> Row<'a> {
+    let mut row = Row::new(part);
+    row.put("name", || json!(*queue.name));
+    row.put("vhost", || json!(*queue.vhost));
+    row.put("type", || json!(queue.kind.as_str()));
+    row.put("durable", || json!(queue.durable));
+    row.put("auto_delete", || json!(queue.auto_delete));
+    row.put("exclusive", || json!(queue.exclusive));
+    row.put("arguments", || table_to_json(queue.arguments.as_ref()));
     // RabbitMQ has internal queues for plugins.
-    put("internal", json!(false));
-    put("internal_owner", json!(false));
-    put("node", json!(node));
-    put("state", json!("running"));
-    put("policy", policy_name(queue.policies.user.as_deref()));
-    put("operator_policy", policy_name(queue.policies.operator.as_deref()));
+    row.put("internal", || json!(false));
+    row.put("internal_owner", || json!(false));
+    row.put("node", || json!(node));
+    row.put("state", || json!("running"));
+    row.put("policy", || policy_name(queue.policies.user.as_deref()));
+    row.put("operator_policy", || policy_name(queue.policies.operator.as_deref()));
     // An object even if empty: clients do not expect null.
-    put("effective_policy_definition", definition_to_json(&queue.policies.definition()));
+    row.put("effective_policy_definition", || definition_to_json(&queue.policies.definition()));
     if queue.kind == QueueType::Quorum {
-        put("leader", json!(node));
-        put("members", json!([node]));
-        put("online", json!([node]));
+        row.put("leader", || json!(node));
+        row.put("members", || json!([node]));
+        row.put("online", || json!([node]));
         let limit = queue.settings.delivery_limit;
-        put("delivery_limit", limit.map_or_else(|| json!("unlimited"), |limit| json!(limit)));
+        row.put("delivery_limit", || {
+            limit.map_or_else(|| json!("unlimited"), |limit| json!(limit))
+        });
     }
     if query.disable_stats && !query.enable_queue_totals {
-        return json;
+        return row;
     }
     if query.disable_stats {
-        put("messages", json!(queue.total().messages));
-        put("messages_ready", json!(queue.ready.messages));
-        put("messages_unacknowledged", json!(queue.unacked.messages));
-        return json;
+        row.put("messages", || json!(queue.total().messages));
+        row.put("messages_ready", || json!(queue.ready.messages));
+        row.put("messages_unacknowledged", || json!(queue.unacked.messages));
+        return row;
     }
-    rates::put(&mut json, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
-    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
-    put("message_bytes", json!(queue.total().bytes));
-    put("message_bytes_ready", json!(queue.ready.bytes));
-    put("message_bytes_unacknowledged", json!(queue.unacked.bytes));
+    rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
+    row.put("message_bytes", || json!(queue.total().bytes));
+    row.put("message_bytes_ready", || json!(queue.ready.bytes));
+    row.put("message_bytes_unacknowledged", || json!(queue.unacked.bytes));
     let in_memory = queue.in_memory();
-    put("messages_ram", json!(in_memory.messages));
-    put("message_bytes_ram", json!(in_memory.bytes));
+    row.put("messages_ram", || json!(in_memory.messages));
+    row.put("message_bytes_ram", || json!(in_memory.bytes));
     let ready_in_memory = queue.ready.messages.saturating_sub(queue.paged_out.messages);
-    put("messages_ready_ram", json!(ready_in_memory));
-    put("messages_unacknowledged_ram", json!(queue.unacked.messages));
+    row.put("messages_ready_ram", || json!(ready_in_memory));
+    row.put("messages_unacknowledged_ram", || json!(queue.unacked.messages));
     // Approximate: bodies only; the rest of a message depends on its headers.
-    put("memory", json!(in_memory.bytes));
-    put("messages_persistent", json!(queue.persistent.messages));
-    put("message_bytes_persistent", json!(queue.persistent.bytes));
-    put("messages_paged_out", json!(queue.paged_out.messages));
-    put("message_bytes_paged_out", json!(queue.paged_out.bytes));
+    row.put("memory", || json!(in_memory.bytes));
+    row.put("messages_persistent", || json!(queue.persistent.messages));
+    row.put("message_bytes_persistent", || json!(queue.persistent.bytes));
+    row.put("messages_paged_out", || json!(queue.paged_out.messages));
+    row.put("message_bytes_paged_out", || json!(queue.paged_out.bytes));
     // Erlang's counters: tools read them, and they are always 0 here.
-    put("reductions", json!(0));
-    put("reductions_details", json!({"rate": 0.0}));
-    put("garbage_collection", COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
-    put("consumers", json!(queue.consumers));
-    put("refuses_publishes", json!(queue.refuses_publishes));
-    put("head_message_timestamp", json!(queue.head_timestamp_s));
+    row.put("reductions", || json!(0));
+    row.put("reductions_details", || json!({"rate": 0.0}));
+    row.put("garbage_collection", || COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
+    row.put("consumers", || json!(queue.consumers));
+    row.put("refuses_publishes", || json!(queue.refuses_publishes));
+    row.put("head_message_timestamp", || json!(queue.head_timestamp_s));
     #[expect(clippy::cast_precision_loss, reason = "at most a million")]
     let capacity = queue.consumer_capacity_ppm as f64 / 1e6;
-    put("consumer_capacity", json!(capacity));
-    put("consumer_utilisation", json!(capacity));
+    row.put("consumer_capacity", || json!(capacity));
+    row.put("consumer_utilisation", || json!(capacity));
     if let Some(idle_since_ms) = trend.idle_since_ms {
-        put("idle_since", json!(rfc3339(idle_since_ms)));
+        row.put("idle_since", || json!(rfc3339(idle_since_ms)));
     }
     if let Some(owner) = &queue.owner {
-        let (host, port) = (owner.peer.ip().to_string(), owner.peer.port());
-        let owner = json!({"name": owner.name, "peer_host": host, "peer_port": port});
-        put("owner_pid_details", owner);
+        row.put("owner_pid_details", || {
+            let (host, port) = (owner.peer.ip().to_string(), owner.peer.port());
+            json!({"name": owner.name, "peer_host": host, "peer_port": port})
+        });
     }
-    put("single_active_consumer_tag", json!(queue.single_active_consumer.as_deref()));
+    row.put("single_active_consumer_tag", || json!(queue.single_active_consumer.as_deref()));
     match queue.kind {
         QueueType::Classic => {
-            put("exclusive_consumer_tag", json!(queue.exclusive_consumer.as_deref()));
+            row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
         }
         QueueType::Quorum => {
-            put("messages_delayed", json!(queue.delayed.messages));
-            put("messages_dlx", json!(queue.pending.messages));
-            put("message_bytes_dlx", json!(queue.pending.bytes));
+            row.put("messages_delayed", || json!(queue.delayed.messages));
+            row.put("messages_dlx", || json!(queue.pending.messages));
+            row.put("message_bytes_dlx", || json!(queue.pending.bytes));
             let retry = queue.settings.delayed_retry.map(|retry| retry.kind);
             let retry = retry.unwrap_or(DelayedRetryType::Disabled);
-            put("delayed_retry", json!(retry.as_str()));
+            row.put("delayed_retry", || json!(retry.as_str()));
         }
     }
-    let mut stats = rates::message_stats(&QUEUE, &queue.numbers, trend);
-    put_reasons(&mut stats, &queue.counters.deaths());
-    stats.insert("redriven".to_owned(), json!(queue.counters.deaths().redriven));
-    put("message_stats", Value::Object(stats));
-    json
+    row.put_object("message_stats", |stats| {
+        rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &queue.numbers, trend);
+        put_reasons(stats, &queue.counters.deaths());
+        stats.put("redriven", || json!(queue.counters.deaths().redriven));
+    });
+    row
 }
 
 fn policy_name(policy: Option<&Policy>) -> Value {
@@ -276,11 +277,11 @@ fn policy_name(policy: Option<&Policy>) -> Value {
 }
 
 /// Puts dead-lettered messages by reason, and dropped messages by reason and cause.
-fn put_reasons(stats: &mut Map<String, Value>, deaths: &DeathCounters) {
+fn put_reasons(stats: &mut Row<'_>, deaths: &DeathCounters) {
     let reasons = || DeathReason::ALL.into_iter();
     let dead_lettered =
         |reason: DeathReason| (reason.as_str().to_owned(), json!(deaths.dead_lettered.get(reason)));
-    stats.insert("dead_lettered_by_reason".to_owned(), reasons().map(dead_lettered).collect());
+    stats.put("dead_lettered_by_reason", || reasons().map(dead_lettered).collect());
     let dropped = |reason: DeathReason| {
         let by_cause = deaths.dropped.get(reason);
         let causes = DropCause::ALL.into_iter().map(|cause| (cause, by_cause.get(cause)));
@@ -289,7 +290,7 @@ fn put_reasons(stats: &mut Map<String, Value>, deaths: &DeathCounters) {
             causes.map(|(cause, count)| (cause.as_str().to_owned(), json!(count))).collect();
         (reason.as_str().to_owned(), causes)
     };
-    stats.insert("dropped_by_reason".to_owned(), reasons().map(dropped).collect());
+    stats.put("dropped_by_reason", || reasons().map(dropped).collect());
 }
 
 /// COMPAT: names in a body: the path names the queue or exchange; in RabbitMQ, `queue` or `exchange` in the
