@@ -62,19 +62,19 @@ def _churn(broker, scale, figures, what, least, work, arguments):
                 at_most=GROWTH_BYTES_MAX / MB)
 
 
-def connections(told, number, address):
-    """Whole lives, said at once: handshake, a channel, the end. Counts those that ended as they should."""
+def connections(is_over, number, address):
+    """Connections whose handshake, channel and close are sent at once. Counts those that ended in order."""
     crowd = Crowd(address, number)
     yield
     life = greeting(channels=(1,)) + wire.method_frame(0, "connection.close", reply_code=200)
     count = 0
-    while not told():
+    while not is_over():
         while len(crowd.sockets) < CONNECTIONS_AT_ONCE:
             crowd.add(life)
         for descriptor, _ in crowd.ready():
             data = crowd.read(descriptor)
             if data is None:
-                raise Lost("a connection was closed before it was told so")
+                raise Lost("a connection was closed before its turn")
             # Who has been answered that it is closed closes the socket, and need not wait for the broker to do so.
             if crowd.count(descriptor, data, CLOSED):
                 crowd.remove(descriptor)
@@ -83,7 +83,7 @@ def connections(told, number, address):
     yield count
 
 
-def repeat(told, number, address, batch, answer, per_batch):
+def repeat(is_over, number, address, batch, answer, per_batch):
     """The same again and again on a few connections; counts the answers."""
     crowd = Crowd(address, number)
     crowd.open(CONNECTIONS, greeting(channels=(1,)))
@@ -91,10 +91,10 @@ def repeat(told, number, address, batch, answer, per_batch):
     saying = {descriptor: batch(f"{number}.{descriptor}") for descriptor in crowd.sockets}
     missing = {}
     count = 0
-    for descriptor, said in saying.items():
-        crowd.send(descriptor, said)
+    for descriptor, request in saying.items():
+        crowd.send(descriptor, request)
         missing[descriptor] = per_batch
-    while not told():
+    while not is_over():
         for descriptor, _ in crowd.ready():
             found = crowd.count(descriptor, crowd.read(descriptor), answer)
             count += found

@@ -77,7 +77,7 @@ class Crowd:
         self.sockets = {}
         self.tails = {}
 
-    def add(self, said=b"", events=select.EPOLLIN):
+    def add(self, opening=b"", events=select.EPOLLIN):
         """One more connection, which says this; its descriptor."""
         client = socket.socket()
         # The port is chosen when the destination is known, too: then one that goes elsewhere does not count.
@@ -87,7 +87,7 @@ class Crowd:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.rcvbuf)
         client.bind((next(self.sources), 0))
         client.connect(self.address)
-        client.sendall(said)
+        client.sendall(opening)
         client.setblocking(False)
         descriptor = client.fileno()
         self.sockets[descriptor] = client
@@ -118,13 +118,13 @@ class Crowd:
         self.tails[descriptor] = data[1 - len(answer):]
         return data.count(answer)
 
-    def open(self, count, said, answer=OPENED, answers=1, at_once=32):
+    def open(self, count, opening, answer=OPENED, answers=1, at_once=32):
         """Opens so many connections, some at once; the seconds each took until it had all answers."""
         took_s, began, missing = [], {}, {}
         while len(took_s) < count:
             while len(began) < min(at_once, count - len(took_s)):
                 now = time.monotonic()
-                descriptor = self.add(said)
+                descriptor = self.add(opening)
                 began[descriptor], missing[descriptor] = now, answers
             for descriptor, _ in self.ready():
                 data = self.read(descriptor)
@@ -137,11 +137,11 @@ class Crowd:
         self.tails.clear()
         return took_s
 
-    def live(self, told, heartbeat_s):
-        """Sends a heartbeat on each connection twice in that time, spread evenly, and reads; how many were lost."""
+    def live(self, is_over, heartbeat_s):
+        """Sends heartbeats on each connection, two per interval, and reads; returns the number of lost connections."""
         before, waiting, sent = len(self.sockets), [], 0
         beat, began = wire.heartbeat(), time.monotonic()
-        while not told():
+        while not is_over():
             due = int((time.monotonic() - began) * 2 / heartbeat_s * before)
             while sent < due and self.sockets:
                 waiting = waiting or list(self.sockets)
@@ -153,7 +153,7 @@ class Crowd:
         return before - len(self.sockets)
 
     def send(self, descriptor, data):
-        """Sends what the socket takes; how many octets that are."""
+        """Sends as much as the socket takes, and returns the number of bytes."""
         try:
             return os.write(descriptor, data)
         except BlockingIOError:

@@ -52,14 +52,14 @@ class Figures:
         print(f"    {what}: {text}{'' if holds else f'  FAULT: {bound}'}", flush=True)
 
     def waits(self, whom, took_s, p99_max_ms, longest_max_ms):
-        """The percentiles of how long somebody waited."""
+        """The percentiles of waiting times."""
         took_ms = sorted(1000 * took for took in took_s)
         self.add(f"{whom}: median", took_ms[len(took_ms) // 2], "ms")
         self.add(f"{whom}: 99 %", took_ms[int(len(took_ms) * 0.99)], "ms", at_most=p99_max_ms)
         self.add(f"{whom}: longest", took_ms[-1], "ms", at_most=longest_max_ms)
 
     def shares(self, who, counts, seconds, unit, spread_max=None):
-        """How evenly something was divided: the most that somebody got against the least."""
+        """The evenness of shares: the largest against the smallest."""
         counts = sorted(counts)
         least, median, most = counts[0], counts[len(counts) // 2], counts[-1]
         self.add(f"{who}, all together", sum(counts) / seconds, unit)

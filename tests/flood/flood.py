@@ -1,4 +1,4 @@
-"""Floods a broker and tells what it took. See README.md."""
+"""Floods a broker and prints the costs. See README.md."""
 
 import argparse
 import dataclasses
@@ -12,11 +12,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hostile"))
 
 import churn  # noqa: E402 - needs the path
-import deaf_consumers  # noqa: E402
+import handshakes  # noqa: E402
 import idle_channels  # noqa: E402
 import idle_connections  # noqa: E402
 import publishers  # noqa: E402
-import strangers  # noqa: E402
+import stuck_consumers  # noqa: E402
 from crowd import raise_descriptor_limit  # noqa: E402
 from figures import Figures, table  # noqa: E402
 from scale import LARGE, SMALL  # noqa: E402
@@ -25,7 +25,7 @@ from workers import COUNT  # noqa: E402
 
 SCENARIOS = {
     "connections": idle_connections, "channels": idle_channels, "churn": churn, "publishers": publishers,
-    "consumers": deaf_consumers, "strangers": strangers,
+    "consumers": stuck_consumers, "handshakes": handshakes,
 }
 # Descriptors that a broker needs for itself and its log, and that it does not give to clients.
 RESERVED_DESCRIPTORS = 1000
@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--report", type=Path, help="the file to which the table is written")
     arguments = parser.parse_args()
 
-    # Whoever is asked to end stops its brokers and removes their files.
+    # A program that is asked to end stops its brokers and removes their files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     given = {key: getattr(arguments, key) for key in ("seconds", "connections")}
     scale = SMALL if arguments.small else LARGE
@@ -76,7 +76,7 @@ def main():
             SCENARIOS[name].run(subject, scale, figures)
     if arguments.report:
         arguments.report.write_text(introduction(subjects) + table(all_figures))
-    return told(all_figures, time.monotonic() - began)
+    return report_figures(all_figures, time.monotonic() - began)
 
 
 def introduction(subjects):
@@ -86,7 +86,7 @@ def introduction(subjects):
         memory=round(memory_bytes / (1 << 30)), kernel=".".join(platform.release().split(".")[:2]), workers=COUNT)
 
 
-def told(all_figures, passed_s):
+def report_figures(all_figures, passed_s):
     """Says which bounds did not hold; the exit code."""
     faults = [figure for figures in all_figures for figure in figures.faults]
     for figure in faults:

@@ -69,14 +69,15 @@ def _crowd(broker, count, channels, heartbeat_s, figures, bystander=None):
             figures.add("all sockets closed after theirs", gone_s, "s", at_most=GONE_WITHIN_S)
 
 
-def hold(told, number, address, count, channels, heartbeat_s):
+def hold(is_over, number, address, count, channels, heartbeat_s):
     """Opens so many connections, lives, and is gone. The first come apart: with them comes what is needed only once."""
     crowd = Crowd(address, number)
-    said, answer, answers = greeting(heartbeat_s, channels), CHANNEL_OPENED if channels else OPENED, len(channels) or 1
+    opening, answer = greeting(heartbeat_s, channels), CHANNEL_OPENED if channels else OPENED
+    answers = len(channels) or 1
     first = count // FIRST_SHARE
-    crowd.open(first, said, answer, answers)
+    crowd.open(first, opening, answer, answers)
     yield first
-    yield crowd.open(count - first, said, answer, answers)
-    lost = crowd.live(told, heartbeat_s)
+    yield crowd.open(count - first, opening, answer, answers)
+    lost = crowd.live(is_over, heartbeat_s)
     crowd.close()
     yield lost

@@ -1,4 +1,4 @@
-"""What a process of this machine takes, by its process id, and how long an innocent client waits beside it."""
+"""The resources of a process on this machine, by its process id."""
 
 import contextlib
 import math

@@ -51,7 +51,7 @@ def _watermark(broker, scale, figures, peer, queue):
         flood.results()
         began = time.monotonic()
         blocked = sum(flood.step())
-        figures.add("publishers told that they are blocked", blocked, f"of {FLOODING * COUNT}",
+        figures.add("publishers with connection.blocked", blocked, f"of {FLOODING * COUNT}",
                     at_least=FLOODING * COUNT)
         figures.add("until all are", time.monotonic() - began, "s")
         waiting = depth(peer, queue)
@@ -69,7 +69,7 @@ def _watermark(broker, scale, figures, peer, queue):
             # The publishers go on as soon as they may, and the consumers with them.
             began = time.monotonic()
             unblocked = sum(flood.step())
-            figures.add("publishers told that they may go on", unblocked, f"of {FLOODING * COUNT}",
+            figures.add("publishers with connection.unblocked", unblocked, f"of {FLOODING * COUNT}",
                         at_least=FLOODING * COUNT)
             figures.add("after the queue was empty", time.monotonic() - began, "s", at_most=UNBLOCKED_WITHIN_S)
             consumers.step()

@@ -1,4 +1,4 @@
-"""The brokers that are flooded: a Leveret of our own for each scenario, or one RabbitMQ that somebody else runs."""
+"""The brokers under load: a new Leveret process for each scenario, or one RabbitMQ that runs already."""
 
 import contextlib
 import shlex

@@ -21,8 +21,8 @@ def delivery_bytes(queue, body):
     return len(deliver + wire.header_frame(1, len(body)) + wire.body_frame(1, body))
 
 
-def consume(told, number, address, queue, body, count, prefetch):
-    """Consumers with a prefetch; each step goes on until told, and tells how many each has had so far."""
+def consume(is_over, number, address, queue, body, count, prefetch):
+    """Consumers with a prefetch; each step runs until `is_over()`, and yields the number of deliveries of each so far."""
     crowd = Crowd(address, number)
     crowd.open(count, greeting(channels=(1,)), CHANNEL_OPENED)
     yield
@@ -33,7 +33,7 @@ def consume(told, number, address, queue, body, count, prefetch):
         crowd.send(descriptor, wire.method_frame(1, "basic.qos", prefetch_count=prefetch)
                    + wire.method_frame(1, "basic.consume", queue=queue, consumer_tag=TAG))
     while True:
-        while not told():
+        while not is_over():
             for descriptor, _ in crowd.ready():
                 received[descriptor] += len(crowd.read(descriptor))
                 tag = received[descriptor] // size
@@ -41,14 +41,14 @@ def consume(told, number, address, queue, body, count, prefetch):
                     acknowledged[descriptor] = tag
                     crowd.send(descriptor, wire.method_frame(1, "basic.ack", delivery_tag=tag, multiple=True))
         # What is left over is acknowledged, so that nothing counts as outstanding that has been counted.
-        for descriptor, octets in received.items():
-            if (tag := octets // size) > acknowledged[descriptor]:
+        for descriptor, bytes_read in received.items():
+            if (tag := bytes_read // size) > acknowledged[descriptor]:
                 acknowledged[descriptor] = tag
                 crowd.send(descriptor, wire.method_frame(1, "basic.ack", delivery_tag=tag, multiple=True))
-        yield [max(octets, 0) // size for octets in received.values()]
+        yield [max(bytes_read, 0) // size for bytes_read in received.values()]
 
 
-def publish_confirmed(told, number, address, queue, body, count):
+def publish_confirmed(is_over, number, address, queue, body, count):
     """Publishers with some publishes unconfirmed; how many of each were confirmed."""
     crowd = Crowd(address, number)
     crowd.open(count, greeting(channels=(1,)), CHANNEL_OPENED)
@@ -61,7 +61,7 @@ def publish_confirmed(told, number, address, queue, body, count):
         sent[descriptor] = confirmed[descriptor] = 0
         unsent[descriptor] = b""
         crowd.epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT)
-    while not told():
+    while not is_over():
         for descriptor, events in crowd.ready():
             if events & select.EPOLLIN:
                 data = crowd.tails.get(descriptor, b"") + crowd.read(descriptor)
@@ -82,9 +82,9 @@ def publish_confirmed(told, number, address, queue, body, count):
     yield list(confirmed.values())
 
 
-def publish_until_blocked(told, number, address, queue, body, count, timeout_s):
-    """Publishers that never stop: until each is told that it is blocked, and then until each is told that it is not.
-    Each step tells how many of them were told so."""
+def publish_until_blocked(is_over, number, address, queue, body, count, timeout_s):
+    """Publishers that never stop: until each has `connection.blocked`, and then until each has `connection.unblocked`.
+    Each step yields the number of publishers that have it."""
     crowd = Crowd(address, number)
     crowd.open(count, greeting(channels=(1,), connection__blocked=True), CHANNEL_OPENED)
     yield
@@ -92,19 +92,19 @@ def publish_until_blocked(told, number, address, queue, body, count, timeout_s):
     chunk = message * max(FLOOD_CHUNK_BYTES // len(message), 1)
     unsent = dict.fromkeys(crowd.sockets, memoryview(b""))
     for answer in (BLOCKED, UNBLOCKED):
-        heard = set()
+        notified = set()
         deadline = time.monotonic() + timeout_s
-        while len(heard) < count and time.monotonic() < deadline and not told():
+        while len(notified) < count and time.monotonic() < deadline and not is_over():
             for descriptor in crowd.sockets:
                 crowd.epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT)
             for descriptor, events in crowd.ready():
                 if events & select.EPOLLIN and crowd.count(descriptor, crowd.read(descriptor), answer):
-                    heard.add(descriptor)
+                    notified.add(descriptor)
                     continue
                 unsent[descriptor] = unsent[descriptor] or memoryview(chunk)
                 unsent[descriptor] = unsent[descriptor][crowd.send(descriptor, unsent[descriptor]):]
             time.sleep(0)
-        yield len(heard)
+        yield len(notified)
 
 
 def fill(broker, queue, body, count):

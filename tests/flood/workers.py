@@ -1,8 +1,7 @@
-"""Processes that make the load: each does the same, in steps that all begin together.
+"""Processes that make the load: each does the same work, in steps that all begin together.
 
-What they do is a generator, called with `told` and its number. It says `yield` with what it has found out when a step
-is done and goes on when all are told to. `told()` is whether that is the case already: so they learn that a step that
-has no end of its own is over.
+The work is a generator, called with `is_over` and the number of its process. It yields the result of a step and is resumed
+when all processes begin the next one. A step without an end of its own runs until `is_over()` returns true.
 """
 
 import multiprocessing
@@ -26,13 +25,13 @@ def _run(pipe, work, number, arguments):
             pipe.recv()
             began, busy = time.monotonic(), time.process_time()
     except (EOFError, BrokenPipeError):
-        pass  # nobody waits for it any more
-    except BaseException:  # noqa: BLE001 - handed to whoever waits
+        pass  # the caller no longer waits for it
+    except BaseException:  # noqa: BLE001 - handed to the caller
         pipe.send((Failed(traceback.format_exc()), 0.0))
 
 
 class Workers:
-    """Runs `work(told, number, *arguments)` so many times at once."""
+    """Runs `work(is_over, number, *arguments)` so many times at once."""
 
     def __init__(self, work, *arguments):
         context = multiprocessing.get_context("spawn")

@@ -10,7 +10,7 @@ from publishers import declared, depth
 from traffic import consume, fill
 from workers import COUNT, Workers
 
-BYTES_PER_DEAF_MAX = 6 * MB  # 1 MiB that waits for it, what its socket took, its share of what comes back into memory
+BYTES_PER_STUCK_MAX = 6 * MB  # 1 MiB unsent, the socket's buffer, a share of the pages read back into memory
 READ_PER_S_MIN = 3000
 BYSTANDER_P99_MAX_MS = 500
 BYSTANDER_LONGEST_MAX_MS = 3000
@@ -18,15 +18,15 @@ BYSTANDER_LONGEST_MAX_MS = 3000
 BODY = bytes(4096)
 PREFETCH = 200
 DRAIN_TIMEOUT_S = 120.0
-# Twice the heartbeat, as AMQP wants it; a half until the broker looks again; and what a busy machine makes of it.
+# Twice the heartbeat, as AMQP requires; half of one until the broker checks again; and delays of a busy machine.
 HEARTBEATS = 2.5
 LATE_MAX_S = 1.5
 RCVBUF_BYTES = 4096
-ON_THEIR_WAY_S = 1.0  # until deliveries have been read that are not in the queue any more
+ON_THEIR_WAY_S = 1.0  # until deliveries that have left the queue are read
 
 
 def run(subject, scale, figures):
-    figures.begin(f"{scale.deaf} consumers that never read")
+    figures.begin(f"{scale.stuck} consumers that never read")
     with subject.running() as broker, broker.peer() as peer:
         bystander = Bystander(broker)
         queue = declared(peer)
@@ -65,10 +65,10 @@ def _beside(broker, scale, figures, peer, queue):
         resident = steady_bytes(broker.pid)
         open_before = sockets(broker.pid)
         with Memory(broker.pid) as memory:
-            deaf = Crowd(broker.address, COUNT, RCVBUF_BYTES)
-            deaf.open(scale.deaf, greeting(scale.heartbeat_s, (1,)), CHANNEL_OPENED)
-            for descriptor in deaf.sockets:
-                deaf.send(descriptor, wire.method_frame(1, "basic.consume", queue=queue))
+            stuck = Crowd(broker.address, COUNT, RCVBUF_BYTES)
+            stuck.open(scale.stuck, greeting(scale.heartbeat_s, (1,)), CHANNEL_OPENED)
+            for descriptor in stuck.sockets:
+                stuck.send(descriptor, wire.method_frame(1, "basic.consume", queue=queue))
             joined = began = time.monotonic()
             readers.go_on()
             _until_empty(peer, queue)
@@ -78,9 +78,9 @@ def _beside(broker, scale, figures, peer, queue):
             wait_until(lambda: sockets(broker.pid) <= open_before, DRAIN_TIMEOUT_S)
             figures.add(f"those that never read are gone (heartbeat {scale.heartbeat_s} s)", time.monotonic() - joined,
                         "s", at_most=HEARTBEATS * scale.heartbeat_s + LATE_MAX_S)
-        figures.add("memory for each that never reads", (memory.highest - resident) / scale.deaf / MB, "MB",
-                    at_most=BYTES_PER_DEAF_MAX / MB)
-        deaf.close()
+        figures.add("memory for each that never reads", (memory.highest - resident) / scale.stuck / MB, "MB",
+                    at_most=BYTES_PER_STUCK_MAX / MB)
+        stuck.close()
         _until_empty(peer, queue)
         time.sleep(ON_THEIR_WAY_S)
         count = sum(sum(each) for each in readers.step())

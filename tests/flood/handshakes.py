@@ -1,4 +1,4 @@
-"""Thousands of sockets that never get through the handshake: half say nothing, half say an octet now and then."""
+"""Thousands of sockets that never complete the handshake: half send nothing, half send one byte per second."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from crowd import Crowd
 from measure import KB, MB, Memory, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
-STRANGER_BYTES_MAX = 8 * KB
+HANDSHAKE_BYTES_MAX = 8 * KB
 LEFT_BYTES_MAX = 32 * MB
 EARLY_MAX_S = 0.2
 LATE_MAX_S = 2.0
@@ -18,18 +18,18 @@ LOGIN_LONGEST_MAX_MS = 2000
 BYSTANDER_P99_MAX_MS = 500
 BYSTANDER_LONGEST_MAX_MS = 3000
 
-LIMIT_S = 40.0  # a stranger that is still there then has been forgotten
+LIMIT_S = 40.0  # a socket that is open for longer is a leak
 DRIP_S = 1.0
 LOGIN_PAUSE_S = 0.1
 LEFT_OVER_SOCKETS = 10
 
 
 def run(subject, scale, figures):
-    figures.begin(f"{scale.strangers:,} sockets without a handshake")
+    figures.begin(f"{scale.handshakes:,} sockets without a handshake")
     with subject.running(handshake_timeout_s=scale.handshake_timeout_s) as broker:
         bystander, logins = Bystander(broker), Logins(broker)
         open_before = sockets(broker.pid)
-        with Workers(stand_outside, broker.address, scale.strangers // COUNT) as workers:
+        with Workers(hold_open, broker.address, scale.handshakes // COUNT) as workers:
             workers.results()
             resident = steady_bytes(broker.pid)
             bystander.latencies_s()
@@ -37,8 +37,8 @@ def run(subject, scale, figures):
                 lives_s = [life for each in workers.step() for life in each]
         figures.add("first closed after", min(lives_s), "s", at_least=broker.handshake_timeout_s - EARLY_MAX_S)
         figures.add("last closed after", max(lives_s), "s", at_most=broker.handshake_timeout_s + LATE_MAX_S)
-        figures.add("memory of each", (memory.highest - resident) / scale.strangers / KB, "KB",
-                    at_most=STRANGER_BYTES_MAX / KB)
+        figures.add("memory of each", (memory.highest - resident) / scale.handshakes / KB, "KB",
+                    at_most=HANDSHAKE_BYTES_MAX / KB)
         figures.waits("logins beside them", logins.stop(), LOGIN_P99_MAX_MS, LOGIN_LONGEST_MAX_MS)
         figures.waits("bystander", bystander.latencies_s(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
         wait_until(lambda: sockets(broker.pid) <= open_before + LEFT_OVER_SOCKETS, LATE_MAX_S)
@@ -49,7 +49,7 @@ def run(subject, scale, figures):
         bystander.stop()
 
 
-def stand_outside(told, number, address, count):
+def hold_open(is_over, number, address, count):
     """How long each of them lived."""
     crowd = Crowd(address, number)
     yield
@@ -77,7 +77,7 @@ def stand_outside(told, number, address, count):
 
 
 class Logins:
-    """One login after the other of somebody who knows how."""
+    """Complete logins, one after the other."""
 
     def __init__(self, broker):
         self.broker, self.took_s, self.done = broker, [], threading.Event()
