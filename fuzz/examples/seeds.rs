@@ -365,7 +365,7 @@ fn histories() {
     }
 }
 
-/// Changes to a log: which log, whether checksums are mended, kind, file, offset, how.
+/// Changes to a log: which log, whether checksums are corrected, kind, file, offset, how.
 fn damages() {
     for log in 0..4 {
         for mends in 0..2 {

@@ -1,4 +1,4 @@
-//! `rabbitmq.conf`: what is wrong is told with its place, and what is in force can be said again.
+//! `rabbitmq.conf`: problems are reported with their place, and the printed configuration can be read again.
 
 use std::path::Path;
 

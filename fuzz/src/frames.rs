@@ -1,4 +1,4 @@
-//! Frames: the same bytes give the same frames, in whatever pieces they come.
+//! Frames: the same bytes give the same frames, in any pieces.
 //!
 //! The first byte chooses how large a payload may be, the second in which pieces the rest arrives.
 

@@ -22,7 +22,7 @@ enum Login {
 const LOGINS: [Login; 4] = [Login::Administrator, Login::Bob, Login::Nobody, Login::Absent];
 
 thread_local! {
-    /// The node, as long as nobody has changed anything in it.
+    /// The node, until a request changes it.
     static NODE: RefCell<Option<Node>> = const { RefCell::new(None) };
 }
 

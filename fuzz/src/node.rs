@@ -110,7 +110,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Whoever empties the temporary directory does it otherwise.
+        // Otherwise the system does when it empties the temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

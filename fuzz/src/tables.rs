@@ -121,7 +121,7 @@ impl<'a> Naive<'a> {
             b'D' => 5,
             b'l' | b'L' | b'd' | b'T' => 8,
             b'S' | b'x' => return Some(ModelValue::Sized(tag, self.sized()?.to_vec())),
-            // So deep that it is refused whatever is in it.
+            // So deep that it is refused with any content.
             b'F' | b'A' if depth > TABLE_DEPTH_MAX => return None,
             b'F' => return Some(ModelValue::Table(Naive(self.sized()?).table(depth + 1)?)),
             b'A' => return Some(ModelValue::Array(Naive(self.sized()?).array(depth + 1)?)),

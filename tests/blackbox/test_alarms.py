@@ -1,4 +1,4 @@
-"""Alarms: publishers are blocked and told why, everybody who looks can see it; their limits change while the broker runs.
+"""Alarms: publishers are blocked and get the reason, every monitor can see it; their limits change while the broker runs.
 
 RabbitMQ's own limits are not the suite's to change, and it has no such endpoints: only Leveret is tested.
 """
@@ -44,7 +44,7 @@ def put(broker, limit, body, **login):
 
 
 class Told:
-    """What a connection was told of blocking."""
+    """The `blocked` and `unblocked` of a connection."""
 
     def __init__(self, connection):
         self.said = []

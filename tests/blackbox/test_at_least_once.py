@@ -27,7 +27,7 @@ def room(ch, queue, attempts):
 
 @pytest.fixture
 def nowhere(ch):
-    """An exchange that routes to nobody."""
+    """An exchange without bindings."""
     return ch.exchange("direct", name="nowhere")
 
 

@@ -1,4 +1,4 @@
-"""rabbitmqctl and rabbitmq-diagnostics: what is said, where, and the exit code, word for word as RabbitMQ's tools do.
+"""rabbitmqctl and rabbitmq-diagnostics: output, error output and exit code, word for word as RabbitMQ's tools.
 
 The transcripts in `ctl/` were made with RabbitMQ's own tools. The lines are run with ours, against either broker.
 """
@@ -334,7 +334,7 @@ def test_a_terminal_obeys_no_name(ctl, api, ch, formatter):
 
 
 def test_no_secret_is_repeated(ctl, api):
-    """Whatever is wrong with the command line."""
+    """Every fault of the command line."""
     secret, url = "geheim", "http://guest:geheim@" + api.url.split("://")[1]
     for words in [
         ("list_queues", "--password", secret, "--bogus"), ("list_queues", f"--password={secret}", "bogus"),

@@ -15,7 +15,7 @@ SUFFIX = re.compile(r"_(bucket|sum|count)$")
 
 
 def strings(value, key):
-    """Every text below `key`, wherever it stands."""
+    """Every text below `key`, at any depth."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name == key and isinstance(inner, str):

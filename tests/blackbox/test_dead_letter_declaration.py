@@ -1,4 +1,4 @@
-"""How a queue is told where its dead letters go: arguments, policies, and who may do it."""
+"""Configuration of the dead-letter exchange: arguments, policies, permissions."""
 
 from decimal import Decimal
 

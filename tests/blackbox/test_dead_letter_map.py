@@ -118,7 +118,7 @@ def test_topic_exchanges_route_the_keys_that_are_known(look, ch, by_broker):
     assert leads(told, bound) == ({a, every}, False)
     assert edge(told, bound)["own_keys"] == ["a.1"]
     assert leads(told, anything) == ({a, b, every}, False)
-    # It is as told.
+    # The prediction holds.
     ch.kill(by_key)
     ch.publish("a.1", "m", exchange=entry)
     ch.nack(ch.get_unacked(bound))

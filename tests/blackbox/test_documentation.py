@@ -94,7 +94,7 @@ class Session:
 
 @pytest.fixture
 def session(under, pytestconfig, tmp_path, monkeypatch):
-    """A session with a new broker, which is what pika and the tools find without being told an address."""
+    """A session with a new broker, at the default addresses of pika and of the tools."""
     if under.name != "leveret":
         pytest.skip("the examples are Leveret's")
     for tool in TOOLS:

@@ -1,4 +1,4 @@
-"""The firehose: while tracing is on in a vhost, what is published and delivered there is told to amq.rabbitmq.trace."""
+"""The firehose: while tracing is on in a vhost, published and delivered messages are copied to amq.rabbitmq.trace."""
 
 import pytest
 
@@ -8,7 +8,7 @@ TRACE = "amq.rabbitmq.trace"
 
 
 class Firehose:
-    """A vhost of its own: a channel for what is traced, another for who listens, and the queue of whoever listens."""
+    """A vhost of its own: a channel for the traced client, one for the listener, and the listener's queue."""
 
     def __init__(self, client, vhost):
         self.api, self.vhost = client.broker.api, vhost
@@ -24,7 +24,7 @@ class Firehose:
         assert answer.status in (201, 204), answer
 
     def next(self):
-        """What is told next: the routing key, the body, and the headers with their wire types."""
+        """The next copy: the routing key, the body, and the headers with their wire types."""
         message = self.listener.take(self.heard)
         assert message.exchange == TRACE
         return message.routing_key, message.body, {f.name: (f.type, f.value) for f in message.headers.fields}

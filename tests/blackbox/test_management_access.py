@@ -1,4 +1,4 @@
-"""The management API: who may ask for what, and the form of what is answered to everybody else."""
+"""The management API: the tags that requests need, and the form of refusals."""
 
 import pytest
 
@@ -149,7 +149,7 @@ def test_answers_are_nothing_for_other_sites_and_not_kept(http, by_broker):
 
 @pytest.mark.better
 def test_a_loopback_user_must_ask_this_machine_by_its_name(http, by_broker):
-    """A page of somebody else may have its own name point to 127.0.0.1, and knows the password of guest."""
+    """A foreign page may have its own name point to 127.0.0.1, and knows the password of guest."""
     assert http.ask("/api/whoami", host="localhost").status == 200
     answer = http.ask("/api/whoami", host="evil.example")
     assert answer.status == by_broker(rabbitmq=200, leveret=401)

@@ -139,7 +139,7 @@ def test_redriving_user_is_read_from_the_header(look, ch):
 
 
 def untouched(look, ch, queue, **query):
-    """What a look shows, of which the broker afterwards knows nothing."""
+    """The messages shown by browsing, which leaves no trace in the broker."""
     before = look.stats(queue)
     shown = look.all(queue, **query)
     assert look.stats(queue) == before
@@ -319,7 +319,7 @@ def test_browsing_needs_read_permission(defined, prefix):
         assert answer(None, what)[0] == 401
         assert answer("ann", what, queue="nope") == (404, "Not Found")
         assert answer("ann", what, vhost="nope") == (404, "Not Found")
-    # A mistake of form is told to whoever may ask.
+    # A malformed request of a user with the permission gets its reason.
     assert Look(api, prefix + "ann").ask(q, state="gone").status == 400
 
 

@@ -1,4 +1,4 @@
-"""The management API: connections, channels and consumers: what is told of them, to whom, and how they are closed."""
+"""The management API: connections, channels and consumers: their fields, the users who see them, and how they are closed."""
 
 import time
 import uuid
@@ -46,7 +46,7 @@ def name_of(connection):
 
 
 def whole(api, path, user="guest"):
-    """What a path answers, once everything is told of it that will be."""
+    """The answer of a path, once all of its fields are there."""
     deadline = time.monotonic() + STATISTICS_WITHIN_S
     while True:
         answer = api.ask(path, user=user)

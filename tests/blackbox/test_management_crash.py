@@ -72,7 +72,7 @@ def matches(shown, is_there):
 
 
 def test_answered_changes_survive_kills(under):
-    """Leveret's alone: the RabbitMQ is somebody else's."""
+    """Leveret's alone: a RabbitMQ that runs already is not killed."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")
     broker = under.start()

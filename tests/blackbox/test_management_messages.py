@@ -352,7 +352,7 @@ def test_paged_messages_are_got_in_order(under):
 
 
 def test_a_message_that_was_confirmed_and_one_that_was_taken_survive_a_kill(under):
-    """Leveret's alone: the RabbitMQ is somebody else's."""
+    """Leveret's alone: a RabbitMQ that runs already is not killed."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")
     broker = under.start()

@@ -73,7 +73,7 @@ def test_the_overview_says_what_runs_here(http, under):
 @pytest.mark.better
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 def test_the_overview_says_when_a_message_is_safe(defined, by_broker, durability):
-    """So that nobody measures the other mode unknowingly."""
+    """So that benchmarks cannot measure the other mode by mistake."""
     defined(settings=f"durability = {durability}")
     api = defined.client.broker.api
     expected = by_broker(rabbitmq=None, leveret=durability)
@@ -99,7 +99,7 @@ def test_totals_are_those_of_the_vhosts_that_one_may_enter(mine, defined):
     for body in "abc":
         ch.publish(q, body)
     ch.consume(q, prefetch=1).next()
-    # Neither somebody else's connections nor other vhosts count.
+    # Neither connections of other users nor other vhosts count.
     defined.client.channel()
     defined.client.channel(vhost=mine.vhost)
     objects = ("queues", "connections", "channels", "exchanges")

@@ -109,7 +109,7 @@ def test_a_pattern_is_a_text(api, place, by_broker, family):
 
 @pytest.mark.better
 def test_a_topic_permission_needs_its_exchange(api, place, by_broker):
-    """What is said of it is a text in Leveret, and a list of words in RabbitMQ."""
+    """The reason is a text in Leveret, and a list of words in RabbitMQ."""
     path = "/api/topic-permissions/" + quoted(*place)
     answer = api.ask(path, method="PUT", body=GOOD["topic-permissions"] | {"exchange": "none"})
     reason = by_broker(rabbitmq=["no_such_exchange", "none"], leveret="no_such_exchange: none")

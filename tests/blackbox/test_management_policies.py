@@ -143,7 +143,7 @@ def test_a_definition_that_is_no_object(http, paths, by_broker):
 
 @pytest.mark.better
 def test_a_dead_letter_routing_key_must_fit_into_a_delivery(http, prefix, by_broker):
-    """RabbitMQ takes it, and closes the connection of whoever is to get such a dead letter."""
+    """RabbitMQ takes it, and closes the connection of the consumer of such a dead letter."""
     path = "/api/policies/" + quoted("/", prefix + "p")
     answer = http.ask(path, method="PUT", body=body(definition={"dead-letter-routing-key": "k" * 256}))
     assert answer.status == by_broker(rabbitmq=201, leveret=400)
@@ -283,7 +283,7 @@ def test_a_ttl_with_a_dead_letter_exchange_for_queues_that_are_there(http, prefi
 
 
 def test_answered_changes_survive_a_kill(under, family):
-    """Leveret's alone: the RabbitMQ is somebody else's."""
+    """Leveret's alone: a RabbitMQ that runs already is not killed."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")
     broker = under.start()

@@ -14,7 +14,7 @@ from brokers import quoted
 STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
 SPANS = "lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=5&data_rates_age=60&data_rates_incr=5"
 
-# Of which fields Leveret knows nothing, by answer.
+# Fields that Leveret does not have, by answer.
 MISSING = {
     "quorum queue": ["messages_active_priorities", "messages_by_priority", "messages_ready_returned", "publishers"],
     "node": ["applications[]", "applications[].name", "applications[].description", "applications[].version",
@@ -24,12 +24,12 @@ MISSING = {
 }
 MISSING["overview with its past"] = MISSING["overview"]
 
-# What RabbitMQ leaves out, or has no value for, as long as nothing has happened or nobody asks again.
+# Fields that RabbitMQ leaves out, or has no value for, before the first event or the second request.
 SOMETIMES = ("idle_since", "policy", "operator_policy", "message_stats.publish")
 
 
 class Scene:
-    """A client that does a little of everything, and the paths of what is told of that."""
+    """A client that does a little of everything, and the paths that show it."""
 
     def __init__(self, client):
         self.client, self.api = client, client.broker.api
@@ -84,7 +84,7 @@ def is_same(ours, theirs):
 
 @pytest.fixture
 def scene(client):
-    """What is told is asked for while its client lives."""
+    """The paths are requested while their client lives."""
     return Scene(client)
 
 

@@ -471,7 +471,7 @@ def test_absent_objects_cannot_be_changed(http, method, path, expected):
 
 
 def test_a_change_that_was_answered_survives_a_kill(under):
-    """Leveret's alone: the RabbitMQ is somebody else's."""
+    """Leveret's alone: a RabbitMQ that runs already is not killed."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")
     broker = under.start()

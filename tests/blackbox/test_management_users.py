@@ -214,7 +214,7 @@ def test_a_new_password_disconnects_nobody(api, made, client):
 
 
 def test_answered_changes_survive_a_kill(under):
-    """Leveret's alone: the RabbitMQ is somebody else's."""
+    """Leveret's alone: a RabbitMQ that runs already is not killed."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")
     broker = under.start()

@@ -55,7 +55,7 @@ def test_fields_missing_in_a_body_get_their_defaults(api, made):
 
 @pytest.mark.better
 def test_a_body_without_metadata_leaves_them(api, made, by_broker):
-    """RabbitMQ forgets description and tags when somebody only makes sure that the vhost is there."""
+    """RabbitMQ forgets description and tags when a vhost is declared again without them."""
     name = made.vhost(description="d")
     for body in ({}, {"tracing": True}, {"tracing": "false"}):
         made.vhost(**body)
@@ -186,7 +186,8 @@ def test_the_default_queue_type_is_that_of_queues_that_last(made, client):
 
 
 def test_a_removed_vhost_does_not_come_back(under):
-    """Leveret's alone: the RabbitMQ is somebody else's. Its files go, and what a kill left of them goes at the start."""
+    """Leveret's alone: a RabbitMQ that runs already is not killed. Its files are removed,
+    also those left by a kill, at the next start."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")
     broker = under.start()

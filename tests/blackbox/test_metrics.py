@@ -15,7 +15,7 @@ IDENTITY = {"rabbitmq_build_info", "rabbitmq_identity_info"}
 
 @pytest.fixture
 def busy(ch, under):
-    """A broker in which there is something of every kind; the labels of everything are told."""
+    """A broker with an object of every kind, so that every label occurs."""
     q, qq = ch.queue(message_ttl=60_000), ch.queue("quorum")
     lost = ch.queue(max_length=0, expires=600_000)
     full = ch.queue(max_length=0, overflow="reject-publish")
@@ -66,7 +66,7 @@ def test_names_of_queues_are_data(ch, fetch):
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_the_record_of_rabbitmq_s_families_is_true(busy, under, metrics_url, endpoint):
-    """Of RabbitMQ itself; of Leveret: every family is told, or it is decided why not, or why otherwise."""
+    """Of RabbitMQ itself; of Leveret: every family is there, or a decision says why it is missing or different."""
     if under.name == "leveret":
         undecided = {name: one for name, one in verdicts(metrics_url, endpoint).items() if "nobody knows why" in one}
         assert undecided == {}
@@ -74,7 +74,7 @@ def test_the_record_of_rabbitmq_s_families_is_true(busy, under, metrics_url, end
     here = shape(metrics_url, endpoint)
     for name, (type, labels) in recorded(endpoint).items():
         if name.startswith(("erlang_", "rabbitmq_raft_", "rabbitmq_detailed_raft_")):
-            continue  # they depend on what runs, and are not told by Leveret
+            continue  # they depend on the running processes, and are not in Leveret
         assert name in here and here[name][0] == type, name
         assert None in (labels, here[name][1]) or here[name][1] == labels, name
 
@@ -113,7 +113,7 @@ def test_a_pattern_that_is_none_is_refused(under, metrics_url):
 
 
 def test_the_document_names_every_family(busy, under, fetch):
-    """docs/reference/metrics.md, with types and labels; and nothing that is not told."""
+    """docs/reference/metrics.md, with types and labels; and no family that is missing in a scrape."""
     if under.name == "rabbitmq":
         return
     told = {}

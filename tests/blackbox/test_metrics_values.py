@@ -33,7 +33,7 @@ def eventually(ch, get, expected):
 
 
 def of_queue(fetch, queue, *families):
-    """The values of some families of a queue, by name, as they are told of each queue."""
+    """The values of some families of a queue, by name, with a series per queue."""
     metrics = fetch("/metrics/per-object")
     return {name: metrics.value("rabbitmq_queue_" + name, queue=queue) for name in families}
 
@@ -97,7 +97,7 @@ GLOBAL = (
 
 
 def test_global_counters_count_publishes(ch, fetch, under):
-    """Sums of everybody: of a RabbitMQ that others use, too, they grow at least so much."""
+    """Sums over all clients: on a RabbitMQ with other clients they grow by at least this much."""
     told = lambda: {name: fetch("/metrics").value("rabbitmq_global_" + name, protocol="amqp091") for name in GLOBAL}
     before = told()
     x = ch.exchange("fanout")

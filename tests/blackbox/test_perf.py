@@ -149,7 +149,7 @@ def test_the_processor_time_of_a_broker_on_this_machine(perf, name, under):
 ], ids=lambda words: words[0])
 def test_an_interrupt_ends_a_run_with_what_was_measured(perf, name, words):
     process = perf.start(*words, "--name", name, "--json")
-    process.stderr.readline()  # the first second has been told
+    process.stderr.readline()  # the first second is printed
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
     outcome = only(json.loads(out))

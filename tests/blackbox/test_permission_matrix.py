@@ -198,7 +198,7 @@ NOT_MONITOR, NOT_HIS = "Not monitor user", "User not authorised to access object
 ADMINISTRATORS = (NOT_ADMINISTRATOR,) * 3 + (200,)
 
 # Method, path and body; then what is answered to each tag after "none". MINE and OTHERS are vhosts, one of which the
-# user has permissions in; USER is somebody else, NOBODY is nobody.
+# user has permissions in; USER is another user, NOBODY does not exist.
 HTTP = [
     ("GET", "whoami", None, (200, 200, 200, 200)),
     ("GET", "users", None, ADMINISTRATORS),

@@ -7,7 +7,7 @@ from live_policies import live_policy
 
 
 def limit(n, **options):
-    """A policy whose effect is easy to see: so many messages are kept. Named after its number unless told."""
+    """A policy whose effect is easy to see: so many messages are kept. Named after its number if no name is given."""
     return Policy({"max-length": n}, **({"name": f"limit-{n}"} | options))
 
 

@@ -1,4 +1,4 @@
-"""Which properties and arguments each queue type takes, and what is said about the others."""
+"""The properties and arguments that each queue type takes, and the refusals of the others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Queue TTL: x-expires deletes a queue that nobody uses, and what counts as use."""
+"""Queue TTL: x-expires deletes an unused queue; operations that count as use."""
 
 import time
 from decimal import Decimal

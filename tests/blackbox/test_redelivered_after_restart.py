@@ -1,6 +1,6 @@
 """Which messages are marked as redelivered when the broker comes back: none that a consumer may have seen lacks the mark.
 
-RabbitMQ does the same; but one that somebody else runs is not killed here, and only Leveret is tested.
+RabbitMQ does the same; but a RabbitMQ that runs already is not killed here, and only Leveret is tested.
 """
 
 import pytest
@@ -51,7 +51,7 @@ def test_after_a_stop_what_was_delivered_is_marked(broker, connect, queue):
 
 
 def test_after_a_crash_everything_is_marked(broker, connect, queue):
-    """The last deliveries may not be in the log, and nobody knows which they were."""
+    """The last deliveries may be missing in the log, and they are not known."""
     broker.kill_and_start_again()
     assert marks(connect(), queue) == [True, True, True]
 

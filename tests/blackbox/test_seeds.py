@@ -91,7 +91,7 @@ def dead_letter_exchange_by_argument(ch):
 
 
 def one_exchange_for_both(ch):
-    """The example under document 1: queue and dead-letter queue on one exchange, told apart by their routing keys."""
+    """The example under document 1: queue and dead-letter queue on one exchange, with different routing keys."""
     x = ch.exchange("direct", name="demo.exchange")
     dead = ch.queue(name="demo.dead.letter.queue")
     q = ch.queue(

@@ -66,7 +66,7 @@ def greeting(broker, context, protocol="AMQPS"):
         certificate = x509.load_der_x509_certificate(secure.getpeercert(binary_form=True))
         if protocol == "AMQPS":
             secure.sendall(b"AMQP\x00\x00\x09\x01")
-            assert secure.recv(1) == b"\x01"  # a frame: with TLS 1.3 a client that is refused learns it here
+            assert secure.recv(1) == b"\x01"  # a frame: with TLS 1.3 a refused client gets the alert here
         return certificate.serial_number
 
 

@@ -48,7 +48,7 @@ class Row:
 
 @dataclass
 class Answered:
-    """An answer over HTTP: the shape of what was told, or why it was refused."""
+    """An answer over HTTP: its shape, or the reason of its refusal."""
 
     status: int
     shape: dict = field(default_factory=dict)

@@ -4,7 +4,7 @@
 def differences(theirs, ours):
     """(missing, more, other) of two shapes: fields that only RabbitMQ has, that only Leveret has, and others' types.
 
-    Below a field that is missing nothing is told. An empty list has no shape to compare.
+    Fields below a missing field are not listed. An empty list has no shape to compare.
 
     >>> theirs = {"": "object", "a": "number", "b": "object", "b.c": "number", "d": "list", "d[]": "number"}
     >>> differences(theirs, {"": "object", "a": "text", "d": "list", "e": "object", "e.f": "number"})

@@ -54,7 +54,7 @@ class Ledger:
     def __init__(self):
         self.lock = threading.Lock()
         self.messages = {}
-        self.queues = {}  # name: True if it must be there, False if it must not, None if nobody knows
+        self.queues = {}  # name: True if it must be there, False if it must not, None if unknown
         self.next = 0
 
     def new(self, queue):
@@ -74,8 +74,8 @@ class Ledger:
 
     @staticmethod
     def of_cut(before, after):
-        """What must be there in a copy of the disk that was made between these two: what was promised before, and of
-        what was done meanwhile nobody knows."""
+        """The required content of a copy of the disk made between these two: everything promised before it. The result
+        of operations meanwhile is unknown."""
         cut = Ledger()
         for number, message in after.messages.items():
             known = before.messages.get(number) or Message(message.queue)

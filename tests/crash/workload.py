@@ -30,7 +30,7 @@ def declare(broker):
 
 
 class Workload:
-    """Publishers, a worker, somebody who purges and somebody who changes the topology, until the broker is gone or they
+    """Publishers, a worker, a client that purges and one that changes the topology, until the broker is gone or they
     are stopped."""
 
     def __init__(self, broker, ledger, rng):
@@ -51,7 +51,7 @@ class Workload:
             connection.close()
         except GONE:
             pass
-        except BaseException as failure:  # noqa: BLE001 - told to whoever ends the workload
+        except BaseException as failure:  # noqa: BLE001 - raised when the workload ends
             self.failure = failure
 
     def end(self):

@@ -89,7 +89,7 @@ class Damage:
         path.write_bytes(octets)
 
     def offset(self):
-        """The octet where it begins."""
+        """The byte where it begins."""
         return self.at // 8 if self.kind == "flip" else self.at
 
 

@@ -58,6 +58,6 @@ class FaultyBroker(Broker):
         assert "panicked" not in self.said(), self.said()[-4000:]
 
     def files(self):
-        """Every file of the data directory with its octets, but for those that are reserved and mean nothing."""
+        """Every file of the data directory with its bytes, without reserved ones."""
         files = (path for path in sorted(self.data.rglob("*")) if path.is_file() and path.name != "reserve")
         return {path: path.read_bytes() for path in files}

@@ -1,7 +1,7 @@
-"""Files of a data directory that are damaged while no broker runs: every loss is told, and nothing wrong is served.
+"""Files of a data directory that are damaged while no broker runs: every loss is reported, and nothing wrong is served.
 
 `leveret check` and the broker say which file it is and where. What is delivered afterwards was waiting before and is
-unchanged. What had been acknowledged stays gone, unless the file that is damaged told of the acknowledgement.
+unchanged. What had been acknowledged stays gone, unless the damaged file had the acknowledgement.
 """
 
 import base64
@@ -201,7 +201,7 @@ class Case:
         self.expect(code == 1, f"{what}, and check says {text}")
         for told in (text, errors):
             self.expect(self.is_told(told), f"{what}, and this is said: {told}")
-        # Whoever gets a message again is told that it may be one, unless it has just died (again).
+        # A message that is delivered again is marked, unless it has just died (again).
         harmed = {VHOST_FOLDERS[str(path.parent)] for path in self.paths()}
         known = [place.redelivered for place in found.values() if place.vhost in harmed and place.queue != "dead"]
         self.expect(all(known), f"{what}, and not marked as redelivered")
@@ -269,7 +269,7 @@ def test_damage_is_told_or_does_not_matter(part, broker, rng, pytestconfig):
 
 
 def test_messages_come_back_when_the_declaration_of_their_queue_is_lost(broker, rng):
-    """One octet of it has changed. Its messages are intact: they are found, told of, kept and served."""
+    """One byte of it has changed. Its messages are intact: they are found, reported, kept and served."""
     broker.start()
     with connect_as_guest(broker) as connection:
         channel = connection.channel()

@@ -91,7 +91,7 @@ def modes(folder):
 
 
 def test_other_users_cannot_read_what_is_kept(broker, rng):
-    """Neither what is made, whatever the process allows by default, nor what an earlier version has left."""
+    """Neither new files, under any umask, nor those of an earlier version."""
     ledger = Ledger()
     broker.start_with(umask=0)
     workload = Workload(broker, ledger, rng)

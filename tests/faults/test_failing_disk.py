@@ -39,7 +39,7 @@ def assert_all_there(broker, ledger):
     ("fsync", "lose"), ("fsync", "EIO"), ("fsync", "ENOSPC"), ("write", "EIO"), ("write", "ENOSPC"), ("write", "EDQUOT"),
 ])
 def test_a_write_that_fails_is_the_last(broker, rng, call, action):
-    """Once, and all would be well again: nobody may try. `lose` takes away what had been written before the sync."""
+    """Once, and a second try would succeed: there must be none. `lose` takes away what had been written before the sync."""
     ledger = Ledger()
     broker.start_with()
     published = rng.randint(50, 1500)

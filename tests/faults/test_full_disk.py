@@ -130,7 +130,7 @@ def test_publishers_wait_until_there_is_room(small_disk, leveret_bin, library, t
 
         disk.take(free_bytes(disk.folder) - disk.limit_bytes + 2 * MIB)
         assert broker.wait_until(lambda: "alarm on" in broker.said(), TOLD_WITHIN_S)
-        # A client that publishes now is told and not read any more.
+        # A client that publishes now gets `connection.blocked` and is not read any more.
         for number in (201, 202):
             peer.publish(1, "", "q", body_of(number, rng), PERSISTENT)
         assert peer.expect(0, "connection.blocked", TOLD_WITHIN_S).reason == "low on disk"
@@ -153,7 +153,7 @@ def test_publishers_wait_until_there_is_room(small_disk, leveret_bin, library, t
 
 
 def fill_up(disk):
-    """Nothing is free any more, whatever the broker has left for others."""
+    """Nothing is free any more, beyond the reserve of the broker."""
     disk.take(free_bytes(disk.folder))
     assert free_bytes(disk.folder) == 0
 
@@ -263,7 +263,7 @@ def test_a_flood_is_stopped_before_the_disk_is_full(small_disk, leveret_bin, lib
         for flood in floods:
             assert broker.wait_until(flood.is_blocked.is_set, 60), broker.said()[-1000:]
         assert broker.process.poll() is None, broker.said()[-1000:]
-        # What was read before it was told is still confirmed.
+        # Publishes read before `connection.blocked` are still confirmed.
         deadline = time.monotonic() + TOLD_WITHIN_S
         counts = None
         while counts != (counts := [len(flood.confirmed) for flood in floods]):

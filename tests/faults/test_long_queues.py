@@ -1,4 +1,4 @@
-"""Queues longer than memory, with a budget of nothing: whatever can be put aside is, in small pages."""
+"""Queues longer than memory, with a budget of nothing: every message that can be paged out is, in small pages."""
 
 import time
 import urllib.request
@@ -104,7 +104,7 @@ def test_paged_messages_are_delivered_in_order(broker, delivery_mode):
 def test_a_get_waits_for_what_is_on_disk(broker):
     broker.start_with()
     fill(broker)
-    # Whoever gets is faster than the disk.
+    # `basic.get` is faster than the disk.
     broker.rules(("open", 0, ALWAYS, "delay:5", PAGE))
     connection = broker.connect()
     channel = connection.channel()

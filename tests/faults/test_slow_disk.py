@@ -66,7 +66,7 @@ def test_publishes_during_a_sync_share_the_next_one(broker):
 
 
 def test_transient_publishes_do_not_wait_for_the_disk(broker):
-    """Messages that nobody keeps go through, others' heartbeats come, while a sync goes on."""
+    """Transient messages are delivered, and heartbeats of other clients sent, while a sync goes on."""
     peer, number = slow(broker)
     other = connect(broker, heartbeat=1)
     queue = other.call(1, "queue.declare", exclusive=True).queue

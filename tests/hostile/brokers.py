@@ -1,4 +1,4 @@
-"""The broker under test: a Leveret of our own per test worker, or a RabbitMQ that somebody else runs."""
+"""The broker under test: a Leveret of our own per test worker, or a RabbitMQ that runs already."""
 
 import re
 import shutil

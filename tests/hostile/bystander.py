@@ -1,4 +1,4 @@
-"""An innocent client that works on its own connection while the tests attack the broker on others.
+"""The bystander: a well-behaved client that works on its own connection while the tests attack the broker on others.
 
 It publishes numbered messages to its own queue with confirms, consumes and acknowledges them. Every message must come
 back confirmed, once, in order, unchanged and not redelivered; its one connection must live as long as the test run,
@@ -26,7 +26,7 @@ ROUNDS_MORE = 2  # finished after the question, before it is answered
 
 
 class Bystander:
-    """The innocent client, as the tests see it."""
+    """The bystander, as the tests see it."""
 
     def __init__(self, broker):
         host, port = broker.address
@@ -52,7 +52,7 @@ class Bystander:
 
 
 class Innocent:
-    """The innocent client itself, in its own process."""
+    """The bystander itself, in its own process."""
 
     def __init__(self, peer):
         self.peer = peer.connect()
@@ -75,7 +75,7 @@ class Innocent:
                     self.rounds += 1
                     self.latencies_s.append(round(time.monotonic() - began, 6))
                     self.progress.notify_all()
-        except BaseException as failure:  # noqa: BLE001 - told to the test that asks next
+        except BaseException as failure:  # noqa: BLE001 - raised in the test that asks next
             with self.progress:
                 self.failure = repr(failure)
                 self.progress.notify_all()

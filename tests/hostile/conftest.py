@@ -216,7 +216,7 @@ _numbers = itertools.count()
 
 
 class Names:
-    """Names that nobody else uses, deleted after the test."""
+    """Unique names, deleted after the test."""
 
     def __init__(self, broker, worker):
         self.broker = broker

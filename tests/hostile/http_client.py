@@ -1,4 +1,4 @@
-"""HTTP for the tests: requests as octets, and the management API as a client sees it."""
+"""HTTP for the tests: requests as bytes, and the management API as a client sees it."""
 
 import base64
 import http.client
@@ -81,7 +81,7 @@ class Answer:
 
 
 class Api:
-    """Asks as guest unless told otherwise; `user=None` shows no login."""
+    """Requests as guest by default; `user=None` sends no login."""
 
     def __init__(self, broker):
         self.broker = broker

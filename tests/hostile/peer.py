@@ -240,7 +240,7 @@ class Peer:
         self.call(channel, "basic.qos", prefetch_count=0)
 
     def assert_dropped(self, timeout=DROP_TIMEOUT_S):
-        """The broker closes the socket, whatever else it says before."""
+        """The broker closes the socket, after any other frames."""
         self.read_until_drop(timeout)
 
     # ------------------------------------------------------------------------------------------------ handshake

@@ -28,7 +28,7 @@ def record(node, measured, in_quiet=None):
     if not node.config.getoption("--report") or any(key == "measured" for key, _ in node.user_properties):
         return
     if "leveret_bin" in node.fixturenames:
-        measured = None  # it has attacked a process that nobody else was on
+        measured = None  # it has attacked a process without other clients
     node.user_properties.append(("measured", measured))
     if in_quiet is not None:
         node.user_properties.append(("in quiet", in_quiet["latencies_s"]))

@@ -1,4 +1,4 @@
-"""The memory and the disk alarm: publishers are told and not read any more, everybody else goes on.
+"""The memory and the disk alarm: publishers get `connection.blocked` and are not read any more, all others go on.
 
 The low watermark is exceeded by the process itself, so that its alarm never goes off; the high one leaves room for a
 while. Memory is given back to the system a second or two after it is free, and only then the alarm ends.
@@ -117,7 +117,7 @@ def test_a_publisher_that_cannot_be_told_is_blocked_in_silence(alarmed):
 @pytest.mark.slow
 @pytest.mark.hb(78)
 def test_a_blocked_publisher_lives_without_heartbeats_of_its_own(alarmed):
-    """Nobody reads them, so nobody misses them; the broker sends its own."""
+    """They are not read, so that their absence has no effect; the broker sends its own."""
     with alarmed.peer() as publisher:
         publisher.connect(heartbeat=1)
         publisher.publish(1, "", "nowhere", b"x")

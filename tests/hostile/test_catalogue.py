@@ -1,7 +1,7 @@
 """Every refusal a client can earn with a well-formed method, with code, text, and class and method id.
 
 Each case gets a peer on channel 1, the name of an exclusive queue of its own that is the channel's last declared one,
-and a name that nobody uses. It provokes the refusal and returns what must be answered.
+and an unused name. It provokes the refusal and returns what must be answered.
 """
 
 import pytest

@@ -126,7 +126,7 @@ def test_channel_error_leaves_other_channels_alone(broker):
 
 @pytest.mark.hb(49)
 def test_frames_until_close_ok_are_ignored(broker):
-    """Between the server's channel.close and close-ok well-formed traffic is swallowed, whatever it asks for."""
+    """Between the server's channel.close and close-ok all well-formed traffic is ignored."""
     with broker.peer() as peer:
         peer.connect(channels=[1, 2])
         close_channel_by_error(peer)

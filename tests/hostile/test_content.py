@@ -215,7 +215,7 @@ def test_methods_of_another_channel_inside_a_content(broker):
 
 @pytest.mark.hb(26)
 def test_empty_body_frames(peer):
-    """Legal, useless, and never the end of a message that wants more. A few are taken by everybody."""
+    """Legal, useless, and never the end of a message that wants more. Both brokers take a few."""
     queue = peer.call(1, "queue.declare", exclusive=True).queue
     peer.send(
         wire.method_frame(1, "basic.publish", routing_key=queue), wire.header_frame(1, 2),
@@ -260,7 +260,7 @@ def test_flags_of_properties_that_do_not_exist(peer, flags):
 
 @pytest.mark.parametrize("size", [12, 13], ids=["no-flags", "half-flags"])
 def test_header_without_property_flags(peer, size):
-    """RabbitMQ does not notice before somebody wants the properties."""
+    """RabbitMQ does not notice before the properties are read."""
     peer.send(PUBLISH, wire.frame(wire.FRAME_HEADER, 1, wire.header(3)[:size]), wire.body_frame(1, b"abc"))
     assert peer.outcome() == bad_properties(PROPERTIES_CUT)
 

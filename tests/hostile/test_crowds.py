@@ -1,6 +1,6 @@
 """Crowds without a login: connections that say nothing, half a request or wrong passwords. Others get in beside them.
 
-Everybody comes from one address, so that nothing but what a connection has proved tells the crowd from the others.
+All clients have one address, so that only a completed login distinguishes a client from the crowd.
 """
 
 import contextlib
@@ -79,7 +79,7 @@ def test_connections_without_a_login_lock_nobody_out_of_http(broker, api, beginn
 
 @pytest.mark.ht(44)
 def test_slow_readers_of_answers_lock_nobody_out_of_http(broker, api):
-    """Answers that nobody takes: each is some hundred kilobytes, for which the buffers of a socket are too small."""
+    """Answers that are never read: each is some hundred kilobytes, for which the buffers of a socket are too small."""
     ask = (b"GET /metrics/per-object HTTP/1.1\r\nhost: localhost\r\n" + LOGIN + b"\r\n") * 20
     with crowd(broker.http_address, IDLE, ask):
         assert_administrable(broker, api)
@@ -112,7 +112,7 @@ def test_handshakes_that_stop_lock_nobody_out_of_tls(broker, listener, beginning
 
 
 @pytest.mark.hb(103)
-def test_strangers_over_amqp_take_no_descriptor_from_clients_and_http(leveret_bin):
+def test_connections_without_login_take_no_descriptor_from_clients_and_http(leveret_bin):
     """More connections without a login than the process may have files."""
     broker = Leveret(leveret_bin, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)))
     try:
@@ -245,7 +245,7 @@ def test_wrong_passwords_keep_no_right_one_out(guessed_at, protocol, target):
 
 @pytest.mark.hb(104)
 def test_a_crowd_with_an_old_password_costs_one_hash(broker):
-    """A service with many clients whose password was changed: all are told at once."""
+    """A service with many clients whose password was changed: all are refused at once."""
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(broker.peer()) for _ in range(100)]

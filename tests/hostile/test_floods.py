@@ -363,7 +363,7 @@ def test_a_transaction_without_end(fresh_broker):
 
 @pytest.mark.hb(102)
 def test_queue_deleted_under_thousands_of_consumers(fresh_broker):
-    """Each is told by basic.cancel, in a time that does not grow with their square."""
+    """Each gets basic.cancel, in a time that does not grow with their square."""
     count = by_broker(rabbitmq=2_000, leveret=65_536)
     with fresh_broker.peer() as peer:
         peer.connect(properties=client_properties(consumer_cancel_notify=True))
@@ -411,7 +411,7 @@ def test_one_name_declared_and_deleted_from_many_connections(fresh_broker, names
 @pytest.mark.hb(59)
 @pytest.mark.tcp_only("about the order of commands, not about frames")
 def test_deleting_what_is_unused_races_with_consuming(broker, names):
-    """Whoever consumes has the queue, and whoever deletes it finds nobody there: never both."""
+    """Either the consumer has the queue, or the deletion finds it without consumers: never both."""
     pairs = [(broker.peer().connect(channels=()), broker.peer().connect(channels=())) for _ in range(10)]
     try:
         for channel in range(1, 21):

@@ -1,4 +1,4 @@
-"""Random bytes and random methods. What happens to the attacker is open; that nobody else notices is not.
+"""Random bytes and random methods. The attacker may get any answer; other clients must not notice.
 
 Every run has its own seed, which the failure shows; `HOSTILE_SEED` repeats it.
 """

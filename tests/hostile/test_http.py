@@ -53,7 +53,7 @@ def test_requests_that_nobody_means_are_refused(broker, status, extra):
 
 @pytest.mark.ht(24)
 def test_a_request_with_two_lengths_is_the_last_of_its_connection(broker):
-    """Whoever stands between may have counted otherwise: what he took for a body is not read as a request."""
+    """A proxy may have counted otherwise: the bytes that it took for a body are not read as a request."""
     lengths = b"content-length: %d\r\ntransfer-encoding: chunked\r\n\r\n" % (5 + len(METRICS))
     assert answers(broker, WHOAMI + lengths + b"0\r\n\r\n" + METRICS).count(b"HTTP/1.1 ") <= 1
     assert_serves(broker)
@@ -128,7 +128,7 @@ def test_clients_that_make_no_progress_are_not_waited_for(broker):
 
 
 def is_closed(client, drips):
-    """Whether the broker has hung up within half a second, in which one more octet comes."""
+    """Whether the broker has hung up within half a second, in which one more byte comes."""
     client.settimeout(0.5)
     try:
         if drips:

@@ -1,4 +1,4 @@
-"""Who may ask for what over HTTP: strangers, pages of other sites, users of little right."""
+"""Access over HTTP: requests without login, pages of other sites, users with few permissions."""
 
 import base64
 import json
@@ -55,7 +55,7 @@ def test_without_a_login_there_is_nothing(api):
 
 @pytest.mark.ht(1, 43)
 def test_a_user_without_a_tag_may_not_ask(api, made):
-    """Whatever his permissions are."""
+    """With any permissions."""
     user = made.user()
     for method, target in documented_requests():
         found = api.ask(method, target, user=user)
@@ -141,7 +141,7 @@ def test_a_name_that_was_pointed_here_lets_no_loopback_user_in(api, made, host):
 
 @pytest.mark.ht(7)
 def test_answers_set_no_cookies(api):
-    """Nobody is given one, and nobody is let in by one."""
+    """The broker sets no cookie, and no cookie logs in."""
     form = b"username=guest&password=guest"
     given = api.ask("POST", "/api/login", raw=form, user=None)
     assert given.status == 200 and "set-cookie" not in given.headers
@@ -229,7 +229,7 @@ def test_the_name_of_a_download_is_a_name(api, file, status):
 
 @pytest.mark.ht(12)
 def test_broker_fetches_no_addresses(api):
-    """Addresses in all that clients can say are data, and nobody connects there."""
+    """Addresses in any input are data: the broker does not connect to them."""
     with socket.create_server(("127.0.0.1", 0)) as trap:
         address = "{}:{}".format(*trap.getsockname())
         api.ask("POST", "/api/definitions", {
@@ -253,7 +253,7 @@ def test_broker_fetches_no_addresses(api):
 @pytest.mark.parametrize(
     "reason", ["%s%n%x", "{}{0}{evil!r}", "~p~n~s", "a\tb", "x" * 20_000], ids=lambda text: text[:9])
 def test_a_hostile_reason_is_passed_on_as_it_is(broker, api, made, reason):
-    """`X-Reason` is what the client that is closed is told, as much of it as fits."""
+    """`X-Reason` is the reason that the closed client gets, cut to a short string."""
     user = made.user()
     with broker.peer() as peer:
         peer.connect(user=user)
@@ -296,8 +296,8 @@ def test_a_wrong_login_is_told_alike_whoever_it_was(api):
 
 
 @pytest.mark.ht(41)
-def test_a_stranger_costs_no_connection_to_others(broker, api):
-    """Requests without a login are answered and forgotten while somebody works."""
+def test_request_without_login_costs_no_connection_of_others(broker, api):
+    """Requests without a login are answered, at no cost for a busy client."""
     with broker.peer() as peer:
         peer.connect()
         for _ in range(200):

@@ -123,7 +123,7 @@ def test_patterns_that_backtrack_are_given_up(broker, api, names, made, pattern)
     ("(?=\\w{99})" * 90, "too large when compiled"),
 ], ids=lambda text: text[:9])
 def test_patterns_that_are_none_are_refused(api, made, pattern, reason):
-    """And not stored, wherever they are set. RabbitMQ has lookaround, so that it is no reason."""
+    """And not stored, by any of the requests that set them. RabbitMQ has lookaround, so that it is no reason."""
     user = made.user()
     refused = [
         api.ask("PUT", "/api/policies/%2F/bad", {"pattern": pattern, "definition": {"expires": 60_000}}),
@@ -238,7 +238,7 @@ def test_messages_over_http_keep_to_the_limits(leveret_bin):
 
 @pytest.mark.hb(41)
 def test_extreme_headers_are_json(peer, api):
-    """What a message carries is shown as JSON that everybody can read, or left out, whatever it is."""
+    """Any content of a message is shown as valid JSON, or left out."""
     queue = peer.call(1, "queue.declare").queue
     headers = [
         ("double", ("d", 1.7e308)), ("tiny", ("d", -5e-324)), ("zero", ("d", -0.0)), ("long", ("l", -(1 << 63))),
@@ -330,7 +330,7 @@ def test_definitions_are_made_whole_or_not_at_all(api, case):
 
 @pytest.mark.ht(42)
 def test_definitions_tell_no_secrets(broker, api, made):
-    """What they bring that is not known here is forgotten, and what is known is told by nobody."""
+    """Unknown parts of them are ignored, and no answer has their secrets."""
     user = made.user()
     secret = "secret-of-a-shovel-4711"
     document = {
@@ -357,8 +357,8 @@ def test_metrics_may_be_asked_for_by_everybody_and_often(broker, api, peer):
 
 
 @pytest.mark.ht(40)
-def test_strangers_are_told_no_names_by_metrics(broker, api, made):
-    """Of vhosts, users and queues; monitors are told them, and whoever can reach the port for scrapers alone."""
+def test_metrics_without_login_have_no_names(broker, api, made):
+    """Of vhosts, users and queues; users with the tag monitoring see them, and clients of the separate port for scrapers."""
     vhost = made.vhost()
     managing, monitor = made.user(tags="management", vhosts=(vhost,)), made.user(tags="monitoring", vhosts=())
     api.do("PUT", "/api/queues/" + path("/", made.name()), {"auto_delete": True})

@@ -157,7 +157,7 @@ def test_unknown_mechanism(broker, mechanism, properties):
 
 @pytest.mark.hb(7)
 def test_anonymous(broker):
-    """RabbitMQ ships with it on; Leveret has to be told who strangers are."""
+    """RabbitMQ has it on by default; in Leveret the user for anonymous logins must be configured."""
     if by_broker(rabbitmq=True, leveret=False):
         assert accepts(broker, "ANONYMOUS", b"")
     else:
@@ -189,8 +189,8 @@ def test_bytes_after_a_refusal_are_ignored(broker):
 
 
 @pytest.fixture(scope="module")
-def open_to_strangers(leveret_bin):
-    """The mechanisms of the configuration that the Java client is tested with, and a user for strangers."""
+def open_to_anonymous(leveret_bin):
+    """The mechanisms of the configuration that the Java client is tested with, and a user for anonymous logins."""
     broker = Leveret(leveret_bin, config="""
         auth_mechanisms.1 = PLAIN
         auth_mechanisms.2 = ANONYMOUS
@@ -208,8 +208,8 @@ def open_to_strangers(leveret_bin):
 
 @pytest.mark.hb(7)
 @pytest.mark.leveret_only("started with a configuration")
-def test_strangers_are_the_configured_user(open_to_strangers):
-    with open_to_strangers.peer() as peer:
+def test_anonymous_login_is_the_configured_user(open_to_anonymous):
+    with open_to_anonymous.peer() as peer:
         assert peer.start().mechanisms == b"AMQPLAIN ANONYMOUS PLAIN RABBIT-CR-DEMO"
         peer.start_ok(ANNOUNCED, mechanism="ANONYMOUS", response=b"\0guest\0guest")
         peer.expect(0, "connection.tune")
@@ -224,9 +224,9 @@ def test_strangers_are_the_configured_user(open_to_strangers):
 
 @pytest.mark.hb(7)
 @pytest.mark.leveret_only("started with a configuration")
-def test_a_challenge_is_answered_with_the_password(open_to_strangers):
+def test_a_challenge_is_answered_with_the_password(open_to_anonymous):
     def outcome(user, answer):
-        with open_to_strangers.peer() as peer:
+        with open_to_anonymous.peer() as peer:
             peer.start()
             peer.start_ok(ANNOUNCED, mechanism="RABBIT-CR-DEMO", response=user)
             assert peer.expect(0, "connection.secure").challenge == b"Please tell me your password"

@@ -1,4 +1,4 @@
-"""Names are opaque: whatever is a legal short string is a legal name, and means nothing to anybody."""
+"""Names are opaque: every legal short string is a legal name, without a meaning."""
 
 import hashlib
 

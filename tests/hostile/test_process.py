@@ -22,7 +22,7 @@ BUSY_SHARE_MAX = 0.10  # of one core, while the listener cannot accept
 MEASURE_S = 2.0
 RECOVERY_S = 2.0
 HTTP_CROWD = 300  # more than the broker serves at the same time, and more than it has descriptors
-PROMPT_S = 2.0  # a shutdown that waits for nobody
+PROMPT_S = 2.0  # a shutdown that waits for no client
 
 
 def cpu_seconds(pid):
@@ -72,7 +72,7 @@ def test_out_of_file_descriptors(leveret_bin):
 
 @pytest.mark.hb(99)
 def test_publishing_while_the_broker_shuts_down(leveret_bin):
-    """Clients are told why; everything sent before is confirmed or not, never both; the process ends by itself."""
+    """Clients get the reason; everything sent before is confirmed or not, never both; the process ends by itself."""
     broker = Leveret(leveret_bin)
     try:
         with broker.peer() as peer, broker.peer() as idle:
@@ -114,7 +114,7 @@ def test_shutdown_does_not_wait_for_silent_peers(leveret_bin):
 
 @pytest.mark.hb(99)
 def test_shutdown_ends_those_who_are_not_in_yet(leveret_bin):
-    """A stranger that says nothing and one in the middle of its handshake are not waited for."""
+    """A silent socket and a client in the middle of its handshake do not delay the end."""
     broker = Leveret(leveret_bin)
     try:
         with broker.peer(), broker.peer() as stranger:

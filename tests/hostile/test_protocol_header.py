@@ -15,7 +15,7 @@ HANDSHAKE_TOLERANCE_S = 1.5  # the machine is shared
 AMQP_0_9_1 = b"AMQP\x00\x00\x09\x01"
 AMQP_1_0_SASL = b"AMQP\x03\x01\x00\x00"
 
-# RabbitMQ also speaks AMQP 1.0 and offers that to whoever does not speak 0-9; Leveret offers what it speaks.
+# RabbitMQ also speaks AMQP 1.0 and offers that to clients of other protocols; Leveret offers 0-9-1.
 OFFER_TO_STRANGERS = by_broker(rabbitmq=AMQP_1_0_SASL, leveret=AMQP_0_9_1)
 
 
@@ -51,7 +51,7 @@ def test_other_0_9_versions_are_offered_0_9_1(broker, version):
         "lower-case", "http-request", "http-response", "tls-hello", "mqtt", "stomp", "noise", "zeros", "ones",
     ],
 )
-def test_strangers_are_told_what_is_spoken(broker, header):
+def test_wrong_protocol_header_gets_the_supported_one(broker, header):
     with broker.peer() as peer:
         peer.send(header)
         assert peer.read_until_drop() == OFFER_TO_STRANGERS

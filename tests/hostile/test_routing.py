@@ -316,7 +316,7 @@ def test_extreme_consumer_priorities(peer, priority):
 
 @pytest.mark.hb(97)
 def test_clocks_of_clients_mean_nothing(peer):
-    """Neither a timestamp nor somebody else's delay header moves a message in time."""
+    """Neither a timestamp nor a delay header of another broker moves a message in time."""
     queue = declare(peer)
     for timestamp in (0, 1, (1 << 64) - 1):
         peer.publish(1, "", queue, b"x", {

@@ -148,7 +148,7 @@ def test_odd_delivery_modes_and_priorities(peer, delivery_mode, priority):
     peer.publish(1, "", queue, b"x", sent)
     read = peer.get(1, queue)[1].properties
     assert read["priority"] == priority
-    # RabbitMQ keeps what it means (1 or 2), not what was said.
+    # RabbitMQ keeps the meaning (1 or 2), not the value sent.
     assert read["delivery_mode"] in ({1, 2} if delivery_mode not in (1, 2) else {delivery_mode}) | {delivery_mode}
 
 

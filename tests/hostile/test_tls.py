@@ -28,7 +28,7 @@ CROWD = 200
 
 
 class RecordPeer(Peer):
-    """A peer within TLS that says what it is told on the layer of records, too."""
+    """A peer within TLS that sends given records, too."""
 
     def __init__(self, broker):
         self.socket = RecordSocket(broker.addresses["AMQPS"])
@@ -127,7 +127,7 @@ HANDSHAKES = {
 @pytest.mark.hb(93)
 @pytest.mark.parametrize("case", HANDSHAKES)
 def test_handshakes_after_the_handshake(broker, case):
-    """There is no renegotiation: whoever begins one is let go."""
+    """There is no renegotiation: a client that begins one is disconnected."""
     with RecordPeer(broker) as peer:
         peer.connect()
         peer.flood(peer.socket.record(HANDSHAKE, HANDSHAKES[case]))
@@ -173,7 +173,7 @@ def test_renegotiation_of_tls_1_2(broker):
 @pytest.mark.hb(93)
 @pytest.mark.parametrize("version", ["SSLv3", "TLSv1", "TLSv1_1"])
 def test_old_versions_are_not_spoken(broker, version):
-    """Whatever the client would be content with; its hello says so at the record layer, too."""
+    """For any range of versions of the client; its hello has the version in the record layer, too."""
     minor = {"SSLv3": 0, "TLSv1": 1, "TLSv1_1": 2}[version]
     hello = bytes([3, minor]) + bytes(32) + b"\0" + b"\x00\x04\xc0\x14\x00\x2f" + b"\x01\x00"
     hello = tls_records.message(CLIENT_HELLO, hello)

@@ -111,7 +111,7 @@ def test_payloads_up_to_frame_max_are_taken(peer, size):
 @pytest.mark.parametrize("size", [FRAME_MAX + 1, 200_000, 0x7FFFFFFF, 0xFFFFFFFF])
 @pytest.mark.parametrize("type_", [wire.FRAME_METHOD, wire.FRAME_BODY, 9])
 def test_larger_payloads_are_refused_at_their_size(peer, size, type_):
-    """The size alone is answered; nobody waits for four gigabytes."""
+    """The size alone is answered; the broker does not wait for four gigabytes."""
     peer.send(wire.frame(type_, 1, size=size)[:7])
     assert peer.outcome() == connection_closed(
         501, f"type {type_}, all octets = <<>>: {{frame_too_large,{size},{FRAME_MAX - 8}}}")

@@ -1,7 +1,7 @@
 """A client of TLS 1.3 that can say what libraries do not: key updates, records and handshake messages of any kind.
 
 One suite (AES-128-GCM with SHA-256), one group (X25519), and no look at the server's certificate: it is for attacks on
-the server, and keeps nobody's secrets. RFC 8446.
+the server, and protects no secrets. RFC 8446.
 """
 
 import hashlib

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parent.parent
-# The process of the crash loop, the raw sockets and the innocent client of the hostile suite.
+# The process of the crash loop, the raw sockets and the bystander of the hostile suite.
 sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile")]
 
 from small_disk import small_disk  # noqa: E402 - needs the path

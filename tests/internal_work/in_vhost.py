@@ -1,4 +1,4 @@
-"""The program of the innocent client, in the vhost that it is given."""
+"""The program of the bystander, in a given vhost."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""One message that becomes many: chains and fan-outs of queues, beside an innocent client in another vhost."""
+"""One message that becomes many: chains and fan-outs of queues, beside a bystander in another vhost."""
 
 import time
 
@@ -43,7 +43,7 @@ def test_a_message_with_many_keys_goes_through_a_chain(broker):
     print(f"{time.monotonic() - began:.2f} s, {grown / MIB:.0f} MiB")
     fares(bystander, "a chain with many keys")
     assert grown < 250 * MIB
-    # pika has negotiated frames of 131072 octets; a header that is longer would end its connection.
+    # pika has negotiated frames of 131072 bytes; a header that is longer would end its connection.
     _, properties, _ = channel.basic_get(last)
     headers = properties.headers
     assert headers["x-death"][0]["queue"] == f"chain-{CHAIN - 2}"

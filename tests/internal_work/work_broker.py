@@ -1,4 +1,4 @@
-"""A broker on a small disk, its clients, its alarm, and an innocent client in another vhost."""
+"""A broker on a small disk, its clients, its alarm, and a bystander in another vhost."""
 
 import base64
 import contextlib
@@ -60,7 +60,7 @@ class WorkBroker(Broker):
         return quote(self.http("GET", "/api/overview")["node"], safe="")
 
     def set_disk_limit(self, bytes_free):
-        """What is said is in force when this returns, and so is the alarm."""
+        """The limit is in force when this returns, and so is the alarm."""
         self.http("PUT", f"/api/nodes/{self.node()}/disk-free-limit", {"absolute": bytes_free})
 
     @contextlib.contextmanager
@@ -77,7 +77,7 @@ class WorkBroker(Broker):
 
 
 class Bystander:
-    """The innocent client of the hostile suite, in a vhost of its own."""
+    """The bystander of the hostile suite, in a vhost of its own."""
 
     def __init__(self, broker, vhost="bystander"):
         broker.make_vhost(vhost)

@@ -1,4 +1,4 @@
-"""The brokers that clients are tried against: a Leveret of their own with TLS, or a RabbitMQ that somebody else runs."""
+"""The brokers under test: a Leveret with TLS for each client, or a RabbitMQ that runs already."""
 
 import contextlib
 import random

@@ -84,7 +84,7 @@ def prepare(group):
 
 
 def attempt(client, options):
-    """One client against a broker of its own, told in one line."""
+    """One client against a broker of its own, reported in one line."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="leveret-interop-") as directory:
         broker = Foreign(options.rabbitmq) if options.rabbitmq else Own(options.leveret, Path(directory))

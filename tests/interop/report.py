@@ -36,7 +36,7 @@ def table(scenarios, runs):
 
 
 def told(runs, state):
-    """What clients said of the scenarios that ended so."""
+    """The reasons that clients gave for scenarios with this result."""
     results = [(run.client.name, name, result) for run in runs for name, result in run.results.items()]
     return [(f"{client}, {name}", result.text) for client, name, result in results if result.state == state]
 

@@ -106,7 +106,7 @@ class Run:
 
 
 def perform(arguments, durability, cuts, folder):
-    """One run: what was counted, and what was lost. A fault is told and raised."""
+    """One run: its counts and its losses. A fault is printed and raised."""
     folder.mkdir()
     run = Run(arguments.leveret, folder, durability, random.Random(arguments.seed))
     try:

@@ -46,19 +46,19 @@ pub(crate) struct Options {
     #[arg(long, default_value = "rabbitmqctl")]
     rabbitmqctl: String,
 
-    /// Seconds of everything that goes on for a while
+    /// Seconds of each sustained load
     #[arg(long)]
     seconds: Option<u32>,
 
-    /// Connections that are idle
+    /// Idle connections
     #[arg(long)]
     connections: Option<u32>,
 
-    /// Run only these scenarios, whose names tests/flood/README.md has
+    /// Run only these scenarios, listed in tests/flood/README.md
     #[arg(long, value_name = "SCENARIO", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// The minute of it that is a step of `cargo xtask test`
+    /// Run the short version that is a step of `cargo xtask test`
     #[arg(long)]
     small: bool,
 

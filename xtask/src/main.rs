@@ -47,43 +47,43 @@ enum Task {
     /// Looks at every file that git tracks or would track. Notes are for reading; findings make
     /// the command fail.
     Tidy,
-    /// Load Leveret, a RabbitMQ that runs and other programs in turn, and compare
+    /// Load Leveret, a running RabbitMQ and other programs in turn, and compare
     ///
     /// Builds the broker and leveret-perf and runs every load several times; medians count. Prints the figures
     /// as they come and, with --report, writes docs/internals/benchmarks.md. A RabbitMQ needs the user guest, and nothing
     /// of value in it.
     Bench(bench::Options),
-    /// Count instructions and allocations for one message, and compare them with what is written down
+    /// Count instructions and allocations per message, and compare them with the recorded ones
     ///
-    /// Fails when docs/internals/instructions.md says less. Installs valgrind by itself.
+    /// Fails when a count is above that of docs/internals/instructions.md. Installs valgrind by itself.
     Instructions(instructions::Options),
-    /// Try input that a fuzzer makes up, for seconds or for hours
+    /// Fuzz: try generated input, for seconds or for hours
     ///
     /// Builds the targets of the folder fuzz with coverage, plays their seeds and goes on from there.
     /// Prints the coverage of each; ends with a code other than 0 when one has failed.
     Fuzz(fuzz::Options),
-    /// Hold Leveret beside a RabbitMQ that runs: every endpoint, every command
+    /// Compare Leveret with a running RabbitMQ: every endpoint, every command
     ///
     /// Writes docs/reference/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
     /// in it; its application is stopped and started.
     Compare(compare::Options),
-    /// Try the clients that people use against Leveret
+    /// Test clients of many languages against Leveret
     ///
     /// Installs them from their registries and from Debian, takes each through the scenarios of
     /// tests/interop, and writes docs/internals/clients.md when all of them ran.
     Interop(interop::Options),
-    /// Attack a broker in every way of the hostile battery and measure what others feel of it
+    /// Run the hostile battery against a broker and measure its effects on other clients
     ///
     /// Writes docs/internals/hostile-peers.md. With one worker, so that it takes some minutes.
     Hostile,
-    /// Flood Leveret, and a RabbitMQ that runs, with clients, and measure what that costs
+    /// Flood Leveret, and a running RabbitMQ, with clients, and measure the costs
     ///
-    /// Fails when Leveret does not keep to its bounds. A RabbitMQ needs the user guest, and nothing of
-    /// value in it.
+    /// Fails when Leveret exceeds a bound. Writes docs/internals/floods.md with
+    /// --report. A RabbitMQ needs the user guest, and nothing of value in it.
     Flood(flood::Options),
-    /// Cut the power of a broker's disk again and again and check what is on it
+    /// Cut the power of a broker's disk repeatedly and check its content
     ///
-    /// Needs root and loop devices; ends with code 3 where it cannot be done. Installs what it needs
+    /// Needs root and loop devices; ends with code 3 where that is impossible. Installs what it needs
     /// by itself.
     Powercut(powercut::Options),
 }

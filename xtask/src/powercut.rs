@@ -26,7 +26,7 @@ pub(crate) struct Options {
 /// # Errors
 /// When the broker cannot be built or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    // Whoever is not root cannot mount anything either, and is told that by the program.
+    // Only root can mount; the program prints that.
     if rustix::process::geteuid().is_root() {
         test::install_packages("tests/powercut/packages.txt")?;
     }

@@ -35,7 +35,7 @@ pub enum ProtocolHeader {
 /// Recognises the protocol in the bytes that a connection has received so far.
 ///
 /// Answers at the first wrong octet: RabbitMQ 4.3.6 waits for all eight (observed), which lets a
-/// stranger hold a socket until the handshake times out.
+/// client hold a socket until the handshake times out.
 // COMPAT: protocol header: refused at its first wrong octet; RabbitMQ waits for all eight.
 #[must_use]
 pub fn parse(input: &[u8]) -> ProtocolHeader {

@@ -11,7 +11,7 @@ use crate::routing_key::RoutingKey;
 pub enum DeathReason {
     /// `basic.reject` or `basic.nack` without requeue.
     Rejected,
-    /// The TTL of the message ran out, from whichever source.
+    /// The TTL of the message ran out, from any source.
     Expired,
     /// The queue exceeded a length limit.
     Maxlen,

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
             let mut run = (case.begin)();
             run(case.messages);
             measured(&mut run, case.messages);
-            // What is left is not taken down: that would be nobody's messages.
+            // The run is not dropped: freeing it would be counted, and belongs to no message.
             std::mem::forget(run);
         }
         _ => {

@@ -63,7 +63,7 @@ async fn act(
     if name != node.name() {
         return Err(ApiError::not_found());
     }
-    // Read after the login, so that a stranger's body takes no memory.
+    // Read after the login, so that the body of an unauthenticated request takes no memory.
     let Body(body) = Body::from_request(request, &node).await?;
     actions::perform(&*node, &body).await
 }

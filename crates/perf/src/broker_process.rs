@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-/// Clock ticks of `/proc` in a second; Linux tells programs 100 on every platform.
+/// Clock ticks of `/proc` per second: 100 on every platform of Linux.
 const TICKS_PER_S: u64 = 100;
 
 /// A process on this machine.

@@ -20,7 +20,7 @@ const SIZE: (u32, u32) = (800, 280);
 /// Colour of all elements except the plotted lines; the page's style replaces it.
 const INK: RGBColor = BLACK;
 
-/// Colours of lines, to be told apart on white and on black.
+/// Colours of lines, distinguishable on white and on black.
 const COLORS: [RGBColor; 6] = [
     RGBColor(37, 128, 230),
     RGBColor(232, 120, 23),

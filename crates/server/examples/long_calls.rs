@@ -1,7 +1,7 @@
 //! Times the single commands that hold a vhost longest, on large queues and topologies:
 //! `cargo run --release -p leveret --example long_calls [PART OF A NAME]`.
 //!
-//! Each line is the longest call of what was done, in milliseconds. Nobody else is served in the vhost
+//! Each line is the longest call of a command, in milliseconds. No other client is served in the vhost
 //! meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a program to measure ends where something is wrong")]

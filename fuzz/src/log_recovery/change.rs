@@ -1,4 +1,4 @@
-//! A change to a file of a log, behind everybody's back.
+//! A change to a file of a log, not made by the log.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use storage::Directory as _;

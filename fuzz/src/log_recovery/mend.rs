@@ -1,6 +1,6 @@
 //! Makes every checksum right again, so that what stands behind them is looked at, too.
 //!
-//! The places are those that `docs/internals/formats/log.md` tells.
+//! The places are those of `docs/internals/formats/log.md`.
 
 use super::disk::Disk;
 

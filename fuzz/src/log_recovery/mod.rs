@@ -1,8 +1,8 @@
 //! The log's recovery: a log on the simulated disk is damaged, and opened.
 //!
-//! The first byte chooses the log, the second whether checksums are mended behind the damage; the rest
-//! are changes to its files. Whatever was changed, the log opens or says why not, what was whole before
-//! the damage is read, nothing is read that was not written, and it can be written on.
+//! The first byte chooses the log, the second whether checksums are corrected after the damage; the rest
+//! are changes to its files. After any change, the log opens or gives the reason why not; records in front of
+//! the damage are read, no record is read that was not written, and the log can be continued.
 
 #[allow(
     unreachable_pub,

@@ -94,7 +94,7 @@ impl Broker {
         self.options.frame_max
     }
 
-    /// A new client connects in the place of an old one; the last of them is somebody who may do little.
+    /// A new client connects in the place of an old one; the last of them is a user with few permissions.
     pub(super) fn connect(&mut self, at: usize) {
         self.cut(at);
         let (user, _) = USERS[usize::from(at + 1 == PEERS)];
@@ -103,7 +103,7 @@ impl Broker {
         self.receive(at, &bytes);
     }
 
-    /// A connection breaks, and somebody else takes its place.
+    /// A connection breaks, and a new client takes its place.
     pub(super) fn cut(&mut self, at: usize) {
         let now = self.now();
         if let Some(connection) = self.peers[at].connection {
@@ -199,7 +199,7 @@ impl Broker {
         self.carry_out();
     }
 
-    /// The session learns that the core has closed its connection.
+    /// The session is notified that the core has closed its connection.
     fn finish_closing(&mut self, at: usize) {
         let (now, peer) = (self.now().time, &mut self.peers[at]);
         if peer.is_closing && peer.session.is_running() {
@@ -230,7 +230,7 @@ impl Broker {
         self.happens(|vhost, now| vhost.force_close(now, connection, refusal));
     }
 
-    /// Ends a batch: what is durable is told, clients that read take what is for them.
+    /// Ends a batch: the durable position is reported, clients that read take their bytes.
     pub(super) fn finish(&mut self) {
         loop {
             if !self.disk_is_slow {
@@ -316,7 +316,7 @@ impl Broker {
     }
 
     fn send(&mut self, connection: ConnectionId, channel: ChannelNumber, outgoing: &Outgoing) {
-        // Who is gone is not told.
+        // A client that is gone gets nothing.
         let Some(peer) = self.peer(connection) else { return };
         transmit(outgoing, channel.0, peer.frame_max(), &mut peer.outbox);
         peer.is_closing |= matches!(outgoing, Outgoing::ConnectionClose { .. });
@@ -326,7 +326,7 @@ impl Broker {
         self.peers.iter_mut().find(|peer| peer.connection == Some(connection))
     }
 
-    /// Time passes; whatever is due meanwhile happens in its order.
+    /// Time passes; due work happens in its order.
     pub(super) fn sleep(&mut self, millis: u64) {
         let end_us = self.now_us + millis * 1000;
         let end = Time::from_micros(BEGIN_MS * 1000 + end_us);

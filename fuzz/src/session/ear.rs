@@ -16,7 +16,7 @@ const FRAME_MAX: u32 = 131_072;
 pub(super) struct Ear {
     unread: Vec<u8>,
     channels: BTreeMap<u16, Channel>,
-    /// After `connection.close` nothing is said but that a close is agreed to.
+    /// After `connection.close` only `connection.close-ok` is sent.
     is_closed: bool,
     /// The other protocol header was offered; nothing follows.
     is_refused: bool,
@@ -45,7 +45,7 @@ enum Content {
 }
 
 impl Ear {
-    /// Hears bytes of a broker whose frames have at most `frame_max` bytes, if that is known.
+    /// Reads bytes of a broker whose frames have at most `frame_max` bytes, if that is known.
     pub(super) fn hear(&mut self, bytes: &[u8], frame_max: Option<u32>) {
         self.unread.extend_from_slice(bytes);
         let unread = std::mem::take(&mut self.unread);

@@ -2,8 +2,8 @@
 //!
 //! An input is a history: bytes, frames and methods of clients, connections that break, time that
 //! passes, policies, a slow disk, restarts. After every step nothing may have been lost or be counted
-//! twice (the invariants of the core), the log must give what there is, and what each client has heard
-//! must be whole frames in an order that makes sense.
+//! twice (the invariants of the core), the log must give what there is, and the bytes that each client
+//! has received must be whole frames in a valid order.
 
 mod broker;
 mod ear;
@@ -61,7 +61,7 @@ fn run(broker: &mut Broker, step: Step) {
         }
         Step::Say(say) => {
             let peer = words::peer(say.who);
-            // Whoever has not connected does, so that most of what is said means something.
+            // Clients that have not connected do so, so that most input has an effect.
             if broker.peers[peer].session.is_at_start() {
                 broker.connect(peer);
             }

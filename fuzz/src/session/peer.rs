@@ -29,7 +29,7 @@ pub(super) struct Peer {
     pub(super) unread: Vec<u8>,
     pub(super) user: String,
     pub(super) wait: Wait,
-    /// The core has said `connection.close`.
+    /// The core has sent `connection.close`.
     pub(super) is_closing: bool,
     /// The core wants to know when less waits.
     pub(super) is_stalled: bool,

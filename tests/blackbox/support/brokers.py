@@ -38,7 +38,7 @@ class Api:
         self.url = url
 
     def ask(self, path, user="guest", password=None, method="GET", body=None, raw=None, **headers):
-        """The answer, whatever it is. The password is the user's name; None for the user sends no login.
+        """The answer, with any status. The password is the user's name; None for the user sends no login.
 
         `body` is sent as JSON, `raw` as it is.
         """
@@ -84,7 +84,7 @@ def quoted(*parts):
 
 
 class RabbitMq:
-    """A RabbitMQ that somebody else runs."""
+    """A RabbitMQ that runs already."""
 
     name = "rabbitmq"
 

@@ -1,5 +1,5 @@
-"""One test's connections to a broker. They share one loop, so that whatever a test waits for, everybody's deliveries
-arrive meanwhile."""
+"""One test's connections to a broker. They share one loop: while a test waits, deliveries to
+all of them are read."""
 
 import socket
 import time

@@ -12,7 +12,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command has said, and what it ended with."""
+    """The output of a command, and its exit code."""
 
     out: str
     err: str
@@ -55,7 +55,7 @@ class Ctl:
 
 @dataclass(frozen=True)
 class Command:
-    """A line of a transcript, and what RabbitMQ's tool has said to it."""
+    """A line of a transcript, and the output of RabbitMQ's tool."""
 
     words: list
     tool: str

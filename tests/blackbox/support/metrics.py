@@ -11,7 +11,7 @@ SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), 
 
 @dataclass
 class Family:
-    """A family as it is told: its type, its samples, and the names of all their labels."""
+    """A family of a scrape: its type, its samples, and the names of all their labels."""
 
     name: str
     type: str
@@ -37,13 +37,13 @@ class Metrics:
 
     @classmethod
     def fetch(cls, url):
-        """What is told to a monitor at `url`."""
+        """The metrics at `url`."""
         request = urllib.request.Request(url, headers={"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})
         with urllib.request.urlopen(request, timeout=20) as answer:
             return cls(answer.read().decode())
 
     def _family_of(self, sample):
-        """The parser takes suffixes off; the names that are told have them."""
+        """The parser removes suffixes; the scraped names have them."""
         for name in (sample, *(sample.removesuffix(end) for ends in SUFFIXES.values() for end in ends)):
             if name in self.families:
                 return self.families[name]

@@ -39,7 +39,7 @@ MISSING = {
 
 PER_CHANNEL = "counted by channel"
 
-# Where every object is told for itself: the labels that Leveret leaves out, those that it adds, and why.
+# Where every object has its own series: the labels that Leveret leaves out, those that it adds, and why.
 OTHER_LABELS = {
     "rabbitmq_build_info": (
         {"erlang_version", "prometheus_client_version"},

@@ -9,7 +9,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Ran:
-    """What the program has said, and what it ended with."""
+    """The output of the program, and its exit code."""
 
     out: str
     err: str

@@ -14,7 +14,7 @@ class Redrives:
         self.api, self.vhost, self.user = api, vhost, user
 
     def ask(self, queue, **fields):
-        """The status and the answer, whatever they are."""
+        """The status and the answer of any request."""
         path = "/api/queues/" + quoted(self.vhost, queue) + "/redrive"
         answer = self.api.ask(path, user=self.user, method="POST", body=fields)
         return answer.status, answer.json

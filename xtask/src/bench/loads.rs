@@ -101,7 +101,7 @@ const PLAIN: Load = Load {
     rabbitmq_rounds_max: u32::MAX,
 };
 
-/// All loads, in the order they run and are told.
+/// All loads, in the order of their runs and of the report.
 pub(super) const LOADS: &[Load] = &[
     Load {
         name: "idle",

@@ -2,7 +2,7 @@
 //!
 //! Rates depend on the machine and on who else uses it; ratios and processor time much less. So all
 //! are measured together, and the document says on what. Loads are a table in `loads`, who is measured is
-//! in `subjects`; `rounds` measures, `report` tells.
+//! in `subjects`; `rounds` measures, `report` prints.
 
 mod criterion;
 mod figures;
@@ -81,7 +81,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected 0.1 to 3600 seconds".to_owned())
 }
 
-/// Builds, measures and tells.
+/// Builds, measures and reports.
 ///
 /// # Errors
 /// When something cannot be built or found, a load fails, or the user interrupts.

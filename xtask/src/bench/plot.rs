@@ -17,7 +17,7 @@ const BAR: i32 = 13;
 const GAP: i32 = 9;
 const TOP: i32 = 58;
 
-/// The same subject has the same colour in every chart, whoever else is in it.
+/// A subject has the same colour in every chart.
 fn color(subject: &str) -> RGBColor {
     match subject {
         "Leveret" => RGBColor(37, 128, 230),

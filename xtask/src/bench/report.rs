@@ -39,7 +39,7 @@ const ABOUT: &str = "# Benchmarks\n\n\
     CPU per message is the broker's processor time, in user and kernel space, per message that arrived. Other\n\
     programs on the machine affect it least.\n\n";
 
-/// The lines that a load is told with, as soon as it is measured.
+/// The lines printed for a load, as soon as it is measured.
 pub(super) fn told(subjects: &[&str], row: &Row) -> String {
     let mut lines = format!("{}: {}\n", row.load.name, row.load.what);
     for (subject, cell) in subjects.iter().zip(&row.cells) {
@@ -188,7 +188,7 @@ impl Report<'_> {
                 let bars: Vec<_> = row.cells.iter().map(bar).collect();
                 bars.iter().any(Option::is_some).then_some(Group { name: row.load.name, bars })
             };
-            // At half of its own rate every broker is as fast as it is told to be.
+            // At half of its own rate the rate of a broker is given.
             self.rows.iter().filter(|row| row.load.base().is_none()).filter_map(group).collect()
         };
         let rates = groups(&Figure::is_rate);
@@ -213,7 +213,7 @@ fn better_by(row: &Row, figure: Figure, rabbitmq: usize) -> String {
     if matches!(figure, Figure::Early | Figure::Doubled) {
         return String::new();
     }
-    // At half of its own rate a broker is as fast as it is told to be.
+    // At half of its own rate the rate of a broker is given.
     if figure.is_rate() && row.load.base().is_some() {
         return String::new();
     }

@@ -169,7 +169,7 @@ impl Bench {
     }
 }
 
-/// Ten million messages are not left lying on somebody's disk.
+/// Ten million messages are not left on the disk.
 fn remove_data(folder: &Path) -> Result<()> {
     let data = folder.join("broker.data");
     if data.exists() {

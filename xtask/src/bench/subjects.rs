@@ -60,7 +60,7 @@ impl Subject {
     /// A RabbitMQ on this machine.
     ///
     /// # Errors
-    /// When nobody listens at the address, or it cannot be seen who does.
+    /// When no process listens at the address, or its process id cannot be found.
     pub(super) fn rabbitmq(address: &str) -> Result<Self> {
         let (_, port) = address.rsplit_once(':').context("--rabbitmq: expected HOST:PORT")?;
         let process = listener(port.parse().context("--rabbitmq: expected HOST:PORT")?)?;

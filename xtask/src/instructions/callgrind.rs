@@ -1,7 +1,7 @@
 //! One case under callgrind: how it is run, and what is read in what it writes.
 //!
 //! Knows the few lines of callgrind's format that say how many instructions there were and who called
-//! whom how often. An allocation is a call of mimalloc by somebody who is not mimalloc. Everything is
+//! whom how often. An allocation is a call of mimalloc from outside mimalloc. Everything is
 //! counted from the call of `measured` on: callgrind's own switch for one function leaves out what came
 //! before it from the instructions, but not from the calls.
 

@@ -18,7 +18,7 @@ const ARGUMENTS: &str = "--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 /// Command that builds the workspace with its tests, examples and benchmarks; a warning is an error.
 ///
 /// # Errors
-/// When the compiler does not tell where clippy is.
+/// When the compiler does not print the path of clippy.
 pub(super) fn build(place: &Place<'_>) -> Result<Command> {
     cargo(&["build", "--workspace", "--all-targets"], place)
 }

@@ -125,7 +125,7 @@ pub(crate) fn set_up(steps: &[&str]) -> Result<()> {
 /// Runs the steps that the options ask for.
 ///
 /// # Errors
-/// When nothing is left to run, or the log folder cannot be made. The exit code tells whether all steps
+/// When nothing is left to run, or the log folder cannot be made. The exit code shows whether all steps
 /// passed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let steps = selection(&options.only, &options.skip);

@@ -1,6 +1,6 @@
 //! Places that exist on one machine only must not get into a file.
 //!
-//! A path below somebody's home or scratch folder works for nobody else, and a package source
+//! A path below a home or scratch folder works on one machine only, and a package source
 //! belongs into the configuration of the machine, not of the project. The names below are given
 //! in parts, so that this file passes its own rule.
 

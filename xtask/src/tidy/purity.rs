@@ -2,7 +2,7 @@
 //! shell, JSON outside its edge.
 //!
 //! Works on words of the code, so a comment may name what is forbidden. Tests are free: they read
-//! script files and start threads. What the compiler can tell (dependencies) is the layers rule's.
+//! script files and start threads. Dependencies, which the compiler knows, are checked by the layers rule.
 
 use super::finding::Finding;
 use super::layers::PURE;

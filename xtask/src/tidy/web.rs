@@ -1,7 +1,7 @@
 //! The web page builds nothing from text and loads nothing from elsewhere.
 //!
-//! Browsers hold the same by the page's `Content-Security-Policy`, but only where somebody looks; names
-//! of queues and bodies of messages are chosen by strangers. Code of others is not looked into.
+//! Browsers hold the same by the page's `Content-Security-Policy`, but only when a page is opened; names
+//! of queues and bodies of messages are chosen by clients. Third-party code is not checked.
 
 use super::finding::Finding;
 use super::tree::Tree;

@@ -1,7 +1,7 @@
 //! The crates of the workspace as cargo sees them: folders, dependencies, root files.
 //!
 //! Reads `cargo metadata`, so that features, renames and targets found by convention are cargo's
-//! word and not a guess. Knows no rule. Crates are told by the folder in `crates/`, because that
+//! word and not a guess. Knows no rule. Crates are named by the folder in `crates/`, because that
 //! is the name the architecture gives them.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -345,7 +345,7 @@ define_methods! {
         /// The consumer's tag.
         consumer_tag: ShortStr,
     }
-    /// The client ends a consumer, or the server tells that it has ended.
+    /// The client ends a consumer, or the server reports its end.
     BasicCancel<'a> = (60, 30, "basic.cancel") {
         /// The consumer's tag.
         consumer_tag: ShortStr,

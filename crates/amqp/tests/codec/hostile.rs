@@ -1,6 +1,6 @@
-//! Octets that nobody meant: arbitrary ones, and well-formed ones with one octet changed.
+//! Malformed input: arbitrary octets, and well-formed input with one octet changed.
 //!
-//! Nothing may panic, and whatever is accepted must be readable to the end and encode again.
+//! Nothing may panic, and accepted input must be readable to the end and encode again.
 
 use amqp::content_header::ContentHeader;
 use amqp::frame::{FrameType, split_frame};

@@ -1,4 +1,4 @@
-//! PLAIN and AMQPLAIN responses, with what RabbitMQ said to each.
+//! PLAIN and AMQPLAIN responses, with RabbitMQ's answer to each.
 
 use amqp::sasl::{Credentials, SaslError, parse_amqplain, parse_plain};
 use amqp::table::{TableBuilder, TableError, Value};

@@ -2,7 +2,7 @@
 //!
 //! Publishes are numbered from 1. Each is confirmed at once, refused, or confirmed when the log is durable up
 //! to a position. Positions ascend with the numbers, so the waiting publishes form a queue. Confirms are
-//! collected and sent once per batch, as one `basic.ack` with `multiple` wherever no lower number is open.
+//! collected and sent once per batch, as one `basic.ack` with `multiple` if no lower number is open.
 
 use std::collections::VecDeque;
 
@@ -74,10 +74,10 @@ impl Confirms {
         }
     }
 
-    /// Passes all pending confirms to `tell`.
-    pub(crate) fn flush(&mut self, mut tell: impl FnMut(Confirm)) {
+    /// Passes all pending confirms to `send`.
+    pub(crate) fn flush(&mut self, mut send: impl FnMut(Confirm)) {
         for seq in self.nacked.drain(..) {
-            tell(Confirm { ack: false, seq: PublishSeq(seq), multiple: false, count: 1 });
+            send(Confirm { ack: false, seq: PublishSeq(seq), multiple: false, count: 1 });
         }
         if self.acked.is_empty() {
             return;
@@ -97,10 +97,10 @@ impl Confirms {
         }
         if let Some(last) = last_below {
             let multiple = below > 1;
-            tell(Confirm { ack: true, seq: PublishSeq(last), multiple, count: below });
+            send(Confirm { ack: true, seq: PublishSeq(last), multiple, count: below });
         }
         for seq in above {
-            tell(Confirm { ack: true, seq: PublishSeq(seq), multiple: false, count: 1 });
+            send(Confirm { ack: true, seq: PublishSeq(seq), multiple: false, count: 1 });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Fanout exchanges: every binding matches, whatever its key.
+//! Fanout exchanges: every binding matches, with any key.
 
 use super::binding::{Binding, Destination};
 use super::destinations::Destinations;

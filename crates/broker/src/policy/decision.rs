@@ -64,7 +64,7 @@ pub(crate) enum Overridden {
     Lower(Source),
     /// Another source gives a higher value, and the higher counts.
     Higher(Source),
-    /// Another source takes precedence, whatever the values are.
+    /// Another source takes precedence, regardless of the values.
     First(Source),
     /// The value means unlimited, and another source gives a limit.
     Limited(Source),

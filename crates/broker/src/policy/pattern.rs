@@ -108,7 +108,7 @@ impl Pattern {
 /// The engine's message about a pattern; for a pattern that exceeds a bound, a message of our own.
 fn problem(error: &Error) -> String {
     let is_too_large = |error: &CompileError| {
-        // Only the message tells this bound from other failures.
+        // Only the message distinguishes this bound from other failures.
         let is_no_dfa = |text: &str| !text.contains("parsing");
         matches!(error, CompileError::InnerError(error) if error.size_limit().is_some())
             || matches!(error, CompileError::DfaBuildError(_, text) if is_no_dfa(text))

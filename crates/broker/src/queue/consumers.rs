@@ -1,7 +1,7 @@
 //! The consumers of a queue, and the choice of the consumer that gets the next message.
 //!
 //! Higher consumer priority first, round-robin among equals, and only consumers with room: a consumer without
-//! room is parked and costs nothing until room is freed for it. The caller tells whether the channel and
+//! room is parked and costs nothing until room is freed for it. The caller passes whether the channel and
 //! connection of each candidate have room. With a single active consumer, one consumer is active and the
 //! others wait. See `docs/concepts/consumers.md`.
 

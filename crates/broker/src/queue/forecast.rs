@@ -1,8 +1,8 @@
 //! Forecasts of the messages that would leave a queue at once under other settings. A forecast changes
 //! nothing.
 //!
-//! Messages in memory are evaluated one by one. For a page only a few facts are known, which usually tell
-//! whether all or none of its messages would leave; otherwise the result is a range.
+//! Messages in memory are evaluated one by one. Only a few facts are known of a page. Usually they
+//! suffice to decide whether all or none of its messages would leave; otherwise the result is a range.
 
 use super::Queue;
 use super::entry::Entry;

@@ -379,7 +379,7 @@ impl Ready {
                 let meta = pages.meta(id);
                 self.unlist((level, id));
                 let (before, after) = self.levels[at].look_again(id, &meta);
-                // Whatever the log brings back outlives a restart.
+                // Every message from the log outlives a restart.
                 self.totals.replace_persistent_bytes(before, after);
                 self.relist((level, id), |_| {});
             }

@@ -2,8 +2,8 @@
 //!
 //! A record describes an event, not a request. Replaying the records in order restores the durable part of
 //! the vhost, with every queue, message and deadline. `encode` and `decode` convert records to bytes and
-//! back. The [`RecordRole`] of a record tells the log which records are still needed, so that the log need not
-//! understand their contents.
+//! back. By the [`RecordRole`] of a record the log knows which records are still needed, without
+//! understanding their contents.
 
 mod decode;
 mod encode;

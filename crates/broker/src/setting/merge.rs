@@ -7,9 +7,9 @@ pub(crate) enum Merge {
     Lower,
     /// The higher counts.
     Higher,
-    /// The first counts, whatever the second is.
+    /// The first counts, regardless of the second.
     First,
-    /// The second counts, whatever the first is.
+    /// The second counts, regardless of the first.
     Second,
     /// The lower counts, but the higher if one of them is negative, which means unlimited.
     DeliveryLimit,

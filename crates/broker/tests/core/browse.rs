@@ -1,4 +1,4 @@
-//! Looking at deliveries that nobody has settled, wherever they are held, while clients come and go.
+//! Browsing unsettled deliveries, on any channel, while clients connect and disconnect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

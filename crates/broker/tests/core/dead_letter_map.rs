@@ -209,7 +209,7 @@ fn map_names_sources_and_leaves_out_other_queues() {
         ]
     );
     assert_eq!(given("policy"), [(PolicyKey::DeadLetterExchange, Source::Policy, Some("p"))]);
-    // Both go the same way, whatever their keys are.
+    // Both have the same route, with any key.
     assert_eq!((map.routes.len(), map.exchanges.len()), (1, 1));
     assert_eq!(leads(&broker, "policy"), (vec!["dead".to_owned()], true));
     assert_eq!(map.sources(1)[1], (vec![0], 2));

@@ -66,7 +66,7 @@ fn arguments(is_quorum: bool, entries: &Entries) -> Table {
     table.finish()
 }
 
-/// A policy that says this, or as much of it as may be said.
+/// A policy with these keys, or with those of them that are valid.
 fn policy(name: &str, priority: f64, kind: PolicyKind, entries: &Entries) -> Option<Policy> {
     let entries = entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
     let mut entries: Vec<_> = entries.collect();
@@ -148,7 +148,7 @@ fn check(vhost: &Vhost, arguments: &Entries) -> Result<(), TestCaseError> {
             Source::Argument | Source::Default => None,
         };
         prop_assert_eq!(&explained.source_name, &named(explained.source), "{:?}", key);
-        // Of those in force each is told once, as winner or as loser.
+        // Each policy in force is listed once, as winner or as loser.
         let won = explained.value.clone().map(|value| (explained.source, value));
         let mut told: Vec<_> = won.into_iter().chain(lost).collect();
         told.retain(|(source, _)| *source != Source::Default);

@@ -206,7 +206,7 @@ fn page_is_kept_while_one_of_its_messages_is_left() {
     broker.declare("q", &Table::default());
     (0..COUNT).for_each(|number| broker.publish(number, None));
     broker.consume("q", false, 0);
-    // Every tenth stays, and the ends of the others are told of messages that the log has no more.
+    // Every tenth stays, and the ends of the others are recorded for messages that the log no longer has.
     for (_, tag, number) in broker.delivered.clone() {
         if number % 10 != 0 {
             broker.apply(Command::Settle { tag, multiple: false, outcome: Outcome::Ack });

@@ -137,11 +137,11 @@ fn recovered_queue_has_the_name_its_messages_were_sent_to() {
     assert_eq!(found.queues, [recovered(2, "orders", true, 4)]);
     assert!(found.problems.is_empty(), "{:?}", found.problems);
     assert_eq!(broker.messages("orders"), Some(4));
-    // Nobody knows where they would go: they stay.
+    // Their targets are unknown: they stay.
     broker.now_ms += 100_000;
     broker.vhost.tick(broker.now());
     assert_eq!(broker.messages("orders"), Some(4));
-    // It is a queue like any other, with its bindings, and its number is nobody else's.
+    // It is a queue like any other, with its bindings, and no other queue has its number.
     broker.publish("amq.direct", "key", None);
     broker.declare("third");
     assert_eq!(broker.messages("orders"), Some(5));

@@ -46,7 +46,7 @@ impl Broker {
         self.finish()
     }
 
-    /// Ends a batch: its records are in the log, and what clients are told is returned.
+    /// Ends a batch: its records are in the log, and the answers to clients are returned.
     fn finish(&mut self) -> Vec<Outgoing> {
         end_batch(&mut self.vhost, &mut self.log)
     }
@@ -60,7 +60,7 @@ impl Broker {
         }
     }
 
-    /// Starts again with the first so many records of the log; `crashed` if nobody knows whether there
+    /// Starts again with the first so many records of the log; `crashed` if it is unknown whether there
     /// were more.
     fn restart(mut self, records: usize, crashed: bool) -> Self {
         self.log.truncate(records);
@@ -207,7 +207,7 @@ fn clock_set_back_keeps_no_message_longer_than_its_ttl() {
     broker.sleep(4_000);
     broker.now_ms -= 86_400_000;
     let records = broker.log.len();
-    // Twice, as the log still tells of the other time.
+    // Twice, because the log still has the other record.
     let mut broker = broker.restart(records, false);
     broker.sleep(9_000);
     let mut broker = broker.restart(records, false);

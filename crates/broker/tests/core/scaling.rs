@@ -465,7 +465,7 @@ fn policy_change_is_applied_in_slices() {
     let first = in_force(&broker);
     assert!((1..100).contains(&first), "{first} in one slice");
     broker.publish_to("elsewhere", 1);
-    // Another change meanwhile, of which nobody waits for the end.
+    // Another change meanwhile, whose end no caller awaits.
     broker.vhost.start_policy(broker.now(), kind, policy("better", "^queue\\.1", 8_000));
     assert!(in_force(&broker) < QUEUES);
     broker.tick();

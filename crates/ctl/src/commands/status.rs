@@ -248,7 +248,7 @@ fn erlang(value: &Value) -> String {
     Term::Pairs(vec![("rabbit".to_owned(), own)]).erlang(0)
 }
 
-// COMPAT: memory breakdown: waiting messages, bytes for clients, samples and code are told apart, and all
+// COMPAT: memory breakdown: waiting messages, bytes for clients, samples and code are counted apart, and all
 // else is one part; RabbitMQ divides memory by kinds of Erlang processes and tables.
 fn memory_breakdown(call: &Call<'_>) -> Result<Output, Failure> {
     let unit = unit(call)?;

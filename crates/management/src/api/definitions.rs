@@ -1,5 +1,5 @@
 //! `/api/definitions`: everything that is declared, out and in. What is taken in is made as a whole or
-//! not at all; `?dry_run=true` tells the changes and makes none.
+//! not at all; `?dry_run=true` lists the changes and makes none.
 
 use axum::Router;
 use axum::body::Bytes;

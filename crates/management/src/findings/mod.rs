@@ -34,7 +34,7 @@ pub(crate) struct VhostFacts {
     pub(crate) name: String,
     /// The queues, each with the change of its numbers.
     pub(crate) queues: Vec<(QueueCondition, QueueRates)>,
-    /// Names of the queues whose dead letters reach no queue, as far as the dead-letter map tells.
+    /// Names of the queues whose dead letters reach no queue, as far as the dead-letter map shows.
     pub(crate) without_route: Vec<String>,
     /// Publishes that reached no queue and were dropped, per second.
     pub(crate) unroutable_rate: f64,

@@ -223,7 +223,7 @@ impl<const N: usize> Series<N> {
         self.latest().map(Values::all)
     }
 
-    /// Time since which no number has changed, as far as the points tell, in milliseconds of the epoch.
+    /// Time since which no number has changed, as far as the points show, in milliseconds of the epoch.
     pub(super) fn idle_since_ms(&self) -> Option<u64> {
         let points = self.finest()?;
         let (new, old) = (points.back()?, points.iter().nth_back(1)?);

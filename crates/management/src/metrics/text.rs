@@ -41,7 +41,7 @@ impl From<u64> for Value {
     }
 }
 
-/// The part of a name after the prefix, which tells RabbitMQ's endpoints apart.
+/// The part of a name after the prefix, which distinguishes RabbitMQ's endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Namespace {
     /// No namespace.

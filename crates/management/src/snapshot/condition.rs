@@ -1,4 +1,4 @@
-//! The condition of the node and its vhosts at one moment: the numbers that tell whether something is wrong.
+//! The condition of the node and its vhosts at one moment: the numbers from which findings are made.
 
 use broker::time::{Now, Time};
 use broker::{DeadLetterStrategy, Overflow};

@@ -1,4 +1,4 @@
-//! `backlog`: a queue is filled while nobody reads, and then drained.
+//! `backlog`: a queue is filled without consumers, and then drained.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -146,7 +146,7 @@ impl Plan {
     fn limits(&self, options: &Throughput) -> io::Result<Limits> {
         let is_fanout = self.topology.exchange.as_ref().is_some_and(|it| it.kind == "fanout");
         let copies = if is_fanout { options.queues as u64 } else { 1 };
-        // Without consumers nobody can be ahead of them.
+        // Without consumers, producers cannot be ahead of them.
         let in_flight_max = (options.in_flight > 0 && options.consumers() > 0)
             .then_some(InFlight { messages: options.in_flight, copies });
         Ok(Limits {

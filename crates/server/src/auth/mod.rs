@@ -306,7 +306,7 @@ impl Auth {
 
     /// The user that the password would have to belong to.
     fn candidate(&self, credentials: &Credentials) -> Option<Arc<User>> {
-        // An empty password never logs in, whatever is stored for the user (as in RabbitMQ).
+        // An empty password never logs in, with any stored hash (as in RabbitMQ).
         if credentials.password.is_empty() {
             return None;
         }

@@ -112,7 +112,7 @@ fn fields(
 }
 
 fn difference(field: String, before: Option<&Value>, after: Option<&Value>) -> Difference {
-    // The hash of a password is for nobody to read.
+    // The hash of a password is not shown.
     let is_secret = field == SECRET;
     let shown = |value: Option<&Value>| value.filter(|_| !is_secret).map(bounded);
     Difference { before: shown(before), after: shown(after), field }

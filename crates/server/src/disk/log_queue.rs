@@ -10,7 +10,7 @@ use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
 #[derive(Default, Debug)]
 pub(crate) struct LogQueue {
     records: WriteQueue,
-    /// True if the persister was told of records and has not taken all of them yet.
+    /// True if the persister was notified of records and has not taken all of them yet.
     persister_knows: bool,
 }
 
@@ -60,7 +60,7 @@ impl LogQueue {
         self.records.bytes()
     }
 
-    /// True if the persister must be told now that records wait; it counts as told from then on.
+    /// True if the persister must be notified now that records wait; it counts as notified from then on.
     pub(crate) fn wakes_persister(&mut self) -> bool {
         !self.records.is_empty() && !std::mem::replace(&mut self.persister_knows, true)
     }

@@ -21,7 +21,7 @@ pub(crate) trait LogSource: fmt::Debug + Send + Sync {
     fn progress(&self) -> &DiskProgress;
 
     /// Takes the first batch that waits for the disk into `batch`, which must be empty. True if more wait;
-    /// the persister is not told of these again. None, with nothing taken, if the lock is held for long.
+    /// the persister is not notified of these again. None, with nothing taken, if the lock is held for long.
     fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool>;
 
     /// Reports that the last batch taken is durable. False, with nothing done, if the lock is held for

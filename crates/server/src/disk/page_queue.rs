@@ -12,7 +12,7 @@ use crate::limits::PAGING_BYTES_MAX;
 pub(crate) struct PageQueue {
     /// The tasks, in order.
     tasks: Vec<PageTask>,
-    /// True if the pager was told of tasks and has not taken them yet.
+    /// True if the pager was notified of tasks and has not taken them yet.
     pager_knows: bool,
     /// Pages whose records have ended since the persister took the last batch.
     ended: usize,
@@ -25,7 +25,7 @@ impl PageQueue {
         self.tasks.push(task);
     }
 
-    /// True if the pager must be told now that tasks wait; it counts as told from then on.
+    /// True if the pager must be notified now that tasks wait; it counts as notified from then on.
     pub(crate) fn wakes_pager(&mut self) -> bool {
         !self.tasks.is_empty() && !std::mem::replace(&mut self.pager_knows, true)
     }
@@ -138,7 +138,7 @@ mod tests {
             queue.push(drop_page(page));
         }
         assert!(queue.wakes_pager());
-        // The pager knows already and is not told again.
+        // The pager is notified already.
         progress.begun(&drop_page(3));
         queue.push(drop_page(3));
         assert!(!queue.wakes_pager());

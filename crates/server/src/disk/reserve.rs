@@ -114,7 +114,7 @@ impl Reserve {
         self.free_bytes().is_none_or(|free| free >= needed)
     }
 
-    /// True if publishers must be blocked at this much free space, whatever the limit is: the reserve is
+    /// True if publishers must be blocked at this much free space, at any limit: the reserve is
     /// released, and the rest of it is not for publishers.
     pub(crate) fn is_used_up_at(&self, free: u64) -> bool {
         free < self.bytes && *self.state.lock() == State::Released

@@ -85,7 +85,7 @@ pub(crate) fn check(node: &Node) -> Option<u64> {
     free
 }
 
-/// Clears the alarm, whatever the state of memory and disk.
+/// Clears the alarm, regardless of memory and disk.
 pub(crate) fn clear(node: &Node) {
     node.alarms.current.send_replace(None);
     node.vhosts.set_alarm(false);

@@ -408,7 +408,7 @@ fn everything() -> Result<Permissions, ChangeError> {
     Ok(Permissions { configure: all.clone(), write: all.clone(), read: all })
 }
 
-/// Logs why the node cannot make the change, and tells the caller that it was not made.
+/// Logs why the node cannot make the change, and returns that it was not made.
 fn unable(error: &dyn std::error::Error) -> ChangeError {
     tracing::error!(%error, "users and vhosts not changed");
     ChangeError::Unable("the change cannot be written to the disk".to_owned())

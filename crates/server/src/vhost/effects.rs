@@ -96,7 +96,7 @@ pub(super) fn apply_effects(
                         transmit(&outgoing, channel.0, frame_max, outbox);
                     }
                 });
-                // After the bytes, because the reader may end the connection as soon as it learns of this.
+                // After the bytes, because the reader may end the connection as soon as it is notified.
                 if closing {
                     link.socket.writer.set_closing();
                 }

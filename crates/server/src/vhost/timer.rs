@@ -124,7 +124,7 @@ impl WakeUp {
         }
     }
 
-    /// Notes that the timer has fired: the next call of [`Self::arm`] takes effect, whatever its time.
+    /// Notes that the timer has fired: the next call of [`Self::arm`] takes effect, at any time.
     pub(super) fn fired(&self) {
         self.armed_us.store(u64::MAX, Ordering::Release);
     }

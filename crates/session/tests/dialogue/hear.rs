@@ -2,7 +2,7 @@
 //!
 //! Reads them by itself and strictly: a frame that is larger than agreed, a method that the codec
 //! does not read to the same bytes, a content that is interrupted or has the wrong length is a
-//! failure, whatever the dialogue expects.
+//! failure, regardless of the expectations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

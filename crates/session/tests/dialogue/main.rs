@@ -1,6 +1,6 @@
 //! Dialogues with a session: a client's frames in, the server's frames out.
 //!
-//! `tests/dialogues` holds them as text; how they are written is told in `world` and `say`.
+//! `tests/dialogues` holds them as text; `world` and `say` document the notation.
 //! `UPDATE=1 cargo test -p leveret-session --test dialogue` writes what was answered into the files;
 //! read the difference before you commit it.
 //!

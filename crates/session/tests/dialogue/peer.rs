@@ -28,7 +28,7 @@ pub(crate) const BATCH: usize = 256;
 pub(crate) enum Heard {
     /// Bytes for the client.
     Bytes(Vec<u8>),
-    /// The session asks the server something, or tells it.
+    /// The session asks the server a question, or reports to it.
     Question(String),
     /// The server closes the socket.
     Closed,
@@ -53,7 +53,7 @@ pub(crate) struct Peer {
     batch: usize,
     frame_max: u32,
     user: String,
-    /// The vhost has said `connection.close`.
+    /// The vhost has sent `connection.close`.
     is_closing: bool,
     now_us: u64,
     wrote: bool,
@@ -291,7 +291,7 @@ impl Peer {
         Some(Refusal::not_allowed(text))
     }
 
-    /// The client closes: what it held ends, then it is told so.
+    /// The client closes: its consumers and deliveries end, then close-ok is sent.
     fn close(&mut self) {
         if let Some(id) = self.connection.take() {
             self.vhost.close_connection(self.now(), id);

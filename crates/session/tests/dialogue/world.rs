@@ -5,7 +5,7 @@
 //! > LINE                             the client sends; notation in `say`
 //! + LINE                             the same, but together with the next `>`
 //! < LINE                             the server sends, or `(socket closed)`
-//! ? LINE                             the session asks or tells the server
+//! ? LINE                             the session asks the server, or reports to it
 //! connect channels=1-3 heartbeat=10  the handshake and open channels, without their lines
 //! start, log-in                      the beginning of it: up to connection.start, up to tune
 //! offer frame-max=8192               other options of the node, for what follows in the scenario
@@ -331,7 +331,7 @@ pub(crate) fn masked(line: &str) -> String {
     out
 }
 
-/// The lines with runs of the same one told by their number.
+/// The lines, with runs of equal ones replaced by their number.
 pub(crate) fn folded(lines: &[String]) -> Vec<String> {
     let runs = lines.chunk_by(|one, next| one == next);
     let fold = |run: &[String]| match run.len() {

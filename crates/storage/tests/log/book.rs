@@ -2,7 +2,7 @@
 //! comes, is spoken of, moves on and goes.
 //!
 //! A [`Book`] is the state that the records so far give; the same book comes out of what a log hands
-//! back, whatever was left out of it in between.
+//! back, with any omission in between.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Logs with damage to what had been durable: it is told and put aside, and nothing of it is served.
+//! Logs with damage to durable bytes: they are reported and put aside, and never served.
 
 use crate::book::Book;
 use crate::disk::{Disk, Random};
@@ -66,7 +66,7 @@ fn changed_bytes_are_reported_or_harmless() {
                     assert!((at as u64) < damage.offset + damage.len, "{damage} for {at}");
                     assert!(damage.kept_in.is_some(), "{damage}");
                     assert_nothing_is_invented(&read, &book, &book);
-                    // It is told again, and nothing more is lost.
+                    // It is reported again, and nothing more is lost.
                     let (_, again, same) = open(&copy, Durability::Fsync).unwrap();
                     assert!(again.damages.len() <= report.damages.len());
                     assert_eq!(same, read);
@@ -254,7 +254,7 @@ fn files_of_another_log_are_not_read() {
     // Another log's id in every header.
     other.damage(&name, |bytes| *bytes = foreign);
     let (_, report, read) = open(&other, Durability::Fsync).unwrap();
-    // Both logs have the same id here, so that only the file's own id tells them apart.
+    // Both logs have the same id here, so that only the file's own id distinguishes them.
     assert!(read == book || !report.damages.is_empty());
 }
 

@@ -159,7 +159,7 @@ impl Disk {
         Self(Arc::new(Mutex::new(after)))
     }
 
-    /// A second disk with what everybody reads on this one, as if all had been synced.
+    /// A second disk with the content of this one, as if all of it had been synced.
     pub(crate) fn copy(&self) -> Self {
         let state = self.state();
         let inodes = state.inodes.iter().map(|inode| Inode {
@@ -177,7 +177,7 @@ impl Disk {
         Self(Arc::new(Mutex::new(copy)))
     }
 
-    /// Changes bytes of a file behind everybody's back.
+    /// Changes bytes of a file without a write.
     pub(crate) fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         let inode = state.names[name];

@@ -64,7 +64,7 @@ fn full_batch_is_not_changed_by_later_records() {
     let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[0], &[2; BATCH_BYTES], &mut pending);
-    // In the next batch: both must tell, because the first batch may be all that the power leaves.
+    // In the next batch: both need the record, because the first batch may be all that a power cut leaves.
     book.move_to(Lsn(3), (Lsn(1), 0), &[1], &mut pending);
     book.settle(Lsn(4), (Lsn(2), 0), &mut pending);
     // In its own batch nothing is left of this one.
@@ -144,7 +144,7 @@ fn record_that_is_too_long_is_not_written() {
     }
     let (lsn, target, kind, flags) = (Lsn(1), Lsn(0), 1, Flags::NONE);
     let record = NewRecord { lsn, target, kind, flags, references: 1, is_joined: false };
-    // Zeros that nobody touches take no memory.
+    // Zeros that are never written take no memory.
     let huge = vec![0; storage::limits::RECORD_BYTES_MAX + 1].into_boxed_slice();
     WriteQueue::default().push_with_body(record, |_| {}, Body::new(Huge(huge)));
 }

@@ -42,13 +42,13 @@ def start(name, *arguments, connection=PLAIN):
 
 
 def finish(process, body=b""):
-    """Its exit code, what it said, and what it complained of."""
+    """Its exit code, output and error output."""
     said, complaint = process.communicate(body, timeout=TOOL_WITHIN_S)
     return process.returncode, said, complaint.decode()
 
 
 def run(name, *arguments, connection=PLAIN, body=b""):
-    """Run a command that succeeds; what it said."""
+    """Runs a command that succeeds, and returns its output."""
     status, said, complaint = finish(start(name, *arguments, connection=connection), body)
     assert status == 0, f"amqp-{name} exited with {status}: {complaint}"
     return said
@@ -101,7 +101,7 @@ def errors():
 
 
 def locked_queue(queue):
-    """Nobody else gets what is in an exclusive queue, but anybody may publish to it."""
+    """No other connection gets messages of an exclusive queue, but any may publish to it."""
     get = "get", f"--queue={queue}"
     consumer = start("consume", f"--queue={queue}", "--exclusive", "--count=1", "cat")
     runner.eventually(lambda: "NOT_FOUND" not in complaint_of(*get), "amqp-consume has declared its queue")

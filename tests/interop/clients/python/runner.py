@@ -13,7 +13,7 @@ CA_FILE = os.environ.get("CA_FILE")
 
 GONE_WITHIN_S = 5.0
 RECOVERED_WITHIN_S = 15.0  # clients wait between their attempts to connect again
-LARGE = bytes(range(250)) * 80_000  # 20,000,000 octets
+LARGE = bytes(range(250)) * 80_000  # 20,000,000 bytes
 
 
 class Without(Exception):
@@ -21,7 +21,7 @@ class Without(Exception):
 
 
 def unique():
-    """A name that nobody else uses."""
+    """A unique name."""
     return f"interop-{secrets.token_hex(6)}"
 
 

@@ -73,7 +73,7 @@ impl Vhost {
     /// Answers `basic.get` with a message.
     fn hand_over(&mut self, at: ChannelKey, id: QueueId, mut entry: Entry, no_ack: bool) {
         if self.firehose.is_on() {
-            // Before the delivery is counted, because the copy tells whether the message was delivered
+            // Before the delivery is counted, because the copy shows whether the message was delivered
             // before.
             self.trace_delivery(at, id, &entry);
         }

@@ -135,7 +135,7 @@ impl Vhost {
 
     fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
         if self.firehose.is_on() {
-            // Before the delivery is counted, because the copy tells whether the message was delivered
+            // Before the delivery is counted, because the copy shows whether the message was delivered
             // before.
             self.trace_delivery(chosen.at, id, &entry);
         }

@@ -31,7 +31,7 @@ pub struct RecoveredQueue {
     pub messages: u64,
 }
 
-/// The name of an undeclared queue, as far as its messages tell.
+/// The name of an undeclared queue, as far as its messages show it.
 #[derive(Debug)]
 enum KnownName {
     Nothing,
@@ -125,7 +125,7 @@ impl UndeclaredQueues {
 }
 
 impl Undeclared {
-    /// Learns the name from a message: the default exchange routes to the queue whose name is the key.
+    /// Derives the name from a message: the default exchange routes to the queue whose name is the key.
     fn learn(&mut self, message: &Message, is_alone: bool) {
         let envelope = message.envelope();
         if !is_alone || !envelope.exchange.is_empty() || !envelope.has_one_key() {

@@ -34,7 +34,7 @@ enum Keys {
     Any,
     /// All dead letters have this key.
     Given(RoutingKey),
-    /// Each dead letter has one of these keys, as far as bindings tell.
+    /// Each dead letter has one of these keys, as far as bindings show.
     Own(Arc<[Name]>),
     /// The keys are not known.
     Unknown,

@@ -44,7 +44,7 @@ impl Disk {
         }
     }
 
-    /// Leaves out the publishes of what has ended, but not what tells of the end, as a compaction may.
+    /// Leaves out the publishes of ended messages, but not the records of the end, as a compaction may.
     pub(crate) fn compact(&mut self) {
         let publish = 1;
         let references = &self.references;

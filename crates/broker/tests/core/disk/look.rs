@@ -1,4 +1,4 @@
-//! Looking at the messages of a queue as whoever has the disk does.
+//! Browsing the messages of a queue, with pages read from the disk.
 
 use broker::page::{PageSelection, PagedMessage, Pages};
 use broker::{

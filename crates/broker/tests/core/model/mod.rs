@@ -2,7 +2,7 @@
 //! time passing and policies on a few queues that dead-letter into each other.
 //!
 //! The model keeps messages in plain lists and looks at all of them for every question, so that it is
-//! right by inspection. After every step the core must have said the same to the client, hold the
+//! right by inspection. After every step the core must have sent the same to the client, hold the
 //! same numbers of messages, keep its invariants, and have written a log whose replay gives exactly
 //! the durable messages there are.
 
@@ -28,7 +28,7 @@ proptest! {
     }
 
     /// Between queues the order may differ: what is in a page comes a moment later than what is not. So
-    /// this is about one queue, whose dead letters nobody takes.
+    /// this is about one queue, whose dead letters have no consumer.
     #[test]
     fn paged_queue_agrees_with_naive_model(
         queue in QueueSpec::any(),

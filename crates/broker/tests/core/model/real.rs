@@ -190,7 +190,7 @@ impl Broker {
         bodies
     }
 
-    /// Invariants hold and the log tells the truth.
+    /// Invariants hold and the log gives the same state.
     pub(crate) fn check(&self) {
         log::check(&self.vhost, Some(&self.page_store), &self.replay, &self.disk, "the last step");
     }

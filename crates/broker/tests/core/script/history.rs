@@ -1,9 +1,9 @@
-//! Histories: lines of scripts one after the other, whatever comes of them.
+//! Histories: lines of scripts in sequence, with any result.
 //!
 //! Nothing is expected but that the invariants hold after every line and that the log tells the
 //! truth. What only a client or a clock can know is filled in: `@3` is the third outstanding delivery
 //! of the channel, or the next best one; `sleep 20` and `drift 20` are `at` and `late` that many
-//! milliseconds later. A client agrees at once to whatever the broker closes.
+//! milliseconds later. A client agrees at once to every close of the broker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;

@@ -335,7 +335,7 @@ impl World {
         self.vhost.tick(self.now());
     }
 
-    /// Ends the batch: confirms are told, effects taken, pages written and read.
+    /// Ends the batch: confirms are sent, effects taken, pages written and read.
     fn settle(&mut self, out: &mut Vec<String>) {
         loop {
             let tasks = self.take_effects(out);
@@ -349,7 +349,7 @@ impl World {
         }
     }
 
-    /// Tells and takes everything but what is to be done with pages.
+    /// Reports the batch as durable and takes all effects but tasks of pages.
     fn take_effects(&mut self, out: &mut Vec<String>) -> Vec<PageTask> {
         let mut tasks = Vec::new();
         if !self.holds_log {

@@ -80,7 +80,7 @@ impl Mapped {
         self.map.routes.iter().flat_map(|route| route.to.iter().copied()).collect()
     }
 
-    /// For each edge the worst that is said of it.
+    /// The most severe warning of each edge.
     pub(super) fn severities(&self) -> Vec<Severity> {
         let map = &self.map;
         let mut of_source = vec![Severity::Info; map.queues.len()];

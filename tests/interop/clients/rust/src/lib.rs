@@ -21,7 +21,7 @@ pub type Outcome = Result<(), Box<dyn Error>>;
 /// Longest wait of a scenario for an event that should come soon.
 pub const WITHIN: Duration = Duration::from_secs(5);
 
-/// After how long a queue expires that nobody uses.
+/// The time after which an unused queue expires.
 pub const EXPIRES_MS: i32 = 300;
 
 /// The host of the broker.
@@ -48,12 +48,12 @@ fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
 }
 
-/// 20,000,000 octets that are not all alike.
+/// 20,000,000 bytes that are not all equal.
 pub fn large() -> Vec<u8> {
     (0..250).cycle().take(20_000_000).collect()
 }
 
-/// A name that nobody else uses.
+/// A unique name.
 pub fn unique() -> String {
     format!("interop-{:016x}", RandomState::new().hash_one(()))
 }

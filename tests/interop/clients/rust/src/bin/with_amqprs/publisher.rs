@@ -1,4 +1,4 @@
-//! A channel that confirms: the client tells its user in callbacks, which are made events here.
+//! A channel that confirms: the client has callbacks, which are made events here.
 
 use std::collections::BTreeSet;
 

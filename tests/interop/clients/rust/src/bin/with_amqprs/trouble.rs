@@ -79,7 +79,7 @@ async fn refused<T>(
     Ok(connection.open_channel(None).await?.close().await?)
 }
 
-/// The callback is told why the channel is closed.
+/// The callback gets the reason of the close.
 async fn refused_so(publisher: &mut Publisher, refusal: Refusal) {
     let told = publisher.told().await;
     assert!(matches!(&told, Told::Closed(why) if *why == refusal), "{told:?}, and not {refusal:?}");
@@ -111,7 +111,7 @@ pub(crate) async fn errors() -> Outcome {
 
     let mut wrong = arguments();
     wrong.credentials(SecurityCredentials::new_plain("guest", "wrong"));
-    // The client does not ask to be told, and so brokers only hang up, after a while.
+    // The client does not announce the capability, so brokers close the socket, after a while.
     let error = Connection::open(&wrong).await.err().expect("a wrong password");
     assert!(matches!(error, Error::NetworkError(_)), "{error}");
 

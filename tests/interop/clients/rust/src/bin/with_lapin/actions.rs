@@ -160,7 +160,7 @@ pub(crate) fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTab
     entries.collect::<BTreeMap<_, _>>().into()
 }
 
-/// The code and the text of an error that the broker told.
+/// The code and the text of an error of the broker.
 pub(crate) fn told(error: &Error) -> Refusal {
     let ErrorKind::ProtocolError(told) = error.kind() else {
         panic!("the broker did not tell {error}")
