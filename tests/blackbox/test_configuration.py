@@ -229,7 +229,7 @@ def test_levels_by_category(start):
     assert not any("connected" in line for line in broker.log)
 
 
-def test_a_data_directory_is_told_with_its_whole_path(run, tmp_path):
+def test_data_directory_is_logged_with_its_whole_path(run, tmp_path):
     (tmp_path / "data").write_text("")
     result = run("--data-dir", "data")
     assert result.returncode == 1
@@ -257,7 +257,7 @@ def test_a_node_has_the_name_it_is_given(start):
     assert (overview["node"], overview["cluster_name"]) == ("hare@example", "warren")
 
 
-def test_clients_are_told_what_the_configuration_says(start):
+def test_clients_get_the_configured_identity(start):
     broker = start("""
         identity.product = Leveret
         identity.version = 7.8.9""")

@@ -59,7 +59,7 @@ def faults(expression, families):
 
 
 @pytest.mark.parametrize("name", ["leveret-expiry-and-dead-lettering.json", "leveret-alerts.yml"])
-def test_every_query_asks_for_what_is_told(families, name):
+def test_queries_use_existing_metrics(families, name):
     asked = expressions(GRAFANA / name)
     assert len(asked) > 9
     assert {one: fault for one in asked if (fault := faults(one, families))} == {}

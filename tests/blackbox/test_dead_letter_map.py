@@ -48,7 +48,7 @@ def kinds(told, **of):
     return [(one["severity"], one["kind"]) for one in told["warnings"] if all(one[key] == of[key] for key in of)]
 
 
-def test_arguments_and_policies_are_told_apart(look, http, ch, client, prefix, by_broker):
+def test_arguments_and_policies_are_distinguished(look, http, ch, client, prefix, by_broker):
     x, dead = ch.exchange("fanout"), ch.queue(name="dead")
     ch.bind(dead, x)
     argument = ch.queue(name="a", dead_letter_exchange=x, dead_letter_routing_key="k")

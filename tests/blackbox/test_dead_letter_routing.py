@@ -272,7 +272,7 @@ def test_the_first_delivery_of_a_dead_letter_beyond_the_delivery_limit_is_not_a_
 
 
 @pytest.mark.parametrize("cause", ["expired", "maxlen"])
-def test_a_dead_letter_nobody_had_seen_is_not_a_redelivery(ch, kind, dlq, cause):
+def test_dead_letter_without_an_earlier_delivery_is_not_a_redelivery(ch, kind, dlq, cause):
     arguments = {"message_ttl": 50} if cause == "expired" else {"max_length": 0}
     q = ch.queue(kind, **arguments, **dead_letters_to(dlq))
     ch.publish(q, "m")

@@ -169,7 +169,7 @@ def test_the_time_of_an_entry_is_that_of_the_first_death(ch):
     assert times[1] == times[2] and len(times[1]) == 1
 
 
-def test_entries_are_told_apart_by_queue_and_reason(ch, kind):
+def test_entries_are_distinguished_by_queue_and_reason(ch, kind):
     q_name = ch.client.name("q")
     rest = ch.queue(kind, name="rest", message_ttl=600, **dead_letters_to(q_name))
     q = ch.queue(kind, name=q_name, **dead_letters_to(rest))

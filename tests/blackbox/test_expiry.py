@@ -130,7 +130,7 @@ def zero(request):
     return ({"message_ttl": 0}, {}) if request.param == "argument" else ({}, {"expiration": "0"})
 
 
-def test_a_zero_ttl_message_that_nobody_can_take_dies_at_once(ch, kind, zero):
+def test_zero_ttl_message_without_a_consumer_dies_at_once(ch, kind, zero):
     queue, message = zero
     dlq = ch.queue(name="dlq")
     q = ch.queue(kind, **queue, **dead_letters_to(dlq))

@@ -68,7 +68,7 @@ def told(firehose):
     return key, body, headers
 
 
-def test_a_publish_and_its_deliveries_are_told(firehose):
+def test_publish_and_its_deliveries_are_copied(firehose):
     ch = firehose.ch
     q, r = ch.queue(name="q"), ch.queue(name="r")
     for queue in (q, r):
@@ -95,13 +95,13 @@ def test_a_publish_and_its_deliveries_are_told(firehose):
 
 
 @pytest.mark.better
-def test_a_message_that_goes_nowhere_is_told(firehose, by_broker):
+def test_unroutable_message_is_copied(firehose, by_broker):
     firehose.ch.publish("nope", "u")
     routed = {"routed_queues": ("A", by_broker(rabbitmq=[("S", "nope")], leveret=[]))}
     assert told(firehose) == ("publish.", "u", origin(firehose, "", "nope") | routed)
 
 
-def test_a_dead_letter_is_told_when_it_is_delivered(firehose):
+def test_dead_letter_is_copied_when_it_is_delivered(firehose):
     ch = firehose.ch
     dead = ch.queue(name="dead")
     q = ch.queue(name="q", message_ttl=20, dead_letter_exchange="", dead_letter_routing_key=dead)
@@ -115,7 +115,7 @@ def test_a_dead_letter_is_told_when_it_is_delivered(firehose):
     assert firehose.is_silent()
 
 
-def test_a_transaction_is_told_when_it_is_published(firehose):
+def test_transaction_is_copied_when_it_is_published(firehose):
     tx = firehose.ch.connection.channel()
     q = tx.queue(name="q")
     tx.tx_select()

@@ -90,7 +90,7 @@ def test_a_requeued_message_that_is_too_much_is_the_head_and_goes(ch, kind, dlq)
     assert ch.drain(q) == ["3"]
 
 
-def test_a_limit_of_zero_drops_what_nobody_takes_at_once(ch, kind, dlq):
+def test_limit_of_zero_drops_messages_without_a_consumer(ch, kind, dlq):
     q = ch.queue(kind, max_length=0, **dead_letters_to(dlq))
     assert ch.publish(q, "m") == "a"
     assert ch.take(dlq).deaths == [(q, "maxlen", 1)]

@@ -45,7 +45,7 @@ def test_refusals_are_json(http, by_broker):
 
 
 @pytest.mark.parametrize("user, password", [("guest", "wrong"), ("nobody", "guest"), ("guest", "x:guest"), ("", "x")])
-def test_a_wrong_login_is_not_told_what_is_wrong_with_it(http, user, password):
+def test_wrong_login_gets_no_reason(http, user, password):
     answer = http.ask("/api/overview", user=user, password=password)
     assert (answer.status, answer.json) == (401, WRONG_LOGIN)
     assert "www-authenticate" not in answer.headers
@@ -94,20 +94,20 @@ def test_nodes_are_for_monitors_and_single_vhosts_for_administrators(tagged, tag
 
 
 @pytest.mark.parametrize("path", ["/api/nope", "/api/health/checks", "/api/health/checks/nope", "/nope", "/api/auth"])
-def test_a_path_that_is_not_there_is_told_to_everybody(http, path):
+def test_missing_path_is_answered_without_a_login(http, path):
     for user in ("guest", None):
         answer = http.ask(path, user=user)
         assert (answer.status, answer.json) == (404, NOT_FOUND)
 
 
 @pytest.mark.parametrize("path", ["/api/vhosts/nope", "/api/nodes/nope", "/api/vhosts/%FF"])
-def test_a_name_that_nothing_has_is_told_after_the_login(http, path):
+def test_missing_object_is_answered_after_the_login(http, path):
     answer = http.ask(path)
     assert (answer.status, answer.json) == (404, NOT_FOUND)
     assert http.ask(path, user=None).status == 401
 
 
-def test_a_method_that_a_path_does_not_have_is_told_to_everybody(http):
+def test_missing_method_is_answered_without_a_login(http):
     for user in ("guest", None):
         answer = http.ask("/api/overview", user=user, method="DELETE")
         assert answer.status == 405

@@ -110,7 +110,7 @@ def test_without_a_ttl_nothing_expires(look, ch):
     assert look(ch.queue(name="empty")) == {"messages": [], "cursor": None, "scanned": 0, "messages_total": 0}
 
 
-def test_deaths_are_told_newest_first(look, ch):
+def test_deaths_are_listed_newest_first(look, ch):
     dlq = ch.queue(name="dlq")
     second = ch.queue(name="second", message_ttl=1, **dead_letters_to(dlq))
     first = ch.queue(name="first", **dead_letters_to(second))

@@ -181,7 +181,7 @@ def test_a_channel_tells_what_its_client_does(client, api):
     assert of_connection["name"] == name
 
 
-def test_gets_are_told_apart_on_a_channel(client, api):
+def test_gets_and_deliveries_of_a_channel_are_counted_apart(client, api):
     ch = client.channel()
     q = ch.queue()
     for body in "abc":
@@ -244,7 +244,7 @@ def test_a_consumer_tells_who_it_is(client, api):
     assert queue["consumer_details"][0]["channel_details"]["connection_name"] == connection
 
 
-def test_a_single_active_consumer_is_told_from_those_that_wait(client, api):
+def test_single_active_consumer_is_distinguished_from_waiting_ones(client, api):
     ch = client.channel()
     q = ch.queue(arguments={"x-single-active-consumer": True})
     ch.consume(q, tag="first")
@@ -307,7 +307,7 @@ def test_one_looks_at_ones_own_clients_only(crowd):
 
 
 @pytest.mark.parametrize("reason", [None, "go away"])
-def test_a_closed_client_is_told_why(crowd, reason):
+def test_closed_client_gets_the_reason(crowd, reason):
     connection = name_of(crowd.own)
     eventually(lambda: crowd.ask("connections/" + quoted(connection)).status, 200)
     headers = {"X-Reason": reason} if reason else {}

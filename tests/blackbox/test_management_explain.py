@@ -26,7 +26,7 @@ def keys(explained):
     return {key["key"]: key for key in explained["keys"]}
 
 
-def test_a_queue_of_which_nobody_said_anything(http, ch, by_broker, kind):
+def test_queue_without_arguments_and_policies(http, ch, by_broker, kind):
     explained = explain(http, q := ch.queue(kind))
     told = explained.pop("keys")
     assert explained == {"queue": q, "vhost": "/", "type": kind, "policy": None, "operator_policy": None}

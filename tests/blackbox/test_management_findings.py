@@ -206,7 +206,7 @@ def test_check_fails_from_a_severity_on(broker, ch):
 
 
 @pytest.mark.tools
-def test_alarm_is_told_with_its_numbers(broker, ch, ctl):
+def test_alarm_has_its_numbers(broker, ch, ctl):
     queue = ch.queue()
     assert broker.api.ask("/api/health/alarms").json == {"alarms": []}
     assert put(broker, DISK, {"absolute": EVERYTHING}).status == 204

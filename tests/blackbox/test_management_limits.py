@@ -51,7 +51,7 @@ def test_a_limit_is_an_integer(api, kind, owner, value, shown):
     assert api.ask(f"/api/{kind}-limits/" + quoted(owner)).json == []
 
 
-def test_a_limit_that_nobody_knows_is_refused(api, kind, owner):
+def test_unknown_limit_is_refused(api, kind, owner):
     answer = api.ask(f"/api/{kind}-limits/{quoted(owner, 'nope')}", method="PUT", body={"value": 1})
     reason = {"vhost": 'Validation failed\n\nUnrecognised terms [{<<"nope">>,1}] in limits\n',
               "user": 'Unrecognised terms [{<<"nope">>,1}] in user-limits'}[kind]

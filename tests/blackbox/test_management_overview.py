@@ -81,7 +81,7 @@ def test_the_overview_says_when_a_message_is_safe(defined, by_broker, durability
     assert api.ask("/api/nodes").json[0].get("durability") == expected
 
 
-def test_listeners_are_told_with_their_ports(http, under):
+def test_listeners_have_their_ports(http, under):
     overview = http.ask("/api/overview").json
     listeners = {one["protocol"]: one for one in overview["listeners"]}
     assert listeners["amqp"]["port"] == under.shared().amqp[1]

@@ -190,7 +190,7 @@ def test_a_name_is_whatever_the_path_says(http, client, name):
         assert http.delete(what, "/", name) == (204, None)
 
 
-def test_names_that_nobody_may_have(http):
+def test_reserved_names_are_refused(http):
     assert http.put("queues", "/", "amq.mine", durable=True) == REFUSED
     assert http.put("exchanges", "/", "amq.mine", type="direct") == REFUSED
     too_long = bad("queue should be less than 255 bytes, actually was 256\n")

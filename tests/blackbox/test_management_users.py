@@ -85,7 +85,7 @@ def test_shown_password_hash_can_be_set_again(api, made):
 
 
 @pytest.mark.parametrize("body", [{"tags": "management"}, {"tags": "management", "password_hash": ""}])
-def test_without_a_password_nobody_logs_in(api, made, body):
+def test_login_without_a_password_is_refused(api, made, body):
     name = made.user(password="secret", tags="management")
     assert api.ask(path_of(name), method="PUT", body=body).status == 204
     assert api.ask(path_of(name)).json["password_hash"] == ""
@@ -204,7 +204,7 @@ def test_removed_user_is_disconnected(api, made, client):
         client.connect(user=name)
 
 
-def test_a_new_password_disconnects_nobody(api, made, client):
+def test_new_password_closes_no_connection(api, made, client):
     name = made.user()
     made.permit(name, "/")
     mine = client.connect(user=name)

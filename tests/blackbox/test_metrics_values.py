@@ -297,7 +297,7 @@ def test_opened_and_closed_objects_are_counted(client, fetch, under):
     assert grown() == at_least or under.name == "rabbitmq" and all(map(int.__ge__, map(int, grown()), expected))
 
 
-def test_channels_and_connections_are_told_for_themselves(ch, fetch, own):
+def test_channels_and_connections_have_their_own_series(ch, fetch, own):
     q = used(ch, "classic")
     ch.publish("nowhere", "m")
     ch.publish("nowhere", "m", mandatory=True)
@@ -332,7 +332,7 @@ def test_sums_do_not_shrink_when_things_go(ch, client, fetch, own):
     assert shrunk == set()
 
 
-def test_exchanges_are_told_for_themselves(ch, fetch, under):
+def test_exchanges_have_their_own_series(ch, fetch, under):
     x = ch.exchange("topic")
     ch.bind(ch.queue(), x, "a")
     ch.bind(ch.queue(), x, "#")

@@ -183,7 +183,7 @@ def test_tls(perf, under, tmp_path):
     ("guest:wrong", "%2f", "ACCESS_REFUSED"),
     ("guest:guest", "nowhere", "vhost nowhere not found"),
 ])
-def test_a_login_that_is_refused_is_told_in_the_brokers_words(perf, login, path, said):
+def test_refused_login_is_printed_in_the_brokers_words(perf, login, path, said):
     address = perf.uri.split("@")[1].split("/")[0]
     ran = perf.run("throughput", uri=f"amqp://{login}@{address}/{path}")
     assert ran.code == 1 and said in ran.err and "wrong" not in ran.err
@@ -199,7 +199,7 @@ def test_refusal_of_the_broker_is_printed(perf, name):
     ("amqp://guest:secret@localhost:99999", "port"),
     ("amqp://guest:secret@127.0.0.1:1", "cannot connect to 127.0.0.1:1"),
 ])
-def test_a_wrong_uri_is_told_without_its_password(perf, uri, said):
+def test_wrong_uri_is_printed_without_its_password(perf, uri, said):
     ran = perf.run("throughput", uri=uri)
     assert ran.code == 1 and said in ran.err and "secret" not in ran.err
 

@@ -91,7 +91,7 @@ def test_redelivered_is_set_on_every_delivery_but_the_first(ch, kind):
     assert seen == [False, True, True]
 
 
-def test_a_message_that_was_in_nobodys_hands_is_not_redelivered(ch, client, kind):
+def test_message_without_a_delivery_is_not_redelivered(ch, client, kind):
     q = ch.queue(kind)
     ch.publish(q, "a", "b")
     holder = client.channel()

@@ -213,7 +213,7 @@ def test_external_login_needs_a_certificate_of_a_user(tls, authority):
     connect(broker, authority.context()).close()
 
 
-def test_a_client_on_the_wrong_port_is_told_in_the_log(tls, authority):
+def test_client_on_the_wrong_port_is_logged(tls, authority):
     broker = tls()
     with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=WITHIN_S) as plain:
         plain.sendall(b"AMQP\x00\x00\x09\x01")
@@ -335,7 +335,7 @@ def test_a_blocked_publisher_over_tls_lives_on(tls, authority):
     connection.close()
 
 
-def test_certificates_that_expire_soon_are_told(tls):
+def test_certificates_that_expire_soon_are_reported(tls):
     broker = tls()
     check = "/api/health/checks/certificate-expiration/"
     assert broker.api.do("GET", check + "0/days") == {"status": "ok"}

@@ -67,7 +67,7 @@ def test_unwritable_changes_are_refused(broker, call, action):
 
 
 @pytest.mark.parametrize("call, suffix", [("rename", "node.json"), ("fsync", "/data")])
-def test_a_change_of_which_nobody_knows_whether_it_is_there_ends_the_broker(broker, call, suffix):
+def test_change_with_an_unknown_result_ends_the_broker(broker, call, suffix):
     """Else a vhost that is gone on the disk would go on taking messages."""
     broker.start_with()
     for change in BEFORE:

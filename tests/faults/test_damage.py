@@ -241,7 +241,7 @@ class Case:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_damage_is_told_or_does_not_matter(part, broker, rng, pytestconfig):
+def test_damage_is_reported_or_has_no_effect(part, broker, rng, pytestconfig):
     all_positions = pytestconfig.getoption("--all-positions")
     original = Original(broker, rng)
     copy = type(broker)(broker.binary, broker.folder, "", "")

@@ -146,7 +146,7 @@ def test_short_and_interrupted_writes_are_completed(broker, rng):
     ("open", "ENOSPC", "manifest.new"), ("fsync", "EIO", "manifest.new"), ("rename", "EIO", "manifest"),
     ("write", "ENOSPC", "node.json.new"), ("fsync", "EIO", "node.json.new"), ("rename", "EIO", "node.json"),
 ])
-def test_a_disk_that_fails_at_the_start_is_told_and_no_harm_is_done(broker, rng, call, action, suffix):
+def test_disk_that_fails_at_the_start_is_reported_without_harm(broker, rng, call, action, suffix):
     """At the first start and at a later one."""
     ledger = Ledger()
     for _ in range(2):

@@ -84,7 +84,7 @@ def test_transient_publishes_do_not_wait_for_the_disk(broker):
     assert other.read_frame(2.0).type == wire.FRAME_HEARTBEAT
 
 
-def test_a_consumer_is_served_and_its_acks_are_safe_when_it_is_told_so(broker):
+def test_consumer_is_served_and_its_answered_acks_are_safe(broker):
     peer, _ = slow(broker)
     peer.send_method(1, "basic.get", queue="q")
     got = peer.expect(1, "basic.get-ok")

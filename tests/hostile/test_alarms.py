@@ -66,7 +66,7 @@ def assert_not_read(peer):
 
 
 @pytest.mark.hb(78)
-def test_a_publisher_is_told_and_not_read_any_more(alarmed):
+def test_publisher_is_notified_and_not_read_any_more(alarmed):
     with alarmed.peer() as publisher, alarmed.peer() as consumer:
         publisher.connect(properties=BLOCKED).assert_usable()
         queue = publisher.call(1, "queue.declare", exclusive=False).queue
@@ -106,7 +106,7 @@ def test_publishes_read_during_an_alarm_reach_no_queue(leveret_bin, has_publishe
 
 
 @pytest.mark.hb(78)
-def test_a_publisher_that_cannot_be_told_is_blocked_in_silence(alarmed):
+def test_publisher_without_the_capability_is_blocked_without_notice(alarmed):
     with alarmed.peer() as publisher:
         publisher.connect()
         publisher.publish(1, "", "nowhere", b"x")

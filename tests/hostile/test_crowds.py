@@ -71,14 +71,14 @@ def assert_administrable(broker, api):
 
 @pytest.mark.ht(44)
 @pytest.mark.parametrize("beginning", ["nothing", "half a header", "half a login form"])
-def test_connections_without_a_login_lock_nobody_out_of_http(broker, api, beginning):
+def test_connections_without_a_login_lock_no_user_out_of_http(broker, api, beginning):
     with crowd(broker.http_address, IDLE, BEGINNINGS[beginning]):
         for _ in range(3):
             assert_administrable(broker, api)
 
 
 @pytest.mark.ht(44)
-def test_slow_readers_of_answers_lock_nobody_out_of_http(broker, api):
+def test_slow_readers_of_answers_lock_no_user_out_of_http(broker, api):
     """Answers that are never read: each is some hundred kilobytes, for which the buffers of a socket are too small."""
     ask = (b"GET /metrics/per-object HTTP/1.1\r\nhost: localhost\r\n" + LOGIN + b"\r\n") * 20
     with crowd(broker.http_address, IDLE, ask):
@@ -102,7 +102,7 @@ def test_the_oldest_of_the_crowd_goes_and_a_connection_in_use_stays(broker):
 
 @pytest.mark.hb(103)
 @pytest.mark.parametrize("listener, beginning", [("AMQPS", "half a TLS record"), ("AMQPS", "nothing"), ("HTTPS", "nothing")])
-def test_handshakes_that_stop_lock_nobody_out_of_tls(broker, listener, beginning):
+def test_handshakes_that_stop_lock_no_user_out_of_tls(broker, listener, beginning):
     context = broker.certificate.context()
     with crowd(broker.addresses[listener], IDLE, BEGINNINGS[beginning]):
         began = time.monotonic()

@@ -216,7 +216,7 @@ def test_a_consumer_that_never_reads(fresh_broker):
 
 
 @pytest.mark.hb(63)
-def test_returns_that_nobody_reads(fresh_broker):
+def test_unread_returns(fresh_broker):
     """Mandatory and unroutable without end: the broker stops reading, and loses nothing once the peer reads."""
     body = b"." * 4000
     chunk = wire.publish(1, "", "nowhere", body, mandatory=True) * 50
@@ -234,7 +234,7 @@ def test_returns_that_nobody_reads(fresh_broker):
 
 
 @pytest.mark.hb(64)
-def test_confirms_that_nobody_reads(fresh_broker):
+def test_unread_confirms(fresh_broker):
     """Every publish is confirmed exactly once, however late the confirms are read."""
     chunk = wire.publish(1, "", "nowhere") * 1000
     with fresh_broker.peer() as peer, Growth(fresh_broker) as growth:

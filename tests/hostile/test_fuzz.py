@@ -113,7 +113,7 @@ def random_method(dice, channel, names, name=None):
 
 
 @pytest.mark.hb(88)
-def test_random_bytes_from_strangers(broker):
+def test_random_bytes_without_a_login(broker):
     """Noise instead of the header, behind the header, instead of start-ok's payload."""
     dice = random.Random(SEED)
     deadline = time.monotonic() + FUZZ_S
@@ -135,7 +135,7 @@ def test_random_bytes_from_strangers(broker):
 
 
 @pytest.mark.hb(88)
-def test_random_methods_from_strangers(broker):
+def test_random_methods_without_a_login(broker):
     """Well-formed methods in any order before login: none may get anywhere."""
     dice = random.Random(SEED)
     names = [f"hostile.fuzz.{os.getpid()}.never"]

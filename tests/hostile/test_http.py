@@ -43,7 +43,7 @@ METRICS = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n"  # what must not b
     (431, b"x: " + b"y" * 1_000_000 + b"\r\n\r\n"),
     (431, b"".join(b"x%d: y\r\n" % n for n in range(200)) + b"\r\n"),
 ], ids=lambda value: repr(value[:40]) if isinstance(value, bytes) else str(value))
-def test_requests_that_nobody_means_are_refused(broker, status, extra):
+def test_ambiguous_and_oversized_requests_are_refused(broker, status, extra):
     """With the status, or without a word; and what follows on the connection is not read."""
     said = answers(broker, WHOAMI + extra + METRICS)
     assert not said or said.startswith(b"HTTP/1.1 %d " % status)

@@ -152,7 +152,7 @@ def test_answers_set_no_cookies(api):
 
 
 @pytest.mark.ht(20)
-def test_a_form_of_a_stranger_is_small(api):
+def test_form_without_a_login_is_small(api):
     for octets, status in ((60_000, 401), (70_000, 413)):
         found = api.ask("POST", "/api/login", raw=b"username=guest&password=" + b"x" * octets, user=None)
         assert found.status == status
@@ -285,7 +285,7 @@ def test_a_password_in_a_path_stays_there(broker, api, made):
 
 
 @pytest.mark.ht(41)
-def test_a_wrong_login_is_told_alike_whoever_it_was(api):
+def test_wrong_logins_of_all_users_get_equal_answers(api):
     """An unknown user, a wrong password, an empty one: one text, whichever path."""
     told = {
         api.ask("GET", target, user=None, headers={"authorization": basic(user, password)}).text

@@ -108,7 +108,7 @@ def kill_after(broker, crowds, count, has_confirmed):
 
 @pytest.mark.hb(43)
 @pytest.mark.tcp_only("about the disk, not about frames")
-def test_only_what_was_said_to_be_persistent_is(mortal):
+def test_persistence_is_as_declared(mortal):
     """Delivery modes that are none count as transient."""
     modes = (0, 1, 2, 3, 255, None)
     with mortal.peer() as peer:

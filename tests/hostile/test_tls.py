@@ -44,7 +44,7 @@ class RecordPeer(Peer):
 
 
 @pytest.mark.hb(87)
-def test_peers_that_are_said_to_speak_tls_do(broker):
+def test_peers_speak_tls_after_the_switch(broker):
     broker.transport = "tls"
     with broker.peer() as peer:
         assert peer.socket.version() == "TLSv1.3"
