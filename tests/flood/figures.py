@@ -38,7 +38,7 @@ class Figures:
 
     def add(self, what, value, unit="", at_most=None, at_least=None):
         """Of a broker that is not ours nothing is asked. None is what cannot be known of this broker."""
-        if at_most is not None and unit in ("s", "ms"):
+        if at_most is not None and unit in ("s", "ms", "MB/s"):
             at_most *= self.slack
         if at_least is not None and unit == "/s":
             at_least /= self.slack

@@ -54,7 +54,7 @@ def rabbitmqadmin(request, broker):
         if generation == "v1":
             [script] = (tools / "debian" / "rabbitmq-server").rglob("cli/rabbitmqadmin")
             return [sys.executable, str(script), "-H", host, "-P", port, "-u", "guest", "-p", "guest"]
-        program = tools / "tools" / "bin" / "rabbitmqadmin"
+        program = tools / "interop" / "rust" / "target" / "debug" / "rabbitmqadmin"
         return [str(program), "--host", host, "--port", port, "--username", "guest", "--password", "guest",
                 "--non-interactive"]
 

@@ -110,6 +110,11 @@ def test_a_client_is_found_by_its_own_name(site):
 def test_page_and_size_are_chosen_and_kept(site):
     page = site.log_in(at="#/queues")
     page.fill(hook("page-number"), "7")
+    # A refresh meanwhile leaves the number that is being typed.
+    with page.expect_response("**/api/queues?**"):
+        pass
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    expect(page.locator(hook("page-number"))).to_have_value("7")
     page.press(hook("page-number"), "Enter")
     page.wait_for_url(re.compile("page=7"))
     expect(page.locator(f"{hook('queues')} tbody")).to_contain_text("tenant-400")

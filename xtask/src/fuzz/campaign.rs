@@ -47,15 +47,6 @@ const OPTIMISED_DEPENDENCIES: &[&str] = &[
     "profile.dev.package.smallvec.opt-level=1",
 ];
 
-/// Crates that report to the fuzzer the code that an input reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coverage {
-    /// Crates of the workspace. Dependencies are those of the tests, compiled once for both.
-    Workspace,
-    /// Dependencies, too: for long runs, which are worth a build of their own.
-    Everything,
-}
-
 /// Targets that are built, and how they are run.
 #[derive(Debug)]
 pub(super) struct Campaign<'a> {
@@ -70,49 +61,27 @@ pub(super) struct Campaign<'a> {
 impl<'a> Campaign<'a> {
     /// Builds the targets; each will run for `seconds` and keep new inputs in a folder in `found`.
     ///
-    /// The whole workspace is selected although one program is built, and that is an example: so dependencies
-    /// have the features that they have in the tests.
-    ///
     /// # Errors
     /// When they cannot be built.
-    pub(super) fn new(
-        place: &'a Place<'a>,
-        seconds: u64,
-        found: &Path,
-        coverage: Coverage,
-    ) -> Result<Self> {
+    pub(super) fn new(place: &'a Place<'a>, seconds: u64, found: &Path) -> Result<Self> {
+        // With a platform named, build scripts and procedural macros are compiled without the flags.
+        let (target, platform) = (place.target.join("fuzz"), host_triple()?);
+        let flags: Vec<&str> = COVERAGE_FLAGS.lines().collect();
         let mut build = Command::new(repository::cargo());
-        build.args(["build", "--workspace", "--example", PROGRAM]);
-        build.args(["--features", "leveret-fuzz/libfuzzer"]);
-        let level = match coverage {
-            Coverage::Workspace => 1,
-            Coverage::Everything => 2,
-        };
+        build.args(["build", "--package", "leveret-fuzz", "--bin", PROGRAM]);
+        build.args(["--features", "libfuzzer", "--target", &platform]);
+        build.arg("--target-dir").arg(&target);
         for package in HOT {
-            build.arg("--config").arg(format!("profile.dev.package.{package}.opt-level={level}"));
+            build.arg("--config").arg(format!("profile.dev.package.{package}.opt-level=2"));
         }
-        let folder = match coverage {
-            Coverage::Workspace => {
-                let compiler = place.root.join("fuzz").join("rustc-with-coverage");
-                build.env("RUSTC_WORKSPACE_WRAPPER", compiler);
-                place.target.to_owned()
-            }
-            Coverage::Everything => {
-                for setting in OPTIMISED_DEPENDENCIES {
-                    build.args(["--config", setting]);
-                }
-                // With a platform named, build scripts and procedural macros are compiled without the flags.
-                let (target, platform) = (place.target.join("fuzz"), host_triple()?);
-                let flags: Vec<&str> = COVERAGE_FLAGS.lines().collect();
-                build.arg("--target-dir").arg(&target).args(["--target", &platform]);
-                build.env("RUSTFLAGS", flags.join(" "));
-                target.join(platform)
-            }
-        };
+        for setting in OPTIMISED_DEPENDENCIES {
+            build.args(["--config", setting]);
+        }
+        build.env("RUSTFLAGS", flags.join(" "));
         build.env("CARGO_INCREMENTAL", "0").env("CARGO_TERM_COLOR", "never");
         build.current_dir(place.root);
         process::run(build, place.log, time_max(BUILD_SECONDS_MAX))?;
-        let program = folder.join("debug").join("examples").join(PROGRAM);
+        let program = target.join(platform).join("debug").join(PROGRAM);
         Ok(Self { place, seconds, found: found.to_owned(), program })
     }
 

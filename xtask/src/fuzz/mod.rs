@@ -6,7 +6,6 @@
 
 mod campaign;
 mod report;
-mod short;
 mod targets;
 
 use std::fs;
@@ -14,8 +13,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::PossibleValuesParser;
 
-use self::campaign::{Campaign, Coverage};
-pub(crate) use self::short::short_run;
+use self::campaign::Campaign;
 use self::targets::{TARGETS, Target};
 use crate::place::Place;
 use crate::{process, repository, test};
@@ -54,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let seconds = options.hours.map_or(options.seconds, |hours| hours * 3600);
     // A run goes on from the inputs that earlier runs have found.
     let found = place.target.join("xtask").join("fuzz");
-    let campaign = Campaign::new(&place, seconds, &found, Coverage::Everything)?;
+    let campaign = Campaign::new(&place, seconds, &found)?;
     let is_asked = |target: &&Target| {
         options.targets.is_empty() || options.targets.iter().any(|name| name == target.name)
     };

@@ -15,7 +15,6 @@ use super::steps::{Action, Step};
 use super::tally::Tally;
 use super::{clippy, packages, python};
 use crate::broker_process::BrokerProcess;
-use crate::fuzz::short_run;
 use crate::instructions::check as check_instructions;
 use crate::place::Place;
 use crate::{process, repository, tidy};
@@ -92,9 +91,7 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             packages::install_list(list, place, step.time_max)?;
             Ok(Outcome::Done)
         }
-        Action::CargoTool { package, version } => cargo_tool(package, version, step, place),
         Action::Instructions => instructions(place),
-        Action::Fuzz => fuzz(place),
         Action::DebianFiles(package) => {
             packages::unpack(package, place, step.time_max)?;
             Ok(Outcome::Done)
@@ -110,41 +107,11 @@ fn cargo(arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// Installs a program that tests run as its users do; cargo does nothing when it is there. Compiled without
-/// optimisation, which would take longer than the tests, and without the assertions that no user's copy has:
-/// those of clap end `rabbitmqadmin import definitions` before it has begun.
-fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
-    let mut command = Command::new(repository::cargo());
-    command.args([
-        "install",
-        "--locked",
-        "--quiet",
-        "--debug",
-        package,
-        "--version",
-        version,
-        "--root",
-    ]);
-    command.arg(place.target.join("xtask").join("tools"));
-    command.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
-    command.env("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false").env("CARGO_PROFILE_DEV_DEBUG", "0");
-    process::run(command, place.log, step.time_max)?;
-    Ok(Outcome::Done)
-}
-
 /// True if cargo finds the subcommand, which is a program on the path.
 fn is_installed(subcommand: &str) -> bool {
     let program = format!("cargo-{subcommand}");
     let folders = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&folders).any(|folder| folder.join(&program).is_file())
-}
-
-fn fuzz(place: &Place<'_>) -> Result<Outcome> {
-    let run = short_run(place)?;
-    let mut log = fs::OpenOptions::new().append(true).open(place.log)?;
-    writeln!(log, "{} executions", run.executions)?;
-    ensure!(run.executions > 0, "no input was tried");
-    Ok(Outcome::Counted(Tally::of_checks(run.targets)?))
 }
 
 fn instructions(place: &Place<'_>) -> Result<Outcome> {

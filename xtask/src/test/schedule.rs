@@ -118,7 +118,7 @@ fn may_be_beside(step: &Step, other: &Step) -> bool {
 /// Number of steps that may be in a lane at the same time.
 fn room(lane: Lane) -> usize {
     match lane {
-        Lane::Compile | Lane::Fetch | Lane::Alone => 1,
+        Lane::Build | Lane::Compile | Lane::Fetch | Lane::Alone => 1,
         Lane::Suite => SUITES_MAX,
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Step {
 /// Steps that run beside each other, by what they wait for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Lane {
+    /// The build that all suites wait for: one at a time, at the usual priority.
+    Build,
     /// Keeps all processors busy: one at a time, at the lowest priority.
     Compile,
     /// Waits for the network and for the locks of package managers: one at a time.
@@ -81,12 +83,8 @@ pub(super) enum Action {
     InteropClients,
     /// Debian has installed what this list of packages names.
     DebianPackages(&'static str),
-    /// cargo has installed this version of this package below the target folder.
-    CargoTool { package: &'static str, version: &'static str },
     /// No message costs more instructions and allocations than docs/instructions.md allows.
     Instructions,
-    /// No fuzz target fails on random input.
-    Fuzz,
     /// The files of this Debian package lie below the target folder, without it being installed.
     DebianFiles(&'static str),
     /// A program passes against a running release build, whose address it is given.
@@ -119,6 +117,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "build",
         what: "release build of leveret",
+        lane: Lane::Build,
         action: Action::ReleaseBuild(repository::BROKER_PACKAGE),
         is_setup: true,
         time_max: Duration::from_mins(30),
@@ -127,6 +126,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "release-tools",
         what: "release build of leveretctl and leveret-perf, for other commands",
+        lane: Lane::Build,
         action: Action::ReleaseBuild(repository::TOOL_PACKAGES),
         is_setup: true,
         time_max: Duration::from_mins(30),
@@ -155,7 +155,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "fuzz-packages",
-        what: "a C++ compiler for libFuzzer, from Debian",
+        what: "a C++ compiler for libFuzzer, from Debian, for `cargo xtask fuzz`",
         lane: Lane::Fetch,
         action: Action::DebianPackages("fuzz/packages.txt"),
         is_setup: true,
@@ -195,7 +195,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "interop-clients",
-        what: "programs of clients of other languages",
+        what: "programs of clients of other languages, and rabbitmqadmin v2",
         action: Action::InteropClients,
         is_setup: true,
         needs: &["python", "interop-packages"],
@@ -227,26 +227,11 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "admin-v2",
-        what: "rabbitmqadmin v2, from its registry",
-        action: Action::CargoTool { package: "rabbitmqadmin", version: "2.35.0" },
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
         name: "instructions",
         what: "instructions and allocations for one message",
         action: Action::Instructions,
         counts: Some("counts of instructions"),
         needs: &["build", "valgrind"],
-        ..PLAIN
-    },
-    Step {
-        name: "fuzz",
-        what: "random input, guided by coverage",
-        action: Action::Fuzz,
-        counts: Some("fuzz targets"),
-        needs: &["fuzz-packages"],
         ..PLAIN
     },
     Step {
@@ -364,7 +349,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Suite,
         action: Action::Pytest { folder: "tests/rabbitmqadmin", arguments: &[] },
         counts: Some("rabbitmqadmin runs"),
-        needs: &["build", "python", "admin-v1", "admin-v2"],
+        needs: &["build", "python", "admin-v1", "interop-clients"],
         ..PLAIN
     },
 ];

@@ -75,6 +75,11 @@ class Scenario:
     def names(self):
         return [name for name, _ in self.runs()]
 
+    def active(self):
+        """Names of the tasks that the worker has begun and not ended; None when it does not answer."""
+        answer = self.app.control.inspect(timeout=1, limit=1).active()
+        return answer and [task["name"] for tasks in answer.values() for task in tasks]
+
     def waiting(self):
         """How many messages wait in the queue."""
         with self.app.connection_for_read() as connection:
@@ -140,6 +145,8 @@ def prefetch():
             assert opened.waiting() == 6, opened.waiting()  # two run, two more were taken
             opened.release()
             assert {result.get(timeout=DONE_WITHIN_S) for result in sent} == {f"hold-{number}" for number in range(10)}
+            # A result may arrive before its task is acknowledged, and a worker that stops then never does it.
+            wait_until(lambda: opened.active() == [], "all tasks are acknowledged")
             opened.stop(worker)
         assert sorted(opened.names()) == [f"hold-{number}" for number in range(10)], opened.names()
         assert opened.waiting() == 0

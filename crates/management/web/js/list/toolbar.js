@@ -34,10 +34,20 @@ export function Pager({ page, pages, shown, total, size, noun, onChange }) {
   return html`<nav class="pager" aria-label="Pages">
     <span class="muted" data-test="count">${text}</span>
     ${pages > 1 && html`<button type="button" disabled=${page <= 1} onClick=${() => turn(page - 1)} data-test="previous">Previous</button>
-      <label class="page-number">Page <input type="number" inputmode="numeric" min="1" max=${pages} value=${page} aria-label="Number of the page"
-        onChange=${(event) => turn(event.target.value)} data-test="page-number" /> of ${number(pages)}</label>
+      <${PageNumber} page=${page} pages=${pages} onTurn=${turn} />
       <button type="button" disabled=${page >= pages} onClick=${() => turn(page + 1)} data-test="next">Next</button>`}
     ${shown > PAGE_SIZES[0] && html`<label class="page-size"><select value=${size} aria-label="Rows on a page" data-test="page-size"
       onInput=${(event) => onChange({ size: Number(event.target.value) })}>${PAGE_SIZES.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select> per page</label>`}
   </nav>`;
+}
+
+/** The number of the page, and a field for another one. A refresh of the list leaves a number that is being typed. */
+function PageNumber({ page, pages, onTurn }) {
+  const [typed, setTyped] = useState(null);
+  const turn = (event) => {
+    setTyped(null);
+    onTurn(event.target.value);
+  };
+  return html`<label class="page-number">Page <input type="number" inputmode="numeric" min="1" max=${pages} value=${typed ?? page} aria-label="Number of the page"
+    onInput=${(event) => setTyped(event.target.value)} onChange=${turn} data-test="page-number" /> of ${number(pages)}</label>`;
 }
