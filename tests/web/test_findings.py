@@ -6,7 +6,7 @@ import pika
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, segment
+from browsing import PHONE, WIDE, photograph, segment
 from conftest import running
 
 FINDING = "[data-test=findings] [data-test=finding]"
@@ -66,7 +66,7 @@ def lose_until(channel, locator):
 
 
 def test_overview_shows_losing_queues_with_links(site, channel):
-    page = site.log_in()
+    page = site.log_in(refresh_ms=1000)
     lost = page.locator(f"{FINDING}[data-kind=dead_letters_lost]")
     lose_until(channel, lost)
     assert re.search(r"2 queues lose dead letters \(.+/s\)\.", lost.inner_text())
@@ -109,8 +109,16 @@ def test_alarm_is_on_every_page(site, wrong_broker, channel, alarm):
     channel.basic_publish("", "orders", "x")
     site.go(page, "#/connections")
     state = page.locator("[data-test=connection-state]")
-    expect(state).to_have_text("blocked")
+    expect(state).to_have_text("blocked: disk alarm")
     expect(state).to_have_attribute("title", re.compile("disk alarm"))
+    # Publishers to every queue are stopped.
+    site.go(page, "#/queues")
+    states = page.locator("[data-test=queue-state]")
+    stopped = states.filter(has_text="blocked: disk alarm")
+    expect(stopped).not_to_have_count(0)
+    expect(states.filter(has_text="running")).to_have_count(0)
+    expect(stopped.first).to_have_attribute("title", re.compile("disk alarm, 4 EiB limit"))
+    site.go(page, "#/connections")
     page.locator("[data-test=connections] tbody a").first.click()
     expect(page.locator("[data-test=connection-reason]")).to_contain_text("disk alarm, 4 EiB limit")
     site.go(page, "#/")
@@ -118,6 +126,9 @@ def test_alarm_is_on_every_page(site, wrong_broker, channel, alarm):
     set_disk_limit(wrong_broker, 0)
     expect(bar).to_have_count(0)
     expect(page.locator("[data-test=alarm-dot]")).to_have_count(0)
+    site.go(page, "#/queues")
+    expect(states.filter(has_text="running")).not_to_have_count(0)
+    expect(states.filter(has_text="blocked")).to_have_count(0)
 
 
 def test_alarm_is_shown_to_users_without_the_tag_monitoring(site, wrong_broker, alarm):
@@ -128,10 +139,9 @@ def test_alarm_is_shown_to_users_without_the_tag_monitoring(site, wrong_broker, 
     expect(page.locator("[data-test=all-findings]")).to_contain_text("need the tag monitoring")
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_pictures_of_findings(site, screenshots, alarm, look):
-    options = {"viewport": PHONE} if look == "phone" else {"scheme": look}
-    page = site.log_in(**options)
+@pytest.mark.parametrize("viewport, looks", [(WIDE, ["light", "dark"]), (PHONE, ["phone"])], ids=["wide", "phone"])
+def test_pictures_of_findings(site, screenshots, alarm, viewport, looks):
+    page = site.log_in(viewport=viewport)
     for name, at, there in (
         ("findings-overview", "#/", "[data-test=findings]"),
         ("findings-health", "#/health", "[data-test=all-findings]"),
@@ -140,6 +150,6 @@ def test_pictures_of_findings(site, screenshots, alarm, look):
     ):
         site.go(page, at)
         page.wait_for_selector(there)
-        page.screenshot(path=screenshots / f"{name}-{look}.png", full_page=True)
+        photograph(page, screenshots, name, looks)
         # Nothing stands out of the page.
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -31,7 +31,19 @@ export function AlarmDot() {
 /** The state of publishers to a queue while an alarm is on. */
 export function PublishersBlocked() {
   const all = useStore(alarms);
-  return all.length > 0 && html`<span title=${all.map(({ text }) => text).join(" ")} data-test="publishers-blocked"><${State} kind="danger">publishers blocked by ${all.map(({ resource }) => `${resource} alarm`).join(" and ")}<//></span>`;
+  return all.length > 0 && html`<span title=${all.map(({ text }) => text).join(" ")} data-test="publishers-blocked"><${State} kind="danger">publishers blocked by ${named(all)}<//></span>`;
+}
+
+/** The alarms in a word: "disk alarm". */
+const named = (all) => all.map(({ resource }) => `${resource} alarm`).join(" and ");
+
+/** The state of a queue in a list, `[colour, word, sentence]`: publishers to all queues are stopped while an alarm is on. */
+export function useQueueState(state) {
+  const all = useStore(alarms);
+  const [kind, word, sentence] = state;
+  if (all.length === 0) return state;
+  const told = all.map(({ text }) => text).join(" ");
+  return kind === "good" ? ["danger", `blocked: ${named(all)}`, told] : [kind, word, `${sentence}. ${told}`];
 }
 
 const KINDS = { running: "good", flow: "warning", blocking: "warning", blocked: "danger" };
@@ -46,7 +58,9 @@ const reasonOf = (state, all) => {
 
 /** The state of a connection with its reason: as a title, or as a text behind the state. */
 export function ConnectionState({ state, isLong = false }) {
-  const reason = reasonOf(state, useStore(alarms));
+  const all = useStore(alarms);
+  const reason = reasonOf(state, all);
+  const isStopped = all.length > 0 && (state === "blocked" || state === "blocking");
   if (isLong) return html`<${State} kind=${KINDS[state] ?? ""}>${state}<//>${reason && html`<p class="muted" data-test="connection-reason">${reason}.</p>`}`;
-  return html`<span title=${reason || state} data-test="connection-state"><${StateDot} kind=${KINDS[state] ?? ""} title=${reason || state}>${state}<//></span>`;
+  return html`<span title=${reason || state} data-test="connection-state"><${StateDot} kind=${KINDS[state] ?? ""} title=${reason || state}>${isStopped ? `${state}: ${named(all)}` : state}<//></span>`;
 }
