@@ -224,6 +224,33 @@ def test_the_table_of_the_map_has_pages(site):
     expect(page.locator(hook("edge-count"))).to_contain_text("of 510 dead-letter routes are drawn")
 
 
+def test_the_table_of_the_map_is_complete_and_ordered_by_each_column(site):
+    page = site.log_in(at="#/dead-letters?view=table&size=500&sort=from")
+    rows = page.locator("table[data-test=edges] tbody tr")
+    expect(rows).to_have_count(500)
+    names = "rows => rows.map((row) => row.querySelector('td').innerText)"
+    seen = rows.evaluate_all(names)
+    page.click(hook("next"))
+    expect(rows).to_have_count(10)
+    seen += rows.evaluate_all(names)
+    assert seen == sorted(seen) and len(set(seen)) == 510
+    page.click(f"{hook('columns')} summary")
+    for optional in ["strategy", "vhost"]:
+        page.check(hook(f"column-{optional}"))
+    assert page.locator(f"{hook('columns')} input:not(:checked)").count() == 0
+    page.click(f"{hook('columns')} summary")
+    page.select_option(hook("page-size"), "25")
+    heads = page.locator("table[data-test=edges] th")
+    assert heads.locator("button").count() == heads.count()
+    # Those without a target come first, then the targets by name; and the other way round.
+    to = heads.filter(has_text="To queues")
+    at = heads.all_inner_texts().index("To queues")
+    for order, first in [("ascending", "no queue"), ("descending", "tenant-209")]:
+        to.locator("button").click()
+        expect(to).to_have_attribute("aria-sort", order)
+        expect(rows.first.locator("td").nth(at)).to_contain_text(first)
+
+
 @pytest.mark.parametrize("viewport", [{"width": 1280, "height": 900}, PHONE])
 def test_tiles_wrap_evenly(site, viewport):
     page = site.log_in(viewport=viewport)

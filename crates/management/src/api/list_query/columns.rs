@@ -27,6 +27,10 @@ pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
         },
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let members = a.iter().zip(b).map(|(a, b)| compare(Some(a), Some(b)));
+            members.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+        }
         _ => rank(a).cmp(&rank(b)),
     }
 }
@@ -59,5 +63,22 @@ pub(super) fn select_paths(value: &Value, paths: &[&str]) -> Option<Value> {
             Some(items.iter().filter_map(|one| select_paths(one, paths)).collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_ordered_by_their_first_differing_member_then_by_length() {
+        let ordered = [json!([]), json!(["a"]), json!(["a", "b"]), json!(["b"])];
+        for (at, one) in ordered.iter().enumerate() {
+            for (other_at, other) in ordered.iter().enumerate() {
+                assert_eq!(compare(Some(one), Some(other)), at.cmp(&other_at), "{one} {other}");
+            }
+        }
     }
 }
