@@ -75,9 +75,18 @@ def test_the_api_needs_a_tag(tagged, tag):
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_every_tag_of_the_api_opens_what_concerns_all(tagged, prefix, tag):
-    assert tagged("/api/whoami", tag).json == {"name": prefix + tag, "tags": [tag], "is_internal_user": True}
+    told = tagged("/api/whoami", tag).json
+    told.pop("permissions", None)
+    assert told == {"name": prefix + tag, "tags": [tag], "is_internal_user": True}
     for path in ("overview", "cluster-name", "vhosts", "health/checks/alarms", "health/checks/local-alarms"):
         assert tagged("/api/" + path, tag).status == 200, path
+
+
+@pytest.mark.better
+def test_users_are_told_their_own_permissions(tagged, by_broker):
+    told = tagged("/api/whoami", "management").json.get("permissions", [])
+    own = {"vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
+    assert told == by_broker(rabbitmq=[], leveret=[own])
 
 
 @pytest.mark.parametrize("tag", TAGS)

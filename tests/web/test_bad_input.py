@@ -4,7 +4,7 @@ import pika
 import pytest
 from playwright.sync_api import expect
 
-from browsing import segment
+from browsing import ask_now, segment
 
 # Page and needed tag; every other page is for any tag.
 TAGGED = [
@@ -112,12 +112,12 @@ def test_a_thing_that_goes_while_it_is_shown_is_said_to_be_gone(site_of, busy_br
         site.go(page, f"#/{kind}/{segment('/', name)}")
         expect(page.locator("[data-test=delete]")).to_be_visible()
         busy_broker.api.do("DELETE", url)
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        ask_now(page)
         expect(page.locator("[data-test=gone]")).to_contain_text("does not exist")
         expect(page.locator("main button, main select")).to_have_count(0)
         # It is there again.
         busy_broker.api.do("PUT", url, body)
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        ask_now(page)
         expect(page.locator("[data-test=delete]")).to_be_visible()
         busy_broker.api.do("DELETE", url)
 
@@ -190,12 +190,64 @@ def test_a_crash_leaves_deliveries_in_doubt(site_of, broker, name):
     for body in (b"a", b"b"):
         channel.basic_publish("", name, body, pika.BasicProperties(delivery_mode=2))
     broker.kill_and_start_again()
-    channel = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp)).channel()
+    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    channel = connection.channel()
     method, _, _ = channel.basic_get(name)
     channel.basic_reject(method.delivery_tag, requeue=True)
+    connection.close()
     messages = broker.api.do("GET", f"/api/queues/%2F/{name}/messages")["messages"]
     assert [(one["redelivered"], one["redelivered_uncertain"]) for one in messages] == [(True, False), (True, True)]
     page = site_of(broker).log_in(at=f"#/queues/{segment('/', name)}/messages")
     for number, words in enumerate(["yes", "perhaps (broker crashed)"]):
         page.locator("[data-test=open]").nth(number).click()
         expect(page.locator("[data-test=delivered-before]").nth(number)).to_contain_text(words)
+
+
+def test_actions_without_a_permission_are_not_offered(site_of, busy_broker, name):
+    api = busy_broker.api
+    api.do("PUT", "/api/queues/%2F/kept", {"durable": True})
+    api.do("PUT", "/api/exchanges/%2F/kept", {"type": "fanout"})
+    api.do("PUT", f"/api/users/{name}", {"password": name, "tags": "management"})
+    site = site_of(busy_broker)
+    page = site.log_in(name)
+
+    def is_refused(at, sign, words, button):
+        site.go(page, f"#/{at}")
+        expect(page.locator(f"[data-test={sign}]")).to_contain_text(words)
+        expect(page.locator(button)).to_have_count(0)
+
+    # Without a vhost.
+    for kind, what in [("queues", "a queue"), ("exchanges", "an exchange")]:
+        is_refused(kind, "cannot-add", f"Adding {what} needs the permission to configure in any virtual host.", "[data-test=add]")
+    # With one, but without the permissions; the broker would refuse each.
+    api.do("PUT", f"/api/permissions/%2F/{name}", {"configure": "", "write": "^orders", "read": "^orders"})
+    assert api.ask("/api/queues/%2F/more", user=name, method="PUT", body={}).status in (401, 403)
+    ask_now(page)
+    for kind in ["queues", "exchanges"]:
+        is_refused(kind, "cannot-add", "needs the permission to configure", "[data-test=add]")
+    queue = f"queues/{segment('/', 'kept')}"
+    is_refused(queue, "cannot-purge", "A purge needs the permission to read kept in virtual host /.", "[data-test=purge]")
+    is_refused(queue, "cannot-delete", "Deletion needs the permission to configure kept", "[data-test=delete]")
+    is_refused(f"{queue}/publish", "cannot-publish", "Publishing needs the permission to write amq.default", "[data-test=publish-form]")
+    is_refused(f"{queue}/publish", "cannot-get", "Getting messages needs the permission to read kept", "[data-test=get-form]")
+    is_refused(f"{queue}/bindings", "cannot-bind", "Adding a binding needs the permission to write kept", "[data-test=bind-form]")
+    exchange = f"exchanges/{segment('/', 'kept')}"
+    is_refused(exchange, "cannot-delete", "Deletion needs the permission to configure kept", "[data-test=delete]")
+    is_refused(exchange, "cannot-publish", "Publishing needs the permission to write kept", "[data-test=publish-form]")
+    # They are offered as soon as there are permissions, in the vhosts that have them.
+    api.do("PUT", f"/api/vhosts/{name}")
+    api.do("PUT", f"/api/permissions/{name}/{name}", {"configure": "", "write": ".*", "read": ".*"})
+    api.do("PUT", f"/api/permissions/%2F/{name}", {"configure": "^k", "write": ".*", "read": ".*"})
+    ask_now(page)
+    expect(page.locator("[data-test=delete], [data-test=publish-form]")).to_have_count(2)
+    site.go(page, "#/queues")
+    page.click("[data-test=add]")
+    expect(page.locator("[data-test=form-vhost] option")).to_have_text(["/"])
+    api.do("DELETE", f"/api/vhosts/{name}")
+
+
+def test_a_policymaker_without_a_vhost_is_offered_no_policy(site_of, busy_broker, name):
+    user(busy_broker, name, "policymaker")
+    page = site_of(busy_broker).log_in(name, at="#/admin/policies")
+    expect(page.locator("[data-test=no-vhosts]")).to_be_visible()
+    expect(page.locator("[data-test=add-policies]")).to_have_count(0)

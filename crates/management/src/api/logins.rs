@@ -17,7 +17,7 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::origin::check_origin;
 use crate::limits::LOGIN_BYTES_MAX;
-use crate::node::Credentials;
+use crate::node::{Credentials, PermissionDetails};
 use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
@@ -35,8 +35,19 @@ pub(crate) fn open_routes() -> Router<SharedNode> {
     Router::new().route("/api/login", login)
 }
 
-async fn whoami(Management(caller): Management) -> Json {
-    Json::ok(json!({"name": caller.name, "tags": caller.tags, "is_internal_user": true}))
+/// The permissions are there for the page, which offers no action that they forbid.
+async fn whoami(State(node): State<SharedNode>, Management(caller): Management) -> Json {
+    let permissions = node.user(&caller.name).map(|user| user.permissions).unwrap_or_default();
+    let permissions = permissions.into_iter().map(|one| {
+        let PermissionDetails { user: _, vhost, configure, write, read } = one;
+        json!({"vhost": vhost, "configure": configure, "write": write, "read": read})
+    });
+    Json::ok(json!({
+        "name": caller.name,
+        "tags": caller.tags,
+        "is_internal_user": true,
+        "permissions": permissions.collect::<Vec<Value>>(),
+    }))
 }
 
 /// The hash that a user can be given instead of this password.

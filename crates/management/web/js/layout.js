@@ -9,6 +9,7 @@ import { help } from "./keys.js";
 import { Login } from "./login.js";
 import { AlarmBar, AlarmDot } from "./parts/alarm.js";
 import { Footer } from "./parts/help.js";
+import { grant } from "./permissions.js";
 import { usePolled } from "./poll.js";
 import { href, place } from "./router.js";
 import { chosenVhost, doubts, hasTag, isAdministrator, isMonitor, isPolicymaker, leave, session, setTags } from "./session.js";
@@ -104,7 +105,7 @@ function Current() {
   return html`<${Fenced} key=${key} name="This page"><${Shown} key=${key} params=${params} /><//>`;
 }
 
-/** The tags as they are now. */
+/** The tags and permissions as they are now. */
 function useTags() {
   const { data, refresh } = usePolled(path("whoami"), VHOSTS_MS);
   const doubted = useStore(doubts);
@@ -112,7 +113,9 @@ function useTags() {
     if (doubted > 0) refresh();
   }, [doubted]);
   useEffect(() => {
-    if (data) setTags(data.tags);
+    if (!data) return;
+    setTags(data.tags);
+    grant(data.permissions);
   }, [data]);
 }
 

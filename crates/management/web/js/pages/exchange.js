@@ -11,6 +11,7 @@ import { Consequences, ofExchange } from "../parts/consequences.js";
 import { Explain } from "../parts/explain.js";
 import { Features, Policies } from "../parts/features.js";
 import { Publish } from "../parts/publish.js";
+import { Permitted } from "../permissions.js";
 import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
 import { oneDecimal } from "./overview.js";
@@ -35,7 +36,7 @@ export default function Exchange({ params: { vhost, name } }) {
     if (await attempt("Deleting", () => del(exchangePath(vhost, real)), "Deleted.")) go(href("exchanges"));
   };
   return html`<${Page} title=${real || "Default exchange"} crumbs=${[["Exchanges", href("exchanges")], [vhost]]} test="exchange" polled=${polled} vhost=${vhost} gone="This exchange does not exist (any more)."
-      actions=${html`${picker}${isOurs && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}`}>
+      actions=${html`${picker}${isOurs && html`<${Permitted} to="configure" vhost=${vhost} name=${real} what="Deletion" test="cannot-delete"><button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button><//>`}`}>
     <${Loaded} polled=${polled}>${(exchange) => html`
       <div class="cards">
         <${Chart} title="Message rates" lines=${rateLines} data=${exchange} source=${{ url: exchangePath(vhost, real), kinds: ["msg_rates"], isShort: true }} range=${range} format=${oneDecimal} test="chart-rates" />

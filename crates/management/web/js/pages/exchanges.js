@@ -9,6 +9,7 @@ import { rateColumn } from "../parts/columns.js";
 import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { usePolled } from "../poll.js";
+import { Permitted } from "../permissions.js";
 import { PagedTable } from "../table.js";
 
 const COLUMNS = [
@@ -54,7 +55,7 @@ export default function Exchanges() {
   const columns = useVhostColumns(COLUMNS);
   const add = () => openDialog((close) => html`<${AddExchange} close=${close} onAdded=${() => again.current?.()} />`);
   return html`<${Page} title="Exchanges" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="exchanges"
-      actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add an exchange</button>`}>
+      actions=${html`<${Permitted} to="configure" vhost=${vhost} what="Adding an exchange" test="cannot-add"><button type="button" class="primary" onClick=${add} data-test="add">Add an exchange</button><//>`}>
     <${PagedTable} id="exchanges" url=${vhost ? path("exchanges", vhost) : path("exchanges")} columns=${columns} again=${again}
       rowKey=${(exchange) => `${exchange.vhost}\n${exchange.name}`} noun="exchange" defaultSort=${{ key: "name" }} empty="No exchanges." />
   <//>`;

@@ -6,6 +6,7 @@ import { Dialog, openDialog } from "../dialog.js";
 import { bytes } from "../format.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useRef, useState } from "../html.js";
+import { useQueueState } from "../parts/alarm.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
 import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { queueState } from "../parts/losses.js";
@@ -13,6 +14,7 @@ import { DETAIL_COLUMNS, DETAIL_FIELDS } from "../parts/queue-columns.js";
 import { SETTINGS } from "../parts/settings-table.js";
 import { StateDot } from "../parts/state-dot.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
+import { Permitted } from "../permissions.js";
 import { PagedTable } from "../table.js";
 
 const ARGUMENT_TYPES = { number: "number", boolean: "boolean", text: "string", choice: "string" };
@@ -27,9 +29,9 @@ const BYTES = "Message bytes";
 const RATES = "Message rates";
 const DEATHS = "Deaths per second";
 
-/** The state of a queue, with a warning if it refuses publishes or loses dead letters. */
+/** The state of a queue, with a warning if it refuses publishes, loses dead letters, or if an alarm stops its publishers. */
 function QueueState({ queue }) {
-  const [kind, text, hint] = queueState(queue);
+  const [kind, text, hint] = useQueueState(queueState(queue));
   return html`<span title=${hint} data-test="queue-state"><${StateDot} kind=${kind}>${text}<//></span>`;
 }
 
@@ -91,7 +93,7 @@ export default function Queues() {
   const columns = useVhostColumns(COLUMNS);
   const add = () => openDialog((close) => html`<${AddQueue} close=${close} onAdded=${() => again.current?.()} />`);
   return html`<${Page} title="Queues" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="queues"
-      actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button>`}>
+      actions=${html`<${Permitted} to="configure" vhost=${vhost} what="Adding a queue" test="cannot-add"><button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button><//>`}>
     <${PagedTable} id="queues" url=${vhost ? path("queues", vhost) : path("queues")} query=${{ columns: FIELDS }} columns=${columns} again=${again}
       rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} noun="queue" defaultSort=${{ key: "name" }} empty="No queues." />
   <//>`;

@@ -5,6 +5,10 @@ import { Card } from "../components.js";
 import { note } from "../errors.js";
 import { ActionForm, AreaField, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useState } from "../html.js";
+import { Permitted } from "../permissions.js";
+
+/** The name of the default exchange in permissions. */
+const DEFAULT = "amq.default";
 
 const PROPERTIES = [
   ["content_type", "string", "content type", "application/json"], ["expiration", "string", "expiration (ms)"],
@@ -35,7 +39,7 @@ export function Publish({ vhost, exchange, queue, onPublished }) {
     onPublished?.();
   };
   return html`<${Card} title="Publish a message" test="publish">
-    <${ActionForm} onSubmit=${publish} action="Publish" test="publish-form">
+    <${Permitted} to="write" vhost=${vhost} name=${queue === undefined ? exchange || DEFAULT : DEFAULT} what="Publishing" test="cannot-publish"><${ActionForm} onSubmit=${publish} action="Publish" test="publish-form">
       ${queue === undefined
         ? html`<${TextField} label="Routing key" ...${form.bind("key")} data-test="publish-key" />`
         : html`<p class="is-wide muted">The message goes to this queue through the default exchange.</p>`}
@@ -44,5 +48,5 @@ export function Publish({ vhost, exchange, queue, onPublished }) {
       <${AreaField} label="Body" ...${form.bind("payload")} data-test="publish-payload" />
       <${ArgumentsEditor} label="Headers" rows=${headers} onChange=${setHeaders} />
       <${ArgumentsEditor} label="Properties" rows=${properties} onChange=${setProperties} hints=${PROPERTIES} />
-    <//><//>`;
+    <//><//><//>`;
 }

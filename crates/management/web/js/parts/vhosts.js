@@ -4,6 +4,7 @@ import { path } from "../api.js";
 import { visible } from "../format.js";
 import { SelectField } from "../forms.js";
 import { html, useEffect, useMemo } from "../html.js";
+import { useMay } from "../permissions.js";
 import { usePolled } from "../poll.js";
 import { chosenVhost } from "../session.js";
 import { useStore } from "../store.js";
@@ -16,9 +17,10 @@ export const useVhosts = () => usePolled(`${path("vhosts")}?columns=name,default
 /** The vhost that lists are limited to; empty for all. */
 export const useChosenVhost = () => useStore(chosenVhost);
 
-/** A vhost in a form: starts with the one that lists are limited to, or the first there is. */
+/** A vhost in a form, of those in which the user may configure: starts with the one that lists are limited to, or the first. */
 export function VhostField({ value, onInput }) {
-  const vhosts = useVhosts() ?? [];
+  const may = useMay();
+  const vhosts = (useVhosts() ?? []).filter((vhost) => may("configure", vhost.name) !== false);
   const first = chosenVhost.get() || (vhosts.find((vhost) => vhost.name === "/") ?? vhosts[0])?.name;
   useEffect(() => {
     if (!value && first) onInput(first);

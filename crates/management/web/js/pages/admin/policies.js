@@ -7,7 +7,7 @@ import { attempt } from "../../errors.js";
 import { html, useMemo, useRef } from "../../html.js";
 import { dryRun, Told } from "../../parts/dry-run.js";
 import { Definition } from "../../parts/policy-keys.js";
-import { useChosenVhost, useVhostColumns } from "../../parts/vhosts.js";
+import { useChosenVhost, useVhostColumns, useVhosts } from "../../parts/vhosts.js";
 import { href, hrefWith } from "../../router.js";
 import { isAdministrator, isPolicymaker } from "../../session.js";
 import { PagedTable } from "../../table.js";
@@ -41,8 +41,11 @@ function columnsOf({ kind, mayChange, onDelete }) {
   ];
 }
 
-function List({ kind, title, text, mayChange }) {
+function List({ kind, title, text, hasTag }) {
   const vhost = useChosenVhost();
+  // A policy is of a vhost.
+  const vhosts = useVhosts();
+  const mayChange = hasTag && vhosts?.length !== 0;
   const again = useRef(null);
   const columns = useVhostColumns(useMemo(() => {
     const onDelete = async (row) => (await removePolicy(kind, row)) && again.current?.();
@@ -60,6 +63,6 @@ function List({ kind, title, text, mayChange }) {
 export default function Policies() {
   return html`<${Page} title="Policies" test="page-policies">
     <p class="lead">A policy gives settings to all queues and exchanges whose names match a pattern. It takes effect at once, without a restart or a new declaration.</p>
-    ${KINDS.map(([kind, title, text, isFor]) => html`<${List} key=${kind} kind=${kind} title=${title} text=${text} mayChange=${isFor()} />`)}
+    ${KINDS.map(([kind, title, text, isFor]) => html`<${List} key=${kind} kind=${kind} title=${title} text=${text} hasTag=${isFor()} />`)}
   <//>`;
 }

@@ -12,6 +12,7 @@ import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
 import { LegendHelp } from "../../parts/help.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
+import { Permitted } from "../../permissions.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { Stats } from "../../stats.js";
@@ -93,8 +94,8 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue" polled=${polled} vhost=${vhost} gone="This queue does not exist (any more)."
       badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> <${PublishersBlocked} /> ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
-      actions=${queue && html`<button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button>
-        <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
+      actions=${queue && html`<${Permitted} to="read" vhost=${vhost} name=${name} what="A purge" test="cannot-purge"><button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button><//>
+        <${Permitted} to="configure" vhost=${vhost} name=${name} what="Deletion" test="cannot-delete"><button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button><//>`}>
     <${Loaded} polled=${polled}>${(data) => html`
       <${LossWarnings} vhost=${vhost} queue=${data} />
       <${Now} queue=${data} />

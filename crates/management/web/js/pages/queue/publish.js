@@ -7,6 +7,7 @@ import { count } from "../../format.js";
 import { ActionForm, NumberField, SelectField, useForm } from "../../forms.js";
 import { html, useState } from "../../html.js";
 import { Body, Properties } from "../../parts/message.js";
+import { Permitted } from "../../permissions.js";
 import { Publish } from "../../parts/publish.js";
 
 const MODES = [
@@ -31,11 +32,11 @@ function Get({ vhost, name, refresh }) {
   };
   return html`<${Card} title="Get messages" test="get">
     <p class="muted">This takes messages as a consumer would. The tab \u201cMessages\u201d shows messages without any change.</p>
-    <${ActionForm} onSubmit=${take} action=${isFinal ? "Get and remove" : "Get"} isDangerous=${isFinal} test="get-form">
+    <${Permitted} to="read" vhost=${vhost} name=${name} what="Getting messages" test="cannot-get"><${ActionForm} onSubmit=${take} action=${isFinal ? "Get and remove" : "Get"} isDangerous=${isFinal} test="get-form">
       <${SelectField} label="Ack mode" ...${form.bind("mode")} options=${MODES} data-test="get-mode" />
       <${SelectField} label="Encoding" ...${form.bind("encoding")} options=${[["auto", "text if it is text, else base64"], ["base64", "base64"]]} />
       <${NumberField} label="Messages" ...${form.bind("count")} min="1" max="1000" required />
-    <//>
+    <//><//>
     ${messages && html`<div class="messages" data-test="got">
       ${messages.length === 0 && html`<p class="empty">The queue has no ready messages.</p>`}
       ${messages.map((message, index) => html`<article class="message" key=${index}>

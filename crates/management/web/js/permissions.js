@@ -1,0 +1,46 @@
+// The permissions of the user in vhosts, as the broker said last: what they forbid is not offered.
+
+import { html } from "./html.js";
+import { session } from "./session.js";
+import { store, useStore } from "./store.js";
+
+/** `[{ vhost, configure, write, read }]`; undefined until the broker has told them. */
+const granted = store(undefined);
+
+session.subscribe(() => session.get() ?? granted.set(undefined));
+
+/** Keeps what the broker said. */
+export function grant(permissions) {
+  if (JSON.stringify(permissions) !== JSON.stringify(granted.get())) granted.set(permissions);
+}
+
+/** Patterns that match no name. */
+const NONE = ["", "^$"];
+
+/** True if a pattern of the broker matches a name; it decides itself where the browser cannot read the pattern. */
+function matches(pattern, name) {
+  if (NONE.includes(pattern) || name === undefined) return !NONE.includes(pattern);
+  try {
+    return new RegExp(pattern).test(name);
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * A function that tells whether the user has a permission (`configure`, `write`, `read`) in a vhost, for a name or for
+ * any name; without a vhost in one vhost at least. Undefined until that is known.
+ */
+export function useMay() {
+  const all = useStore(granted);
+  return (what, vhost, name) => all?.some((one) => (!vhost || one.vhost === vhost) && matches(one[what], name));
+}
+
+/** What is offered to users with a permission; others read which one they lack. */
+export function Permitted({ to, vhost, name, what, test, children }) {
+  const may = useMay()(to, vhost, name);
+  if (may === undefined) return null;
+  if (may) return children;
+  const where = vhost ? `virtual host ${vhost}` : "any virtual host";
+  return html`<p class="muted lacks" data-test=${test}>${what} needs the permission to ${to}${name === undefined ? "" : ` ${name || "the default exchange"}`} in ${where}.</p>`;
+}
