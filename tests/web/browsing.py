@@ -2,18 +2,44 @@
 
 from urllib.parse import quote
 
+from playwright.sync_api import expect
+
 FLAGS = [
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
+    # Nobody but the broker is found, and the console tells who was looked for.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]
+NOBODY = "ERR_NAME_NOT_RESOLVED"
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 TIMEOUT_MS = 15_000
+SAMPLES_MS = 60_000  # charts have lines after two samples
+# Letters are loaded, and what was changed is painted.
+DRAWN = """async () => {
+  await document.fonts.ready;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+
+
+def ask_now(page):
+    """Lets the page ask for everything at once, as after a change of tabs."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def segment(*names):
     """Names as the address of a page has them."""
     return "/".join(quote(name, safe="") for name in names)
+
+
+def photograph(page, folder, name, looks=("light", "dark"), full_page=True):
+    """Keeps pictures of the page when nothing on it is being waited for: one for each look."""
+    expect(page.locator("main [aria-busy=true], main .chart-none")).to_have_count(0, timeout=SAMPLES_MS)
+    for look in looks:
+        if look != "phone":
+            page.emulate_media(color_scheme=look)
+        page.evaluate(DRAWN)
+        page.screenshot(path=folder / f"{name}-{look}.png", full_page=full_page)
 
 
 class Site:
@@ -24,25 +50,24 @@ class Site:
         self.url = broker.api.url + prefix
         self.contexts, self.complaints = [], []
 
-    def new_page(self, viewport=WIDE, scheme="light"):
-        """An empty page in a browser that knows nobody."""
+    def new_page(self, viewport=WIDE, scheme="light", refresh_ms=None):
+        """An empty page in a browser that knows nobody; `refresh_ms` is the choice of the user at the top."""
         context = self.chromium.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
         self.contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(TIMEOUT_MS)
+        if refresh_ms is not None:
+            page.add_init_script(f"localStorage.setItem('leveret.refreshMs', '{refresh_ms}')")
         page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
         page.on("console", self._on_console)
-        page.on("request", self._on_request)
         return page
 
     def _on_console(self, message):
         # A refused request is shown to the user; the browser tells it as well.
-        if message.type == "error" and "Failed to load resource" not in message.text:
+        if message.type == "error" and NOBODY in message.text:
+            self.complaints.append(f"asks somebody else: {message.location['url']}")
+        elif message.type == "error" and "Failed to load resource" not in message.text:
             self.complaints.append(f"console: {message.text}")
-
-    def _on_request(self, request):
-        if not request.url.startswith((self.url, "data:", "blob:")):
-            self.complaints.append(f"asks somebody else: {request.url}")
 
     def log_in(self, user="guest", password=None, at="#/", **options):
         """A page of somebody who has logged in."""

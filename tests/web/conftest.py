@@ -17,10 +17,15 @@ from brokers import Leveret  # noqa: E402
 from browsing import FLAGS, Site  # noqa: E402
 
 
+def found_browser():
+    """The browser without windows, which needs half the processor time; or the whole one."""
+    return shutil.which("chromium-headless-shell") or shutil.which("chromium")
+
+
 def pytest_addoption(parser):
     parser.addoption("--broker", choices=["leveret"], default="leveret", help="what is tested")
     parser.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
-    parser.addoption("--chromium", default=shutil.which("chromium"), help="path of the browser")
+    parser.addoption("--chromium", default=found_browser(), help="path of the browser")
     parser.addoption("--screenshots", type=pathlib.Path, help="folder for pictures; xtask's beside the binary otherwise")
 
 

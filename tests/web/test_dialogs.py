@@ -339,7 +339,7 @@ def test_redrive_of_many_proposes_a_rate(site_of, busy_broker, shop, name):
 def test_messages_without_deaths_are_moved(site_of, busy_broker, shop, name):
     die(shop, f"{name}.dies", name, 0)
     shop.basic_publish("", name, b"never died")
-    page = site_of(busy_broker).log_in(at=f"#/queues/{segment('/', name)}/messages")
+    page = site_of(busy_broker).log_in(at=f"#/queues/{segment('/', name)}/messages", refresh_ms=1000)
     expect(page.locator(hook("redrive-all"))).to_have_text("Move all…")
     page.click(hook("redrive-all"))
     says(page, "dialog h2", f"Move from {name}")

@@ -25,6 +25,19 @@ def test_a_wrong_password_is_told_and_a_right_one_is_forgotten_with_the_tab(site
     assert page.evaluate("sessionStorage.length + document.cookie.length") == 0
 
 
+def test_requests_to_somebody_else_are_found(site):
+    page = site.new_page()
+    with page.expect_event("console"):
+        page.evaluate("() => { new Image().src = 'http://elsewhere.example/x.png' }")
+    assert site.complaints == ["asks somebody else: http://elsewhere.example/x.png"]
+    site.complaints.clear()
+    # The page itself is not even allowed to ask.
+    page.goto(site.url)
+    with page.expect_event("console"):
+        page.evaluate("() => { new Image().src = 'http://127.0.0.1:1/x.png' }")
+    assert "Content Security Policy" in site.complaints.pop()
+
+
 def test_the_page_is_below_a_prefix_with_its_api(site_of, broker_below):
     site = site_of(broker_below, prefix="/rabbit")
     page = site.log_in(at="#/exchanges")

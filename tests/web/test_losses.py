@@ -54,10 +54,7 @@ def loaded(request, tmp_path_factory):
 @pytest.fixture
 def page(site_of, loaded):
     """The overview, asked for every second."""
-    page = site_of(loaded).log_in()
-    page.evaluate("() => localStorage.setItem('leveret.refreshMs', '1000')")
-    page.reload()
-    return page
+    return site_of(loaded).log_in(refresh_ms=1000)
 
 
 def test_a_full_queue_says_so_and_shows_what_it_refuses(page, loaded):
