@@ -3,6 +3,7 @@
 How RabbitMQ reads its own is not tested: only Leveret is started here.
 """
 
+import http.client
 import json
 import os
 import signal
@@ -186,6 +187,14 @@ def test_the_api_below_a_prefix_and_metrics_on_their_own(start):
     assert broker.api.ask("/rabbit/api/whoami").json["name"] == "guest"
     assert broker.api.ask("/rabbit", user=None).text.startswith(b"<!doctype html>")
     assert [broker.api.ask(path).status for path in ["/api/whoami", "/", "/rabbits/"]] == [404, 404, 404]
+    for path, location in (("/rabbit/api", "api/index.html"), ("/rabbit/api/", "index.html")):
+        connection = http.client.HTTPConnection(broker.api.url.removeprefix("http://"), timeout=WITHIN_S)
+        connection.request("GET", path)
+        moved = connection.getresponse()
+        assert (moved.status, moved.headers["location"]) == (301, location)
+        connection.close()
+    with urllib.request.urlopen(broker.api.url + "/rabbit/api", timeout=WITHIN_S) as answer:
+        assert answer.url.endswith("/rabbit/api/index.html") and b"HTTP API" in answer.read()
     assert broker.api.ask("/metrics", user=None).status == 200
     url = f"http://127.0.0.1:{broker.port('Prometheus')}"
     with urllib.request.urlopen(url + "/metrics", timeout=WITHIN_S) as answer:

@@ -173,3 +173,18 @@ def test_command_tries_an_import(http, vhost, under, pytestconfig, tmp_path):
     ]
     assert json.loads(ctl.run("import_definitions", str(file), "--dry-run", "--formatter", "json").out)["queues"]["new"] == 1
     assert http.ask(f"/api/queues/{vhost}/q").status == 404
+
+
+@pytest.mark.tools
+def test_command_imports_into_one_vhost(http, vhost, under, pytestconfig, tmp_path):
+    ctl = tools(under.shared(), pytestconfig, tmp_path)
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps({"queues": [{"name": "q", "durable": True}], "users": [{"name": "not-taken"}]}))
+    tried = ctl.do("import_definitions", str(file), "-p", vhost, "--dry-run")
+    assert tried[0] == f'Would import definitions in JSON from a file at "{file}" into vhost "{vhost}" ...'
+    assert tried[1:] == ["queues: 1 new", f"  new: 'q' in vhost '{vhost}'"]
+    assert http.ask(f"/api/queues/{vhost}/q").status == 404
+    assert ctl.run("import_definitions", str(file), "-q", "-p", vhost).out == "Definitions are imported.\n"
+    assert http.ask(f"/api/queues/{vhost}/q").status == 200
+    assert http.ask("/api/users/not-taken").status == 404
+    assert ctl.run("import_definitions", str(file), "-p", vhost + "-nope").code != 0

@@ -181,6 +181,58 @@ def test_limit_of_a_vhost_is_found(broker, vhost):
         {"type": "vhost", "vhost": vhost, "name": vhost, "rate": None, "detail": "max-queues 0"}]
 
 
+@pytest.mark.tools
+def test_refusals_are_found(under, prefix, pytestconfig, tmp_path):
+    """On a broker of its own: refusals are remembered for minutes."""
+    if under.name == "rabbitmq":
+        pytest.skip("RabbitMQ has no such paths")
+    broker = under.start(FAST)
+    try:
+        refused_logins(broker, tools(broker, pytestconfig, tmp_path))
+        refused_connections(broker, Client(broker, prefix))
+    finally:
+        broker.stop()
+
+
+def refused_logins(broker, ctl):
+    assert not found(broker, "logins_refused")
+    for number in range(10):
+        assert broker.api.ask("/api/whoami", user="looks", password=f"guess {number % 2}").status == 401
+    [finding] = found(broker, "logins_refused")
+    assert (finding["severity"], finding["count"], finding["text"]) == (
+        "warning", 1, "10 logins were refused within the last minutes, from 1 source.")
+    [source] = finding["resources"]
+    assert (source["type"], source["name"], source["detail"]) == ("address", "127.0.0.1", "10 logins, user looks")
+    ran = ctl.run("doctor", "-q")
+    assert ran.code == 1 and "- 127.0.0.1: 10 logins, user looks" in ran.out, ran.out
+
+
+def refused_connections(broker, client):
+    vhost = "full"
+    broker.api.do("PUT", f"/api/vhosts/{vhost}")
+    broker.api.do("PUT", f"/api/vhost-limits/{vhost}/max-connections", {"value": 0})
+    for _ in range(2):
+        with pytest.raises(Exception, match="connection limit"):
+            client.connect(vhost=vhost)
+    [finding] = found(broker, "connections_refused")
+    assert (finding["severity"], finding["text"]) == (
+        "warning", "2 connections were refused within the last minutes: a limit is reached.")
+    assert finding["resources"] == [
+        {"type": "vhost", "vhost": vhost, "name": vhost, "rate": None, "detail": "limit of the vhost, 2 connections"}]
+
+
+def test_disk_that_is_nearly_full_is_found(broker):
+    """The limit moves close to the free space, as the free space would to the limit."""
+    free = broker.api.ask("/api/nodes").json[0]["disk_free"]
+    assert put(broker, DISK, {"absolute": free * 95 // 100}).status == 204
+    try:
+        [finding] = found(broker, "disk_short")
+        assert finding["text"].startswith("Disk space is short: ")
+    finally:
+        assert put(broker, DISK, {"absolute": 0}).status == 204
+    assert not found(broker, "disk_short")
+
+
 def test_users_see_findings_of_their_vhosts_only(broker, ch):
     ch.queue(dead_letter_exchange="nobody-declared-it")
     assert findings(broker)["includes_node"] is True

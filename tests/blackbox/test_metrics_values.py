@@ -223,6 +223,31 @@ def test_refusals_and_purges_are_counted(ch, kind, fetch, own):
     assert of_queue(fetch, q, *expected) == expected
 
 
+def test_refusals_are_counted_by_channel_and_exchange(ch, fetch, own):
+    q = ch.queue(max_length=1, overflow="reject-publish")
+    exchange = ch.exchange("fanout")
+    ch.bind(q, exchange)
+    total = fetch("/metrics").value("rabbitmq_channel_messages_refused_total")
+    assert ch.publish("", "a", "b", "c", exchange=exchange) == "aNN"
+    each = fetch("/metrics/per-object")
+    assert each.value("rabbitmq_exchange_messages_refused_total", exchange=exchange) == 2
+    of_channels = each.families["rabbitmq_channel_messages_refused_total"].samples
+    assert 2 in [sample.value for sample in of_channels]
+    assert fetch("/metrics").value("rabbitmq_channel_messages_refused_total") >= total + 2
+
+
+def test_syncs_have_a_histogram_of_their_durations(ch, fetch, own):
+    q = ch.queue()
+    before = fetch("/metrics").value("rabbitmq_io_sync_ops_total")
+    ch.publish(q, "a", delivery_mode=2)
+    metrics = fetch("/metrics")
+    syncs = metrics.value("rabbitmq_io_sync_ops_total")
+    samples = metrics.families["rabbitmq_io_sync_duration_seconds"].samples
+    buckets = [sample.value for sample in samples if sample.name.endswith("_bucket")]
+    assert syncs > before and buckets == sorted(buckets) and buckets[-1] >= syncs
+    assert metrics.value("rabbitmq_clock_steps_total") >= 0
+
+
 def test_the_next_deadline_is_that_of_a_message_that_waits(ch, kind, fetch, own):
     q = ch.queue(kind)
     deadline = lambda: of_queue(fetch, q, "next_deadline_timestamp_seconds")["next_deadline_timestamp_seconds"]

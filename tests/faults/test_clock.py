@@ -17,6 +17,7 @@ from tls import Certificate
 SOURCE = Path(__file__).with_name("clock.c")
 DAY_S = 86_400
 TTL_S = 2.0
+LOOK_S = 1.0  # between two looks of the broker at its clocks
 LATE_MAX_S = 20.0  # the machine is shared; a day is what would be wrong
 SINCE_1970_S = int(time.time())
 OFFSETS_S = {
@@ -132,4 +133,30 @@ def test_a_clock_that_was_set_back_keeps_nothing_beyond_its_ttl(broker, start_at
         bodies |= {body} - {None}
         time.sleep(0.05)
     connection.close()
+    assert broker.stop() == 0
+
+
+def test_a_clock_that_is_set_is_a_finding(broker, clock_library, tmp_path):
+    step = tmp_path / "step"
+    broker.start({"LD_PRELOAD": str(clock_library), "CLOCK_STEP_FILE": str(step)})
+
+    def said(kind):
+        findings = json.loads(ask(f"http://{broker.http_address}/api/health/findings")[1])["findings"]
+        return [one["text"] for one in findings if one["kind"] == kind]
+
+    def steps():
+        metrics = ask(f"http://{broker.http_address}/metrics")[1].decode()
+        return int(metrics.split("\nrabbitmq_clock_steps_total ")[1].split()[0])
+
+    # The broker compares the clocks at intervals: a step counts from the second look on.
+    assert broker.wait_until(lambda: "started" in broker.said(), LATE_MAX_S)
+    assert (said("clock_step"), steps()) == ([], 0)
+    time.sleep(2 * LOOK_S)
+    step.touch()
+    assert broker.wait_until(lambda: said("clock_step"), LATE_MAX_S)
+    [text] = said("clock_step")
+    assert text.startswith("The clock of the system was set forward by 1 h, ")
+    step.unlink()
+    assert broker.wait_until(lambda: "set back by 1 h" in said("clock_step")[0], LATE_MAX_S)
+    assert steps() == 2
     assert broker.stop() == 0

@@ -1,13 +1,27 @@
 """A process that has few file descriptors, and clients that take all they get: the log still gets its files."""
 
+import base64
+import json
 import resource
 import socket
+import urllib.request
 
 from ledger import Ledger, check
 from workload import Workload
 
 DESCRIPTORS = 64
 CROWD = 200
+
+
+def refused_connections(broker):
+    """The finding about connections that were refused."""
+    login = base64.b64encode(b"guest:guest").decode()
+    request = urllib.request.Request(
+        f"http://{broker.http_address}/api/health/findings", headers={"authorization": f"Basic {login}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        findings = json.load(answer)["findings"]
+    [finding] = [one for one in findings if one["kind"] == "connections_refused"]
+    return finding
 
 
 def test_clients_do_not_take_the_descriptors_of_the_log(broker, rng):
@@ -18,6 +32,8 @@ def test_clients_do_not_take_the_descriptors_of_the_log(broker, rng):
     crowd = [socket.create_connection(broker.address, timeout=5) for _ in range(CROWD)]
     try:
         assert broker.wait_until(lambda: "others need the place" in broker.said(), 10)
+        finding = refused_connections(broker)
+        assert finding["severity"] == "error" and "no file descriptor is left" in finding["text"]
         fifth = broker.data / "vhosts/1/0000000000000005.log"
         assert broker.wait_until(fifth.exists, 60), broker.said()[-1000:]
         assert "next log file" not in broker.said()

@@ -182,6 +182,8 @@ pub struct VhostCounters {
     pub returned_unroutable: u64,
     /// Unroutable publishes that were dropped.
     pub dropped_unroutable: u64,
+    /// Publishes that at least one full queue refused.
+    pub publishes_refused: u64,
     /// Publishes and dead letters that a full queue refused, counted once per queue.
     pub refused: u64,
     /// Copies of dead letters that one of several targets did not accept, and refused publishes that could

@@ -32,7 +32,9 @@ pub use snapshot::client::{
     CertificateDetails, ChannelSnapshot, ClientDescription, ClientOf, ClientPid,
     ConnectionSnapshot, ConnectionState, ConsumerSnapshot, TlsDetails, Traffic, connection_name,
 };
-pub use snapshot::condition::{ClockStep, NodeCondition, VhostCondition};
+pub use snapshot::condition::{
+    ClockStep, ConnectionRefusal, NodeCondition, RefusedConnections, RefusedLogins, VhostCondition,
+};
 pub use snapshot::logins::{LoginAttempts, Protocol};
 pub use snapshot::node::{
     Identity, IoTotal, IoTotals, Listener, NodeSnapshot, ProcessSnapshot, RABBITMQ_VERSION,

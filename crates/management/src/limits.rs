@@ -106,6 +106,9 @@ pub(crate) const CERTIFICATE_EXPIRES_SOON_S: i64 = 30 * 24 * 3600;
 /// Milliseconds for which a step of the system's clock is reported.
 pub(crate) const CLOCK_STEP_SHOWN_MS: u64 = 3600 * 1000;
 
+/// Logins refused within the last minutes from which a finding reports them: more than a person mistypes.
+pub(crate) const REFUSED_LOGINS_SHOWN_MIN: u64 = 10;
+
 /// Percent of a limit of memory or disk space from which a shortage is reported, before the alarm.
 pub(crate) const SHORT_PERCENT: u64 = 90;
 

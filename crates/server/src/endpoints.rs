@@ -18,6 +18,7 @@ use crate::http::path_prefix;
 use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
 use crate::node::Node;
+use crate::node::refusals::Refusals;
 use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
@@ -138,9 +139,10 @@ impl Endpoints {
         let stopping = node.lifecycle.stopping.subscribe();
         let metrics = management::metrics_router(Arc::clone(&as_seen_by_http));
         let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
-        let mut servers = self.serve_http(management::router(as_seen_by_http), &stopping)?;
+        let mut servers =
+            self.serve_http(management::router(as_seen_by_http), &stopping, &node.refusals)?;
         for endpoint in prometheus {
-            servers.add(endpoint, metrics.clone(), stopping.clone());
+            servers.add(endpoint, metrics.clone(), stopping.clone(), Arc::clone(&node.refusals));
         }
         Ok(servers)
     }
@@ -153,11 +155,12 @@ impl Endpoints {
         self,
         router: Router,
         stopping: &watch::Receiver<bool>,
+        refusals: &Arc<Refusals>,
     ) -> Result<Servers, StartError> {
         let router = path_prefix::below(self.path_prefix, router);
         let mut servers = Servers::start().map_err(StartError::Http)?;
         for endpoint in self.http {
-            servers.add(endpoint, router.clone(), stopping.clone());
+            servers.add(endpoint, router.clone(), stopping.clone(), Arc::clone(refusals));
         }
         Ok(servers)
     }
@@ -179,9 +182,15 @@ impl Servers {
         Ok(Self { servers: Vec::new(), runtime: Some(runtime.build()?) })
     }
 
-    fn add(&mut self, endpoint: Endpoint, router: Router, mut stopping: watch::Receiver<bool>) {
+    fn add(
+        &mut self,
+        endpoint: Endpoint,
+        router: Router,
+        mut stopping: watch::Receiver<bool>,
+        refusals: Arc<Refusals>,
+    ) {
         let Some(runtime) = &self.runtime else { return };
-        let listener = HttpListener::new(endpoint.listener, endpoint.tls);
+        let listener = HttpListener::new(endpoint.listener, endpoint.tls, refusals);
         let router = router.layer(from_fn(http::follow));
         let router = router.into_make_service_with_connect_info::<HttpPeer>();
         // axum provides client addresses only for a tapped listener.

@@ -113,6 +113,12 @@ pub(crate) const LARGE_BATCH_BYTES: usize = 1024 * 1024;
 /// Time for which the slowest write to a log is remembered, and half as long again on average.
 pub(crate) const WRITE_TIMES_WINDOW: Duration = Duration::from_secs(60);
 
+/// Time for which refused logins and connections are remembered for findings, and half as long again on average.
+pub(crate) const REFUSALS_WINDOW: Duration = Duration::from_secs(120);
+
+/// Sources with users, and reasons, of refusals that are counted per window; others are not.
+pub(crate) const REFUSALS_MAX: usize = 256;
+
 /// Milliseconds of a step of the system's clock between two looks that is reported; drift is far smaller.
 pub(crate) const CLOCK_STEP_MS_MIN: u64 = 1000;
 

@@ -35,7 +35,9 @@ mod write_queue;
 
 pub use batch_encoder::Body;
 pub use compaction::{Compacted, Compaction};
-pub use directory::{CountedFile, Directory, DirectoryFile, IoCounters, IoTotal, RealDirectory};
+pub use directory::{
+    CountedFile, Directory, DirectoryFile, IoCounters, IoTotal, RealDirectory, SYNC_BOUNDS_US,
+};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};

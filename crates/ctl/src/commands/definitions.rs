@@ -12,6 +12,7 @@ use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure, INPUT_OUTPUT, USAGE};
 use crate::format::Output;
+use crate::http::path;
 
 const FORMAT: Switch = Switch::text("format");
 
@@ -50,7 +51,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .words(0, 1)
     .switches(&[FORMAT, Switch::flag("skip-if-unchanged"), Switch::flag("dry-run")])
-    .own_options("[--dry-run]")
+    .own_options("[-p <vhost>] [--dry-run]")
     .check(|call| {
         check_format(call)?;
         match call.words.first().map(Path::new) {
@@ -63,9 +64,11 @@ pub(super) const COMMANDS: &[Command] = &[
     })
     .banner(|call| {
         let does = if call.has("dry-run") { "Would import" } else { "Importing" };
+        let into = call.options.text("vhost");
+        let into = into.map(|vhost| format!(" into vhost \"{vhost}\"")).unwrap_or_default();
         match call.words.first() {
-            Some(file) => format!("{does} definitions in JSON from a file at \"{file}\" ..."),
-            None => format!("{does} definitions in JSON from standard input ..."),
+            Some(file) => format!("{does} definitions in JSON from a file at \"{file}\"{into} ..."),
+            None => format!("{does} definitions in JSON from standard input{into} ..."),
         }
     }),
 ];
@@ -117,11 +120,16 @@ fn import(call: &Call<'_>) -> Result<Output, Failure> {
         let text = format!("Failed to deserialise input (format: JSON) (error: {error})");
         return Err(Failure::error(DATA, text));
     }
+    // COMPAT: import into one vhost: `-p` imports the objects of one vhost; RabbitMQ ignores the option.
+    let address = match call.options.text("vhost") {
+        Some(vhost) => path(&["definitions", vhost]),
+        None => "/api/definitions".to_owned(),
+    };
     if call.has("dry-run") {
-        let answer = call.node.api.post_text("/api/definitions?dry_run=true", &text)?;
+        let answer = call.node.api.post_text(&format!("{address}?dry_run=true"), &text)?;
         return Ok(Output::Both(told(&answer), answer));
     }
-    call.node.api.post_text("/api/definitions", &text)?;
+    call.node.api.post_text(&address, &text)?;
     let done = "Definitions are imported.";
     Ok(Output::Both(done.to_owned(), json!({"message": done, "result": "ok"})))
 }

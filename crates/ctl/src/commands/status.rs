@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::listeners;
-use super::memory::{Memory, unit};
+use super::memory::{Memory, Unit, unit};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
@@ -142,7 +142,7 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
             &[
                 format!("Total memory used: {}", unit.of(memory.total_bytes)),
                 format!("Calculation strategy: {}", shown(&node, "mem_calculation_strategy")),
-                format!("Memory high watermark: {}\n", unit.of(number(&node, "mem_limit"))),
+                watermark(&node, unit),
                 memory.lines(unit, " %"),
             ],
         ),
@@ -176,6 +176,19 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
         "memory": memory.all,
     });
     Ok(Output::Both(chapters.join("\n"), all))
+}
+
+/// The memory watermark: the setting, and the bytes that follow from it.
+fn watermark(node: &Value, unit: Unit) -> String {
+    let computed = unit.of(number(node, "mem_limit"));
+    let setting = node.get("vm_memory_high_watermark_setting").unwrap_or(&Value::Null);
+    let shown = match (setting.get("relative"), setting.get("absolute").and_then(Value::as_u64)) {
+        (Some(share), _) => format!("{share} of available memory"),
+        (None, Some(bytes)) => unit.of(bytes),
+        // RabbitMQ's API does not tell the setting.
+        (None, None) => return format!("Memory high watermark: {computed}\n"),
+    };
+    format!("Memory high watermark setting: {shown}, computed to: {computed}\n")
 }
 
 /// The texts of a list, as lines of a list.
@@ -280,4 +293,21 @@ fn report(call: &Call<'_>) -> Result<Output, Failure> {
         }
     }
     Ok(Output::Text(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watermark_is_shown_as_set_and_as_computed() {
+        let node = |setting: Value| json!({"mem_limit": 600_000_000, "vm_memory_high_watermark_setting": setting});
+        let shown = |setting| watermark(&node(setting), Unit::Gigabytes);
+        let relative =
+            "Memory high watermark setting: 0.6 of available memory, computed to: 0.6 gb\n";
+        assert_eq!(shown(json!({"relative": 0.6})), relative);
+        let absolute = "Memory high watermark setting: 0.6 gb, computed to: 0.6 gb\n";
+        assert_eq!(shown(json!({"absolute": 600_000_000})), absolute);
+        assert_eq!(shown(Value::Null), "Memory high watermark: 0.6 gb\n");
+    }
 }

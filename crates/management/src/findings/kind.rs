@@ -26,6 +26,8 @@ pub(crate) enum FindingKind {
     MemoryShort,
     DiskShort,
     VhostLimitReached,
+    ConnectionsRefused,
+    LoginsRefused,
 }
 
 /// The place of a kind in the API, on the page and in the documentation.
@@ -140,6 +142,18 @@ impl FindingKind {
                 "#/admin/limits",
                 "leveretctl list_vhost_limits --global",
                 "reference/users.md",
+            ),
+            Self::ConnectionsRefused => about(
+                "connections_refused",
+                "#/connections",
+                "leveretctl status",
+                "reference/limits.md",
+            ),
+            Self::LoginsRefused => about(
+                "logins_refused",
+                "#/admin/logins",
+                "leveretctl list_users",
+                "guides/troubleshoot.md",
             ),
         }
     }

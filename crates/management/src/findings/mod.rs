@@ -7,6 +7,7 @@ mod clients;
 mod kind;
 mod node;
 mod queues;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
@@ -79,6 +80,9 @@ pub(crate) enum ResourceKind {
     Queue,
     Connection,
     Listener,
+    User,
+    /// An address of clients.
+    Address,
 }
 
 impl ResourceKind {
@@ -90,6 +94,8 @@ impl ResourceKind {
             Self::Queue => "queue",
             Self::Connection => "connection",
             Self::Listener => "listener",
+            Self::User => "user",
+            Self::Address => "address",
         }
     }
 }

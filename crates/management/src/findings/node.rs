@@ -58,6 +58,7 @@ pub(super) fn find(facts: &NodeFacts) -> Vec<Finding> {
     );
     all.extend(expiring(certificates));
     all.extend(disk_troubles(condition));
+    all.extend(super::refusals::find(condition));
     all
 }
 

@@ -27,7 +27,7 @@ pub(super) const CHANNEL: [Family<ChannelScrape>; 7] = [
 ];
 
 /// Families of `channel_exchange_metrics`. RabbitMQ also separates them by exchange.
-pub(super) const PUBLISHES: [Family<ChannelScrape>; 4] = [
+pub(super) const PUBLISHES: [Family<ChannelScrape>; 5] = [
     counter("channel_messages_published_total", "Messages published", |c| whole(c.published)),
     counter("channel_messages_confirmed_total", "Publishes confirmed", |c| whole(c.confirmed)),
     counter(
@@ -40,6 +40,9 @@ pub(super) const PUBLISHES: [Family<ChannelScrape>; 4] = [
         "Publishes that no queue got and that were dropped",
         |c| whole(c.dropped_unroutable),
     ),
+    counter("channel_messages_refused_total", "Publishes that a full queue refused", |c| {
+        whole(c.refused)
+    }),
 ];
 
 /// Families of `channel_queue_metrics`. RabbitMQ also separates them by queue.

@@ -4,7 +4,7 @@ use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::snapshot::scrape::ExchangeScrape;
 
 /// Families of `exchange_metrics`, without confirms, which are counted by vhost.
-pub(super) const METRICS: [Family<ExchangeScrape>; 3] = [
+pub(super) const METRICS: [Family<ExchangeScrape>; 4] = [
     counter("exchange_messages_published_total", "Messages published to the exchange", |e| {
         whole(e.published_in)
     }),
@@ -18,6 +18,9 @@ pub(super) const METRICS: [Family<ExchangeScrape>; 3] = [
         "Publishes that no queue got and that were dropped",
         |e| whole(e.dropped_unroutable),
     ),
+    counter("exchange_messages_refused_total", "Publishes that a full queue refused", |e| {
+        whole(e.refused)
+    }),
 ];
 
 /// Families of `queue_exchange_metrics`. RabbitMQ also separates them by queue.

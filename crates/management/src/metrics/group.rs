@@ -6,6 +6,7 @@ pub(super) enum Group {
     ConnectionChurn,
     NodeCoarse,
     Node,
+    NodePersister,
     AuthAttempts,
     QueueCoarse,
     QueueConsumerCount,
@@ -29,10 +30,11 @@ pub(super) enum Group {
 
 impl Group {
     /// All groups, in the order of the output.
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::ConnectionChurn,
         Self::NodeCoarse,
         Self::Node,
+        Self::NodePersister,
         Self::AuthAttempts,
         Self::QueueCoarse,
         Self::QueueConsumerCount,
@@ -60,6 +62,7 @@ impl Group {
             Self::ConnectionChurn => "connection_churn_metrics",
             Self::NodeCoarse => "node_coarse_metrics",
             Self::Node => "node_metrics",
+            Self::NodePersister => "node_persister_metrics",
             Self::AuthAttempts => "auth_attempt_metrics",
             Self::QueueCoarse => "queue_coarse_metrics",
             Self::QueueConsumerCount => "queue_consumer_count",

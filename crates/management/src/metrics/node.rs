@@ -1,6 +1,6 @@
 //! Families of the node.
 
-use crate::metrics::family::{self, Family, Objects, counter, gauge, untyped};
+use crate::metrics::family::{self, Family, Objects, counter, gauge, untyped, whole};
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
 use crate::snapshot::scrape::{Scrape, VhostScrape};
 
@@ -95,6 +95,43 @@ pub(super) const ALARMS: [Family<Scrape>; 4] = [
         |_| Some(Value::Whole(0)),
     ),
 ];
+
+/// Families of `node_persister_metrics`: operations on files, and steps of the clock. In RabbitMQ 4 those on files
+/// are always 0.
+const FILES: [Family<Scrape>; 9] = [
+    counter("io_read_ops_total", "Reads of files", |s| whole(s.process.io.reads.count)),
+    counter("io_read_bytes_total", "Bytes read from files", |s| whole(s.process.io.reads.bytes)),
+    counter("io_read_time_seconds_total", "Time spent with reads", |s| {
+        Some(Value::Micros(s.process.io.reads.micros))
+    }),
+    counter("io_write_ops_total", "Writes of logs and pages", |s| whole(s.process.io.writes.count)),
+    counter("io_write_bytes_total", "Bytes written to logs and pages", |s| {
+        whole(s.process.io.writes.bytes)
+    }),
+    counter("io_write_time_seconds_total", "Time spent with writes", |s| {
+        Some(Value::Micros(s.process.io.writes.micros))
+    }),
+    counter("io_sync_ops_total", "Syncs of files and directories", |s| {
+        whole(s.process.io.syncs.count)
+    }),
+    counter("io_sync_time_seconds_total", "Time spent with syncs", |s| {
+        Some(Value::Micros(s.process.io.syncs.micros))
+    }),
+    counter("clock_steps_total", "Steps of the system's clock by a second or more", |s| {
+        whole(s.clock_steps)
+    }),
+];
+
+/// Writes the families of `node_persister_metrics`.
+pub(super) fn files(text: &mut Text, namespace: Namespace, scrape: &Scrape) {
+    write(text, namespace, &FILES, scrape);
+    let io = &scrape.process.io;
+    let within = io.syncs_within.iter().map(|(bound, count)| (Some(Value::Micros(*bound)), *count));
+    let buckets = within.chain([(None, io.syncs.count)]);
+    let help = "How long syncs of files and directories took";
+    let mut samples = text.family(namespace, "io_sync_duration_seconds", Kind::Histogram, help);
+    samples.histogram("", buckets, Value::Micros(io.syncs.micros));
+}
 
 /// Writes families of the node.
 pub(super) fn write(

@@ -39,6 +39,7 @@ pub(super) fn channels(vhosts: &[VhostScrape]) -> ChannelScrape {
         sum.confirmed += counters.confirmed;
         sum.returned_unroutable += counters.returned_unroutable;
         sum.dropped_unroutable += counters.dropped_unroutable;
+        sum.refused += counters.publishes_refused;
         sum.direct_replies += counters.direct_replies;
     }
     sum
@@ -69,5 +70,6 @@ pub(super) fn exchanges(vhosts: &[VhostScrape]) -> ExchangeScrape {
         published_out: counters().map(|counters| counters.routed).sum(),
         returned_unroutable: counters().map(|counters| counters.returned_unroutable).sum(),
         dropped_unroutable: counters().map(|counters| counters.dropped_unroutable).sum(),
+        refused: counters().map(|counters| counters.publishes_refused).sum(),
     }
 }

@@ -139,7 +139,8 @@ impl Samples<'_> {
     ) {
         let mut count = 0;
         for (bound, up_to) in buckets {
-            let mut labels = format!("{labels},le=\"");
+            let comma = if labels.is_empty() { "" } else { "," };
+            let mut labels = format!("{labels}{comma}le=\"");
             let _ = match bound {
                 None => write!(labels, "+Inf"),
                 Some(Value::Whole(bound)) => write!(labels, "{bound}"),

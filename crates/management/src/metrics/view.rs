@@ -132,6 +132,7 @@ impl<'a> MetricsView<'a> {
             Group::ConnectionChurn => node::write(text, namespace, &node::CHURN, scrape),
             Group::NodeCoarse => node::write(text, namespace, &node::COARSE, scrape),
             Group::Node => node::write(text, namespace, &node::METRICS, scrape),
+            Group::NodePersister => node::files(text, namespace, scrape),
             Group::AuthAttempts => node::logins(text, namespace, scrape),
             Group::QueueCoarse => self.queues(text, &queues::COARSE),
             Group::QueueConsumerCount => self.queues(text, &queues::CONSUMER_COUNT),

@@ -1,5 +1,7 @@
 //! The condition of the node and its vhosts at one moment: the numbers from which findings are made.
 
+use std::net::IpAddr;
+
 use broker::time::{Now, Time};
 use broker::{DeadLetterStrategy, Overflow};
 use broker::{Name, Queue, QueueId, QueueNumber, Vhost};
@@ -19,8 +21,47 @@ pub struct NodeCondition {
     pub unwritten_pages: Vec<(String, u64)>,
     /// Vhosts whose log was damaged at the last start, and the number of damages.
     pub damaged_vhosts: Vec<(String, u64)>,
+    /// Logins refused within the last minutes.
+    pub refused_logins: Vec<RefusedLogins>,
+    /// Connections refused within the last minutes.
+    pub refused_connections: Vec<RefusedConnections>,
     /// True while no AMQP clients are accepted.
     pub are_listeners_suspended: bool,
+}
+
+/// Refused logins of one user from one address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedLogins {
+    /// Address of the client.
+    pub source: IpAddr,
+    /// Name that the client gave.
+    pub user: String,
+    /// Number of logins.
+    pub count: u64,
+}
+
+/// Connections refused for one reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedConnections {
+    /// The reason.
+    pub reason: ConnectionRefusal,
+    /// The vhost or the user of the limit, or the listener; empty for a limit of the node.
+    pub of: String,
+    /// Number of connections.
+    pub count: u64,
+}
+
+/// The reason why a connection is refused or has to wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ConnectionRefusal {
+    /// No file descriptor is left.
+    Descriptors,
+    /// `connection_max` is reached.
+    NodeLimit,
+    /// `max-connections` of a vhost is reached.
+    VhostLimit,
+    /// `max-connections` of a user is reached.
+    UserLimit,
 }
 
 /// A step of the wall clock.

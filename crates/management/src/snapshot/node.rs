@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use crate::node::MemoryWatermark;
+
 /// Version of RabbitMQ that Leveret reports, unless the configuration sets another.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
 
@@ -28,6 +30,8 @@ pub struct NodeSnapshot {
     pub resident_bytes: Option<u64>,
     /// Memory at which publishers are blocked, in bytes.
     pub memory_watermark_bytes: Option<u64>,
+    /// The setting that this follows from.
+    pub memory_watermark: MemoryWatermark,
     /// True while publishers are blocked by memory.
     pub memory_alarm: bool,
     /// Free space on the disk of the data directory, in bytes.
@@ -119,7 +123,7 @@ impl IoTotal {
 }
 
 /// Operations on files.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct IoTotals {
     /// Reads, of pages of long queues and at a start.
     pub reads: IoTotal,
@@ -127,4 +131,6 @@ pub struct IoTotals {
     pub writes: IoTotal,
     /// Syncs of files and directories.
     pub syncs: IoTotal,
+    /// Durations in microseconds, each with the number of syncs that took at most as long.
+    pub syncs_within: Vec<(u64, u64)>,
 }

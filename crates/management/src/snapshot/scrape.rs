@@ -22,6 +22,8 @@ pub struct Scrape {
     pub started_s: u64,
     /// Login attempts by protocol.
     pub logins: Vec<LoginAttempts>,
+    /// Steps of the system's clock since the start.
+    pub clock_steps: u64,
     /// The selected vhosts.
     pub vhosts: Vec<VhostScrape>,
 }
@@ -73,6 +75,8 @@ pub(crate) struct ExchangeScrape {
     pub(crate) published_out: u64,
     pub(crate) returned_unroutable: u64,
     pub(crate) dropped_unroutable: u64,
+    /// Publishes that at least one full queue refused.
+    pub(crate) refused: u64,
 }
 
 /// A channel, or the sum over all channels.
@@ -91,6 +95,8 @@ pub(crate) struct ChannelScrape {
     pub(crate) confirmed: u64,
     pub(crate) returned_unroutable: u64,
     pub(crate) dropped_unroutable: u64,
+    /// Publishes that at least one full queue refused.
+    pub(crate) refused: u64,
     pub(crate) deliveries: Deliveries,
     /// Direct replies, which `deliveries` does not count.
     pub(crate) direct_replies: u64,
@@ -241,6 +247,7 @@ impl From<&ChannelSnapshot> for ChannelScrape {
             confirmed: channel.counters.confirmed,
             returned_unroutable: channel.counters.returned_unroutable,
             dropped_unroutable: channel.counters.dropped_unroutable,
+            refused: channel.counters.refused,
             deliveries: channel.counters.deliveries,
             direct_replies: 0,
         }
@@ -257,6 +264,7 @@ impl From<&Exchange> for ExchangeScrape {
             published_out: exchange.counters.published_out,
             returned_unroutable: exchange.counters.returned_unroutable,
             dropped_unroutable: exchange.counters.dropped_unroutable,
+            refused: exchange.counters.refused,
         }
     }
 }

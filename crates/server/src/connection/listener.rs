@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use management::ConnectionRefusal;
 use rustix::process::{Resource, getrlimit};
-
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 
@@ -20,6 +20,7 @@ use crate::limits::{
     RESERVED_DESCRIPTORS,
 };
 use crate::node::Node;
+use crate::node::refusals::Refusals;
 use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
@@ -85,12 +86,23 @@ impl Listener {
 
     /// Accepts the next client. If no descriptor is left for it, connections are closed that `admission`
     /// gives up.
-    pub(crate) async fn accept(&mut self, admission: &Admission) -> (TcpStream, SocketAddr) {
+    pub(crate) async fn accept(
+        &mut self,
+        admission: &Admission,
+        refusals: &Refusals,
+    ) -> (TcpStream, SocketAddr) {
+        let mut is_counted = false;
+        let mut count = |what| {
+            if !std::mem::replace(&mut is_counted, true) {
+                refusals.connection(ConnectionRefusal::Descriptors, what, Instant::now());
+            }
+        };
         loop {
             match self.socket.accept().await {
                 Ok(accepted) => {
                     // Clients that leave free their descriptors.
                     while !self.has_room() {
+                        count(self.what);
                         let pause =
                             if admission.make_room() { EVICTION_PAUSE } else { ACCEPT_PAUSE };
                         self.pause(&"the last file descriptors are for the log", pause).await;
@@ -98,7 +110,10 @@ impl Listener {
                     return accepted;
                 }
                 // Most likely, no file descriptor is free.
-                Err(error) => self.pause(&error, ACCEPT_PAUSE).await,
+                Err(error) => {
+                    count(self.what);
+                    self.pause(&error, ACCEPT_PAUSE).await;
+                }
             }
         }
     }
@@ -172,7 +187,7 @@ pub(crate) async fn accept_amqp(
             }
         }
         tokio::select! {
-            (socket, peer) = listener.accept(&admission) => {
+            (socket, peer) = listener.accept(&admission, &node.refusals) => {
                 if admission.is_full() {
                     tokio::task::yield_now().await;
                 }

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use amqp::method::MethodId;
 use broker::Lsn;
 use broker::refusal::Refusal;
-use management::{ClientDescription, Protocol, UserLimit};
+use management::{ClientDescription, ConnectionRefusal, Protocol, UserLimit};
 use session::{Credentials, Session};
 
 use crate::auth::{LoginError, User};
@@ -51,6 +52,7 @@ impl Connection {
             }
             Err(reason) => {
                 tracing::warn!(peer = %self.peer, user, mechanism, %reason, "login refused");
+                self.node.refusals.login(self.peer.ip(), &user, Instant::now());
                 let penalty = self.node.auth.penalty(&user, self.peer.ip());
                 tokio::select! {
                     () = tokio::time::sleep(penalty) => {}
@@ -92,14 +94,17 @@ impl Connection {
     /// user's limit, permissions.
     fn enter_vhost(&mut self, name: &str) -> Result<(), Refusal> {
         let login = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
+        let refusals = Arc::clone(&self.node.refusals);
+        let full = |reason, of: &str| refusals.connection(reason, of, Instant::now());
         let open_refused = |open_refused| match open_refused {
             OpenRefused::Deleted => Refusal::not_allowed(format!("vhost {name} not found")),
             OpenRefused::Full(max) => {
+                full(ConnectionRefusal::VhostLimit, name);
                 refused(name, &login, &format!(": connection limit ({max}) is reached"))
             }
         };
-        self.place =
-            self.node.permits.connections.as_ref().map(ConnectionSlots::take).transpose()?;
+        let place = self.node.permits.connections.as_ref().map(ConnectionSlots::take).transpose();
+        self.place = place.inspect_err(|_| full(ConnectionRefusal::NodeLimit, ""))?;
         let handle =
             self.node.vhosts.get(name).ok_or_else(|| open_refused(OpenRefused::Deleted))?;
         handle.check_room().map_err(open_refused)?;
@@ -107,6 +112,7 @@ impl Connection {
         let user = self.node.auth.user(&login).ok_or_else(|| refused(name, &login, ""))?;
         let max = user.maximum(UserLimit::MaxConnections);
         let slot = self.node.user_slots.take(&login, max).ok_or_else(|| {
+            full(ConnectionRefusal::UserLimit, &login);
             let max = max.unwrap_or_default();
             Refusal::not_allowed(format!(
                 "connection refused for user '{login}': user connection limit ({max}) is reached"

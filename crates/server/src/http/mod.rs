@@ -27,6 +27,7 @@ use crate::connection::admission::{Admission, Admitted, Ticket};
 use crate::connection::listener::{Listener, http_connections_max};
 use crate::http::socket::HttpStream;
 use crate::limits::HTTP_TIMEOUT;
+use crate::node::refusals::Refusals;
 use crate::tls::Tls;
 
 /// Accepts HTTP clients, up to a limit.
@@ -35,11 +36,13 @@ pub(crate) struct HttpListener {
     listener: Listener,
     tls: Option<Arc<Tls>>,
     admission: Arc<Admission>,
+    refusals: Arc<Refusals>,
 }
 
 impl HttpListener {
-    pub(crate) fn new(listener: Listener, tls: Option<Arc<Tls>>) -> Self {
-        Self { listener, tls, admission: Arc::new(Admission::new(http_connections_max())) }
+    pub(crate) fn new(listener: Listener, tls: Option<Arc<Tls>>, refusals: Arc<Refusals>) -> Self {
+        let admission = Arc::new(Admission::new(http_connections_max()));
+        Self { listener, tls, admission, refusals }
     }
 }
 
@@ -56,7 +59,7 @@ impl axum::serve::Listener for HttpListener {
 
     async fn accept(&mut self) -> (HttpSocket, HttpPeer) {
         loop {
-            let (socket, address) = self.listener.accept(&self.admission).await;
+            let (socket, address) = self.listener.accept(&self.admission, &self.refusals).await;
             if self.admission.is_full() {
                 // Connections accepted last may read their requests before they are evicted.
                 tokio::task::yield_now().await;

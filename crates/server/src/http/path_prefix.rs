@@ -10,7 +10,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Redirect};
 
 /// A path that no route has.
-const NOWHERE: &str = "/api";
+const NOWHERE: &str = "/nowhere";
 
 /// Serves the routes of `router` below `/api` at the prefix and `/api`, and the page at the prefix with a
 /// slash.
@@ -58,5 +58,7 @@ mod tests {
         assert_eq!(without("/api/overview"), NOWHERE);
         assert_eq!(without("/rabbits/api/overview"), NOWHERE);
         assert_eq!(without("/"), NOWHERE);
+        assert_eq!(without("/api"), NOWHERE);
+        assert_eq!(without("/rabbit/api"), "/api");
     }
 }

@@ -14,6 +14,8 @@ const NONE: u64 = u64::MAX;
 pub(crate) struct AlarmLimits {
     /// The memory that fractions and multiples refer to; none if unknown.
     memory_bytes: Option<u64>,
+    /// The setting that `watermark_bytes` follows from.
+    watermark: Mutex<MemoryWatermark>,
     watermark_bytes: AtomicU64,
     disk_free_bytes: AtomicU64,
     looking: Mutex<()>,
@@ -28,6 +30,7 @@ impl AlarmLimits {
     ) -> Self {
         let limits = Self {
             memory_bytes,
+            watermark: Mutex::new(watermark),
             watermark_bytes: AtomicU64::new(NONE),
             disk_free_bytes: AtomicU64::new(0),
             looking: Mutex::new(()),
@@ -41,6 +44,11 @@ impl AlarmLimits {
     pub(crate) fn memory_watermark_bytes(&self) -> Option<u64> {
         let bytes = self.watermark_bytes.load(Ordering::Relaxed);
         (bytes != NONE).then_some(bytes)
+    }
+
+    /// The setting of the memory watermark.
+    pub(crate) fn memory_watermark(&self) -> MemoryWatermark {
+        *self.watermark.lock()
     }
 
     /// Bytes that must be free on the disk.
@@ -60,6 +68,7 @@ impl AlarmLimits {
                 self.memory_bytes.map_or(NONE, |total| share(total, fraction))
             }
         };
+        *self.watermark.lock() = watermark;
         self.watermark_bytes.store(bytes, Ordering::Relaxed);
     }
 

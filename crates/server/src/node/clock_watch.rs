@@ -16,6 +16,8 @@ struct Watched {
     /// Milliseconds of the system's clock ahead of the broker's time at the last look.
     ahead_ms: Option<i64>,
     last_step: Option<(Time, i64)>,
+    /// Number of steps since the start.
+    steps: u64,
 }
 
 /// Milliseconds by which the system's clock is ahead of the broker's time.
@@ -36,7 +38,13 @@ impl ClockWatch {
             return None;
         }
         watched.last_step = Some((now.time, step));
+        watched.steps += 1;
         Some(step)
+    }
+
+    /// Number of steps since the start.
+    pub(crate) fn steps(&self) -> u64 {
+        self.0.lock().steps
     }
 
     /// The last step.
@@ -65,5 +73,6 @@ mod tests {
         let step = watch.last_step(Time::from_micros(17_000_000));
         assert_eq!(step, Some(ClockStep { step_ms: -30_000, ago_ms: 5000 }));
         assert_eq!(watch.look(at(14_000, u64::MAX)), Some(i64::MAX - 14_000 - 30_100));
+        assert_eq!(watch.steps(), 2);
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod global_parameters;
 pub(crate) mod identity;
 pub(crate) mod lifecycle;
 pub(crate) mod permits;
+pub(crate) mod refusals;
 pub(crate) mod sampler;
 pub(crate) mod session_settings;
 mod start;
@@ -40,6 +41,7 @@ use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::permits::Permits;
+use crate::node::refusals::Refusals;
 use crate::node::session_settings::SessionSettings;
 use crate::redrive::Redrives;
 use crate::vhost::{Threads, Vhosts};
@@ -70,6 +72,7 @@ pub(crate) struct Node {
     pub(crate) redrives: Arc<Redrives>,
     pub(crate) alarms: Alarms,
     pub(crate) clock_watch: ClockWatch,
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) history: SharedHistory,
     pub(crate) disk: NodeDisk,
     pub(crate) threads: Threads,

@@ -85,6 +85,7 @@ impl Node {
             redrives: Arc::default(),
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
+            refusals: Arc::default(),
             history: SharedHistory::default(),
             identity,
             files: NodeFiles::new(config),

@@ -92,8 +92,11 @@ pub(crate) async fn run(
     let published = node.token.publish(&config.data_dir, &listeners, &node.name);
     let _published = published.map_err(StartError::CtlFile)?;
     let (over, stopping) = watch::channel(false);
-    let servers =
-        endpoints.serve_http(management::stopped_router(Arc::clone(&node) as _), &stopping)?;
+    let servers = endpoints.serve_http(
+        management::stopped_router(Arc::clone(&node) as _),
+        &stopping,
+        &Arc::default(),
+    )?;
     tracing::info!("stopped: not serving clients; {addresses} waits for start_app");
     let end = tokio::select! {
         end = node.shutdown.requested() => end,

@@ -17,11 +17,13 @@ struct Counter {
 }
 
 impl Counter {
-    fn add(&self, bytes: u64, began: Instant) {
+    /// Counts an operation. Returns its duration in microseconds.
+    fn add(&self, bytes: u64, began: Instant) -> u64 {
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.micros.fetch_add(micros, Ordering::Relaxed);
+        micros
     }
 
     fn total(&self) -> IoTotal {
@@ -44,12 +46,21 @@ pub struct IoTotal {
     pub micros: u64,
 }
 
+/// Upper bounds of the counted durations of syncs, in microseconds: from a disk with a cache of its own to one that
+/// hangs.
+pub const SYNC_BOUNDS_US: [u64; 12] = [
+    100, 500, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000,
+    30_000_000,
+];
+
 /// Counters of reads, writes and syncs, shared by directories.
 #[derive(Default, Debug)]
 pub struct IoCounters {
     reads: Counter,
     writes: Counter,
     syncs: Counter,
+    /// Syncs by duration: at most the bound at the index, and more than the one before.
+    syncs_within: [AtomicU64; SYNC_BOUNDS_US.len()],
 }
 
 impl IoCounters {
@@ -72,8 +83,21 @@ impl IoCounters {
     pub(crate) fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let began = Instant::now();
         let result = sync();
-        self.syncs.add(0, began);
+        let micros = self.syncs.add(0, began);
+        let bucket = SYNC_BOUNDS_US.iter().position(|bound| micros <= *bound);
+        if let Some(count) = bucket.and_then(|at| self.syncs_within.get(at)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         result
+    }
+
+    /// For each of [`SYNC_BOUNDS_US`], the number of syncs so far that took at most as long.
+    pub fn syncs_within(&self) -> [u64; SYNC_BOUNDS_US.len()] {
+        let mut sum = 0;
+        self.syncs_within.each_ref().map(|count| {
+            sum += count.load(Ordering::Relaxed);
+            sum
+        })
     }
 }
 
@@ -138,5 +162,7 @@ mod tests {
         assert_eq!(of(counters.writes()), (1, 5));
         assert_eq!(of(counters.reads()), (1, 3));
         assert_eq!(of(counters.syncs()), (2, 0));
+        let within = counters.syncs_within();
+        assert!(within.is_sorted() && within.last() == Some(&2), "{within:?}");
     }
 }

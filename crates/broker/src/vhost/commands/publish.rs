@@ -269,6 +269,7 @@ impl Vhost {
     /// count for themselves.
     #[cold]
     pub(in crate::vhost) fn count_refused(&mut self, at: ChannelKey, exchange: ExchangeId) {
+        self.counters.publishes_refused += 1;
         if let Some(channel) = self.connections.channel_mut(at) {
             channel.counters.refused += 1;
         }

@@ -15,7 +15,7 @@ use crate::api::vhosts::stats::VhostStats;
 use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
-use crate::node::memory;
+use crate::node::{MemoryWatermark, memory};
 use crate::snapshot::fields::{NODE, StatsKind, of_node};
 use crate::snapshot::node::NodeSnapshot;
 use crate::snapshot::vhost::VhostTotals;
@@ -103,6 +103,11 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     if let Some(limit) = now.memory_watermark_bytes {
         put("mem_limit", json!(limit));
     }
+    let watermark = match now.memory_watermark {
+        MemoryWatermark::Relative(share) => json!({"relative": share}),
+        MemoryWatermark::Absolute(bytes) => json!({"absolute": bytes}),
+    };
+    put("vm_memory_high_watermark_setting", watermark);
     if let Some(total) = process.fd_total {
         // Clients expect 32 bits.
         put("fd_total", json!(total.min(u32::MAX.into())));
@@ -133,7 +138,7 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
         put(name, json!(0));
         put(&format!("{name}_details"), json!({"rate": 0.0}));
     }
-    let io = process.io;
+    let io = &process.io;
     let times = [
         ("io_read_avg_time", io.reads),
         ("io_write_avg_time", io.writes),

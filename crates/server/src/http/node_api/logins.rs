@@ -1,6 +1,7 @@
 //! Logins over HTTP, checked like those over AMQP.
 
 use std::net::IpAddr;
+use std::time::Instant;
 
 use management::{
     Caller, Credentials, DelayFuture, LoginFuture, LoginRefused, Logins, Protocol, Topology,
@@ -35,6 +36,7 @@ impl Logins for Node {
                 }),
                 Err(reason) => {
                     tracing::warn!(%peer, user, mechanism = "HTTP Basic", %reason, "login refused");
+                    self.refusals.login(peer, &user, Instant::now());
                     Err(match reason {
                         LoginError::Credentials => LoginRefused::Credentials,
                         LoginError::NotLoopback => LoginRefused::NotLoopback,

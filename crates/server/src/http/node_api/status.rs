@@ -37,6 +37,7 @@ impl NodeStatus for Node {
                 .unwrap_or(u64::MAX),
             resident_bytes: alarms::resident_bytes(),
             memory_watermark_bytes: self.alarms.limits.memory_watermark_bytes(),
+            memory_watermark: self.alarms.limits.memory_watermark(),
             memory_alarm: alarm.is_some_and(Alarm::is_of_memory),
             disk_free_bytes: free_space::free_bytes(&self.disk.data_dir),
             disk_free_limit_bytes: self.alarms.limits.disk_free_limit_bytes(),
@@ -51,6 +52,8 @@ impl NodeStatus for Node {
             slowest_write_us: micros(times.slowest(now)),
             running_write_us: micros(times.running(now)),
             clock_step: self.clock_watch.last_step(self.clock.time()),
+            refused_logins: self.refusals.logins(now),
+            refused_connections: self.refusals.connections(now),
             are_listeners_suspended: *self.lifecycle.listeners_suspended.borrow(),
             ..NodeCondition::default()
         };
@@ -116,6 +119,7 @@ impl NodeStatus for Node {
             started_s: (self.clock.now().wall_ms.saturating_sub(node.uptime_ms)) / 1000,
             process: self.process(),
             logins: self.auth.counts.attempts(),
+            clock_steps: self.clock_watch.steps(),
             vhosts: handles.iter().map(|handle| scrape_vhost(handle, &clients)).collect(),
             node,
         }
@@ -225,5 +229,11 @@ fn io_totals(io: &IoCounters) -> IoTotals {
         bytes: total.bytes,
         micros: total.micros,
     };
-    IoTotals { reads: of(io.reads()), writes: of(io.writes()), syncs: of(io.syncs()) }
+    let within = storage::SYNC_BOUNDS_US.into_iter().zip(io.syncs_within());
+    IoTotals {
+        reads: of(io.reads()),
+        writes: of(io.writes()),
+        syncs: of(io.syncs()),
+        syncs_within: within.collect(),
+    }
 }
