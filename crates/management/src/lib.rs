@@ -37,7 +37,8 @@ pub use snapshot::condition::{
 };
 pub use snapshot::logins::{LoginAttempts, Protocol};
 pub use snapshot::node::{
-    Identity, IoTotal, IoTotals, Listener, NodeSnapshot, ProcessSnapshot, RABBITMQ_VERSION,
+    Identity, IoTotal, IoTotals, Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot,
+    RABBITMQ_VERSION,
 };
 pub use snapshot::queue::QueueSnapshot;
 pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};

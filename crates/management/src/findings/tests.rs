@@ -21,7 +21,7 @@ fn node() -> NodeFacts {
         uptime_ms: 1,
         resident_bytes: Some(GIB),
         memory_watermark_bytes: Some(4 * GIB),
-        memory_watermark: crate::node::MemoryWatermark::Relative(0.6),
+        memory_watermark: crate::snapshot::node::MemoryWatermark::Relative(0.6),
         memory_alarm: false,
         disk_free_bytes: Some(40 * GIB),
         disk_free_limit_bytes: GIB,

@@ -38,9 +38,7 @@ pub use redrive::{
     RedriveCounts, RedriveDryRun, RedriveError, RedriveJob, RedriveRequest, RedriveSelection,
     RedriveState,
 };
-pub use status::{
-    AuditEntry, DiskFreeLimit, MemoryWatermark, NodeStatus, ServerCertificate, TextFuture,
-};
+pub use status::{AuditEntry, DiskFreeLimit, NodeStatus, ServerCertificate, TextFuture};
 pub use topology::{Explained, ImportError, Topology};
 pub use users::{NewPassword, NewUser, UserDetails, Users};
 pub use vhost::{VhostChange, VhostMetadata, VhostSettings};

@@ -9,7 +9,7 @@ use crate::history::SharedHistory;
 use crate::node::change::ChangeFuture;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
-use crate::snapshot::node::{Listener, NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::node::{Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::scrape::Scrape;
 
 /// Completes with a formatted text.
@@ -25,15 +25,6 @@ pub struct ServerCertificate {
     /// Seconds until the first certificate of the file expires, negative after that; none if the file is
     /// unreadable.
     pub expires_in_s: Option<i64>,
-}
-
-/// Memory of the process above which publishers are blocked.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum MemoryWatermark {
-    /// A share of the machine's memory, from 0 to 1.
-    Relative(f64),
-    /// A number of bytes.
-    Absolute(u64),
 }
 
 /// Free disk space below which publishers are blocked.

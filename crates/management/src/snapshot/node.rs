@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use crate::node::MemoryWatermark;
-
 /// Version of RabbitMQ that Leveret reports, unless the configuration sets another.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
 
@@ -40,6 +38,15 @@ pub struct NodeSnapshot {
     pub disk_free_limit_bytes: u64,
     /// True while publishers are blocked by the disk.
     pub disk_alarm: bool,
+}
+
+/// Memory of the process above which publishers are blocked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum MemoryWatermark {
+    /// A share of the machine's memory, from 0 to 1.
+    Relative(f64),
+    /// A number of bytes.
+    Absolute(u64),
 }
 
 /// Product and version that clients see, and by which they choose their features.

@@ -13,7 +13,8 @@ use crate::http::answer::ApiError;
 use crate::http::extract::{Body, Name, SharedNode};
 use crate::json::bounded;
 use crate::limits::BODY_VALUES_MAX;
-use crate::node::{DiskFreeLimit, MemoryWatermark};
+use crate::node::DiskFreeLimit;
+use crate::snapshot::node::MemoryWatermark;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {

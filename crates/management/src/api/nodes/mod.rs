@@ -15,9 +15,9 @@ use crate::api::vhosts::stats::VhostStats;
 use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
-use crate::node::{MemoryWatermark, memory};
+use crate::node::memory;
 use crate::snapshot::fields::{NODE, StatsKind, of_node};
-use crate::snapshot::node::NodeSnapshot;
+use crate::snapshot::node::{MemoryWatermark, NodeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
 
 /// RabbitMQ's counters of Erlang's memory and schedulers, and of stores that Leveret does not have.
