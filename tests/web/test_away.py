@@ -1,31 +1,21 @@
 """The broker goes away, and the page comes back by itself: restarts, proxies, connections, logins, versions."""
 
+import contextlib
 import json
 import re
+import time
 
+import pika
 import pytest
 from playwright.sync_api import expect
 
 from browsing import ask_now, segment
+import places
 from proxy import Proxy
 
 AWAY = "[data-test=away]"
 BACK_MS = 20_000  # tries are at most 10 s apart
 NEXT_TRY = re.compile(r"Next try in \d+ s\.|Trying now\.")
-# Pages: address, and what each shows when it is there.
-PAGES = [
-    ("", "overview"), ("connections", "connections"), ("channels", "channels"), ("exchanges", "exchanges"),
-    (f"exchanges/{segment('/', 'kept')}", "exchange"), ("queues", "queues"),
-    *[(f"queues/{segment('/', 'kept')}/{tab}", "queue")
-      for tab in ("life", "messages", "consumers", "bindings", "publish", "settings")],
-    ("dead-letters", "dead-letters"), ("dead-letters/queues", "dead-letter-queues"), ("redrives", "redrives"),
-    ("nodes", "nodes"), ("health", "health"), ("admin/users", "page-users"), ("admin/users/guest", "page-user"),
-    ("admin/vhosts", "page-vhosts"), (f"admin/vhosts/{segment('/')}", "page-vhost"),
-    ("admin/policies", "page-policies"), ("admin/policies/new", "page-policy"),
-    (f"admin/policies/policies/{segment('/', 'kept')}", "page-policy"), ("admin/limits", "page-limits"),
-    ("admin/definitions", "page-definitions"), ("admin/parameters", "page-parameters"),
-    ("admin/features", "page-features"), ("admin/logins", "page-logins"),
-]
 
 
 def furnished(broker):
@@ -40,6 +30,29 @@ def furnished(broker):
 @pytest.fixture
 def broker(broker):
     return furnished(broker)
+
+
+@pytest.fixture
+def all_pages(broker):
+    """Every page of this broker: of a client that is connected now, of its channel, of a redrive, of a node."""
+    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection.channel()
+    [client] = until_some(lambda: broker.api.do("GET", "/api/connections"))
+    [channel] = until_some(lambda: broker.api.do("GET", "/api/channels"))
+    redrive = broker.api.do("POST", "/api/queues/%2F/kept/redrive", {"to": {"queue": "kept"}})["id"]
+    node = broker.api.do("GET", "/api/overview")["node"]
+    yield list(places.pages(connection=client["name"], channel=channel["name"], redrive=redrive, node=node))
+    with contextlib.suppress(pika.exceptions.AMQPError):
+        connection.close()
+
+
+def until_some(ask):
+    """What a list has as soon as it has something."""
+    end = time.monotonic() + 10
+    while not (found := ask()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +94,9 @@ def is_back(page, sign=None):
     expect(page.locator("[data-test=error], [data-test=stale], [data-test=fault]")).to_have_count(0)
 
 
-def test_every_page_survives_a_crash_of_its_broker(site, broker):
+def test_every_page_survives_a_crash_of_its_broker(site, broker, all_pages):
     page = site.log_in()
-    for number, (at, sign) in enumerate(PAGES):
+    for number, (at, sign) in enumerate(all_pages):
         site.go(page, f"#/{at}")
         is_back(page, sign)
         broker.kill()
@@ -96,11 +109,11 @@ def test_every_page_survives_a_crash_of_its_broker(site, broker):
         is_back(page, sign)
 
 
-def test_all_pages_can_be_opened_while_the_broker_is_away(site, broker):
+def test_all_pages_can_be_opened_while_the_broker_is_away(site, broker, all_pages):
     page = site.log_in()
     broker.kill()
     ask_now(page)
-    for at, _ in PAGES:
+    for at, _ in all_pages:
         site.go(page, f"#/{at}")
         page.wait_for_function("at => location.hash === at", arg=f"#/{at}")
         is_away(page)

@@ -4,19 +4,12 @@ import pika
 import pytest
 from playwright.sync_api import expect
 
+import places
 from browsing import ask_now, segment
 
-# Page and needed tag; every other page is for any tag.
-TAGGED = [
-    ("nodes", "monitoring"), ("nodes/nope", "monitoring"), ("admin/users", "administrator"),
-    ("admin/users/guest", "administrator"), (f"admin/vhosts/{segment('/')}", "administrator"),
-    ("admin/definitions", "administrator"), ("admin/parameters", "policymaker"), ("admin/logins", "monitoring"),
-    ("admin/policies/new", "policymaker"),
-]
-OPEN = [
-    "", "connections", "channels", "exchanges", "queues", "dead-letters", "dead-letters/queues", "redrives", "health",
-    "admin/vhosts", "admin/policies", "admin/limits", "admin/features",
-]
+# Pages with the tag that each needs; those for any tag, as far as they are lists.
+TAGGED = [(places.example(pattern), tag) for pattern, tag in places.routes() if tag]
+OPEN = [pattern for pattern, tag in places.routes() if not tag and ":" not in pattern]
 # Pages of things that are not there, and the sentence of each.
 GONE = [
     (f"queues/{segment('/', 'nope')}", "This queue does not exist (any more)."),
@@ -63,7 +56,8 @@ def test_users_are_told_what_they_lack(site_of, busy_broker, name, tags, vhost):
         expect(page.locator("[data-test=no-tag]")).to_have_text(f"You need the tag {tag} for this page.")
         # Nothing is offered that would be refused.
         expect(page.locator("main button, main form, main table, main select")).to_have_count(0)
-    for at in [*OPEN, *(at for at, tag in TAGGED if tag == tags and at != "nodes/nope")]:
+    node = busy_broker.api.do("GET", "/api/overview")["node"]
+    for at in [*OPEN, *(at.replace("NODE", segment(node)) for at, tag in TAGGED if tag == tags)]:
         site.go(page, f"#/{at}")
         page.wait_for_function("at => location.hash === at", arg=f"#/{at}")
         settled(page)

@@ -55,12 +55,18 @@ def test_tracing_is_shown_and_switched(site, broker):
 
 
 def test_statistics_are_reset_and_web_contexts_are_shown(site, broker):
+    for queue in ["a", "b"]:
+        broker.api.do("PUT", f"/api/queues/%2F/{queue}", {"durable": True})
+    broker.api.do("PUT", "/api/exchanges/%2F/x", {"type": "fanout"})
     page = site.log_in()
     for test in ["reset-all", "reset-node"]:
         if test == "reset-node":
             site.go(page, f"#/nodes/{segment(broker.api.ask('/api/overview').json['node'])}")
         with page.expect_request(lambda request: request.method == "DELETE" and "/api/reset" in request.url) as sent:
             page.click(f"[data-test={test}]")
+            told = page.locator("[data-test=consequences]")
+            expect(told).to_contain_text("The samples of 2 queues, 9 exchanges, 1 virtual host and of the node are discarded")
+            expect(told).to_contain_text("Counters, messages and metrics for Prometheus stay as they are")
             page.click("[data-test=confirm-yes]")
         assert sent.value.response().status == 204
     expect(page.locator("table[data-test=web-contexts] tbody tr")).to_contain_text("Leveret management")

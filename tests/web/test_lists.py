@@ -57,6 +57,10 @@ def test_no_header_and_no_state_is_cut(site):
         site.go(page, at)
         page.wait_for_selector("main tbody tr:not(.none)")
         assert page.evaluate(CUT) == [], at
+    # Every check of Health with its path.
+    site.go(page, "#/health")
+    page.wait_for_selector("main td:has-text('/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts')")
+    assert page.evaluate(CUT.replace("td:not(:first-child)", "td, main td .whole")) == []
     site.go(page, "#/queues")
     state = page.locator(f"{hook('queues')} tbody tr").first.locator(hook("state"))
     expect(state).to_have_attribute("title", "running")
@@ -105,6 +109,10 @@ def test_a_client_is_found_by_its_own_name(site):
     site.go(page, "#/channels?name=publisher")
     expect(page.locator(f"{hook('channels')} tbody tr")).to_have_count(1)
     expect(page.locator(f"{hook('channels')} tbody tr")).to_contain_text("publisher-orders")
+    # The whole name of a channel is in the list: the client's address, and the number.
+    name = page.locator(f"{hook('channels')} tbody td").first
+    expect(name).to_have_text(re.compile(r"^127\.0\.0\.1:\d+ \(1\)$"))
+    assert name.evaluate("cell => cell.querySelector('.whole').scrollWidth <= cell.querySelector('.whole').clientWidth")
 
 
 def test_page_and_size_are_chosen_and_kept(site):

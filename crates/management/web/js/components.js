@@ -98,5 +98,5 @@ export function Loaded({ polled, children, gone, vhost }) {
 export const QueueLink = ({ vhost, name, tab }) => html`<a href=${href("queues", vhost, name, ...(tab ? [tab] : []))} title=${name}>${visible(name)}</a>`;
 export const ExchangeLink = ({ vhost, name }) => html`<a href=${href("exchanges", vhost, name || "amq.default")} title=${name}>${visible(name) || "(default exchange)"}</a>`;
 export const ConnectionLink = ({ name }) => (name ? html`<a href=${href("connections", name)} title=${name}>${visible(name)}</a>` : DASH);
-export const ChannelLink = ({ name }) => (name ? html`<a href=${href("channels", name)} title=${name}>${visible(name)}</a>` : DASH);
+export const ChannelLink = ({ name, text = name }) => (name ? html`<a href=${href("channels", name)} title=${name}>${visible(text)}</a>` : DASH);
 export const UserLink = ({ name }) => (name ? html`<a href=${href("admin", "users", name)} title=${name}>${visible(name)}</a>` : DASH);

@@ -19,9 +19,12 @@ const OVERVIEW = "Overview";
 const DETAILS = "Details";
 const RATES = "Message rates";
 
+/** The address of the client and the number of the channel: that of the broker is the same in all rows. */
+const shortName = (name) => name.replace(/ -> \S+(?= \(\d+\)$)/, "");
+
 export const CHANNELS = [
-  { key: "name", title: "Channel", group: OVERVIEW, sort: "name", render: (one) => html`<${ChannelLink} name=${one.name} />` },
-  { key: "client", title: "Client-provided name", group: OVERVIEW, sort: "connection_details.user_provided_name", phone: 20, width: "6rem", render: (one) => one.connection_details?.user_provided_name ?? DASH },
+  { key: "name", title: "Channel", group: OVERVIEW, sort: "name", width: "9.6rem", render: (one) => html`<${ChannelLink} name=${one.name} text=${shortName(one.name)} />` },
+  { key: "client", title: "Client", name: "Client-provided name", group: OVERVIEW, sort: "connection_details.user_provided_name", phone: 20, width: "5rem", render: (one) => one.connection_details?.user_provided_name ?? DASH },
   { key: "user", title: "User", group: OVERVIEW, sort: "user", width: "4rem", isOptional: true, render: (one) => html`<${UserLink} name=${one.user} />` },
   { key: "mode", title: "Mode", legend: [["C", "publisher confirms"], ["T", "transactional"]], group: OVERVIEW, width: "3rem", phone: 10, render: (one) => html`<${ChannelMode} channel=${one} />` },
   { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 9, width: "3rem", render: (one) => html`<${StateDot} kind=${channelState(one.state)} isUsual=${channelState(one.state) !== "warning"}>${one.state}<//>` },

@@ -28,10 +28,10 @@ const CHECKS = [
 ].map(([title, names]) => ({ title, url: path("health", "checks", ...names) }));
 
 const COLUMNS = [
-  { key: "title", title: "Check", sort: "title", render: (check) => check.title },
-  { key: "state", title: "Result", width: "9rem", render: (check) => (check.isGood === undefined ? "\u2026" : html`<${State} kind=${check.isGood ? "good" : "danger"}>${check.isGood ? "passed" : "failed"}<//>`) },
-  { key: "reason", title: "Reason", render: (check) => html`<span class="wrap">${check.reason}</span>` },
-  { key: "url", title: "Path", render: (check) => html`<code title=${check.url}>${check.url}</code>` },
+  { key: "title", title: "Check", sort: "title", width: "12rem", render: (check) => html`<span class="wrap">${check.title}</span>` },
+  { key: "state", title: "Result", width: "5rem", render: (check) => (check.isGood === undefined ? "\u2026" : html`<${State} kind=${check.isGood ? "good" : "danger"}>${check.isGood ? "passed" : "failed"}<//>`) },
+  { key: "reason", title: "Reason", width: "8rem", render: (check) => html`<span class="wrap">${check.reason}</span>` },
+  { key: "url", title: "Path", width: "12rem", render: (check) => html`<code class="wrap" title=${check.url}>${check.url}</code>` },
 ];
 
 async function ask(check) {
