@@ -82,18 +82,36 @@ impl<T> TimedLock<T> {
     }
 
     fn is_held_for_long(&self) -> bool {
+        self.is_held_for_long_at(|| self.elapsed_us())
+    }
+
+    /// True if the current hold is long at the time that `clock` returns.
+    ///
+    /// The time is read first, and [`Self::end_hold`] reads it last: a hold that is long here is long there, too,
+    /// and its end is notified.
+    fn is_held_for_long_at(&self, clock: impl FnOnce() -> u64) -> bool {
+        let now_us = clock();
         match self.held_since_us.load(Ordering::Acquire) {
             0 => false,
-            since => {
-                u128::from(self.elapsed_us().saturating_sub(since - 1)) >= LONG_HOLD.as_micros()
-            }
+            since => is_long(since, now_us),
         }
+    }
+
+    /// Ends the current hold; true if it was long at the time that `clock` returns.
+    fn end_hold(&self, clock: impl FnOnce() -> u64) -> bool {
+        let since = self.held_since_us.swap(0, Ordering::AcqRel);
+        is_long(since, clock())
     }
 
     fn elapsed_us(&self) -> u64 {
         u64::try_from(self.created.elapsed().as_micros())
             .expect("a process runs for less than 500,000 years")
     }
+}
+
+/// True if a hold is long at `now_us`; `since` is its start as in [`TimedLock::held_since_us`].
+fn is_long(since: u64, now_us: u64) -> bool {
+    u128::from(now_us.saturating_sub(since - 1)) >= LONG_HOLD.as_micros()
 }
 
 /// Access to the value while the lock is held. The fields are dropped in this order.
@@ -133,9 +151,7 @@ struct HoldTiming<'a, T>(&'a TimedLock<T>);
 
 impl<T> Drop for HoldTiming<'_, T> {
     fn drop(&mut self) {
-        let was_long = self.0.is_held_for_long();
-        self.0.held_since_us.store(0, Ordering::Release);
-        if was_long {
+        if self.0.end_hold(|| self.0.elapsed_us()) {
             self.0.long_hold_ended.notify_waiters();
         }
     }
@@ -194,6 +210,26 @@ mod tests {
         waits.await;
         lock.lock().unlock_fair();
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn hold_that_ends_as_it_becomes_long_leaves_no_waiter_behind() {
+        let lock = TimedLock::new(0);
+        let long_us = u64::try_from(LONG_HOLD.as_micros()).unwrap();
+        // The waiter looks while the hold ends.
+        lock.held_since_us.store(1, Ordering::Release);
+        let was_long = lock.end_hold(|| {
+            assert!(!lock.is_held_for_long_at(|| long_us));
+            long_us - 1
+        });
+        assert!(!was_long);
+        // The hold ends while the waiter looks.
+        lock.held_since_us.store(1, Ordering::Release);
+        let waits = lock.is_held_for_long_at(|| {
+            assert!(!lock.end_hold(|| long_us - 1));
+            long_us
+        });
+        assert!(!waits);
     }
 
     #[test]
