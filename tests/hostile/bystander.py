@@ -51,7 +51,7 @@ class Bystander:
         self.process.stdout.close()
 
 
-class Innocent:
+class BystanderClient:
     """The bystander itself, in its own process."""
 
     def __init__(self, peer):
@@ -98,7 +98,7 @@ class Innocent:
         self.peer.send_method(1, "basic.ack", delivery_tag=number)
 
     def fares(self):
-        """What is asked on the pipe."""
+        """Waits for more rounds, and returns their latencies and the failure, if any."""
         with self.progress:
             goal = self.rounds + ROUNDS_MORE
             self.progress.wait_for(lambda: self.failure or self.rounds >= goal, PROGRESS_TIMEOUT_S)
@@ -109,9 +109,9 @@ class Innocent:
 
 
 def main(host, port):
-    innocent = Innocent(Peer((host, int(port))))
+    client = BystanderClient(Peer((host, int(port))))
     for _ in sys.stdin:
-        print(json.dumps(innocent.fares()), flush=True)
+        print(json.dumps(client.fares()), flush=True)
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(
 def test_bindings_stop_growing_in_an_alarm_and_what_is_there_works(leveret_bin):
     arguments = [("a", ("S", b"x" * 60_000))]
     broker = Leveret(leveret_bin)
-    with broker.peer() as peer, broker.peer() as innocent:
+    with broker.peer() as peer, broker.peer() as consumer:
         peer.connect()
         queue = peer.call(1, "queue.declare", exclusive=False).queue
         set_watermark(broker, 1)
@@ -230,15 +230,15 @@ def test_bindings_stop_growing_in_an_alarm_and_what_is_there_works(leveret_bin):
                     assert got.reply_code == 406 and "memory alarm is on" in got.reply_text
                     raise Refused
         assert 400 < bound < 600, "32 MiB of them"
-        innocent.connect()
-        assert innocent.call(1, "queue.declare", queue=queue, passive=True).queue == queue
-        innocent.call(1, "basic.consume", queue=queue)
-        innocent.call(1, "queue.unbind", queue=queue, exchange="amq.headers", routing_key="0", arguments=arguments)
-        innocent.call(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key="1", arguments=arguments)
+        consumer.connect()
+        assert consumer.call(1, "queue.declare", queue=queue, passive=True).queue == queue
+        consumer.call(1, "basic.consume", queue=queue)
+        consumer.call(1, "queue.unbind", queue=queue, exchange="amq.headers", routing_key="0", arguments=arguments)
+        consumer.call(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key="1", arguments=arguments)
         api = Api(broker)
         assert api.ask("PUT", "/api/vhosts/another").status == 503
         set_watermark(broker, 2**62)
-        innocent.call(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key="new", arguments=arguments)
+        consumer.call(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key="new", arguments=arguments)
         assert api.ask("PUT", "/api/vhosts/another").status == 201
     broker.assert_alive()
     broker.stop()

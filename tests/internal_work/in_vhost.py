@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hostile"))
 
-from bystander import Innocent  # noqa: E402 - needs the path
+from bystander import BystanderClient  # noqa: E402 - needs the path
 from peer import Peer  # noqa: E402
 
 
@@ -16,6 +16,6 @@ class InVhost(Peer):
 
 
 if __name__ == "__main__":
-    innocent = Innocent(InVhost((sys.argv[1], int(sys.argv[2]))))
+    client = BystanderClient(InVhost((sys.argv[1], int(sys.argv[2]))))
     for _ in sys.stdin:
-        print(json.dumps(innocent.fares()), flush=True)
+        print(json.dumps(client.fares()), flush=True)

@@ -327,8 +327,8 @@ mod tests {
             told.send(Turn::Known).unwrap();
         }
         drop(state);
-        for mut innocent in [same_source, same_account] {
-            assert!(matches!(innocent.try_recv(), Ok(Turn::Known)));
+        for mut other in [same_source, same_account] {
+            assert!(matches!(other.try_recv(), Ok(Turn::Known)));
         }
         assert_eq!(crowd.len(), 100);
     }
@@ -340,7 +340,7 @@ mod tests {
             queue.checked(source(1), &account("guest"), &[255; 32], false);
         }
         let _crowd: Vec<_> = (0..50).map(|n| waiting(&queue, source(1), "guest", n)).collect();
-        let mut innocents: Vec<_> =
+        let mut others: Vec<_> =
             (0..6).map(|n| waiting(&queue, source(1), &format!("user {n}"), 100 + n)).collect();
         let mut state = queue.state.lock();
         for _ in 0..9 {
@@ -350,13 +350,13 @@ mod tests {
         // Two of nine turns belong to the rotation.
         let is_served =
             |one: &mut oneshot::Receiver<Turn>| matches!(one.try_recv(), Ok(Turn::Known));
-        assert!(innocents.iter_mut().all(is_served));
+        assert!(others.iter_mut().all(is_served));
     }
 
     #[tokio::test]
     async fn full_queue_drops_from_the_largest_source() {
         let (queue, _permits) = busy().await;
-        let mut innocent = waiting(&queue, source(2), "anna", 0);
+        let mut other = waiting(&queue, source(2), "anna", 0);
         let crowd: Vec<_> =
             (0..LOGINS_WAITING_MAX + 5).map(|_| waiting(&queue, source(1), "guest", 1)).collect();
         let mut state = queue.state.lock();
@@ -370,7 +370,7 @@ mod tests {
                 usize::from(matches!(one.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
         }
         assert_eq!(gone, 6);
-        assert!(matches!(innocent.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+        assert!(matches!(other.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
     }
 
     #[tokio::test]

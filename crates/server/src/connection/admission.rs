@@ -237,11 +237,11 @@ mod tests {
     #[test]
     fn admit_evicts_from_the_source_with_the_most_connections() {
         let admission = Arc::new(Admission::new(3));
-        let innocent = admission.admit(ELSEWHERE).unwrap();
+        let other = admission.admit(ELSEWHERE).unwrap();
         let crowd = [(); 2].map(|()| admission.admit(HERE).unwrap());
         crowd.iter().for_each(|one| one.connection().user_logged_in());
         let _new = admission.admit(HERE).unwrap();
-        assert_eq!(evicted(&[&innocent, &crowd[0], &crowd[1]]), [false, false, true]);
+        assert_eq!(evicted(&[&other, &crowd[0], &crowd[1]]), [false, false, true]);
     }
 
     #[test]

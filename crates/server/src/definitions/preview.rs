@@ -299,9 +299,9 @@ struct Found {
 
 impl Declared<'_> {
     fn compare(&self, vhost: &str, found: &Found, all: &mut Topology) {
-        let mut straw = Vhost::new(vhost, [0; 32], VhostOptions::default());
+        let mut scratch = Vhost::new(vhost, [0; 32], VhostOptions::default());
         if let Some(queue_type) = found.default_queue_type {
-            straw.set_default_queue_type(queue_type);
+            scratch.set_default_queue_type(queue_type);
         }
         for exchange in self.exchanges {
             all.exchanges.push(Compared {
@@ -313,7 +313,7 @@ impl Declared<'_> {
         for queue in self.queues {
             let existing = found.queues.get(&queue.name);
             let after = match existing {
-                Some(_) => export::queue(&with_defaults(&mut straw, queue)),
+                Some(_) => export::queue(&with_defaults(&mut scratch, queue)),
                 None => export::queue(queue),
             };
             all.queues.push(Compared {
@@ -339,11 +339,11 @@ impl Declared<'_> {
 }
 
 /// The queue as it would be if it were declared, with the defaults of its vhost.
-fn with_defaults(straw: &mut Vhost, queue: &QueueDefinition) -> QueueDefinition {
+fn with_defaults(scratch: &mut Vhost, queue: &QueueDefinition) -> QueueDefinition {
     let now = Now::from_millis(0);
     // A queue that cannot be declared is compared as it is written.
-    let _ = straw.execute(now, queue.command());
-    QueueDefinition::of_or(straw.queue(&queue.name), queue)
+    let _ = scratch.execute(now, queue.command());
+    QueueDefinition::of_or(scratch.queue(&queue.name), queue)
 }
 
 /// Items by vhost, in the order of the definitions.

@@ -97,11 +97,11 @@ impl Known<'_> {
 /// Declares the exchanges, queues and bindings of one vhost on a scratch vhost.
 fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
     let now = Now::from_millis(0);
-    let mut straw = Vhost::new(vhost, [0; 32], VhostOptions::default());
+    let mut scratch = Vhost::new(vhost, [0; 32], VhostOptions::default());
     let existing = Existing::of(node, plan, vhost);
     for exchange in &existing.exchanges {
         // An existing exchange is valid, so the result does not matter.
-        let _ = straw.execute(now, exchange.command());
+        let _ = scratch.execute(now, exchange.command());
     }
     // Stands in for every existing queue; its name is too long for any other queue.
     let stand_in = QueueDefinition {
@@ -110,30 +110,30 @@ fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
         auto_delete: false,
         arguments: Table::default(),
     };
-    let _ = straw.execute(now, stand_in.command());
+    let _ = scratch.execute(now, stand_in.command());
     for planned in of_vhost(&plan.exchanges, vhost) {
         let exchange = &planned.item.what;
-        if !is_reserved(&exchange.name) && straw.exchange(&exchange.name).is_none() {
-            let declared = straw.execute(now, exchange.command());
+        if !is_reserved(&exchange.name) && scratch.exchange(&exchange.name).is_none() {
+            let declared = scratch.execute(now, exchange.command());
             declared.map_err(|refusal| planned.refused(text(&refusal)))?;
         }
     }
     for planned in of_vhost(&plan.queues, vhost) {
         let queue = &planned.item.what;
-        let exists = existing.queues.contains(&queue.name) || straw.queue(&queue.name).is_some();
+        let exists = existing.queues.contains(&queue.name) || scratch.queue(&queue.name).is_some();
         if !is_reserved(&queue.name) && !exists {
-            let declared = straw.execute(now, queue.command());
+            let declared = scratch.execute(now, queue.command());
             declared.map_err(|refusal| planned.refused(text(&refusal)))?;
         }
     }
     for planned in of_vhost(&plan.bindings, vhost) {
         let binding = &planned.item.what;
         let exists = binding.to_queue && existing.queues.contains(&binding.destination);
-        if !exists && binding.is_in_vain(&straw) {
+        if !exists && binding.is_in_vain(&scratch) {
             continue;
         }
         let destination = if exists { &stand_in.name } else { &binding.destination };
-        let bound = straw.execute(now, binding.command(destination));
+        let bound = scratch.execute(now, binding.command(destination));
         bound.map_err(|refusal| planned.refused(text(&refusal)))?;
     }
     Ok(())

@@ -66,8 +66,8 @@ impl axum::serve::Listener for HttpListener {
             }
             let Some(ticket) = self.admission.admit(address.ip()) else { continue };
             // The time limit of the handshake.
-            let patience = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
-            let patience = Box::pin(tokio::time::sleep(patience));
+            let timeout = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
+            let timeout = Box::pin(tokio::time::sleep(timeout));
             let socket = HttpStream::new(socket, self.tls.as_deref(), address);
             let connection = Arc::clone(ticket.connection());
             let evicted = {
@@ -75,7 +75,7 @@ impl axum::serve::Listener for HttpListener {
                 Box::pin(async move { connection.evicted().await })
             };
             return (
-                HttpSocket { socket, patience, evicted, ticket },
+                HttpSocket { socket, timeout, evicted, ticket },
                 HttpPeer { address, connection },
             );
         }
@@ -129,7 +129,7 @@ impl ClientStanding for Admitted {
 /// connection needs the place.
 pub(crate) struct HttpSocket {
     socket: HttpStream,
-    patience: Pin<Box<Sleep>>,
+    timeout: Pin<Box<Sleep>>,
     /// Completes when another connection needs the place of this one.
     evicted: Pin<Box<dyn Future<Output = ()> + Send>>,
     ticket: Ticket,
@@ -153,7 +153,7 @@ impl HttpSocket {
             if self.evicted.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
-            ready!(self.patience.as_mut().poll(context));
+            ready!(self.timeout.as_mut().poll(context));
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         attempt
@@ -166,7 +166,7 @@ impl HttpSocket {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         if matches!(attempt, Poll::Ready(Ok(_))) {
-            self.patience.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+            self.timeout.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
             self.ticket.connection().progressed();
         }
         self.in_time(attempt, context)
@@ -182,7 +182,7 @@ impl AsyncRead for HttpSocket {
         let was_in_handshake = self.socket.is_in_handshake();
         let attempt = self.socket().poll_read(context, buffer);
         if was_in_handshake && !self.socket.is_in_handshake() {
-            self.patience.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+            self.timeout.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
         }
         self.in_time(attempt, context)
     }
