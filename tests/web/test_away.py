@@ -254,6 +254,7 @@ def test_an_action_that_fails_for_want_of_the_broker_leaves_nothing_to_close(sit
 def test_a_changed_password_asks_for_a_login_and_shows_the_same_page(site_of, lasting, name):
     site = site_of(lasting)
     put_user(lasting, name, "first", "administrator")
+    permit(lasting, name)
     page = site.log_in(name, "first", at="#/exchanges?name=kept")
     expect(page.locator("main")).to_contain_text("kept")
     page.click("[data-test=add]")

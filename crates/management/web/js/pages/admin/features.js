@@ -17,7 +17,7 @@ function Flags() {
     { key: "name", title: "Flag", sort: "name", width: "22rem", render: ({ name }) => html`<code title=${name}>${name}</code>` },
     { key: "state", title: "State", sort: "state", width: "8rem", render: ({ state }) => html`<${State} kind=${state === "enabled" ? "good" : "warning"}>${state}<//>` },
     { key: "stability", title: "Stability", sort: "stability", width: "8rem", render: ({ stability }) => stability },
-    { key: "desc", title: "Description", render: ({ desc }) => html`<span title=${desc}>${desc}</span>` },
+    { key: "desc", title: "Description", render: ({ desc }) => html`<span class="wrap">${desc}</span>` },
     { key: "actions", title: "", name: "Actions", width: "7rem", align: "right", render: (row) => row.state !== "enabled" && isAdministrator()
       && html`<button type="button" class="quiet" onClick=${() => enable(row)}>Enable</button>` },
   ];
