@@ -59,7 +59,7 @@ impl<'a> Row<'a> {
     }
 
     /// Puts a field whose value is an object, unless it is left out.
-    pub(crate) fn put_object(&mut self, name: &str, write: impl FnOnce(&mut Row<'a>)) {
+    pub(crate) fn put_object(&mut self, name: &str, write: impl FnOnce(&mut Self)) {
         if let Some(part) = self.part.of(name) {
             let mut object = Row::new(part);
             write(&mut object);

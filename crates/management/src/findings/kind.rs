@@ -63,25 +63,6 @@ impl FindingKind {
     }
 
     const fn about(self) -> About {
-        const fn about(
-            name: &'static str,
-            page: &'static str,
-            command: &'static str,
-            docs: &'static str,
-        ) -> About {
-            About { name, page, command, docs }
-        }
-        const MAP: &str = "#/dead-letters?faults=1";
-        const QUEUES: &str = "#/queues?sort=total&reverse=1";
-        const NODES: &str = "#/nodes";
-        const CHECK: &str = "leveretctl dlq check";
-        const LOST: &str = "guides/find-lost-messages.md";
-        const LENGTHS: &str = "leveretctl list_queues name messages consumers policy";
-        const LIMIT: &str = "guides/limit-a-queue.md";
-        const CONSUMERS: &str = "leveretctl list_consumers";
-        const FULL_DISK: &str = "guides/when-the-disk-is-full.md";
-        const ALARMS: &str = "concepts/alarms.md";
-        const DURABILITY: &str = "concepts/durability.md";
         match self {
             Self::MemoryAlarm => about(
                 "memory_alarm",
@@ -157,4 +138,27 @@ impl FindingKind {
             ),
         }
     }
+}
+
+// ---- texts that several kinds share ----
+
+const MAP: &str = "#/dead-letters?faults=1";
+const QUEUES: &str = "#/queues?sort=total&reverse=1";
+const NODES: &str = "#/nodes";
+const CHECK: &str = "leveretctl dlq check";
+const LOST: &str = "guides/find-lost-messages.md";
+const LENGTHS: &str = "leveretctl list_queues name messages consumers policy";
+const LIMIT: &str = "guides/limit-a-queue.md";
+const CONSUMERS: &str = "leveretctl list_consumers";
+const FULL_DISK: &str = "guides/when-the-disk-is-full.md";
+const ALARMS: &str = "concepts/alarms.md";
+const DURABILITY: &str = "concepts/durability.md";
+
+const fn about(
+    name: &'static str,
+    page: &'static str,
+    command: &'static str,
+    docs: &'static str,
+) -> About {
+    About { name, page, command, docs }
 }

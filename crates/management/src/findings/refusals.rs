@@ -42,14 +42,22 @@ fn ordered(
     (count > 0).then_some(Finding { kind, severity, text, count, rate: None, resources })
 }
 
+/// Refused logins of one address.
+#[derive(Default, Debug)]
+struct OfSource<'a> {
+    count: u64,
+    /// Users with the number of their refusals.
+    users: Vec<(u64, &'a str)>,
+}
+
 fn logins(condition: &NodeCondition) -> Option<Finding> {
-    let mut by_source: BTreeMap<IpAddr, (u64, Vec<(u64, &str)>)> = BTreeMap::new();
+    let mut by_source: BTreeMap<IpAddr, OfSource<'_>> = BTreeMap::new();
     for one in &condition.refused_logins {
-        let (sum, users) = by_source.entry(one.source).or_default();
-        *sum += one.count;
-        users.push((one.count, &one.user));
+        let of_source = by_source.entry(one.source).or_default();
+        of_source.count += one.count;
+        of_source.users.push((one.count, &one.user));
     }
-    let total: u64 = by_source.values().map(|(count, _)| count).sum();
+    let total: u64 = by_source.values().map(|of_source| of_source.count).sum();
     if total < REFUSED_LOGINS_SHOWN_MIN {
         return None;
     }
@@ -57,7 +65,7 @@ fn logins(condition: &NodeCondition) -> Option<Finding> {
     let text = format!("{} were refused within the last minutes, from {sources}.", {
         words::count(total, "login")
     });
-    let resource = |(source, (count, users)): (IpAddr, (u64, Vec<(u64, &str)>))| {
+    let resource = |(source, OfSource { count, users }): (IpAddr, OfSource<'_>)| {
         let most = users.iter().max_by_key(|(count, _)| *count).map_or("", |(_, user)| user);
         let others = match users.len() {
             0 | 1 => String::new(),
@@ -101,7 +109,10 @@ mod tests {
     use super::*;
     use crate::snapshot::condition::RefusedLogins;
 
-    fn shown(condition: &NodeCondition) -> Vec<(Severity, String, Vec<(String, String)>)> {
+    /// Severity and text of a finding, and the names of its resources with their details.
+    type Shown = (Severity, String, Vec<(String, String)>);
+
+    fn shown(condition: &NodeCondition) -> Vec<Shown> {
         let resources = |one: Finding| {
             let all = one.resources.into_iter().map(|one| (one.name, one.detail));
             (one.severity, one.text, all.collect())
