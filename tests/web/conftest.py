@@ -7,14 +7,17 @@ import sys
 import uuid
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "blackbox" / "support"))
 
 from brokers import Leveret  # noqa: E402
 
-from browsing import FLAGS, Site  # noqa: E402
+from browsing import FLAGS, TIMEOUT_MS, Site  # noqa: E402
+
+# An expectation waits as long as everything else: on a busy machine, a page needs more than one refresh.
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 def found_browser():
