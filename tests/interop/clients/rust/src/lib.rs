@@ -105,6 +105,9 @@ pub async fn run<S>(package: &str, scenario: impl Fn(String) -> S) -> ExitCode
 where
     S: Future<Output = Outcome> + 'static,
 {
+    // Two are compiled in, one of them for rabbitmqadmin only.
+    let chosen = rustls::crypto::ring::default_provider().install_default();
+    assert!(chosen.is_ok(), "nothing has chosen a cryptography before");
     println!("version {}", version(package));
     let mut code = ExitCode::SUCCESS;
     let mut failed = |name: &str, why: &dyn Display| {
