@@ -42,6 +42,9 @@ class RabbitMQ:
         """Not ours to look at, either."""
         return 0
 
+    def threads(self):
+        return ""
+
     def revive(self):
         pass
 
@@ -126,6 +129,15 @@ class Leveret:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError("no VmRSS: the process is gone")
+
+    def threads(self):
+        """What each thread of the process waits for, for the report of a failure."""
+        try:
+            tasks = sorted(Path(f"/proc/{self.process.pid}/task").iterdir())
+            return "\n".join(
+                " ".join((task / name).read_text().strip() for name in ("comm", "wchan", "syscall")) for task in tasks)
+        except OSError as gone:
+            return str(gone)
 
     def revive(self):
         """A new process, so that one defect fails one test and not all that follow."""

@@ -99,7 +99,8 @@ class Watch:
                 queue = peer.connect().call(1, "queue.declare", exclusive=True).queue
                 peer.publish(1, "", queue, b"still there?")
                 assert peer.get(1, queue)[2] == b"still there?"
-        except BaseException:
+        except BaseException as failure:
+            failure.add_note(self.broker.threads())
             self.bystander.stop()
             self.broker.revive()
             self.bystander = Bystander(self.broker)
