@@ -25,6 +25,6 @@ LARGE = Scale(
     slack=1)
 # It runs beside other suites and compilers: a slow answer is no fault of the broker, a missing one is.
 SMALL = Scale(
-    seconds=2, connections=2000, channels=1000, channel_connections=10, queues=4000, handshakes=1000, stuck=10,
+    seconds=1, connections=2000, channels=1000, channel_connections=10, queues=4000, handshakes=1000, stuck=10,
     backlog=20_000, heartbeat_s=1, handshake_timeout_s=3, watermark_mb=128,
     slack=10)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hostile"))
 
-from bystander import BystanderClient  # noqa: E402 - needs the path
-from peer import Peer  # noqa: E402
+from bystander import BystanderClient, BystanderPeer  # noqa: E402 - needs the path
 
 
-class InVhost(Peer):
+class InVhost(BystanderPeer):
     def connect(self):
         return super().connect(vhost=sys.argv[3])
 
