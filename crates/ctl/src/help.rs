@@ -168,7 +168,9 @@ mod tests {
     #[test]
     fn own_options_are_in_the_usage_of_leveretctl_only() {
         let shown = |tool| usage(tool, find(tool, &["import_definitions".to_owned()]).unwrap());
-        assert!(shown(Tool::Leveretctl).ends_with("[--timeout <timeout>] [--dry-run]"));
+        assert!(
+            shown(Tool::Leveretctl).ends_with("[--timeout <timeout>] [-p <vhost>] [--dry-run]")
+        );
         assert!(shown(Tool::Rabbitmqctl).ends_with("[--timeout <timeout>]"));
     }
 
