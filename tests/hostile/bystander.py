@@ -17,7 +17,7 @@ from pathlib import Path
 
 from peer import Peer, Silent
 
-PACE_S = 0.01  # between two messages; about 90 messages a second
+PACE_S = 0.03  # between two messages; about 30 messages a second
 # The longest round that is still "served". Some milliseconds are the rule, and 0.5 s the longest that was measured with
 # one worker on two cores with a load of ten; the rest is for four workers that share such a machine.
 STALL_MAX_S = 4.0
@@ -31,10 +31,10 @@ ROUNDS_MORE = 2  # finished after the question, before it is answered
 class Bystander:
     """The bystander, as the tests see it."""
 
-    def __init__(self, broker):
+    def __init__(self, broker, pace_s=PACE_S):
         host, port = broker.address
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__)), host, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, str(Path(__file__)), host, str(port), str(pace_s)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True)
         self.latencies_s()
 
@@ -75,7 +75,8 @@ class BystanderPeer(Peer):
 class BystanderClient:
     """The bystander itself, in its own process."""
 
-    def __init__(self, peer):
+    def __init__(self, peer, pace_s=PACE_S):
+        self.pace_s = pace_s
         self.peer = peer.connect()
         self.queue = self.peer.call(1, "queue.declare", exclusive=True).queue
         self.peer.call(1, "confirm.select")
@@ -89,7 +90,7 @@ class BystanderClient:
     def _run(self):
         try:
             while True:
-                time.sleep(PACE_S)
+                time.sleep(self.pace_s)
                 began = time.monotonic() - self.peer.paused_s
                 self._round(self.rounds + 1)
                 with self.progress:
@@ -128,8 +129,8 @@ class BystanderClient:
         return {"failure": self.failure, "latencies_s": latencies_s}
 
 
-def main(host, port):
-    client = BystanderClient(BystanderPeer((host, int(port))))
+def main(host, port, pace_s):
+    client = BystanderClient(BystanderPeer((host, int(port))), float(pace_s))
     for _ in sys.stdin:
         print(json.dumps(client.fares()), flush=True)
 

@@ -227,14 +227,6 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "instructions",
-        what: "instructions and allocations for one message",
-        action: Action::Instructions,
-        counts: Some("counts of instructions"),
-        needs: &["build", "valgrind"],
-        ..PLAIN
-    },
-    Step {
         name: "interop",
         what: "clients of other languages, each through all scenarios",
         lane: Lane::Suite,
@@ -350,6 +342,15 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::Pytest { folder: "tests/rabbitmqadmin", arguments: &[] },
         counts: Some("rabbitmqadmin runs"),
         needs: &["build", "python", "admin-v1", "interop-clients"],
+        ..PLAIN
+    },
+    Step {
+        name: "instructions",
+        what: "instructions and allocations for one message",
+        lane: Lane::Suite,
+        action: Action::Instructions,
+        counts: Some("counts of instructions"),
+        needs: &["build", "valgrind"],
         ..PLAIN
     },
 ];
