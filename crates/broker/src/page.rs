@@ -236,6 +236,18 @@ impl PageMembers {
         self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
+    /// True if a message with a higher sequence number is in the set.
+    pub(crate) fn has_after(&self, seq: u64) -> bool {
+        if seq < self.first || self.words.is_empty() {
+            return self.count > 0 && seq < self.first + self.count as u64 - 1;
+        }
+        let (word, bit) = self.at(seq);
+        let rest = self.words.get(word..).unwrap_or_default();
+        let mut later = rest.iter().skip(1);
+        rest.first().is_some_and(|word| word & !(bit | (bit - 1)) != 0)
+            || later.any(|word| *word != 0)
+    }
+
     /// Removes a message; true if it was in the set.
     pub(crate) fn remove(&mut self, seq: u64) -> bool {
         let was_held = self.contains(seq);
@@ -299,7 +311,11 @@ mod tests {
                 prop_assert_eq!(held.remove(seq), model.remove(&seq));
             }
             prop_assert_eq!(held.count(), model.len());
-            (0..1200).for_each(|seq| assert_eq!(held.contains(seq), model.contains(&seq), "{seq}"));
+            for seq in 0..1200 {
+                prop_assert_eq!(held.contains(seq), model.contains(&seq), "{}", seq);
+                let has_after = model.range(seq + 1..).next().is_some();
+                prop_assert_eq!(held.has_after(seq), has_after, "after {}", seq);
+            }
         }
     }
 

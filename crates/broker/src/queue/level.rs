@@ -175,10 +175,11 @@ impl Level {
         self.head.pieces().chain(pages).chain(self.tail.pieces())
     }
 
-    /// The messages and pages after a sequence number, in order; a page counts by its last message.
+    /// The messages and pages after a sequence number, in order; a page counts by the last message in it.
     pub(super) fn pieces_after(&self, seq: u64) -> impl Iterator<Item = Piece<'_>> {
         let first = self.pages.partition_point(|page| page.last_seq <= seq);
-        let pages = self.pages.range(first..).map(Piece::Page);
+        let pages = self.pages.range(first..).filter(move |page| page.held.has_after(seq));
+        let pages = pages.map(Piece::Page);
         self.head.pieces_after(seq).chain(pages).chain(self.tail.pieces_after(seq))
     }
 

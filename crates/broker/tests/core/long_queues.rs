@@ -10,12 +10,14 @@ use broker::limits::UNACKED_BYTES_PER_CHANNEL_MIN;
 use broker::page::Paging;
 use broker::time::{Now, Time};
 use broker::{
-    ChannelNumber, Command, ConnectionId, Consume, Content, DeliveryTag, Effect, Event, Outcome,
-    Outgoing, PersistentMessages, Publish, Request, Vhost, VhostOptions,
+    BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeliveryTag, Effect,
+    Event, MessageState, Outcome, Outgoing, PersistentMessages, Publish, Request, Vhost,
+    VhostOptions,
 };
 
 use crate::commands::declare_queue;
 
+use crate::disk::look::browse_all;
 use crate::disk::{Disk, PageStore, SMALL_PAGES};
 
 /// Memory that waiting messages may take.
@@ -219,6 +221,27 @@ fn page_is_kept_while_one_of_its_messages_is_left() {
     assert!(pages.written > 0);
     assert_eq!(back.queue("q").unwrap().ready_count(), COUNT / 10);
     broker.page_store.assert_same(&broker.vhost, &(back, pages));
+}
+
+#[test]
+fn browsing_passes_pages_whose_last_messages_have_left() {
+    let mut broker = Broker::with(Paging { page_messages: 4, ..SMALL_PAGES });
+    broker.declare("q", &Table::default());
+    // Of each page the last message expires, or the last two.
+    let expiration = |number: u64| (number % 4 == 3 || number % 8 == 2).then_some(1000);
+    (0..80).for_each(|number| broker.publish(number, expiration(number)));
+    broker.sleep_until(broker.now_us + 2_000_000);
+    let left = (0..80).filter(|number| expiration(*number).is_none());
+    let left: Vec<u64> = left.collect();
+    assert!(broker.vhost.pages().len() > 3);
+    for count in 1..6 {
+        let ready = ("q", MessageState::Ready);
+        let browsed = browse_all(&broker.vhost, &mut broker.page_store, ready, count);
+        let number = |message: &BrowsedMessage| {
+            u64::from_le_bytes(message.entry.message.body().try_into().unwrap())
+        };
+        assert_eq!(browsed.iter().map(number).collect::<Vec<_>>(), left);
+    }
 }
 
 #[test]

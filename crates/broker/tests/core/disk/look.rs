@@ -1,5 +1,7 @@
 //! Browsing the messages of a queue, with pages read from the disk.
 
+use std::collections::BTreeSet;
+
 use broker::page::{PageSelection, PagedMessage, Pages};
 use broker::{
     BrowseCursor, BrowsedMessage, ExpiryCursor, ExpirySlice, MessageState, PageId, Queue, Vhost,
@@ -18,11 +20,13 @@ pub(crate) fn browse_all(
     let mut messages = Vec::new();
     let mut next = Some(BrowseCursor::start(state));
     let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
+    let mut asked = BTreeSet::new();
     while let Some(from) = next {
         let page = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
         let browsed = vhost.browse(queue, from, page, count).unwrap();
         assert!(browsed.messages.len() <= count, "{} messages", browsed.messages.len());
         if let Some(at) = browsed.page {
+            assert!(asked.insert((from.to_string(), at.page)), "{from} asks for a page twice");
             read = Some((at.page, page_store.read(at.page, PageSelection::Whole).messages));
         }
         let progress = browsed.page.is_some() || browsed.next != Some(from);
