@@ -222,3 +222,6 @@ pub const MAP_OWN_KEYS_MAX: usize = 16;
 
 /// Names that a warning of a dead-letter map lists; the others are only counted.
 pub const MAP_NAMES_TOLD_MAX: usize = 6;
+
+/// Longest delay of a message until its delivery time, in milliseconds: ten years.
+pub const DELIVERY_DELAY_MS_MAX: u64 = 315_360_000_000;

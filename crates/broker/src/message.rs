@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use amqp::properties::Properties;
+use amqp::table::TableRef;
 use bytes::Bytes;
 use triomphe::ThinArc;
 
@@ -262,9 +263,20 @@ impl Message {
             return self.clone();
         }
         let meta = MessageMeta { expiration_ms: None, ..self.meta() };
-        let properties = self.decoded_properties();
+        let properties = Properties { expiration: None, ..self.decoded_properties() };
+        self.changed(properties, meta)
+    }
+
+    /// The same message with these headers.
+    pub(crate) fn with_headers(&self, headers: TableRef<'_>) -> Self {
+        let properties = Properties { headers: Some(headers), ..self.decoded_properties() };
+        self.changed(properties, self.meta())
+    }
+
+    /// The same message with other properties.
+    fn changed(&self, properties: Properties<'_>, meta: MessageMeta) -> Self {
         let mut bytes = Vec::new();
-        Properties { expiration: None, ..properties }.encode(&mut bytes);
+        properties.encode(&mut bytes);
         let at = offset(bytes.len());
         let body = self.shared_body().unwrap_or_else(|| {
             bytes.extend_from_slice(self.body());

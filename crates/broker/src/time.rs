@@ -34,6 +34,12 @@ impl Time {
         Self(self.0.saturating_add(millis.saturating_mul(1000)))
     }
 
+    /// The point `micros` microseconds later; never past [`Time::MAX`].
+    #[must_use]
+    pub const fn plus_micros(self, micros: u64) -> Self {
+        Self(self.0.saturating_add(micros))
+    }
+
     /// The point `millis` milliseconds earlier; never before the epoch.
     #[must_use]
     pub const fn minus_ms(self, millis: u64) -> Self {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ids::{ChannelNumber, ConnectionId, QueueId};
+use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, QueueId};
 use crate::time::Time;
 
 /// The target of a wake-up.
@@ -14,6 +14,8 @@ use crate::time::Time;
 pub(crate) enum Wake {
     /// A queue's deadlines, delayed messages or lease.
     Queue(QueueId),
+    /// The messages that a delayed exchange holds.
+    Exchange(ExchangeId),
     /// A channel's acknowledgement timeouts.
     Channel(ConnectionId, ChannelNumber),
     /// Dead messages that still have to be moved.

@@ -10,6 +10,7 @@ use crate::command::Outcome;
 use crate::ids::{DeliveryTag, ExchangeId, QueueId};
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
 use crate::message::Message;
+use crate::publish_properties::delivery_time::DeliveryTime;
 use crate::refusal::Refusal;
 use crate::route::Route;
 
@@ -20,6 +21,8 @@ pub(crate) struct PendingPublish {
     pub(crate) message: Message,
     pub(crate) route: Route,
     pub(crate) mandatory: bool,
+    /// The delivery time that the publisher asks for; a delay counts from the commit.
+    pub(crate) delivery_time: Option<DeliveryTime>,
 }
 
 impl PendingPublish {

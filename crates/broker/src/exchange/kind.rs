@@ -1,5 +1,7 @@
 //! Exchange types.
 
+use crate::refusal::Refusal;
+
 /// An exchange type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExchangeType {
@@ -17,16 +19,19 @@ pub enum ExchangeType {
     ModulusHash,
     /// `x-local-random`: one destination at random.
     LocalRandom,
+    /// `x-delayed-message`: holds a message for the time in its header `x-delay`, then routes by another type.
+    Delayed,
 }
 
 impl ExchangeType {
     /// All types, in the order listings show them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Direct,
         Self::Fanout,
         Self::Headers,
         Self::Topic,
         Self::ConsistentHash,
+        Self::Delayed,
         Self::LocalRandom,
         Self::ModulusHash,
     ];
@@ -41,12 +46,20 @@ impl ExchangeType {
             Self::ConsistentHash => "x-consistent-hash",
             Self::ModulusHash => "x-modulus-hash",
             Self::LocalRandom => "x-local-random",
+            Self::Delayed => "x-delayed-message",
         }
     }
 
     /// The type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// The refusal of a type with this name, which does not exist: 406.
+    pub(crate) fn unknown(name: &str) -> Refusal {
+        // RabbitMQ calls the empty type invalid, and any other wrong one unknown.
+        let problem = if name.is_empty() { "invalid" } else { "unknown" };
+        Refusal::precondition_failed(format!("{problem} exchange type '{name}'"))
     }
 
     /// True if the routing key alone decides the destinations, so that a route may be cached.

@@ -7,6 +7,7 @@
 mod binding;
 mod consistent_hash;
 mod counters;
+pub(crate) mod delayed;
 mod destinations;
 mod direct;
 mod fanout;
@@ -24,16 +25,18 @@ use std::collections::BTreeSet;
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
 
-use crate::ids::{ExchangeId, Lsn};
+use crate::ids::{ExchangeId, Lsn, QueueNumber};
 use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
 use crate::policy::EffectivePolicies;
 use crate::queue::meter::{Meter, MeterShare};
 use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
+use crate::time::Time;
 pub use binding::{Binding, BindingArguments, Destination};
 use consistent_hash::ConsistentHash;
 pub use counters::ExchangeCounters;
+use delayed::HeldMessages;
 use direct::Direct;
 use fanout::Fanout;
 use headers::Headers;
@@ -52,6 +55,8 @@ pub struct Exchange {
     pub name: Name,
     /// The exchange type.
     pub kind: ExchangeType,
+    /// The type by which the exchange routes: another one than `kind` for a delayed exchange.
+    pub routing_type: ExchangeType,
     /// True if the exchange survives a restart.
     pub durable: bool,
     /// Position of the record that declared the exchange; 0 if the exchange is transient or predeclared.
@@ -78,6 +83,8 @@ pub struct Exchange {
     bindings: BTreeSet<Binding>,
     /// Counters of routed messages.
     pub counters: ExchangeCounters,
+    /// The messages that wait here, if this is a delayed exchange.
+    pub(crate) held: Option<Box<HeldMessages>>,
     router: Router,
 }
 
@@ -103,6 +110,8 @@ pub(crate) struct ExchangeDeclaration {
     pub(crate) arguments: Table,
     pub(crate) alternate: Option<Name>,
     pub(crate) declared_by: Name,
+    /// The number under which the log knows the messages of a delayed exchange.
+    pub(crate) store: Option<QueueNumber>,
 }
 
 impl Exchange {
@@ -118,7 +127,10 @@ impl Exchange {
         let arguments = declaration.arguments.as_ref();
         let said = declaration.name.len() + arguments.as_bytes().len();
         let memory = topology.share(EXCHANGE_MEMORY_BYTES + said as u64);
-        let router = match declaration.kind {
+        let is_delayed = declaration.kind == ExchangeType::Delayed;
+        let routing_type =
+            if is_delayed { delayed::routing_type(arguments)? } else { declaration.kind };
+        let router = match routing_type {
             ExchangeType::Direct => Router::Direct(Direct::new(seed)),
             ExchangeType::Fanout => Router::Fanout(Fanout::default()),
             ExchangeType::Topic => Router::Topic(Topic::default()),
@@ -126,10 +138,12 @@ impl Exchange {
             ExchangeType::ConsistentHash => Router::ConsistentHash(ConsistentHash::new(arguments)?),
             ExchangeType::ModulusHash => Router::ModulusHash(ModulusHash::default()),
             ExchangeType::LocalRandom => Router::LocalRandom(LocalRandom::default()),
+            ExchangeType::Delayed => unreachable!("a delayed exchange routes by another type"),
         };
         Ok(Self {
             name: declaration.name,
             kind: declaration.kind,
+            routing_type,
             durable: declaration.durable,
             lsn: Lsn(0),
             auto_delete: declaration.auto_delete,
@@ -143,6 +157,7 @@ impl Exchange {
             bound_from: BTreeSet::new(),
             bindings: BTreeSet::new(),
             counters: ExchangeCounters::default(),
+            held: declaration.store.map(|number| Box::new(HeldMessages::new(number))),
             router,
         })
     }
@@ -150,6 +165,16 @@ impl Exchange {
     /// True for the default exchange, which routes by queue name and has no bindings.
     pub fn is_default(&self) -> bool {
         self.name.is_empty()
+    }
+
+    /// Messages that wait in a delayed exchange; none if the exchange is of another type.
+    pub fn delayed_count(&self) -> Option<u64> {
+        self.held.as_ref().map(|held| held.len() as u64)
+    }
+
+    /// The time at which a delayed exchange routes its next message.
+    pub fn next_delayed_at(&self) -> Option<Time> {
+        self.held.as_ref()?.next_ready_at()
     }
 
     /// The bindings of this exchange, in a stable order.

@@ -131,12 +131,26 @@ impl Queue {
         level.is_some_and(|level| level.knows_page(page))
     }
 
-    /// The delayed messages after a position.
+    /// The delayed and scheduled messages after a position, in the order in which they become ready.
     pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
-        self.waiting.delayed.after(passed).map(|((at, seq), entry)| {
-            let passed = CursorPosition::Delayed(at, seq);
-            let ready_at = Some(at);
-            Found::message(BrowsedMessage { ready_at, ..self.browsed(entry.clone(), passed) })
+        let mut delayed = self.waiting.delayed.after(passed).peekable();
+        let mut scheduled = self.waiting.scheduled().after(passed).peekable();
+        std::iter::from_fn(move || {
+            let first = delayed.peek().map(|(at, _)| *at);
+            let is_first = |next: &((Time, u64), &Entry)| first.is_none_or(|first| next.0 < first);
+            if let Some(((at, seq), entry)) = scheduled.next_if(is_first) {
+                let passed = CursorPosition::Delayed(at, seq);
+                let browsed = self.browsed(entry.clone(), passed);
+                // Its TTL begins when it is ready.
+                return Some(Found::message(BrowsedMessage {
+                    ready_at: Some(at),
+                    deadline: None,
+                    ..browsed
+                }));
+            }
+            let ((at, seq), entry) = delayed.next()?;
+            let browsed = self.browsed(entry.clone(), CursorPosition::Delayed(at, seq));
+            Some(Found::message(BrowsedMessage { ready_at: Some(at), ..browsed }))
         })
     }
 

@@ -1,4 +1,5 @@
-//! Messages of a quorum queue that were returned and wait before they are delivered again.
+//! Messages that wait for a time: returned ones before they are delivered again, and published ones with a
+//! delivery time, in a queue or in a delayed exchange.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,22 +9,26 @@ use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::ids::EntryId;
 use crate::time::Time;
 
-/// Delayed messages by the time at which they are ready again.
-#[derive(Debug)]
+/// Delayed messages by the time at which they are ready.
+#[derive(Default, Debug)]
 pub(crate) struct Delayed {
     entries: BTreeMap<(Time, u64), Entry>,
-    /// The time at which each message is ready again, in order of arrival.
+    /// The time at which each message is ready, in order of arrival.
     ready_at: BTreeMap<u64, Time>,
     totals: Totals,
 }
 
 impl Delayed {
-    pub(crate) fn new(counted: CountedBytes) -> Self {
+    pub(crate) const fn new(counted: CountedBytes) -> Self {
         Self { entries: BTreeMap::new(), ready_at: BTreeMap::new(), totals: Totals::new(counted) }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -36,7 +41,8 @@ impl Delayed {
 
     pub(crate) fn insert(&mut self, ready_at: Time, entry: Entry) {
         self.totals.add(&entry.message, entry.lsn);
-        self.ready_at.insert(entry.id.seq, ready_at);
+        let known = self.ready_at.insert(entry.id.seq, ready_at);
+        assert!(known.is_none(), "a message waits once");
         self.entries.insert((ready_at, entry.id.seq), entry);
     }
 
@@ -50,6 +56,12 @@ impl Delayed {
         let ((ready_at, seq), _) = self.entries.first_key_value()?;
         let id = EntryId { seq: *seq, level: 0 };
         if *ready_at <= now { self.take(id) } else { None }
+    }
+
+    /// Takes the message that is ready first.
+    pub(crate) fn pop_first(&mut self) -> Option<Entry> {
+        let (_, seq) = *self.entries.first_key_value()?.0;
+        self.take(EntryId { seq, level: 0 })
     }
 
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
@@ -78,7 +90,7 @@ impl Delayed {
         self.entries.values()
     }
 
-    /// Messages that are ready again after that time and number, in that order.
+    /// Messages that are ready after that time and number, in that order.
     pub(crate) fn after(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
         let behind = (Bound::Excluded(at), Bound::Unbounded);
         self.entries.range(behind).map(|(at, entry)| (*at, entry))

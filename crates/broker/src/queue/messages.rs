@@ -1,5 +1,6 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
+use super::delayed::Delayed;
 use super::entry::ExpiryKey;
 use super::{Entry, Queue, Settings};
 use crate::ids::{EntryId, Lsn, PageId};
@@ -23,6 +24,12 @@ impl Queue {
         let expiration_ms = message.meta().expiration_ms;
         self.waiting.ready.push(id, message, lsn, arrived);
         self.expiry.list(&ExpiryKey { id, arrived, expiration_ms }, &self.settings);
+    }
+
+    /// Keeps a message that has just arrived from delivery until `ready_at`.
+    pub(crate) fn schedule(&mut self, entry: Entry, ready_at: Time) {
+        self.waiting.ready.note_seq(entry.id.seq);
+        self.waiting.schedule(ready_at, entry);
     }
 
     /// Lets a returned message wait again.
@@ -64,8 +71,12 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes the oldest message of the lowest priority.
+    /// Takes the oldest message of the lowest priority; if none is ready, the message with the earliest delivery
+    /// time.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
+        if self.waiting.ready.is_empty() {
+            return self.waiting.take_scheduled(Delayed::pop_first);
+        }
         let entry = self.waiting.ready.evict()?;
         self.left_early(&entry);
         Some(entry)
@@ -85,11 +96,24 @@ impl Queue {
         Some(entry)
     }
 
+    /// Takes a message whose delivery time has come, with its new id, by which it has its place behind all others.
+    pub(crate) fn pop_scheduled(&mut self, now: Time) -> Option<(Entry, EntryId)> {
+        let entry = self.waiting.take_scheduled(|scheduled| scheduled.pop_ready(now))?;
+        let to = self.waiting.ready.assign(entry.id.level);
+        Some((entry, to))
+    }
+
+    /// Takes a message that waits for its delivery time.
+    pub(crate) fn take_scheduled(&mut self, id: EntryId) -> Option<Entry> {
+        self.waiting.take_scheduled(|scheduled| scheduled.take(id))
+    }
+
     /// Removes all messages that wait. Returns their number, and the pages that held some of them.
     pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, PageMembers)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
         self.counters.purged += count;
         self.waiting.delayed.clear();
+        self.waiting.clear_scheduled();
         self.dead_letters.pending.clear();
         self.expiry.clear();
         (count, self.waiting.ready.clear())
@@ -176,7 +200,7 @@ impl Queue {
     pub(crate) fn is_redrivable(&self, entry: &Entry, now: Time) -> bool {
         let ready = &self.waiting.ready;
         let waits = self.waiting.contains(entry.id) || ready.page_of(entry.id).is_some();
-        waits && !self.is_expired(entry, now)
+        waits && !self.is_expired(entry, now) || self.waiting.scheduled().contains(entry.id)
     }
 
     /// Drops up to `at_most` of the first deadlines, as long as their messages have left.
@@ -189,9 +213,11 @@ impl Queue {
         self.expiry.renew_lease(now);
     }
 
-    /// True if a consumer or an unacknowledged `basic.get` keeps the queue from expiring.
+    /// True if a consumer, a message before its delivery time or an unacknowledged `basic.get` keeps the queue from
+    /// expiring.
     pub(crate) fn is_held(&self) -> bool {
         !self.consumers.is_empty()
+            || !self.waiting.scheduled().is_empty()
             || (self.delivery.has_unacked_get() && self.kind().get_holds_lease())
     }
 
@@ -206,7 +232,9 @@ impl Queue {
         let now = self.dead_letters.pending.is_retrying().then_some(Time::default());
         // Before the queue goes, the messages that expired before are to be read from disk.
         let lease_ends = self.lease_ends().filter(|_| !self.is_being_read());
-        let times = [now, self.next_deadline(), self.waiting.delayed.next_ready_at(), lease_ends];
+        let delayed = self.waiting.delayed.next_ready_at();
+        let scheduled = self.waiting.scheduled().next_ready_at();
+        let times = [now, self.next_deadline(), delayed, scheduled, lease_ends];
         times.into_iter().flatten().min()
     }
 
@@ -226,9 +254,8 @@ impl Queue {
 impl Queue {
     /// Messages and bytes that count against the limits.
     pub(super) fn occupied(&self) -> (u64, u64) {
-        let (ready, delayed) = (&self.waiting.ready, &self.waiting.delayed);
         let length = self.ready_count() + self.delayed_count() + self.pending_count();
-        (length, ready.bytes() + delayed.bytes() + self.dead_letters.pending.bytes())
+        (length, self.ready_bytes() + self.delayed_bytes() + self.pending_bytes())
     }
 
     /// True if more waits than may.

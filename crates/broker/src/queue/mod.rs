@@ -11,7 +11,7 @@ mod capacity;
 pub(crate) mod consumers;
 mod counters;
 mod dead_letters;
-mod delayed;
+pub(crate) mod delayed;
 mod delivery;
 mod entry;
 mod expiry;
@@ -53,7 +53,6 @@ pub(crate) use crate::queue_type::QueueType;
 use crate::time::Time;
 use consumers::Consumers;
 use dead_letters::DeadLetters;
-use delayed::Delayed;
 use delivery::Delivery;
 use expiry::Expiry;
 use meter::Meter;
@@ -128,10 +127,7 @@ impl Queue {
             delivery: Delivery::new(counted),
             expiry: Expiry::new(now),
             dead_letters: DeadLetters::new(counted),
-            waiting: WaitingMessages {
-                ready: Ready::new(kind.return_to(), counted, memory),
-                delayed: Delayed::new(counted),
-            },
+            waiting: WaitingMessages::new(Ready::new(kind.return_to(), counted, memory), counted),
             arguments,
         }
     }
@@ -177,14 +173,14 @@ impl Queue {
         self.waiting.ready.last_seq()
     }
 
-    /// Returned messages that wait to become ready again.
+    /// Messages that wait to become ready: returned ones, and those with a delivery time.
     pub fn delayed_count(&self) -> u64 {
-        self.waiting.delayed.len() as u64
+        (self.waiting.delayed.len() + self.waiting.scheduled().len()) as u64
     }
 
-    /// Bytes of returned messages that wait to become ready again.
+    /// Bytes of messages that wait to become ready.
     pub fn delayed_bytes(&self) -> u64 {
-        self.waiting.delayed.bytes()
+        self.waiting.delayed.bytes() + self.waiting.scheduled().bytes()
     }
 
     /// Messages that died and could not be routed, which the queue keeps.
@@ -207,6 +203,7 @@ impl Queue {
     pub fn persistent(&self) -> PersistentMessages {
         self.waiting.ready.persistent()
             + self.waiting.delayed.persistent()
+            + self.waiting.scheduled().persistent()
             + self.dead_letters.pending.persistent()
             + self.delivery.persistent()
     }
@@ -267,15 +264,19 @@ impl Queue {
 
     /// Durable messages that wait in memory; for consistency checks.
     pub(crate) fn durable_messages(&self) -> Vec<Entry> {
-        let others = self.waiting.delayed.entries().chain(self.dead_letters.pending.entries());
-        let all = self.waiting.ready.entries().chain(others.cloned());
+        let all = self.waiting.ready.entries().chain(self.not_ready().cloned());
         all.filter(Entry::is_durable).collect()
     }
 
-    /// Durable messages that wait (ready, delayed or dead), with their records.
+    /// Messages in memory that are not ready: delayed, scheduled or dead.
+    fn not_ready(&self) -> impl Iterator<Item = &Entry> {
+        let delayed = self.waiting.delayed.entries().chain(self.waiting.scheduled().entries());
+        delayed.chain(self.dead_letters.pending.entries())
+    }
+
+    /// Durable messages that wait (ready, delayed, scheduled or dead), with their records.
     pub(crate) fn durable_waiting(&self) -> impl Iterator<Item = (EntryId, Lsn)> {
-        let others = self.waiting.delayed.entries().chain(self.dead_letters.pending.entries());
-        let others = others.filter(|entry| entry.is_durable());
+        let others = self.not_ready().filter(|entry| entry.is_durable());
         self.waiting.ready.durable().chain(others.map(|entry| (entry.id, entry.lsn)))
     }
 }

@@ -94,15 +94,19 @@ impl Queue {
 
     /// Takes a message from memory or from its page.
     pub(crate) fn take(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
-        let entry = self.take_at_hand(id).or_else(|| self.dead_letters.pending.take(id));
+        let entry = self.take_at_hand(id).or_else(|| self.take_not_ready(id));
         entry.or_else(|| self.waiting.ready.take_paged(id, pages))
     }
 
     /// Removes a message from memory or from its page.
     pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
-        if self.take_at_hand(id).is_none() && self.dead_letters.pending.take(id).is_none() {
+        if self.take_at_hand(id).is_none() && self.take_not_ready(id).is_none() {
             self.waiting.ready.forget(id, pages);
         }
+    }
+
+    fn take_not_ready(&mut self, id: EntryId) -> Option<Entry> {
+        self.dead_letters.pending.take(id).or_else(|| self.take_scheduled(id))
     }
 
     /// Removes all waiting messages; calls `ended` with the record of each durable one.

@@ -186,6 +186,11 @@ impl Ready {
         EntryId { seq: self.last_seq, level }
     }
 
+    /// Notes a sequence number that was assigned before.
+    pub(crate) fn note_seq(&mut self, seq: u64) {
+        self.last_seq = self.last_seq.max(seq);
+    }
+
     /// The last assigned sequence number.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq
@@ -193,7 +198,7 @@ impl Ready {
 
     /// Adds a message that was never delivered; `id` is the newest assigned.
     pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
-        self.last_seq = self.last_seq.max(id.seq);
+        self.note_seq(id.seq);
         self.len += 1;
         self.totals.add(&message, lsn);
         let level = self.level_or_new(id.level);

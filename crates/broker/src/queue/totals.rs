@@ -4,9 +4,10 @@ use crate::ids::Lsn;
 use crate::message::Message;
 
 /// The part of a message that counts as its bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum CountedBytes {
     /// The body alone.
+    #[default]
     Body,
     /// The body and the encoded properties.
     BodyAndProperties,
@@ -40,7 +41,7 @@ impl std::ops::Add for PersistentMessages {
 }
 
 /// The bytes of the messages in one part of a queue, and the share that survives a restart.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Totals {
     counted: CountedBytes,
     bytes: u64,
@@ -48,8 +49,9 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn new(counted: CountedBytes) -> Self {
-        Self { counted, bytes: 0, persistent: PersistentMessages::default() }
+    pub(crate) const fn new(counted: CountedBytes) -> Self {
+        let persistent = PersistentMessages { messages: 0, bytes: 0 };
+        Self { counted, bytes: 0, persistent }
     }
 
     /// The part of a message that counts.

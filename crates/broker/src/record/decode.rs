@@ -49,7 +49,9 @@ impl Decoded {
     /// even if the wall clock was ahead before, so that a message waits no longer than its TTL and its delay.
     #[must_use]
     pub(crate) fn not_after(mut self, now: Time) -> Self {
-        if let Record::Requeue { ready_at: Some(ready_at), .. } = &mut self.record {
+        if let Record::Requeue { ready_at: Some(ready_at), .. }
+        | Record::Schedule { ready_at, .. } = &mut self.record
+        {
             let ahead_us = self.arrived.micros_since(now);
             *ready_at = Time::from_micros(ready_at.as_micros().saturating_sub(ahead_us));
         }
@@ -124,6 +126,17 @@ impl<'a> Reader<'a> {
                 let (message, entries) = self.arrival(arrived)?;
                 Record::Publish { message, entries }
             }
+            Kind::Schedule => {
+                let delay_us = self.number()?;
+                let (message, entries) = self.arrival(arrived)?;
+                let ready_at = arrived.plus_micros(delay_us);
+                Record::Schedule { message, entries, ready_at }
+            }
+            Kind::Ready => {
+                let (queue, entry, to) = (self.whole_queue()?, self.entry()?, self.entry()?);
+                *arrived = self.wall_clock()?;
+                Record::Ready { queue, entry, to }
+            }
             Kind::Settle => {
                 let (queue, entry) = self.place()?;
                 Record::Settle { queue, entry }
@@ -182,6 +195,7 @@ impl<'a> Reader<'a> {
             internal: flags & 2 != 0,
             arguments: self.table()?,
             declared_by: self.declared_by()?,
+            store: if self.rest.is_empty() { None } else { Some(self.queue()?) },
         })
     }
 
@@ -258,8 +272,13 @@ impl<'a> Reader<'a> {
         Ok((self.queue()?, self.entry()?))
     }
 
+    /// Milliseconds of the wall clock, as the end of that millisecond: never earlier than the real time.
+    fn wall_clock(&mut self) -> Read<Time> {
+        Ok(Time::from_micros(self.number()?.saturating_mul(1000).saturating_add(999)))
+    }
+
     fn arrival(&mut self, arrived: &mut Time) -> Read<(Message, Entries)> {
-        *arrived = Time::from_micros(self.number()?.saturating_mul(1000).saturating_add(999));
+        *arrived = self.wall_clock()?;
         let count = self.count()?;
         let entries = (0..count).map(|_| self.place()).collect::<Read<Entries>>()?;
         Ok((self.message()?, entries))
@@ -373,9 +392,8 @@ impl<'a> Reader<'a> {
         let acquired_count = u32::try_from(self.number()?).map_err(|_| "count")?;
         let delivery_count = u32::try_from(self.number()?).map_err(|_| "count")?;
         let delay_us = self.number()?.checked_sub(1);
-        let wall_us = self.number()?.saturating_mul(1000).saturating_add(999);
-        *arrived = Time::from_micros(wall_us);
-        let ready_at = delay_us.map(|delay_us| Time::from_micros(wall_us.saturating_add(delay_us)));
+        *arrived = self.wall_clock()?;
+        let ready_at = delay_us.map(|delay_us| arrived.plus_micros(delay_us));
         Ok(Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at })
     }
 

@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Pend = 5,
     Delivered = 6,
     Purge = 7,
+    Schedule = 8,
+    Ready = 9,
     DeclareQueue = 16,
     DeleteQueue = 17,
     DeclareExchange = 18,
@@ -38,7 +40,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::Publish,
         Self::Settle,
         Self::DeadLetter,
@@ -46,6 +48,8 @@ impl Kind {
         Self::Pend,
         Self::Delivered,
         Self::Purge,
+        Self::Schedule,
+        Self::Ready,
         Self::DeclareQueue,
         Self::DeleteQueue,
         Self::DeclareExchange,
@@ -71,6 +75,8 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::Pend => "a dead message that its queue keeps",
         Kind::Delivered => "a mark of deliveries",
         Kind::Purge => "a purge",
+        Kind::Schedule => "a message with a delivery time",
+        Kind::Ready => "the end of a delay",
         Kind::DeclareQueue => "the declaration of a queue",
         Kind::DeleteQueue => "the deletion of a queue",
         Kind::DeclareExchange => "the declaration of an exchange",
@@ -93,6 +99,8 @@ impl Record {
             Self::Pend { .. } => Kind::Pend,
             Self::Delivered { .. } => Kind::Delivered,
             Self::Purge { .. } => Kind::Purge,
+            Self::Schedule { .. } => Kind::Schedule,
+            Self::Ready { .. } => Kind::Ready,
             Self::DeclareQueue(_) => Kind::DeclareQueue,
             Self::DeleteQueue { .. } => Kind::DeleteQueue,
             Self::DeclareExchange(_) => Kind::DeclareExchange,
@@ -108,9 +116,12 @@ impl Record {
     /// The message in the record, if any; its body is the last part of the encoded record.
     pub fn message(&self) -> Option<&Message> {
         match self {
-            Self::Publish { message, .. } | Self::DeadLetter { message, .. } => Some(message),
+            Self::Publish { message, .. }
+            | Self::Schedule { message, .. }
+            | Self::DeadLetter { message, .. } => Some(message),
             Self::Settle { .. }
             | Self::Requeue { .. }
+            | Self::Ready { .. }
             | Self::Pend { .. }
             | Self::Delivered { .. }
             | Self::Purge { .. }
@@ -138,6 +149,16 @@ impl Record {
     pub fn encode_without_body(&self, at: Now, out: &mut Vec<u8>) {
         match self {
             Self::Publish { message, entries } => put_arrival(at, message, entries, out),
+            Self::Schedule { message, entries, ready_at } => {
+                put_number(ready_at.micros_since(at.time), out);
+                put_arrival(at, message, entries, out);
+            }
+            Self::Ready { queue, entry, to } => {
+                out.extend(queue.0.to_le_bytes());
+                put_entry(*entry, out);
+                put_entry(*to, out);
+                put_number(at.wall_ms, out);
+            }
             Self::Settle { queue, entry } => put_place(*queue, *entry, out),
             Self::DeadLetter { queue, entry, message, entries } => {
                 put_place(*queue, *entry, out);
@@ -196,6 +217,9 @@ fn put_exchange(exchange: &ExchangeRecord, out: &mut Vec<u8>) {
     out.push(u8::from(exchange.auto_delete) | u8::from(exchange.internal) << 1);
     put_bytes(exchange.arguments.as_ref().as_bytes(), out);
     put_bytes(exchange.declared_by.as_bytes(), out);
+    if let Some(store) = exchange.store {
+        put_number(store.0, out);
+    }
 }
 
 fn put_number(mut number: u64, out: &mut Vec<u8>) {

@@ -35,6 +35,18 @@ pub enum Record {
         message: Message,
         entries: Entries,
     },
+    /// A message entered queues and delayed exchanges, in which it waits until `ready_at`.
+    Schedule {
+        message: Message,
+        entries: Entries,
+        ready_at: Time,
+    },
+    /// A message that waited in a queue became ready. It has another place and therefore another id, `to`.
+    Ready {
+        queue: QueueNumber,
+        entry: EntryId,
+        to: EntryId,
+    },
     /// A message left its queue for good.
     Settle {
         queue: QueueNumber,
@@ -92,7 +104,7 @@ pub enum Record {
     },
 }
 
-/// The queues that a message entered, with its entry id in each.
+/// The queues, and the stores of delayed exchanges, that a message entered, with its entry id in each.
 pub type Entries = SmallVec<[(QueueNumber, EntryId); 2]>;
 
 /// A queue declaration in the log.
@@ -125,6 +137,8 @@ pub struct ExchangeRecord {
     pub arguments: Table,
     /// The user who declared the exchange.
     pub declared_by: Name,
+    /// The number under which the log knows the messages that wait in a delayed exchange.
+    pub store: Option<QueueNumber>,
 }
 
 /// A binding in the log.
@@ -163,6 +177,7 @@ impl Record {
     pub fn role(&self) -> RecordRole {
         match self {
             Self::Publish { .. }
+            | Self::Schedule { .. }
             | Self::DeclareQueue(_)
             | Self::DeclareExchange(_)
             | Self::Bind(_) => RecordRole::Stands,
@@ -172,9 +187,10 @@ impl Record {
             | Self::Unbind(_)
             | Self::SetPolicy { .. }
             | Self::ClearPolicy { .. } => RecordRole::Releases,
-            Self::Requeue { .. } | Self::Pend { .. } | Self::Delivered { .. } => {
-                RecordRole::Annotates
-            }
+            Self::Requeue { .. }
+            | Self::Ready { .. }
+            | Self::Pend { .. }
+            | Self::Delivered { .. } => RecordRole::Annotates,
             Self::Purge { .. } => RecordRole::EndsMany,
             Self::DeleteQueue { .. } => RecordRole::ReleasesMany,
         }
@@ -183,7 +199,9 @@ impl Record {
     /// The number of references to the record: copies of a message, or one definition.
     pub fn references(&self) -> u16 {
         match self {
-            Self::Publish { entries, .. } | Self::DeadLetter { entries, .. } => {
+            Self::Publish { entries, .. }
+            | Self::Schedule { entries, .. }
+            | Self::DeadLetter { entries, .. } => {
                 u16::try_from(entries.len()).expect("a record names ENTRIES_PER_RECORD_MAX queues")
             }
             Self::DeclareQueue(_)
@@ -195,6 +213,7 @@ impl Record {
             | Self::Unbind(_)
             | Self::ClearPolicy { .. }
             | Self::Requeue { .. }
+            | Self::Ready { .. }
             | Self::Pend { .. }
             | Self::Delivered { .. }
             | Self::Purge { .. }

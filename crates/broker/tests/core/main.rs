@@ -8,6 +8,7 @@
 mod browse;
 mod commands;
 mod dead_letter_map;
+mod delivery_times;
 mod disk;
 mod dry_run;
 mod explain;

@@ -4,7 +4,7 @@ use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::snapshot::scrape::ExchangeScrape;
 
 /// Families of `exchange_metrics`, without confirms, which are counted by vhost.
-pub(super) const METRICS: [Family<ExchangeScrape>; 4] = [
+pub(super) const METRICS: [Family<ExchangeScrape>; 5] = [
     counter("exchange_messages_published_total", "Messages published to the exchange", |e| {
         whole(e.published_in)
     }),
@@ -20,6 +20,9 @@ pub(super) const METRICS: [Family<ExchangeScrape>; 4] = [
     ),
     counter("exchange_messages_refused_total", "Publishes that a full queue refused", |e| {
         whole(e.refused)
+    }),
+    gauge("exchange_messages_delayed", "Messages that wait in a delayed exchange", |e| {
+        whole(e.delayed)
     }),
 ];
 

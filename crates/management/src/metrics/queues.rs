@@ -63,7 +63,7 @@ pub(super) const METRICS: [Family<QueueScrape>; 17] = [
         "The timestamp property of the message that is delivered next, in seconds of the epoch",
         |q| q.head_timestamp_s.map(Value::Whole),
     ),
-    gauge("queue_messages_delayed", "Messages returned that wait before they are ready", |q| {
+    gauge("queue_messages_delayed", "Messages that wait before they are ready", |q| {
         whole(q.delayed.messages)
     }),
     gauge("queue_messages_dlx_pending", "Dead messages that at-least-once keeps", |q| {

@@ -71,5 +71,6 @@ pub(super) fn exchanges(vhosts: &[VhostScrape]) -> ExchangeScrape {
         returned_unroutable: counters().map(|counters| counters.returned_unroutable).sum(),
         dropped_unroutable: counters().map(|counters| counters.dropped_unroutable).sum(),
         refused: counters().map(|counters| counters.publishes_refused).sum(),
+        delayed: exchanges().map(|exchange| exchange.delayed).sum(),
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct ExchangeScrape {
     pub(crate) dropped_unroutable: u64,
     /// Publishes that at least one full queue refused.
     pub(crate) refused: u64,
+    /// Messages that a delayed exchange holds.
+    pub(crate) delayed: u64,
 }
 
 /// A channel, or the sum over all channels.
@@ -265,6 +267,7 @@ impl From<&Exchange> for ExchangeScrape {
             returned_unroutable: exchange.counters.returned_unroutable,
             dropped_unroutable: exchange.counters.dropped_unroutable,
             refused: exchange.counters.refused,
+            delayed: exchange.delayed_count().unwrap_or_default(),
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct ExchangeSnapshot {
     pub(crate) policy: Option<Name>,
     pub(crate) declared_by: Name,
     pub(crate) counters: ExchangeCounters,
+    /// Messages that a delayed exchange holds.
+    pub(crate) messages_delayed: Option<u64>,
 }
 
 /// A binding with all fields that the API shows.
@@ -62,6 +64,7 @@ impl ExchangeSnapshot {
         Self {
             id,
             counters: exchange.counters,
+            messages_delayed: exchange.delayed_count(),
             vhost: vhost.name().clone(),
             name: exchange.name.clone(),
             kind: exchange.kind,

@@ -107,7 +107,7 @@ impl Vhost {
             self.check_owner(at, queue)?;
         }
         let exchange = self.topology.known_exchange(source_id);
-        if exchange.kind == ExchangeType::Topic
+        if exchange.routing_type == ExchangeType::Topic
             && let Some(connection) = self.connections.get(at.connection)
         {
             let resource = self.exchange_resource(&source);

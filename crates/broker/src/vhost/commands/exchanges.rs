@@ -48,6 +48,7 @@ impl Vhost {
                 arguments: Table::default(),
                 alternate: None,
                 declared_by: INTERNAL_USER.into(),
+                store: None,
             };
             // Only types with arguments of their own can refuse them.
             let memory = self.topology.memory();
@@ -80,11 +81,7 @@ impl Vhost {
             return Ok(());
         }
         let kind = ExchangeType::from_name(declare.kind);
-        let kind = kind.ok_or_else(|| {
-            // RabbitMQ calls the empty type invalid, and any other wrong one unknown.
-            let problem = if declare.kind.is_empty() { "invalid" } else { "unknown" };
-            Refusal::precondition_failed(format!("{problem} exchange type '{}'", declare.kind))
-        })?;
+        let kind = kind.ok_or_else(|| ExchangeType::unknown(declare.kind))?;
         refuse_default(&name)?;
         let resource = self.exchange_resource(&name);
         self.require(at, Permission::Configure, resource)?;
@@ -119,6 +116,8 @@ impl Vhost {
         let said = name.len() + declare.arguments.as_bytes().len();
         self.check_growth(resource, EXCHANGE_MEMORY_BYTES + said as u64)?;
         let name: Name = name.into();
+        let is_delayed = kind == ExchangeType::Delayed;
+        let store = is_delayed.then(|| self.topology.next_queue_number());
         let mut exchange = Exchange::new(
             ExchangeDeclaration {
                 name: Arc::clone(&name),
@@ -129,6 +128,7 @@ impl Vhost {
                 arguments: declare.arguments.to_table(),
                 alternate,
                 declared_by: self.user(at),
+                store,
             },
             self.topology.seed(),
             self.topology.memory(),
@@ -142,6 +142,7 @@ impl Vhost {
                 internal: exchange.internal,
                 arguments: exchange.arguments.clone(),
                 declared_by: Arc::clone(&exchange.declared_by),
+                store,
             }));
         }
         self.topology.insert_exchange(exchange);
@@ -217,10 +218,11 @@ impl Vhost {
                     over.push(source);
                 }
             }
-            let Some(exchange) = self.topology.remove_exchange(id) else {
+            let Some(mut exchange) = self.topology.remove_exchange(id) else {
                 continue;
             };
             self.topology_changed();
+            self.drop_held(id, &mut exchange);
             for binding in exchange.bindings() {
                 self.log_unbound(&exchange.name, id, binding);
                 self.topology.forget_binding(id, binding);

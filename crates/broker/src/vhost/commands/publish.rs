@@ -13,11 +13,12 @@ use crate::effect::Outgoing;
 use crate::exchange::ExchangeType;
 use crate::ids::{ExchangeId, Lsn, PublishSeq};
 use crate::message::{Envelope, Message};
+use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay};
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
 use crate::refusal::Refusal;
 use crate::route::Route;
 use crate::vhost::Vhost;
-use crate::vhost::lifecycle::enqueue::EnqueuePlan;
+use crate::vhost::state::enqueue_plan::EnqueuePlan;
 
 /// The outcome of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +27,16 @@ pub(in crate::vhost) enum Verdict {
     Accepted(Option<Lsn>),
     /// At least one queue refused it.
     Refused,
+}
+
+/// A publish that is about to enter its queues.
+#[derive(Debug)]
+pub(in crate::vhost) struct AcceptedPublish<'a> {
+    pub(in crate::vhost) exchange: ExchangeId,
+    pub(in crate::vhost) message: Message,
+    pub(in crate::vhost) route: &'a Route,
+    pub(in crate::vhost) mandatory: bool,
+    pub(in crate::vhost) delivery_time: Option<DeliveryTime>,
 }
 
 /// A publish as it is counted.
@@ -86,8 +97,15 @@ impl Vhost {
         let Some(channel) = self.connections.channel_mut(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
-                let (message, route) = (message(), route.clone());
-                return transaction.publish(PendingPublish { exchange, message, route, mandatory });
+                let (message, route, delivery_time) =
+                    (message(), route.clone(), prepared.delivery_time);
+                return transaction.publish(PendingPublish {
+                    exchange,
+                    message,
+                    route,
+                    mandatory,
+                    delivery_time,
+                });
             }
             PublishMode::Confirm(confirms) => Some(confirms.assign()),
             PublishMode::Plain => None,
@@ -98,7 +116,11 @@ impl Vhost {
         let verdict = if route.is_empty() && !mandatory {
             self.drop_unroutable(at)
         } else {
-            self.enqueue_publish(at, message(), route, mandatory)
+            let (message, delivery_time) = (message(), prepared.delivery_time);
+            self.enqueue_publish(
+                at,
+                AcceptedPublish { exchange, message, route, mandatory, delivery_time },
+            )
         };
         if verdict == Verdict::Refused {
             self.count_refused(at, exchange);
@@ -140,7 +162,7 @@ impl Vhost {
     fn check_topic(&self, at: ChannelKey, exchange: ExchangeId, key: &[u8]) -> Result<(), Refusal> {
         let exchange = self.topology.known_exchange(exchange);
         match self.connections.get(at.connection) {
-            Some(connection) if exchange.kind == ExchangeType::Topic => {
+            Some(connection) if exchange.routing_type == ExchangeType::Topic => {
                 let resource = self.exchange_resource(&exchange.name);
                 let key = String::from_utf8_lossy(key);
                 connection.access.require_topic(Permission::Write, resource, &key)
@@ -170,7 +192,12 @@ impl Vhost {
             })?;
             reply_to = Some(&*consumer.address);
         }
-        publish_properties::prepare(properties, publish.content.properties(), reply_to)
+        let prepared =
+            publish_properties::prepare(properties, publish.content.properties(), reply_to)?;
+        if let Some(delivery_time) = prepared.delivery_time {
+            delivery_time.check(self.now)?;
+        }
+        Ok(prepared)
     }
 
     /// Routes a publish.
@@ -193,6 +220,9 @@ impl Vhost {
         let properties = prepared.rewritten.as_deref();
         let properties = properties.unwrap_or_else(|| publish.content.properties());
         let route = self.route(exchange, &envelope, properties);
+        if route.reaches_delayed {
+            ExchangeDelay::of(properties).check()?;
+        }
         Ok(LastRoute { topology: self.topology.version(), exchange, envelope, route })
     }
 
@@ -215,30 +245,41 @@ impl Vhost {
         self.counters.message_sizes.record(body_bytes);
     }
 
-    /// Lets a publish into its queues. A mandatory publish without a queue is returned.
+    /// Lets a publish into its queues and into the delayed exchanges that hold it. A mandatory publish without a queue
+    /// is returned, as is one that would have none if the delays were over now.
     pub(in crate::vhost) fn enqueue_publish(
         &mut self,
         at: ChannelKey,
-        message: Message,
-        route: &Route,
-        mandatory: bool,
+        publish: AcceptedPublish<'_>,
     ) -> Verdict {
+        let AcceptedPublish { exchange, message, route, mandatory, delivery_time } = publish;
         if route.is_empty() && !mandatory {
             return self.drop_unroutable(at);
         }
-        if route.is_empty() {
+        if mandatory && self.is_unroutable(exchange, &message, route) {
             self.counters.returned_unroutable += 1;
             if let Some(channel) = self.connections.channel_mut(at) {
                 channel.counters.returned_unroutable += 1;
             }
-            self.effects.send(at, Outgoing::Return { message });
+            self.effects.send(at, Outgoing::Return { message: message.clone() });
+        }
+        if route.is_empty() {
             return Verdict::Accepted(None);
         }
-        let mut plan = EnqueuePlan::default();
-        let mut refused = false;
         for requester in &route.requesters {
             self.deliver_reply(*requester, &message);
         }
+        let mut plan = EnqueuePlan::default();
+        self.hold_in_exchanges(&route.holders, &message, &mut plan);
+        let ready_at = delivery_time.and_then(|time| time.ready_at(self.now.time, self.now));
+        let (held, message) = match ready_at {
+            None => (None, message),
+            Some(ready_at) => {
+                let held = self.enqueue(message.clone(), &std::mem::take(&mut plan));
+                (held, self.scheduled(&message, ready_at))
+            }
+        };
+        let mut refused = false;
         for id in &route.queues {
             // A transaction may hold the id of a deleted queue.
             if self.topology.queue(*id).is_none() {
@@ -250,10 +291,22 @@ impl Vhost {
             }
             let queue = self.topology.known_queue_mut(*id);
             queue.counters.published += 1;
-            plan.add(*id, queue, &message);
+            match ready_at {
+                None => plan.add(*id, queue, &message),
+                Some(ready_at) => plan.schedule(*id, queue, &message, ready_at),
+            }
         }
-        let lsn = self.enqueue(message, &plan);
+        let lsn = self.enqueue(message, &plan).max(held);
         if refused { Verdict::Refused } else { Verdict::Accepted(lsn) }
+    }
+
+    /// True if no queue would get a publish, even if the delays of exchanges were over now.
+    fn is_unroutable(&mut self, exchange: ExchangeId, message: &Message, route: &Route) -> bool {
+        // A transaction may hold the id of a deleted exchange.
+        if route.holders.is_empty() || self.topology.exchange(exchange).is_none() {
+            return route.is_empty();
+        }
+        self.route_at_once(exchange, message.envelope(), message.properties()).is_empty()
     }
 
     /// Drops an unroutable publish that is not mandatory.

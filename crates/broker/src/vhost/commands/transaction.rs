@@ -1,6 +1,6 @@
 //! `tx.commit` and `tx.rollback`.
 
-use super::publish::{RoutedPublish, Verdict};
+use super::publish::{AcceptedPublish, RoutedPublish, Verdict};
 use crate::channel::PublishMode;
 use crate::channel::transaction::{PendingPublish, Transaction};
 use crate::channel_key::ChannelKey;
@@ -18,11 +18,13 @@ impl Vhost {
             channel.counters.published += transaction.publishes.len() as u64;
         }
         for publish in transaction.publishes {
-            let PendingPublish { exchange, message, route, mandatory } = publish;
+            let PendingPublish { exchange, message, route, mandatory, delivery_time } = publish;
             let body_bytes = message.body().len();
             let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
             self.count_publish(&routed);
-            if self.enqueue_publish(at, message, &route, mandatory) == Verdict::Refused {
+            let accepted =
+                AcceptedPublish { exchange, message, route: &route, mandatory, delivery_time };
+            if self.enqueue_publish(at, accepted) == Verdict::Refused {
                 self.count_refused(at, exchange);
                 refused = true;
             }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::enqueue::EnqueuePlan;
 use crate::dead_letter::{self, Circumstances, DeadLetter, DeathReason};
 use crate::effect::Event;
-use crate::ids::{Lsn, QueueId};
+use crate::ids::{ExchangeId, Lsn, QueueId};
 use crate::limits::{DEAD_LETTER_RETRY_SLICE, DEATHS_PER_CALL_MAX};
 use crate::message::{Message, Name};
 use crate::queue::{DropCause, Entry};
@@ -20,6 +19,7 @@ use crate::route::Route;
 use crate::setting::{DeadLetterStrategy, Overflow};
 use crate::statistics::Strategy;
 use crate::vhost::Vhost;
+use crate::vhost::state::enqueue_plan::EnqueuePlan;
 use crate::vhost::state::pending_death::{DeadMessage, PendingDeath};
 
 /// The queues that a dead letter was routed to, by what they do with it.
@@ -154,8 +154,11 @@ impl Vhost {
         };
         let targets = self.targets(&message, &route.queues);
         let refused = targets.cyclic + targets.full;
-        let has_no_target = targets.accepting.is_empty() && targets.passing_on.is_empty();
-        if has_no_target && route.requesters.is_empty() || at_least_once && refused > 0 {
+        let has_no_target = targets.accepting.is_empty()
+            && targets.passing_on.is_empty()
+            && route.requesters.is_empty()
+            && route.holders.is_empty();
+        if has_no_target || at_least_once && refused > 0 {
             let cause = match (targets.full, targets.cyclic) {
                 (1.., _) => DropCause::TargetFull,
                 (0, 1..) => DropCause::Cycle,
@@ -182,7 +185,7 @@ impl Vhost {
         for requester in &route.requesters {
             self.deliver_reply(*requester, &message);
         }
-        self.enqueue_in_targets(&death, &message, targets);
+        self.enqueue_in_targets(&death, &message, targets, &route.holders);
         self.left(death.queue);
     }
 
@@ -234,8 +237,15 @@ impl Vhost {
     }
 
     /// Enqueues a dead letter; the record of it also removes the message from its old queue.
-    fn enqueue_in_targets(&mut self, death: &PendingDeath, message: &Message, targets: Targets) {
+    fn enqueue_in_targets(
+        &mut self,
+        death: &PendingDeath,
+        message: &Message,
+        targets: Targets,
+        holders: &[ExchangeId],
+    ) {
         let mut plan = EnqueuePlan::default();
+        self.hold_in_exchanges(holders, message, &mut plan);
         for id in targets.accepting {
             plan.add(id, self.topology.known_queue_mut(id), message);
         }
@@ -246,7 +256,8 @@ impl Vhost {
         }
         match &death.dead {
             DeadMessage::Entry(entry) => {
-                self.enqueue_dead_letter(message.clone(), &plan, entry, death.queue);
+                let from = self.topology.known_queue(death.queue).number;
+                self.enqueue_moved(message.clone(), &plan, entry, from);
             }
             DeadMessage::Refused(_) => {
                 self.enqueue(message.clone(), &plan);

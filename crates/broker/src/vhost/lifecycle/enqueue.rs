@@ -3,43 +3,15 @@
 
 use std::slice::Chunks;
 
-use smallvec::SmallVec;
-
 use crate::dead_letter::DeathReason;
 use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::{ENTRIES_PER_RECORD_MAX, EXPIRY_SLICE};
 use crate::message::Message;
-use crate::queue::{Entry, Queue};
+use crate::queue::Entry;
 use crate::record::{Entries, Record};
 use crate::setting::Overflow;
 use crate::vhost::Vhost;
-
-/// The queues that a message is about to enter, with its place in each.
-#[derive(Default, Debug)]
-pub(in crate::vhost) struct EnqueuePlan {
-    places: SmallVec<[Place; 4]>,
-    durable: Entries,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    queue: QueueId,
-    entry: EntryId,
-    /// True if the message survives a restart in this queue.
-    is_durable: bool,
-}
-
-impl EnqueuePlan {
-    /// Reserves a place for the message in `queue`.
-    pub(in crate::vhost) fn add(&mut self, id: QueueId, queue: &mut Queue, message: &Message) {
-        let entry = queue.assign(message);
-        let is_durable = queue.is_durable_for(message);
-        self.places.push(Place { queue: id, entry, is_durable });
-        if is_durable {
-            self.durable.push((queue.number, entry));
-        }
-    }
-}
+use crate::vhost::state::enqueue_plan::{EnqueuePlan, Place};
 
 impl Vhost {
     /// Enqueues a message in the queues of the plan. Returns the log position that a confirm waits for, if
@@ -56,33 +28,40 @@ impl Vhost {
             self.log(Record::Publish { message: message.clone(), entries });
         }
         self.continue_record(&message, chunks);
-        let last = (!plan.durable.is_empty()).then(|| self.log.last());
+        if !plan.delayed.is_empty() {
+            self.enqueue_delayed(&message, &plan.delayed, plan.durable.is_empty());
+        }
+        let last = (self.log.next() > first).then(|| self.log.last());
         self.enqueue_each(message, first, plan);
         last
     }
 
-    /// Enqueues a dead letter in the queues of the plan. One record covers the dead letter and the removal of
-    /// the message that died, `died`, from `source`.
-    pub(in crate::vhost) fn enqueue_dead_letter(
+    /// Enqueues a message that leaves another place: a dead letter, a redriven message, or one that a delayed
+    /// exchange has held. One record covers the message and the removal of `left` from the place with the number
+    /// `from`.
+    pub(in crate::vhost) fn enqueue_moved(
         &mut self,
         message: Message,
         plan: &EnqueuePlan,
-        died: &Entry,
-        source: QueueId,
+        left: &Entry,
+        from: QueueNumber,
     ) {
-        if !died.is_durable() {
+        if !left.is_durable() {
             self.enqueue(message, plan);
             return;
         }
-        let (queue, entry) = (self.topology.known_queue(source).number, died.id);
+        let (queue, entry) = (from, left.id);
         let first = self.log.next();
         let mut chunks = plan.durable.chunks(ENTRIES_PER_RECORD_MAX);
         let entries = Entries::from_slice(chunks.next().unwrap_or_default());
         self.log_about(
-            died.lsn,
+            left.lsn,
             Record::DeadLetter { queue, entry, message: message.clone(), entries },
         );
         self.continue_record(&message, chunks);
+        if !plan.delayed.is_empty() {
+            self.enqueue_delayed(&message, &plan.delayed, false);
+        }
         self.enqueue_each(message, first, plan);
     }
 
@@ -117,7 +96,7 @@ impl Vhost {
 
     /// Enqueues the message in one queue: it goes to a consumer that has room, or else waits, if the queue
     /// lets it.
-    fn enqueue_one(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
+    pub(super) fn enqueue_one(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
         let queue = self.topology.known_queue_mut(id);
         let expires_at_once = queue.expires_on_arrival(&message);
         let could_deliver = queue.has_none_ready();

@@ -12,7 +12,6 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
-use super::enqueue::EnqueuePlan;
 use crate::channel_key::ChannelKey;
 use crate::delivery::Delivery;
 use crate::ids::{ConnectionId, DeliveryTag, QueueId};
@@ -21,6 +20,7 @@ use crate::message::{Envelope, Message, MessageMeta, Name};
 use crate::queue::Entry;
 use crate::route::Route;
 use crate::vhost::Vhost;
+use crate::vhost::state::enqueue_plan::EnqueuePlan;
 
 /// The exchange that copies are published to.
 pub(in crate::vhost) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";

@@ -3,6 +3,7 @@
 
 mod alarm;
 mod death;
+mod delayed;
 mod deliver;
 mod direct_reply;
 pub(super) mod enqueue;

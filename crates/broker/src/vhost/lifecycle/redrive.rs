@@ -8,7 +8,6 @@ use std::sync::Arc;
 use amqp::reply_code::ReplyCode;
 use smallvec::SmallVec;
 
-use super::enqueue::EnqueuePlan;
 use crate::access::Permission;
 use crate::exchange::ExchangeType;
 use crate::ids::QueueId;
@@ -20,6 +19,7 @@ use crate::redrive::{self, Redrive, RedriveNote, RedriveTo, Redriven};
 use crate::refusal::Refusal;
 use crate::time::Now;
 use crate::vhost::Vhost;
+use crate::vhost::state::enqueue_plan::EnqueuePlan;
 
 /// Queues that a message is to enter.
 type Targets = SmallVec<[QueueId; 4]>;
@@ -131,7 +131,8 @@ impl Vhost {
             plan.add(id, self.topology.known_queue_mut(id), &message);
         }
         let bytes = message.delivery_bytes();
-        self.enqueue_dead_letter(message, &plan, &entry, redrive.queue);
+        let from = self.topology.known_queue(redrive.queue).number;
+        self.enqueue_moved(message, &plan, &entry, from);
         self.left(redrive.queue);
         Ok(bytes)
     }
@@ -173,7 +174,7 @@ impl Vhost {
     ) -> Result<Targets, Redriven> {
         let envelope = message.envelope();
         let id = self.exchange_id(&envelope.exchange).ok_or(Redriven::Unroutable)?;
-        if self.topology.known_exchange(id).kind == ExchangeType::Topic {
+        if self.topology.known_exchange(id).routing_type == ExchangeType::Topic {
             let resource = self.exchange_resource(&envelope.exchange);
             for key in envelope.routing_keys() {
                 let key = String::from_utf8_lossy(key.as_bytes());
@@ -181,13 +182,14 @@ impl Vhost {
                 required.map_err(Redriven::Refused)?;
             }
         }
-        Ok(self.route(id, envelope, message.properties()).queues)
+        Ok(self.route_at_once(id, envelope, message.properties()).queues)
     }
 
     /// Takes a message out of the queue that it is redriven from.
     fn take_redriven(&mut self, id: QueueId, chosen: &Entry) -> Option<Entry> {
         let queue = self.topology.queue_mut(id)?;
-        let at_hand = queue.take_at_hand(chosen.id).map(|entry| (entry, None));
+        let at_hand = queue.take_at_hand(chosen.id).or_else(|| queue.take_scheduled(chosen.id));
+        let at_hand = at_hand.map(|entry| (entry, None));
         let (entry, empty_page) = at_hand.or_else(|| queue.take_from_page(chosen))?;
         queue.counters.deaths_mut().redriven += 1;
         self.counters.redriven += 1;

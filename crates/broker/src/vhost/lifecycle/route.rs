@@ -9,16 +9,40 @@ use smallvec::SmallVec;
 use crate::exchange::{Destination, Keys, Routable};
 use crate::ids::ExchangeId;
 use crate::message::{Envelope, RoutingKey};
+use crate::publish_properties::delivery_time::ExchangeDelay;
 use crate::route::Route;
 use crate::vhost::Vhost;
 
 impl Vhost {
-    /// The queues that a message with this envelope and these properties reaches from `exchange`.
+    /// The queues that a message with this envelope and these properties reaches from `exchange`, and the delayed
+    /// exchanges that hold it.
     pub(in crate::vhost) fn route(
         &mut self,
         exchange: ExchangeId,
         envelope: &Envelope,
         properties: &[u8],
+    ) -> Route {
+        self.route_delayed(exchange, envelope, properties, |properties| {
+            ExchangeDelay::of(properties).millis().is_some()
+        })
+    }
+
+    /// The queues that a message would reach if no exchange delayed it.
+    pub(in crate::vhost) fn route_at_once(
+        &mut self,
+        exchange: ExchangeId,
+        envelope: &Envelope,
+        properties: &[u8],
+    ) -> Route {
+        self.route_delayed(exchange, envelope, properties, |_| false)
+    }
+
+    fn route_delayed(
+        &mut self,
+        exchange: ExchangeId,
+        envelope: &Envelope,
+        properties: &[u8],
+        is_delayed: impl Fn(&[u8]) -> bool,
     ) -> Route {
         let mut route = Route { can_be_remembered: envelope.has_one_key(), ..Route::default() };
         let mut keys = Keys::new(envelope.routing_keys().map(RoutingKey::as_bytes));
@@ -33,6 +57,13 @@ impl Vhost {
             // Bindings and names lead to existing exchanges.
             let exchange = self.topology.known_exchange(id);
             route.can_be_remembered &= exchange.kind.routes_by_key_alone();
+            if exchange.held.is_some() {
+                route.reaches_delayed = true;
+                if is_delayed(properties) {
+                    route.holders.push(id);
+                    continue;
+                }
+            }
             let mut matched = false;
             if exchange.is_default() {
                 for key in &keys.list {

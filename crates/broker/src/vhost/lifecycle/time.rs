@@ -36,6 +36,7 @@ impl Vhost {
         {
             budget = budget.saturating_sub(match wake {
                 Wake::Queue(id) => self.wake_queue(id, budget),
+                Wake::Exchange(id) => self.release_held(id, budget),
                 Wake::Channel(connection, channel) => {
                     self.time_out_deliveries(ChannelKey { connection, channel }, budget)
                 }
@@ -69,6 +70,7 @@ impl Vhost {
             self.read_pages(id);
             done += self.expire_until(id, now, budget);
             done += self.end_delays(id, budget);
+            done += self.deliver_scheduled(id, budget);
             self.dispatch(id);
             self.enforce_limits(id);
         }

@@ -7,6 +7,7 @@ use crate::channel_key::ChannelKey;
 use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
+use crate::message::Name;
 use crate::page::{PageLocation, PageMembers};
 use crate::queue::{Entry, PersistentMessages, Queue};
 use crate::setting::ExpiryOrder;
@@ -60,6 +61,14 @@ impl Vhost {
                 entries.entry(queue.number).or_default().insert(unacked.entry.id);
             }
         }
+        for held in self
+            .topology
+            .exchanges()
+            .filter(|(_, exchange)| exchange.durable)
+            .filter_map(|(_, exchange)| exchange.held.as_ref())
+        {
+            entries.entry(held.number).or_default().extend(held.durable().map(|entry| entry.id));
+        }
         let died = self.dead_lettering.iter().chain(self.alarm.waiting());
         for (queue, entry) in died.filter_map(PendingDeath::entry) {
             if let Some(queue) =
@@ -86,21 +95,25 @@ impl Vhost {
 
     /// Each durable message that is not in a page, with everything that a restart must restore, as text; for tests.
     pub fn durable_messages(&self) -> Vec<String> {
-        let told = |queue: &Queue, entry: &Entry| {
+        let told = |holder: &Name, entry: &Entry| {
             let Entry { id, message, lsn, arrived, .. } = entry;
             // The log stores milliseconds.
             let age_s = (self.now.time.micros_since(*arrived) + 10_999) / 1_000_000;
             let properties = message.properties();
             let deaths = message.deaths();
-            format!("{} {id:?} {lsn} {age_s} {message:?} {properties:?} {deaths:?}", queue.name)
+            format!("{holder} {id:?} {lsn} {age_s} {message:?} {properties:?} {deaths:?}")
         };
         let mut out = Vec::new();
         for (_, queue) in self.topology.queues() {
-            out.extend(queue.durable_messages().iter().map(|entry| told(queue, entry)));
+            out.extend(queue.durable_messages().iter().map(|entry| told(&queue.name, entry)));
+        }
+        for (_, exchange) in self.topology.exchanges() {
+            let held = exchange.held.iter().flat_map(|held| held.durable());
+            out.extend(held.map(|entry| told(&exchange.name, entry)));
         }
         for unacked in self.connections.channels().flat_map(|(_, channel)| channel.deliveries()) {
             let queue = self.topology.queue(unacked.queue).filter(|_| unacked.entry.is_durable());
-            out.extend(queue.map(|queue| told(queue, &unacked.entry)));
+            out.extend(queue.map(|queue| told(&queue.name, &unacked.entry)));
         }
         out
     }
@@ -224,6 +237,14 @@ impl Vhost {
                 }
             }
         }
+        for (_, exchange) in self.topology.exchanges() {
+            if let Some(held) = &exchange.held
+                && !self.is_armed(held.armed, held.next_ready_at())
+            {
+                let (name, due, armed) = (&exchange.name, held.next_ready_at(), held.armed);
+                broken.push(format!("exchange {name}: due {due:?}, armed {armed:?}"));
+            }
+        }
         for (at, channel) in self.connections.channels() {
             let due = channel.unacked.iter().filter_map(|unacked| unacked.timeout).min();
             if !self.is_armed(channel.armed, due) {
@@ -245,6 +266,10 @@ impl Vhost {
                 Wake::Deaths => self.dead_lettering.armed(),
                 Wake::Policies => self.policies.armed(),
                 Wake::Queue(id) => self.topology.queue(id).and_then(|queue| queue.expiry.armed),
+                Wake::Exchange(id) => {
+                    let exchange = self.topology.exchange(id);
+                    exchange.and_then(|exchange| exchange.held.as_ref()).and_then(|held| held.armed)
+                }
                 Wake::Channel(connection, channel) => {
                     let key = ChannelKey { connection, channel };
                     self.connections.channel(key).and_then(|channel| channel.armed)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use amqp::table::{Table, Value};
 
 use super::undeclared::{RecoveredQueue, UndeclaredQueues};
+use crate::exchange::delayed::HeldMessages;
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
 use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::lookup::Lookup;
@@ -27,6 +28,8 @@ use crate::vhost::Vhost;
 pub struct Replay {
     vhost: Vhost,
     queues: Lookup<QueueNumber, QueueId>,
+    /// Delayed exchanges by the number of the messages that they hold.
+    delayed: Lookup<QueueNumber, ExchangeId>,
     /// The time at which the node began to read the log; no message has arrived after that.
     now: Time,
     undeclared: UndeclaredQueues,
@@ -52,9 +55,10 @@ impl Replay {
     /// cause, count as `now`.
     pub fn new(vhost: Vhost, now: Time) -> Self {
         let queues = Lookup::new(vhost.topology.seed());
+        let delayed = Lookup::new(vhost.topology.seed());
         let (undeclared, unbound, recovered) =
             (UndeclaredQueues::default(), Vec::new(), Vec::new());
-        Self { vhost, queues, now, undeclared, unbound, recovered }
+        Self { vhost, queues, delayed, now, undeclared, unbound, recovered }
     }
 
     /// Applies the next record, which has this position. With `is_spent`, all messages that the record brought are
@@ -81,6 +85,18 @@ impl Replay {
                 self.forget(queue, entry, pages);
                 if !is_spent {
                     self.enter(lsn, &message, &entries, arrived, pages);
+                }
+            }
+            Record::Schedule { message, entries, ready_at } => {
+                self.enter_delayed(lsn, &message, &entries, arrived, ready_at);
+            }
+            Record::Ready { queue, entry, to } => {
+                let id = self.queues.get(&queue).copied();
+                if let Some(id) = id
+                    && let Some(entry) =
+                        self.vhost.topology.known_queue_mut(id).take_scheduled(entry)
+                {
+                    self.push(id, Entry { id: to, arrived, ..entry }, pages);
                 }
             }
             Record::Settle { queue, entry } => self.forget(queue, entry, pages),
@@ -115,7 +131,7 @@ impl Replay {
                 self.vhost.policies.take_lsn(kind, &name);
             }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
-            Record::DeleteExchange { name } => self.delete_exchange(&name),
+            Record::DeleteExchange { name } => self.delete_exchange(&name, ended),
             Record::Bind(binding) => self.bind(lsn, binding),
             Record::Unbind(binding) => self.unbind(&binding),
         }
@@ -134,27 +150,64 @@ impl Replay {
         arrived: Time,
         pages: &mut dyn Pages,
     ) {
-        for (number, entry) in entries {
-            let id = match self.queues.get(number).copied() {
-                Some(id) => id,
-                // The queue was deleted later and its declaration is not kept, or the declaration is lost.
-                None => {
-                    let id = self.undeclared.make(&mut self.vhost, *number);
-                    self.queues.insert(*number, id);
-                    id
-                }
-            };
+        for (number, id) in entries {
+            let queue = self.queue_or_undeclared(*number);
             let kept = self.undeclared.enter(*number, message, entries.len() == 1);
             let message = kept.unwrap_or_else(|| message.clone());
-            self.vhost.topology.known_queue_mut(id).push(*entry, message, lsn, arrived);
-            for (page, messages) in self.vhost.cut_pages(id, entry.level) {
-                pages.write(page, messages);
-            }
+            self.push(queue, Entry::new(*id, message, lsn, arrived), pages);
         }
     }
 
-    fn forget(&mut self, queue: QueueNumber, entry: EntryId, pages: &mut dyn Pages) {
-        if let Some(queue) = self.queue(queue) {
+    fn push(&mut self, queue: QueueId, entry: Entry, pages: &mut dyn Pages) {
+        let Entry { id, message, lsn, arrived, .. } = entry;
+        self.vhost.topology.known_queue_mut(queue).push(id, message, lsn, arrived);
+        for (page, messages) in self.vhost.cut_pages(queue, id.level) {
+            pages.write(page, messages);
+        }
+    }
+
+    fn enter_delayed(
+        &mut self,
+        lsn: Lsn,
+        message: &Message,
+        entries: &Entries,
+        arrived: Time,
+        ready_at: Time,
+    ) {
+        for (number, id) in entries {
+            if let Some(held) = self.held(*number) {
+                held.hold(Entry::new(*id, message.clone(), lsn, arrived), ready_at);
+                continue;
+            }
+            let queue = self.queue_or_undeclared(*number);
+            let kept = self.undeclared.enter(*number, message, entries.len() == 1);
+            let message = kept.unwrap_or_else(|| message.clone());
+            let entry = Entry::new(*id, message, lsn, arrived);
+            self.vhost.topology.known_queue_mut(queue).schedule(entry, ready_at);
+        }
+    }
+
+    /// The queue with this number; a new one if the queue was deleted later and its declaration is not kept, or if the
+    /// declaration is lost.
+    fn queue_or_undeclared(&mut self, number: QueueNumber) -> QueueId {
+        if let Some(id) = self.queues.get(&number) {
+            return *id;
+        }
+        let id = self.undeclared.make(&mut self.vhost, number);
+        self.queues.insert(number, id);
+        id
+    }
+
+    /// The messages of the delayed exchange with this number.
+    fn held(&mut self, number: QueueNumber) -> Option<&mut HeldMessages> {
+        let id = *self.delayed.get(&number)?;
+        self.vhost.topology.known_exchange_mut(id).held.as_deref_mut()
+    }
+
+    fn forget(&mut self, number: QueueNumber, entry: EntryId, pages: &mut dyn Pages) {
+        if let Some(held) = self.held(number) {
+            held.take(entry);
+        } else if let Some(queue) = self.queue(number) {
             queue.forget(entry, pages);
         }
     }
@@ -180,6 +233,10 @@ impl Replay {
         pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
     ) {
+        if let Some(held) = self.held(number) {
+            held.end_all(ended);
+            return;
+        }
         let Some(queue) = self.queue(number) else {
             return;
         };
@@ -258,6 +315,7 @@ impl Replay {
             alternate: alternate(&record.arguments),
             arguments: record.arguments,
             declared_by: record.declared_by,
+            store: record.store,
         };
         let vhost = &mut self.vhost;
         let name = Arc::clone(&declaration.name);
@@ -265,11 +323,14 @@ impl Replay {
             Exchange::new(declaration, vhost.topology.seed(), vhost.topology.memory())
                 .map_err(|refusal| format!("exchange '{name}': {}", refusal.explanation))?;
         exchange.lsn = lsn;
-        vhost.topology.insert_exchange(exchange);
+        let id = vhost.topology.insert_exchange(exchange);
+        if let Some(store) = record.store {
+            self.delayed.insert(store, id);
+        }
         Ok(())
     }
 
-    fn delete_exchange(&mut self, name: &Name) {
+    fn delete_exchange(&mut self, name: &Name, ended: &mut dyn FnMut(Lsn)) {
         let topology = &mut self.vhost.topology;
         let Some(id) = topology.exchange_id(name) else {
             return;
@@ -279,7 +340,11 @@ impl Replay {
             topology.remove_binding(source, &binding);
             topology.take_binding_lsn(source, &binding);
         }
-        if let Some(exchange) = topology.remove_exchange(id) {
+        if let Some(mut exchange) = topology.remove_exchange(id) {
+            if let Some(held) = &mut exchange.held {
+                held.end_all(ended);
+                self.delayed.remove(&held.number);
+            }
             for binding in exchange.bindings() {
                 topology.forget_binding(id, binding);
                 topology.take_binding_lsn(id, binding);
@@ -376,6 +441,7 @@ impl Replay {
         // Overdue work is done when the vhost is live.
         vhost.resolve_all_policies();
         vhost.topology.queue_ids().into_iter().for_each(|id| vhost.arm_queue(id));
+        vhost.topology.exchange_ids().into_iter().for_each(|id| vhost.arm_exchange(id));
         vhost
     }
 }

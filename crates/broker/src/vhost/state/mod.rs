@@ -5,6 +5,7 @@ pub(super) mod alarm;
 pub(super) mod connections;
 pub(super) mod dead_lettering;
 pub(super) mod effects;
+pub(super) mod enqueue_plan;
 pub(super) mod firehose;
 pub(super) mod log_state;
 pub(super) mod paging;

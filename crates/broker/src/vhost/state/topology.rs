@@ -174,7 +174,7 @@ impl Topology {
         Some(queue)
     }
 
-    /// The number of the next declared queue, which identifies the queue in the log.
+    /// The number of the next declared queue or delayed exchange, which identifies its messages in the log.
     #[inline]
     pub(crate) fn next_queue_number(&self) -> QueueNumber {
         QueueNumber(self.last_queue_number + 1)
@@ -248,6 +248,8 @@ impl Topology {
     #[inline]
     pub(crate) fn insert_exchange(&mut self, exchange: Exchange) -> ExchangeId {
         let name = Arc::clone(&exchange.name);
+        let store = exchange.held.as_ref().map_or(0, |held| held.number.0);
+        self.last_queue_number = self.last_queue_number.max(store);
         let id = self.exchanges.insert(exchange);
         self.exchange_names.insert(name, id);
         id

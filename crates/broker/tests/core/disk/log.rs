@@ -2,10 +2,12 @@
 //! history, from their bytes, into a vhost.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use broker::time::Now;
 use broker::{
-    Effect, Entries, EntryId, Envelopes, Lsn, QueueNumber, QueueRecord, Record, RecordRole, Vhost,
+    Effect, Entries, EntryId, Envelopes, Lsn, Name, QueueNumber, QueueRecord, Record, RecordRole,
+    Vhost,
 };
 
 use super::page_store::PageStore;
@@ -96,32 +98,51 @@ pub(crate) fn check(
 
 /// The entries that a restart would restore.
 #[derive(Default)]
-pub(crate) struct Replay(BTreeMap<QueueNumber, BTreeSet<EntryId>>);
+pub(crate) struct Replay {
+    entries: BTreeMap<QueueNumber, BTreeSet<EntryId>>,
+    /// The numbers of delayed exchanges.
+    stores: BTreeMap<Name, QueueNumber>,
+}
 
 impl Replay {
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
             Record::DeclareQueue(QueueRecord { queue, .. }) => {
-                self.0.insert(*queue, BTreeSet::new());
+                self.entries.insert(*queue, BTreeSet::new());
             }
             Record::DeleteQueue { queue } => {
-                self.0.remove(queue);
+                self.entries.remove(queue);
             }
             Record::Purge { queue, kept } => {
-                self.0.get_mut(queue).unwrap().retain(|e| kept.contains(e))
+                self.entries.get_mut(queue).unwrap().retain(|e| kept.contains(e))
             }
             Record::Pend { queue, entry, .. } => self.stays(*queue, *entry),
-            Record::Publish { entries, .. } => self.enter(entries),
+            Record::Publish { entries, .. } | Record::Schedule { entries, .. } => {
+                self.enter(entries)
+            }
+            Record::Ready { queue, entry, to } => {
+                self.leave(*queue, *entry);
+                self.enter(&Entries::from_slice(&[(*queue, *to)]));
+            }
             Record::Settle { queue, entry } => self.leave(*queue, *entry),
             Record::DeadLetter { queue, entry, entries, .. } => {
                 self.leave(*queue, *entry);
                 self.enter(entries);
             }
             Record::Requeue { queue, entry, .. } => self.stays(*queue, *entry),
-            Record::Delivered { queue, .. } => assert!(self.0.contains_key(queue)),
-            Record::DeclareExchange(_)
-            | Record::DeleteExchange { .. }
-            | Record::Bind(_)
+            Record::Delivered { queue, .. } => assert!(self.entries.contains_key(queue)),
+            Record::DeclareExchange(exchange) => {
+                if let Some(store) = exchange.store {
+                    self.entries.insert(store, BTreeSet::new());
+                    self.stores.insert(Arc::clone(&exchange.name), store);
+                }
+            }
+            Record::DeleteExchange { name } => {
+                if let Some(store) = self.stores.remove(name) {
+                    assert_eq!(self.entries.remove(&store), Some(BTreeSet::new()));
+                }
+            }
+            Record::Bind(_)
             | Record::Unbind(_)
             | Record::SetPolicy { .. }
             | Record::ClearPolicy { .. } => {}
@@ -130,21 +151,24 @@ impl Replay {
 
     fn enter(&mut self, entries: &Entries) {
         for (queue, entry) in entries {
-            let is_new = self.0.get_mut(queue).unwrap().insert(*entry);
+            let is_new = self.entries.get_mut(queue).unwrap().insert(*entry);
             assert!(is_new, "{entry:?} enters {queue} twice");
         }
     }
 
     fn leave(&mut self, queue: QueueNumber, entry: EntryId) {
-        let was_there = self.0.get_mut(&queue).unwrap().remove(&entry);
+        let was_there = self.entries.get_mut(&queue).unwrap().remove(&entry);
         assert!(was_there, "{entry:?} leaves {queue} without being there");
     }
 
     fn stays(&self, queue: QueueNumber, entry: EntryId) {
-        assert!(self.0[&queue].contains(&entry), "{entry:?} stays in {queue} without being there");
+        assert!(
+            self.entries[&queue].contains(&entry),
+            "{entry:?} stays in {queue} without being there"
+        );
     }
 
     pub(crate) fn entries(&self) -> &BTreeMap<QueueNumber, BTreeSet<EntryId>> {
-        &self.0
+        &self.entries
     }
 }

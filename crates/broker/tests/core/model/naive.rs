@@ -29,6 +29,12 @@ struct Entry {
     failed: i64,
 }
 
+impl Entry {
+    fn new(message: Message, arrived: u64, seq: u64) -> Self {
+        Self { message, arrived, seq, returned: None, acquired: 0, failed: 0 }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Consumer {
     prefetch: u16,
@@ -40,6 +46,8 @@ struct Consumer {
 struct Queue {
     spec: QueueSpec,
     ready: Vec<Entry>,
+    /// Messages before their delivery time, with that time.
+    scheduled: Vec<(u64, Entry)>,
     consumer: Option<Consumer>,
     seqs: u64,
     returns: u64,
@@ -108,6 +116,18 @@ impl Queue {
         self.consumer.is_some_and(|c| c.no_ack || c.prefetch == 0 || c.unacked < c.prefetch)
     }
 
+    /// Messages that count against the limit.
+    fn len(&self) -> usize {
+        self.ready.len() + self.scheduled.len()
+    }
+
+    /// The message with the earliest delivery time.
+    fn next_scheduled(&self) -> Option<(u64, usize)> {
+        let times = self.scheduled.iter().enumerate();
+        let first = times.map(|(i, (at, entry))| (*at, entry.seq, i)).min();
+        first.map(|(at, _, i)| (at, i))
+    }
+
     fn is_full_with(&self, length: usize) -> bool {
         self.spec.max_length.is_some_and(|max| length as u64 > max)
     }
@@ -118,6 +138,7 @@ impl Model {
         let queue = |spec: &QueueSpec| Queue {
             spec: *spec,
             ready: Vec::new(),
+            scheduled: Vec::new(),
             consumer: None,
             seqs: 0,
             returns: 0,
@@ -137,7 +158,9 @@ impl Model {
         let of_queue = |(q, queue): (usize, &Queue)| {
             let unacked: Vec<&Unacked> =
                 self.outstanding.iter().filter(|unacked| unacked.queue == q).collect();
-            let all = queue.ready.iter().chain(unacked.iter().map(|unacked| &unacked.entry));
+            let scheduled = queue.scheduled.iter().map(|(_, entry)| entry);
+            let waiting = queue.ready.iter().chain(scheduled);
+            let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
             let persistent = all.filter(|entry| queue.spec.quorum || entry.message.persistent);
             let (mut messages, mut bytes) = (0, 0);
             for entry in persistent {
@@ -146,6 +169,7 @@ impl Model {
             }
             Counts {
                 ready: queue.ready.len() as u64,
+                delayed: queue.scheduled.len() as u64,
                 unacked: unacked.len() as u64,
                 persistent: messages,
                 // Those of a quorum queue depend on encoded properties.
@@ -186,12 +210,13 @@ impl Model {
 
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
-            Step::Publish { queue, expiration_ms, priority, persistent } => {
+            Step::Publish { queue, expiration_ms, priority, persistent, delay_ms } => {
                 self.published += 1;
                 let body = format!("m{}", self.published);
                 let deaths = Vec::new();
                 let message = Message { body, expiration_ms, priority, persistent, deaths };
-                let said = if self.publish(queue, message) { "confirmed" } else { "refused" };
+                let is_accepted = self.publish(queue, message, delay_ms.unwrap_or(0));
+                let said = if is_accepted { "confirmed" } else { "refused" };
                 self.bury();
                 self.said.push(said.to_owned());
             }
@@ -223,7 +248,10 @@ impl Model {
             Step::Purge { queue } => {
                 self.expire(queue);
                 self.bury();
-                let count = std::mem::take(&mut self.queues[queue].ready).len();
+                let queue = &mut self.queues[queue];
+                let count = queue.len();
+                queue.ready.clear();
+                queue.scheduled.clear();
                 self.said.push(format!("purged {count}"));
             }
             Step::Redrive { queue, to } => self.redrive(queue, to),
@@ -292,13 +320,17 @@ impl Model {
 
     fn sleep(&mut self, until: u64) {
         loop {
-            let next = |q| Some((self.next_expiry(q)?.0, q));
+            let next = |q: usize| {
+                let expiry = self.next_expiry(q).map(|(at, _)| at);
+                let delivery = self.queues[q].next_scheduled().map(|(at, _)| at);
+                Some((expiry.into_iter().chain(delivery).min()?, q))
+            };
             let mut queues: Vec<(u64, usize)> = (0..3).filter_map(next).collect();
             queues.sort_unstable();
             let Some((deadline, _)) = queues.first().filter(|(at, _)| *at <= until) else { break };
             self.now = self.now.max(*deadline);
             for (_, q) in queues {
-                if self.expire(q) {
+                if self.expire(q) | self.deliver_scheduled(q) {
                     self.dispatch(q);
                 }
             }
@@ -307,21 +339,42 @@ impl Model {
         self.now = until;
     }
 
+    /// Lets messages arrive whose delivery time has come.
+    fn deliver_scheduled(&mut self, q: usize) -> bool {
+        let mut any = false;
+        while let Some((at, i)) = self.queues[q].next_scheduled()
+            && at <= self.now
+        {
+            let (_, entry) = self.queues[q].scheduled.remove(i);
+            self.place(q, entry.message);
+            any = true;
+        }
+        any
+    }
+
     /// Publishes a message; true if the queue accepted it.
-    fn publish(&mut self, q: usize, message: Message) -> bool {
+    fn publish(&mut self, q: usize, message: Message, delay_ms: u64) -> bool {
         if self.refuses(q) {
             if self.queues[q].spec.overflow == Overflow::RejectDlx {
                 self.dying.push_back((q, message, "maxlen"));
             }
             return false;
         }
-        self.place(q, message);
+        if delay_ms == 0 {
+            self.place(q, message);
+            return true;
+        }
+        let queue = &mut self.queues[q];
+        queue.seqs += 1;
+        let entry = Entry::new(message, self.now, queue.seqs);
+        queue.scheduled.push((self.now + delay_ms, entry));
+        self.evict(q);
         true
     }
 
     fn is_full(&self, q: usize) -> bool {
         let queue = &self.queues[q];
-        queue.spec.overflow != Overflow::DropHead && queue.is_full_with(queue.ready.len() + 1)
+        queue.spec.overflow != Overflow::DropHead && queue.is_full_with(queue.len() + 1)
     }
 
     fn refuses(&mut self, q: usize) -> bool {
@@ -363,7 +416,7 @@ impl Model {
         let queue = &mut self.queues[q];
         queue.seqs += 1;
         let (arrived, seq) = (self.now, queue.seqs);
-        let entry = Entry { message, arrived, seq, returned: None, acquired: 0, failed: 0 };
+        let entry = Entry::new(message, arrived, seq);
         if queue.ready.is_empty() && queue.has_room() {
             self.deliver(q, entry);
         } else if self.expires_on_arrival(q, &entry.message) {
@@ -376,15 +429,20 @@ impl Model {
 
     fn evict(&mut self, q: usize) {
         let is_over = |queue: &Queue| {
-            queue.spec.overflow == Overflow::DropHead && queue.is_full_with(queue.ready.len())
+            queue.spec.overflow == Overflow::DropHead && queue.is_full_with(queue.len())
         };
         if is_over(&self.queues[q]) {
             self.expire(q);
         }
-        while is_over(&self.queues[q])
-            && let Some(i) = self.queues[q].evicted()
-        {
-            let entry = self.queues[q].ready.remove(i);
+        while is_over(&self.queues[q]) {
+            let queue = &mut self.queues[q];
+            let entry = if let Some(i) = queue.evicted() {
+                queue.ready.remove(i)
+            } else if let Some((_, i)) = queue.next_scheduled() {
+                queue.scheduled.remove(i).1
+            } else {
+                break;
+            };
             self.dying.push_back((q, entry.message, "maxlen"));
         }
     }

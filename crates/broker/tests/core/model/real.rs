@@ -78,8 +78,8 @@ impl Broker {
 
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
-            Step::Publish { queue, expiration_ms, priority, persistent } => {
-                self.publish(queue, expiration_ms, priority, persistent);
+            Step::Publish { queue, expiration_ms, priority, persistent, delay_ms } => {
+                self.publish(queue, expiration_ms, priority, persistent, delay_ms);
             }
             Step::Consume { queue, prefetch, no_ack } => self.consume(queue, prefetch, no_ack),
             Step::Cancel { queue } => {
@@ -130,6 +130,7 @@ impl Broker {
         let queues = NAMES.iter().map(|name| self.vhost.queue(name).unwrap());
         let counts = queues.map(|queue| Counts {
             ready: queue.ready_count(),
+            delayed: queue.delayed_count(),
             unacked: queue.unacked_count(),
             persistent: queue.persistent().messages,
             persistent_bytes: (queue.kind() == QueueType::Classic)
@@ -225,13 +226,21 @@ impl Broker {
         expiration_ms: Option<u64>,
         priority: Option<u8>,
         persistent: bool,
+        delay_ms: Option<u64>,
     ) {
         self.published += 1;
+        let mut headers = TableBuilder::new();
+        if let Some(delay_ms) = delay_ms {
+            let delay_ms = Value::I64(i64::try_from(delay_ms).unwrap());
+            headers.insert("x-opt-delivery-delay", delay_ms);
+        }
+        let headers = headers.finish();
         let expiration = expiration_ms.map(|millis| millis.to_string());
         let properties = Properties {
             expiration: expiration.as_deref().map(str::as_bytes),
             priority,
             delivery_mode: Some(if persistent { 2 } else { 1 }),
+            headers: Some(headers.as_ref()),
             ..Properties::default()
         };
         let mut encoded = Vec::new();

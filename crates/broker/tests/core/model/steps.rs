@@ -73,6 +73,8 @@ impl QueueSpec {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Counts {
     pub(crate) ready: u64,
+    /// Messages before their delivery time.
+    pub(crate) delayed: u64,
     pub(crate) unacked: u64,
     /// Messages that outlive a restart, and in a classic queue their bytes.
     pub(crate) persistent: u64,
@@ -87,6 +89,8 @@ pub(crate) enum Step {
         expiration_ms: Option<u64>,
         priority: Option<u8>,
         persistent: bool,
+        /// The header `x-opt-delivery-delay`.
+        delay_ms: Option<u64>,
     },
     Consume {
         queue: usize,
@@ -162,8 +166,9 @@ impl Step {
                 prop::option::weighted(0.6, prop_oneof![Just(0_u64), 1_u64..300]),
                 prop::option::of(0_u8..6),
                 any::<bool>(),
-            ).prop_map(|(queue, expiration_ms, priority, persistent)| {
-                Self::Publish { queue, expiration_ms, priority, persistent }
+                prop::option::weighted(0.3, 0_u64..200),
+            ).prop_map(|(queue, expiration_ms, priority, persistent, delay_ms)| {
+                Self::Publish { queue, expiration_ms, priority, persistent, delay_ms }
             }),
             3 => (queue.clone(), 0_u16..3, prop::bool::weighted(0.3)).prop_map(
                 |(queue, prefetch, no_ack)| Self::Consume { queue, prefetch, no_ack }

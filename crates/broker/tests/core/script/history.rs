@@ -90,7 +90,7 @@ impl History {
     fn is_pointless(&self, connection: Option<ConnectionId>, channel: u16, words: &[&str]) -> bool {
         let is_there = |name: &&str| match *name {
             "q0" | "q1" | "q2" | "q3" => self.world.vhost.queue(name).is_some(),
-            "x" | "y" | "z" => self.world.vhost.exchange(name).is_some(),
+            "x" | "y" | "z" | "d" => self.world.vhost.exchange(name).is_some(),
             _ => true,
         };
         match words {

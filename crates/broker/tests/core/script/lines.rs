@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
+/// A delayed exchange.
+const DELAYED: &str = "c: exchange d x-delayed-message durable x-delayed-type=direct";
+
 /// A word or, more often, nothing.
 fn maybe(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::option::weighted(0.25, select(words)).prop_map(|word| match word {
@@ -61,6 +64,8 @@ fn publish() -> impl Strategy<Value = String> {
     let priority = maybe(&["priority=1", "priority=9"]);
     let more =
         maybe(&["persistent", "persistent", "mandatory", "CC=[q1,q2]", "BCC=[q3]", "times=5"]);
+    let delay = maybe(&["x-opt-delivery-delay=15", "x-opt-delivery-delay=40", "x-delay=25"]);
+    let more = (more, delay).prop_map(|(more, delay)| more + &delay);
     (actor(), to, body, expiration, priority, more).prop_map(
         |(actor, to, body, expiration, priority, more)| {
             format!("{actor} publish {to} {body}{expiration}{priority}{more}")
@@ -85,18 +90,18 @@ fn settle() -> impl Strategy<Value = String> {
 }
 
 fn topology() -> impl Strategy<Value = String> {
-    let from = select(&["x -", "x -", "y a.b", "y a.#", "y #.*.#", "z 2", "z 5"][..]);
+    let from = select(&["x -", "x -", "y a.b", "y a.#", "y #.*.#", "z 2", "z 5", "d a"][..]);
     prop_oneof![
-        4 => select(&["c: exchange x fanout", "c: exchange y topic", "c: exchange z x-consistent-hash"][..])
+        4 => select(&["c: exchange x fanout", "c: exchange y topic", "c: exchange z x-consistent-hash", DELAYED][..])
             .prop_map(str::to_owned),
         6 => (actor(), queue(), from.clone())
             .prop_map(|(actor, queue, from)| format!("{actor} bind {queue} {from}")),
         1 => queue().prop_map(|queue| format!("c: bind {queue} amq.rabbitmq.trace #")),
         2 => (actor(), queue(), from)
             .prop_map(|(actor, queue, from)| format!("{actor} unbind {queue} {from}")),
-        2 => select(&["c: bind-exchange x y a", "c: bind-exchange y x -", "c: bind-exchange z x -"][..])
+        2 => select(&["c: bind-exchange x y a", "c: bind-exchange y x -", "c: bind-exchange z x -", "c: bind-exchange d x -", "c: bind-exchange x d a"][..])
             .prop_map(str::to_owned),
-        1 => (actor(), select(&["x", "y", "z"][..]))
+        1 => (actor(), select(&["x", "y", "z", "d"][..]))
             .prop_map(|(actor, exchange)| format!("{actor} delete-exchange {exchange}")),
         2 => (actor(), queue()).prop_map(|(actor, queue)| format!("{actor} delete {queue}")),
         2 => (actor(), queue()).prop_map(|(actor, queue)| format!("{actor} purge {queue}")),
@@ -196,6 +201,8 @@ pub(crate) fn beginning() -> impl Strategy<Value = Vec<String>> {
             "c: exchange x fanout",
             "c: exchange y topic",
             "c: exchange z x-consistent-hash",
+            DELAYED,
+            "c: bind q0 d a",
             "c: bind q1 x -",
             "c: bind q2 x -",
             "c: bind q2 y a.#",

@@ -164,6 +164,12 @@ pub(crate) fn record(record: &Record) -> String {
         Record::Publish { message, entries: to } => {
             format!("publish {} into {}", self::message(message, false), entries(to))
         }
+        Record::Schedule { message, entries: to, .. } => {
+            format!("schedule {} into {}", self::message(message, false), entries(to))
+        }
+        Record::Ready { queue, entry, to } => {
+            format!("ready {queue}#{} as #{}", entry.seq, to.seq)
+        }
         Record::Settle { queue, entry } => format!("settle {queue}#{}", entry.seq),
         Record::DeadLetter { queue, entry, message, entries: to } => {
             let message = self::message(message, false);

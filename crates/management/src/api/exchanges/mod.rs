@@ -117,6 +117,9 @@ fn to_row<'a>(
     if let Some(policy) = &exchange.policy {
         row.put("policy", || json!(**policy));
     }
+    if let Some(messages_delayed) = exchange.messages_delayed {
+        row.put("messages_delayed", || json!(messages_delayed));
+    }
     // As in RabbitMQ, an exchange without publishes has no statistics.
     if !query.disable_stats && exchange.counters.published_in > 0 {
         row.put_object("message_stats", |stats| {

@@ -254,6 +254,7 @@ fn to_row<'a>(
     match queue.kind {
         QueueType::Classic => {
             row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
+            row.put("messages_delayed", || json!(queue.delayed.messages));
         }
         QueueType::Quorum => {
             row.put("messages_delayed", || json!(queue.delayed.messages));

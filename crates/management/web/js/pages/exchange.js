@@ -5,6 +5,7 @@ import { Chart, rateLine, useRange, withRange } from "../chart.js";
 import { Card, Facts, Loaded, Page, Values } from "../components.js";
 import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
+import { number } from "../format.js";
 import { html, useRef } from "../html.js";
 import { AddBinding, Bindings } from "../parts/bindings.js";
 import { Consequences, ofExchange } from "../parts/consequences.js";
@@ -43,6 +44,7 @@ export default function Exchange({ params: { vhost, name } }) {
         <${Card} title="Details">
           <${Facts} items=${[
             ["Type", exchange.type],
+            ["Delayed messages", exchange.messages_delayed === undefined ? undefined : number(exchange.messages_delayed)],
             ["Features", html`<${Features} of=${exchange} />`],
             ["Policy", (exchange.policy || exchange.operator_policy) && html`<${Policies} of=${exchange} />`],
             ["Arguments", Object.keys(exchange.arguments ?? {}).length > 0 && html`<${Values} table=${exchange.arguments} />`],

@@ -5,7 +5,7 @@ import { Badge, ExchangeLink, Page } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useRef, useState } from "../html.js";
-import { rateColumn } from "../parts/columns.js";
+import { numberColumn, rateColumn } from "../parts/columns.js";
 import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { usePolled } from "../poll.js";
@@ -22,9 +22,10 @@ const COLUMNS = [
   rateColumn("refused", "Refused", "message_stats.refused", { hint: "Messages per second that a full queue refused" }),
   rateColumn("returned", "Returned", "message_stats.return_unroutable", { isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
   rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
+  numberColumn("delayed", "Delayed", "messages_delayed", { isOptional: true, hint: "Messages that wait in an exchange of type x-delayed-message" }),
 ];
 
-const HINTS = [["alternate-exchange", "string", "Alternate exchange"]];
+const HINTS = [["alternate-exchange", "string", "Alternate exchange"], ["x-delayed-type", "string", "Type by which an x-delayed-message exchange routes"]];
 
 function AddExchange({ close, onAdded }) {
   const form = useForm({ vhost: "", name: "", type: "direct", durable: "true", autoDelete: false, internal: false });

@@ -62,7 +62,8 @@ export async function ofQueue(vhost, name) {
 
 /** Of an exchange: its bindings, the queues that nothing else leads to, and dead letters that would be lost. */
 export async function ofExchange(vhost, name) {
-  const [all, incoming, map] = await Promise.all([
+  const [exchange, all, incoming, map] = await Promise.all([
+    get(exchangePath(vhost, name), { columns: "messages_delayed" }),
     get(path("bindings", vhost), { columns: "source,destination,destination_type" }),
     get(exchangePath(vhost, name, "bindings", "destination"), { columns: "source" }),
     edges(vhost, name),
@@ -73,6 +74,7 @@ export async function ofExchange(vhost, name) {
   const alone = [...bound].filter((queue) => !others.has(queue));
   const senders = new Set(map.filter(({ exchange }) => exchange === name).map((edge) => edge.from_queue));
   return [
+    exchange.messages_delayed > 0 && html`<b>${count(exchange.messages_delayed, "delayed message")}</b> ${be(exchange.messages_delayed)} lost`,
     counted(outgoing.length + incoming.length, "binding", "removed") || "Nothing is bound to it",
     alone.length > 0 && `${count(alone.length, "queue")} can be reached through no other exchange then, only by name: ${names(alone)}`,
     senders.size > 0 && html`<b>${count(senders.size, "queue")}</b> would lose dead letters, which go to this exchange: ${names([...senders])}`,

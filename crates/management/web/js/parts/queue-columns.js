@@ -6,7 +6,7 @@ const optional = (rest) => ({ isOptional: true, ...rest });
 
 const AMOUNTS = [
   percentColumn("capacity", "Capacity", "consumer_capacity", optional({ group: "Overview", name: "Consumer capacity", hint: "Share of time in which a consumer could take a message" })),
-  numberColumn("delayed", "Delayed", "messages_delayed", optional({ group: "Messages", hint: "Returned messages that wait to be ready again" })),
+  numberColumn("delayed", "Delayed", "messages_delayed", optional({ group: "Messages", hint: "Messages that wait: returned ones, and those with a delivery time" })),
   numberColumn("persistent", "Persistent", "messages_persistent", optional({ group: "Messages", hint: "Messages that survive a restart" })),
   numberColumn("in_memory", "In memory", "messages_ram", optional({ group: "Messages", hint: "Messages held in memory" })),
   bytesColumn("bytes_ready", "Bytes ready", "message_bytes_ready", optional({ group: "Message bytes" })),

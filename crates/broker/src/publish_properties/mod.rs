@@ -1,14 +1,18 @@
 //! The properties of a publish: the facts that the broker reads, and the changes that it makes.
 //!
-//! Read once, at publish: persistence, priority, expiration, and the keys of the `CC` and `BCC` headers.
+//! Read once, at publish: persistence, priority, expiration, the keys of the `CC` and `BCC` headers, and the
+//! delivery time.
 //! Changed at publish, because RabbitMQ delivers them so: header tables are sorted by key without duplicates,
 //! `BCC` is removed, and `expiration` is canonical. Properties that need none of these changes are delivered
 //! byte by byte as received.
+
+pub(crate) mod delivery_time;
 
 use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;
 use amqp::table::{TableBuilder, TableRef, Value};
 
+use self::delivery_time::DeliveryTime;
 use crate::expiration;
 use crate::limits::SENDER_SELECTED_KEYS_MAX;
 use crate::message::{MessageMeta, RoutingKey};
@@ -23,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) meta: MessageMeta,
     pub(crate) cc: Box<[RoutingKey]>,
     pub(crate) bcc: Box<[RoutingKey]>,
+    /// The delivery time that the publisher asks for.
+    pub(crate) delivery_time: Option<DeliveryTime>,
     /// The properties to deliver, if they differ from those received.
     pub(crate) rewritten: Option<Vec<u8>>,
 }
@@ -64,9 +70,11 @@ pub(crate) fn prepare(
     }
     let mut cc = Box::default();
     let mut bcc = Box::default();
+    let mut delivery_time = None;
     let mut headers = None;
     if let Some(table) = properties.headers {
         cc = sender_selected_keys(table, "CC")?;
+        delivery_time = DeliveryTime::of(table);
         let has_bcc = table.get("BCC").is_some();
         if has_bcc {
             bcc = sender_selected_keys(table, "BCC")?;
@@ -84,7 +92,7 @@ pub(crate) fn prepare(
         out.encode(&mut bytes);
         bytes
     });
-    Ok(Prepared { meta, cc, bcc, rewritten })
+    Ok(Prepared { meta, cc, bcc, delivery_time, rewritten })
 }
 
 /// Reads the facts that the core needs from the properties.

@@ -1,0 +1,89 @@
+//! `x-delayed-message`: holds messages with the header `x-delay` and routes them when their delay is over, by the
+//! exchange type that its argument `x-delayed-type` names. See `docs/guides/deliver-later.md`.
+
+use amqp::table::{TableRef, Value};
+
+use super::kind::ExchangeType;
+use crate::ids::{EntryId, Lsn, QueueNumber};
+use crate::queue::Entry;
+use crate::queue::delayed::Delayed;
+use crate::refusal::Refusal;
+use crate::time::Time;
+
+/// The exchange type by which a delayed exchange with these arguments routes.
+///
+/// # Errors
+/// 406 with the texts of the plugin of RabbitMQ.
+pub(crate) fn routing_type(arguments: TableRef<'_>) -> Result<ExchangeType, Refusal> {
+    let Some(Value::LongStr(name)) = arguments.get("x-delayed-type") else {
+        let text = "Invalid argument, 'x-delayed-type' must be an existing exchange type";
+        return Err(Refusal::precondition_failed(text));
+    };
+    let name = String::from_utf8_lossy(name);
+    match ExchangeType::from_name(&name) {
+        Some(ExchangeType::Delayed) => Err(Refusal::precondition_failed(
+            "Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'",
+        )),
+        Some(kind) => Ok(kind),
+        None => Err(ExchangeType::unknown(&name)),
+    }
+}
+
+/// The messages that a delayed exchange holds.
+#[derive(Debug)]
+pub(crate) struct HeldMessages {
+    /// The number under which the log knows the messages.
+    pub(crate) number: QueueNumber,
+    /// The wake-up that the vhost's timers hold for the exchange.
+    pub(crate) armed: Option<Time>,
+    last_seq: u64,
+    waiting: Delayed,
+}
+
+impl HeldMessages {
+    pub(super) fn new(number: QueueNumber) -> Self {
+        let waiting = Delayed::default();
+        Self { number, armed: None, last_seq: 0, waiting }
+    }
+
+    /// The id of the next message.
+    pub(crate) fn assign(&mut self) -> EntryId {
+        self.last_seq += 1;
+        EntryId { seq: self.last_seq, level: 0 }
+    }
+
+    /// Holds a message until `ready_at`.
+    pub(crate) fn hold(&mut self, entry: Entry, ready_at: Time) {
+        self.last_seq = self.last_seq.max(entry.id.seq);
+        self.waiting.insert(ready_at, entry);
+    }
+
+    /// Takes the next message whose delay is over at `now`.
+    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
+        self.waiting.pop_ready(now)
+    }
+
+    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
+        self.waiting.take(id)
+    }
+
+    /// The time at which the next message is to be routed.
+    pub(crate) fn next_ready_at(&self) -> Option<Time> {
+        self.waiting.next_ready_at()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The messages in memory that survive a restart.
+    pub(crate) fn durable(&self) -> impl Iterator<Item = &Entry> {
+        self.waiting.entries().filter(|entry| entry.is_durable())
+    }
+
+    /// Removes all messages; calls `ended` with the record of each durable one.
+    pub(crate) fn end_all(&mut self, ended: &mut dyn FnMut(Lsn)) {
+        self.durable().for_each(|entry| ended(entry.lsn));
+        self.waiting.clear();
+    }
+}

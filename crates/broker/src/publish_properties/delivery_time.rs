@@ -1,0 +1,181 @@
+//! Delivery times that publishers ask for in headers: `x-opt-delivery-time` and `x-opt-delivery-delay` on any
+//! publish, `x-delay` through an exchange of type `x-delayed-message`.
+//!
+//! A header of a type that names no time is ignored, as RabbitMQ ignores it.
+
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, TableRef, Value};
+
+use crate::limits::DELIVERY_DELAY_MS_MAX;
+use crate::refusal::Refusal;
+use crate::time::{Now, Time};
+
+const TIME: &str = "x-opt-delivery-time";
+const DELAY: &str = "x-opt-delivery-delay";
+const SCHEDULED_FOR: &str = "x-scheduled-for";
+const EXCHANGE_DELAY: &str = "x-delay";
+
+/// The delivery time in the headers `x-opt-delivery-time` and `x-opt-delivery-delay`. If both are given, the
+/// later one counts.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct DeliveryTime {
+    /// Milliseconds since the Unix epoch.
+    at_ms: u64,
+    /// Milliseconds after the arrival at the broker.
+    delay_ms: u64,
+}
+
+impl DeliveryTime {
+    /// Reads the headers of a publish; none if they name no delivery time after the epoch.
+    pub(crate) fn of(headers: TableRef<'_>) -> Option<Self> {
+        let mut found = Self::default();
+        for (key, value) in headers.iter().filter(|(key, _)| key.starts_with(b"x-opt-delivery-")) {
+            if key == TIME.as_bytes() {
+                found.at_ms = if let Value::Timestamp(seconds) = value {
+                    seconds.saturating_mul(1000)
+                } else {
+                    integer(&value)
+                };
+            } else if key == DELAY.as_bytes() {
+                found.delay_ms = integer(&value);
+            }
+        }
+        (found != Self::default()).then_some(found)
+    }
+
+    /// The delivery time of a message that arrived at `arrived` on the broker's axis; none if it has come.
+    pub(crate) fn ready_at(self, arrived: Time, now: Now) -> Option<Time> {
+        let at = now.time.plus_ms(self.at_ms.saturating_sub(now.wall_ms));
+        let ready_at = at.max(arrived.plus_ms(self.delay_ms));
+        (ready_at > now.time).then_some(ready_at)
+    }
+
+    /// Checks that the delivery time is not further away than [`DELIVERY_DELAY_MS_MAX`].
+    ///
+    /// # Errors
+    /// 406 if it is.
+    pub(crate) fn check(self, now: Now) -> Result<(), Refusal> {
+        let checked = [(TIME, self.at_ms, now.wall_ms), (DELAY, self.delay_ms, 0)];
+        for (header, value, from_ms) in checked {
+            if value.saturating_sub(from_ms) > DELIVERY_DELAY_MS_MAX {
+                return Err(too_far(header, value));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The headers of a message that waits for its delivery time in a queue: `x-scheduled-for`, in milliseconds since the
+/// Unix epoch, instead of the request, so that a copy of the message is not delayed once more.
+pub(crate) fn scheduled_headers(headers: TableRef<'_>, scheduled_for_ms: u64) -> Table {
+    let mut kept = TableBuilder::new();
+    for (key, value) in headers.iter() {
+        if ![TIME, DELAY, SCHEDULED_FOR].iter().any(|header| key == header.as_bytes()) {
+            kept.insert(key, value);
+        }
+    }
+    let at_ms = i64::try_from(scheduled_for_ms).unwrap_or(i64::MAX);
+    kept.insert(SCHEDULED_FOR, Value::I64(at_ms));
+    kept.finish().as_ref().normalised()
+}
+
+/// The header `x-delay`, as an exchange of type `x-delayed-message` reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ExchangeDelay<'a> {
+    /// The message is routed at once.
+    None,
+    /// The message waits for so many milliseconds, at least one.
+    Milliseconds(u64),
+    /// The value is text, and the text is no integer.
+    NoInteger(&'a [u8]),
+    /// The delay is longer than [`DELIVERY_DELAY_MS_MAX`].
+    TooFar(u64),
+}
+
+impl<'a> ExchangeDelay<'a> {
+    /// Reads the header from encoded properties.
+    pub(crate) fn of(properties: &'a [u8]) -> Self {
+        let properties = Properties::parse(properties).expect("a message has valid properties");
+        let Some(value) = properties.headers.and_then(|headers| headers.get(EXCHANGE_DELAY)) else {
+            return Self::None;
+        };
+        let millis = match value.as_long_str() {
+            None => number(&value),
+            Some(text) => {
+                let number =
+                    std::str::from_utf8(text).ok().and_then(|text| text.parse::<i128>().ok());
+                let Some(number) = number else { return Self::NoInteger(text) };
+                u64::try_from(number.max(0)).unwrap_or(u64::MAX)
+            }
+        };
+        match millis {
+            0 => Self::None,
+            1..=DELIVERY_DELAY_MS_MAX => Self::Milliseconds(millis),
+            _ => Self::TooFar(millis),
+        }
+    }
+
+    /// The delay in milliseconds; none if the message is routed at once.
+    pub(crate) fn millis(self) -> Option<u64> {
+        match self {
+            Self::Milliseconds(millis) => Some(millis),
+            Self::None | Self::NoInteger(_) | Self::TooFar(_) => None,
+        }
+    }
+
+    /// Checks the header of a publish.
+    ///
+    /// # Errors
+    /// 406 if the value is not a delay.
+    pub(crate) fn check(self) -> Result<(), Refusal> {
+        match self {
+            Self::None | Self::Milliseconds(_) => Ok(()),
+            Self::NoInteger(text) => Err(Refusal::precondition_failed(format!(
+                "invalid {EXCHANGE_DELAY} '{}'",
+                String::from_utf8_lossy(text)
+            ))),
+            Self::TooFar(millis) => Err(too_far(EXCHANGE_DELAY, millis)),
+        }
+    }
+}
+
+/// The headers of a message that an exchange has held: `x-delay` is negative, as the plugin of RabbitMQ delivers it, so
+/// that no exchange delays the message once more.
+pub(crate) fn released_headers(headers: TableRef<'_>, delay_ms: u64) -> Table {
+    let mut released = TableBuilder::new();
+    for (key, value) in headers.iter() {
+        if key == EXCHANGE_DELAY.as_bytes() {
+            let delay_ms = i64::try_from(delay_ms).expect("a delay is at most ten years");
+            released.insert(key, Value::I64(-delay_ms));
+        } else {
+            released.insert(key, value);
+        }
+    }
+    released.finish()
+}
+
+fn too_far(header: &str, value: u64) -> Refusal {
+    let text = format!("invalid {header} '{value}': further away than {DELIVERY_DELAY_MS_MAX} ms");
+    Refusal::precondition_failed(text)
+}
+
+/// A number of milliseconds; 0 for a negative one and for a value that is no number. Fractions are cut off.
+fn number(value: &Value<'_>) -> u64 {
+    if let Value::F32(number) = *value {
+        whole(f64::from(number))
+    } else if let Value::F64(number) = *value {
+        whole(number)
+    } else {
+        integer(value)
+    }
+}
+
+/// An integer number of milliseconds; 0 for a negative one and for a value that is no integer.
+fn integer(value: &Value<'_>) -> u64 {
+    value.as_integer().and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut off on purpose")]
+fn whole(number: f64) -> u64 {
+    number.max(0.0) as u64
+}
