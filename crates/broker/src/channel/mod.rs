@@ -74,7 +74,7 @@ pub struct Channel {
     /// Deliveries have waited because `unacked_bytes` was too much; the event is sent once.
     pub(crate) was_without_memory: bool,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
-    pub(crate) last_route: Option<LastRoute>,
+    pub(crate) last_route: Option<Box<LastRoute>>,
     /// The queue last declared on the channel, which an empty name stands for.
     pub(crate) last_queue: Option<Name>,
     /// Consumers that wait for room on this channel or its connection.

@@ -22,7 +22,7 @@ pub(crate) struct PendingPublish {
     pub(crate) route: Route,
     pub(crate) mandatory: bool,
     /// The delivery time that the publisher asks for; a delay counts from the commit.
-    pub(crate) delivery_time: Option<DeliveryTime>,
+    pub(crate) delivery_time: Option<Box<DeliveryTime>>,
 }
 
 impl PendingPublish {

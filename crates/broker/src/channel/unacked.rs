@@ -57,6 +57,7 @@ impl UnackedList {
     }
 
     /// Adds the newest delivery.
+    #[inline]
     pub(crate) fn push(&mut self, tag: DeliveryTag, unacked: Unacked) {
         if let Some(timeout) = unacked.timeout {
             self.timeouts.insert(timeout, tag);
@@ -68,6 +69,7 @@ impl UnackedList {
     ///
     /// # Errors
     /// 406 `unknown delivery tag` if the tag itself is not outstanding.
+    #[inline]
     pub(crate) fn take(
         &mut self,
         tags: Tags,
@@ -94,6 +96,7 @@ impl UnackedList {
         Ok(())
     }
 
+    #[inline]
     fn check(&self, tags: Tags) -> Result<(), Refusal> {
         let known = match (tags.tag, tags.multiple) {
             (DeliveryTag(0), multiple) => multiple,
@@ -180,6 +183,7 @@ impl UnackedList {
     }
 
     /// Forgets the timeout of a delivery that was settled in time.
+    #[inline]
     fn left(&mut self, unacked: &Unacked) {
         if unacked.timeout.is_some() && self.timeouts.forget_one() {
             let held = &self.held;

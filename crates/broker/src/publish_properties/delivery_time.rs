@@ -10,6 +10,7 @@ use crate::limits::DELIVERY_DELAY_MS_MAX;
 use crate::refusal::Refusal;
 use crate::time::{Now, Time};
 
+const PREFIX: &str = "x-opt-delivery-";
 const TIME: &str = "x-opt-delivery-time";
 const DELAY: &str = "x-opt-delivery-delay";
 const SCHEDULED_FOR: &str = "x-scheduled-for";
@@ -29,18 +30,33 @@ impl DeliveryTime {
     /// Reads the headers of a publish; none if they name no delivery time after the epoch.
     pub(crate) fn of(headers: TableRef<'_>) -> Option<Self> {
         let mut found = Self::default();
-        for (key, value) in headers.iter().filter(|(key, _)| key.starts_with(b"x-opt-delivery-")) {
-            if key == TIME.as_bytes() {
-                found.at_ms = if let Value::Timestamp(seconds) = value {
-                    seconds.saturating_mul(1000)
-                } else {
-                    integer(&value)
-                };
-            } else if key == DELAY.as_bytes() {
-                found.delay_ms = integer(&value);
-            }
+        headers.iter().for_each(|(key, value)| found.read(key, &value));
+        found.if_any()
+    }
+
+    /// Reads one header of a publish.
+    #[inline]
+    pub(crate) fn read(&mut self, key: &[u8], value: &Value<'_>) {
+        if key.starts_with(PREFIX.as_bytes()) {
+            self.read_value(key, value);
         }
-        (found != Self::default()).then_some(found)
+    }
+
+    fn read_value(&mut self, key: &[u8], value: &Value<'_>) {
+        if key == TIME.as_bytes() {
+            self.at_ms = if let Value::Timestamp(seconds) = value {
+                seconds.saturating_mul(1000)
+            } else {
+                integer(value)
+            };
+        } else if key == DELAY.as_bytes() {
+            self.delay_ms = integer(value);
+        }
+    }
+
+    /// The delivery time; none if it is not after the epoch.
+    pub(crate) fn if_any(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
     }
 
     /// The delivery time of a message that arrived at `arrived` on the broker's axis; none if it has come.

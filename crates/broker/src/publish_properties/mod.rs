@@ -28,15 +28,38 @@ pub(crate) struct Prepared {
     pub(crate) cc: Box<[RoutingKey]>,
     pub(crate) bcc: Box<[RoutingKey]>,
     /// The delivery time that the publisher asks for.
-    pub(crate) delivery_time: Option<DeliveryTime>,
+    pub(crate) delivery_time: Option<Box<DeliveryTime>>,
     /// The properties to deliver, if they differ from those received.
     pub(crate) rewritten: Option<Vec<u8>>,
+}
+
+/// The headers that have a meaning for the broker, found in one walk.
+#[derive(Default)]
+struct KnownHeaders<'a> {
+    cc: Option<Value<'a>>,
+    bcc: Option<Value<'a>>,
+    delivery_time: DeliveryTime,
+}
+
+impl<'a> KnownHeaders<'a> {
+    fn of(headers: TableRef<'a>) -> Self {
+        let mut known = Self::default();
+        for (key, value) in headers.iter() {
+            match key {
+                b"CC" => known.cc = known.cc.or(Some(value)),
+                b"BCC" => known.bcc = known.bcc.or(Some(value)),
+                _ => known.delivery_time.read(key, &value),
+            }
+        }
+        known
+    }
 }
 
 /// Decodes the properties of a publish.
 ///
 /// # Errors
 /// 502 `SYNTAX_ERROR`, which closes the connection, if the properties cannot be decoded.
+#[inline]
 pub(crate) fn parse(raw: &[u8]) -> Result<Properties<'_>, Refusal> {
     Properties::parse(raw).map_err(|error| {
         Refusal::new(ReplyCode::SyntaxError, format!("cannot decode content properties: {error}"))
@@ -48,6 +71,7 @@ pub(crate) fn parse(raw: &[u8]) -> Result<Properties<'_>, Refusal> {
 ///
 /// # Errors
 /// 406 for an invalid expiration, `CC` header or `BCC` header.
+#[inline]
 pub(crate) fn prepare(
     properties: &Properties<'_>,
     raw: &[u8],
@@ -73,13 +97,11 @@ pub(crate) fn prepare(
     let mut delivery_time = None;
     let mut headers = None;
     if let Some(table) = properties.headers {
-        cc = sender_selected_keys(table, "CC")?;
-        delivery_time = DeliveryTime::of(table);
-        let has_bcc = table.get("BCC").is_some();
-        if has_bcc {
-            bcc = sender_selected_keys(table, "BCC")?;
-        }
-        if has_bcc || rewrite {
+        let known = KnownHeaders::of(table);
+        cc = sender_selected_keys(known.cc, "CC")?;
+        bcc = sender_selected_keys(known.bcc, "BCC")?;
+        delivery_time = known.delivery_time.if_any().map(Box::new);
+        if known.bcc.is_some() || rewrite {
             headers = Some(without_bcc(table));
             rewrite = true;
         }
@@ -120,8 +142,11 @@ fn without_bcc(table: TableRef<'_>) -> amqp::table::Table {
 }
 
 /// The string elements of the array header `header`; other elements are ignored, as in RabbitMQ.
-fn sender_selected_keys(table: TableRef<'_>, header: &str) -> Result<Box<[RoutingKey]>, Refusal> {
-    let keys = match table.get(header) {
+fn sender_selected_keys(
+    value: Option<Value<'_>>,
+    header: &str,
+) -> Result<Box<[RoutingKey]>, Refusal> {
+    let keys = match value {
         None => return Ok(Box::default()),
         Some(Value::Array(keys)) => keys,
         Some(other) => {

@@ -260,13 +260,16 @@ impl Queue {
 
     /// True if more waits than may.
     pub(crate) fn is_over_limit(&self) -> bool {
+        if !self.settings.has_length_limit() {
+            return false;
+        }
         let (length, bytes) = self.occupied();
         self.settings.is_over(length, bytes)
     }
 
     /// True if more would wait than may, with `message`.
     pub(crate) fn is_full_for(&self, message: &Message) -> bool {
-        if self.settings.max_length.is_none() && self.settings.max_length_bytes.is_none() {
+        if !self.settings.has_length_limit() {
             return false;
         }
         let (length, bytes) = self.occupied();

@@ -124,6 +124,11 @@ impl Settings {
         self.deadline(front.arrived, front.expiration_ms)
     }
 
+    /// True if messages or their bytes have a limit.
+    pub(crate) const fn has_length_limit(&self) -> bool {
+        self.max_length.is_some() || self.max_length_bytes.is_some()
+    }
+
     /// True if `length` messages and `bytes` bytes exceed the limits.
     pub(crate) fn is_over(&self, length: u64, bytes: u64) -> bool {
         self.max_length.is_some_and(|max| length > max)

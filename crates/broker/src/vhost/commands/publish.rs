@@ -11,12 +11,14 @@ use crate::channel_key::ChannelKey;
 use crate::command::Publish;
 use crate::effect::Outgoing;
 use crate::exchange::ExchangeType;
-use crate::ids::{ExchangeId, Lsn, PublishSeq};
+use crate::ids::{ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay};
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
+use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::route::Route;
+use crate::time::Time;
 use crate::vhost::Vhost;
 use crate::vhost::state::enqueue_plan::EnqueuePlan;
 
@@ -29,17 +31,13 @@ pub(in crate::vhost) enum Verdict {
     Refused,
 }
 
-/// A publish that is about to enter its queues.
-#[derive(Debug)]
-pub(in crate::vhost) struct AcceptedPublish<'a> {
-    pub(in crate::vhost) exchange: ExchangeId,
-    pub(in crate::vhost) message: Message,
-    pub(in crate::vhost) route: &'a Route,
-    pub(in crate::vhost) mandatory: bool,
-    pub(in crate::vhost) delivery_time: Option<DeliveryTime>,
+impl Verdict {
+    fn of(refused: bool, lsn: Option<Lsn>) -> Self {
+        if refused { Self::Refused } else { Self::Accepted(lsn) }
+    }
 }
 
-/// A publish as it is counted.
+/// A publish with a known route.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::vhost) struct RoutedPublish<'a> {
     pub(in crate::vhost) exchange: ExchangeId,
@@ -48,28 +46,44 @@ pub(in crate::vhost) struct RoutedPublish<'a> {
     pub(in crate::vhost) body_bytes: usize,
 }
 
+impl LastRoute {
+    /// True if the route is that of `publish`, in this version of the topology.
+    #[inline]
+    fn is_of(&self, publish: &Publish<'_>, topology: u64) -> bool {
+        self.route.can_be_remembered
+            && self.topology == topology
+            && *self.envelope.routing_key.as_bytes() == *publish.routing_key
+            && *self.envelope.exchange.as_bytes() == *publish.exchange
+    }
+}
+
 impl Vhost {
     pub(in crate::vhost) fn publish(
         &mut self,
         at: ChannelKey,
         publish: Publish<'_>,
     ) -> Result<(), Refusal> {
-        let remembered = self.take_remembered(at, &publish);
-        let exchange = match &remembered {
+        // Taken and put back instead of cloned, because a route to many queues is an allocation.
+        let remembered = self.connections.channel_mut(at).and_then(|known| known.last_route.take());
+        let topology = self.topology.version();
+        let known = remembered.as_deref().filter(|last| last.is_of(&publish, topology));
+        let is_known = known.is_some();
+        let exchange = match known {
             Some(last) => last.exchange,
             None => self.check_exchange(at, &publish)?,
         };
         let properties = publish_properties::parse(publish.content.properties())?;
         let prepared = self.prepare(at, &publish, &properties)?;
         let last = match remembered {
-            Some(last) if prepared.cc.is_empty() && prepared.bcc.is_empty() => last,
-            _ => self.find_route(at, exchange, &publish, &prepared)?,
+            Some(last) if is_known && prepared.cc.is_empty() && prepared.bcc.is_empty() => last,
+            Some(mut replaced) => {
+                *replaced = self.find_route(at, exchange, &publish, &prepared)?;
+                replaced
+            }
+            None => Box::new(self.find_route(at, exchange, &publish, &prepared)?),
         };
         self.publish_along(at, publish, &prepared, &last)?;
-        // Taken and put back instead of cloned, because a route to many queues is an allocation.
-        if last.route.can_be_remembered
-            && let Some(channel) = self.connections.channel_mut(at)
-        {
+        if let Some(channel) = self.connections.channel_mut(at) {
             channel.last_route = Some(last);
         }
         Ok(())
@@ -97,14 +111,12 @@ impl Vhost {
         let Some(channel) = self.connections.channel_mut(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
-                let (message, route, delivery_time) =
-                    (message(), route.clone(), prepared.delivery_time);
                 return transaction.publish(PendingPublish {
                     exchange,
-                    message,
-                    route,
+                    message: message(),
+                    route: route.clone(),
                     mandatory,
-                    delivery_time,
+                    delivery_time: prepared.delivery_time.clone(),
                 });
             }
             PublishMode::Confirm(confirms) => Some(confirms.assign()),
@@ -112,15 +124,12 @@ impl Vhost {
         };
         channel.counters.published += 1;
         self.counters.published_for_confirm += u64::from(seq.is_some());
-        self.count_publish(&RoutedPublish { exchange, route, mandatory, body_bytes });
+        let routed = RoutedPublish { exchange, route, mandatory, body_bytes };
+        self.count_publish(&routed);
         let verdict = if route.is_empty() && !mandatory {
             self.drop_unroutable(at)
         } else {
-            let (message, delivery_time) = (message(), prepared.delivery_time);
-            self.enqueue_publish(
-                at,
-                AcceptedPublish { exchange, message, route, mandatory, delivery_time },
-            )
+            self.enqueue_publish(at, &routed, message(), prepared.delivery_time.as_deref())
         };
         if verdict == Verdict::Refused {
             self.count_refused(at, exchange);
@@ -129,17 +138,6 @@ impl Vhost {
             self.confirm(at, seq, verdict);
         }
         Ok(())
-    }
-
-    /// Takes the last route of the channel, if exchange, key and topology are the same.
-    fn take_remembered(&mut self, at: ChannelKey, publish: &Publish<'_>) -> Option<LastRoute> {
-        let topology = self.topology.version();
-        let remembered = &mut self.connections.channel_mut(at)?.last_route;
-        let last = remembered.as_ref()?;
-        let is_same = last.topology == topology
-            && *last.envelope.routing_key.as_bytes() == *publish.routing_key
-            && *last.envelope.exchange.as_bytes() == *publish.exchange;
-        if is_same { remembered.take() } else { None }
     }
 
     /// The exchange of a publish; checks that the user may publish to it with this key.
@@ -194,7 +192,7 @@ impl Vhost {
         }
         let prepared =
             publish_properties::prepare(properties, publish.content.properties(), reply_to)?;
-        if let Some(delivery_time) = prepared.delivery_time {
+        if let Some(delivery_time) = &prepared.delivery_time {
             delivery_time.check(self.now)?;
         }
         Ok(prepared)
@@ -250,54 +248,76 @@ impl Vhost {
     pub(in crate::vhost) fn enqueue_publish(
         &mut self,
         at: ChannelKey,
-        publish: AcceptedPublish<'_>,
+        publish: &RoutedPublish<'_>,
+        message: Message,
+        delivery_time: Option<&DeliveryTime>,
     ) -> Verdict {
-        let AcceptedPublish { exchange, message, route, mandatory, delivery_time } = publish;
-        if route.is_empty() && !mandatory {
-            return self.drop_unroutable(at);
-        }
+        let RoutedPublish { exchange, route, mandatory, .. } = *publish;
         if mandatory && self.is_unroutable(exchange, &message, route) {
-            self.counters.returned_unroutable += 1;
-            if let Some(channel) = self.connections.channel_mut(at) {
-                channel.counters.returned_unroutable += 1;
-            }
-            self.effects.send(at, Outgoing::Return { message: message.clone() });
-        }
-        if route.is_empty() {
-            return Verdict::Accepted(None);
+            self.return_unroutable(at, message.clone());
+        } else if route.is_empty() {
+            return self.drop_unroutable(at);
         }
         for requester in &route.requesters {
             self.deliver_reply(*requester, &message);
         }
         let mut plan = EnqueuePlan::default();
-        self.hold_in_exchanges(&route.holders, &message, &mut plan);
-        let ready_at = delivery_time.and_then(|time| time.ready_at(self.now.time, self.now));
-        let (held, message) = match ready_at {
-            None => (None, message),
-            Some(ready_at) => {
-                let held = self.enqueue(message.clone(), &std::mem::take(&mut plan));
-                (held, self.scheduled(&message, ready_at))
-            }
-        };
+        if !route.holders.is_empty() {
+            self.hold_in_exchanges(&route.holders, &message, &mut plan);
+        }
+        if let Some(ready_at) =
+            delivery_time.and_then(|time| time.ready_at(self.now.time, self.now))
+        {
+            return self.schedule_publish(route, &message, plan, ready_at);
+        }
+        let add = |id, queue: &mut Queue| plan.add(id, queue, &message);
+        let refused = self.plan_queues(route, &message, add);
+        let lsn = self.enqueue(message, &plan);
+        Verdict::of(refused, lsn)
+    }
+
+    /// Lets a publish into its queues, to be ready at `ready_at`, and into the delayed exchanges of `plan`, which hold
+    /// the message as it was published.
+    #[cold]
+    fn schedule_publish(
+        &mut self,
+        route: &Route,
+        message: &Message,
+        mut plan: EnqueuePlan,
+        ready_at: Time,
+    ) -> Verdict {
+        let held = self.enqueue(message.clone(), &std::mem::take(&mut plan));
+        let message = self.scheduled(message, ready_at);
+        let schedule = |id, queue: &mut Queue| plan.schedule(id, queue, &message, ready_at);
+        let refused = self.plan_queues(route, &message, schedule);
+        let lsn = self.enqueue(message, &plan).max(held);
+        Verdict::of(refused, lsn)
+    }
+
+    /// Counts the publish in each queue of the route that accepts the message, and lets `plan` reserve its place. True
+    /// if a queue refuses the message.
+    #[inline]
+    fn plan_queues(
+        &mut self,
+        route: &Route,
+        message: &Message,
+        mut plan: impl FnMut(QueueId, &mut Queue),
+    ) -> bool {
         let mut refused = false;
         for id in &route.queues {
             // A transaction may hold the id of a deleted queue.
             if self.topology.queue(*id).is_none() {
                 continue;
             }
-            if self.refuses(*id, &message) {
+            if self.refuses(*id, message) {
                 refused = true;
                 continue;
             }
             let queue = self.topology.known_queue_mut(*id);
             queue.counters.published += 1;
-            match ready_at {
-                None => plan.add(*id, queue, &message),
-                Some(ready_at) => plan.schedule(*id, queue, &message, ready_at),
-            }
+            plan(*id, queue);
         }
-        let lsn = self.enqueue(message, &plan).max(held);
-        if refused { Verdict::Refused } else { Verdict::Accepted(lsn) }
+        refused
     }
 
     /// True if no queue would get a publish, even if the delays of exchanges were over now.
@@ -307,6 +327,16 @@ impl Vhost {
             return route.is_empty();
         }
         self.route_at_once(exchange, message.envelope(), message.properties()).is_empty()
+    }
+
+    /// Returns a mandatory publish without a queue to the publisher.
+    #[cold]
+    fn return_unroutable(&mut self, at: ChannelKey, message: Message) {
+        self.counters.returned_unroutable += 1;
+        if let Some(channel) = self.connections.channel_mut(at) {
+            channel.counters.returned_unroutable += 1;
+        }
+        self.effects.send(at, Outgoing::Return { message });
     }
 
     /// Drops an unroutable publish that is not mandatory.

@@ -1,6 +1,6 @@
 //! `tx.commit` and `tx.rollback`.
 
-use super::publish::{AcceptedPublish, RoutedPublish, Verdict};
+use super::publish::{RoutedPublish, Verdict};
 use crate::channel::PublishMode;
 use crate::channel::transaction::{PendingPublish, Transaction};
 use crate::channel_key::ChannelKey;
@@ -22,9 +22,8 @@ impl Vhost {
             let body_bytes = message.body().len();
             let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
             self.count_publish(&routed);
-            let accepted =
-                AcceptedPublish { exchange, message, route: &route, mandatory, delivery_time };
-            if self.enqueue_publish(at, accepted) == Verdict::Refused {
+            let verdict = self.enqueue_publish(at, &routed, message, delivery_time.as_deref());
+            if verdict == Verdict::Refused {
                 self.count_refused(at, exchange);
                 refused = true;
             }

@@ -166,6 +166,7 @@ impl Vhost {
     }
 
     /// Logs that a message left its queue for good.
+    #[inline]
     pub(in crate::vhost) fn log_settled(&mut self, id: QueueId, entry: &Entry) {
         if entry.is_durable() {
             let queue = self.topology.known_queue(id).number;

@@ -139,9 +139,15 @@ impl Vhost {
     /// True if a full queue refuses a publish; counts the refusal.
     ///
     /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
+    #[inline]
     pub(in crate::vhost) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
-        let queue = self.topology.known_queue(id);
-        if !queue.settings.rejects_publishes() || !self.is_full_for(id, message) {
+        self.topology.known_queue(id).settings.rejects_publishes() && self.refuse(id, message)
+    }
+
+    /// Refuses a publish for which a queue has no room; false if there is room.
+    #[inline(never)]
+    fn refuse(&mut self, id: QueueId, message: &Message) -> bool {
+        if !self.is_full_for(id, message) {
             return false;
         }
         let queue = self.topology.known_queue_mut(id);

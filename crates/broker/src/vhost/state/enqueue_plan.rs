@@ -47,6 +47,7 @@ pub(in crate::vhost) struct Place {
 
 impl EnqueuePlan {
     /// Reserves a place for the message in `queue`.
+    #[inline]
     pub(in crate::vhost) fn add(&mut self, id: QueueId, queue: &mut Queue, message: &Message) {
         let entry = queue.assign(message);
         let is_durable = queue.is_durable_for(message);
