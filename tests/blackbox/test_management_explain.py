@@ -32,10 +32,10 @@ def test_queue_without_arguments_and_policies(http, ch, by_broker, kind):
     assert explained == {"queue": q, "vhost": "/", "type": kind, "policy": None, "operator_policy": None}
     assert all(key["source"] == "default" and key["lost"] == [] and key["source_name"] is None for key in told)
     values = {key["key"]: key["value"] for key in told if key["value"] is not None}
-    assert values == {"overflow": "drop-head", "expiry-order": "deadline"} | ({
-        "delivery-limit": 20, "consumer-timeout": 1800000, "delayed-retry-type": "disabled",
-        "dead-letter-strategy": "at-most-once",
-    } if kind == "quorum" else {"dead-letter-strategy": "at-most-once"})
+    assert values == {
+        "overflow": "drop-head", "expiry-order": "deadline", "dead-letter-strategy": "at-most-once",
+        "delayed-retry-type": "disabled", "delivery-limit-count": "delivery",
+    } | ({"delivery-limit": 20, "consumer-timeout": 1800000} if kind == "quorum" else {})
 
 
 def test_argument_policy_and_operator_policy(http, ch, client, prefix, by_broker):

@@ -38,10 +38,10 @@ def test_classic_queues_have_all_properties(ch, properties):
 
 KNOWN_ELSEWHERE = {
     "classic": {
-        "x-delivery-limit": 5, "x-quorum-initial-group-size": 1, "x-max-in-memory-length": 5,
+        "x-quorum-initial-group-size": 1, "x-max-in-memory-length": 5,
         "x-max-in-memory-bytes": 5,
         "x-max-age": "1D", "x-stream-max-segment-size-bytes": 1000, "x-initial-cluster-size": 1,
-        "x-stream-filter-size-bytes": 16, "x-consumer-timeout": 60000, "x-delayed-retry-type": "all",
+        "x-stream-filter-size-bytes": 16, "x-consumer-timeout": 60000,
     },
     "quorum": {
         "x-max-priority": 5, "x-queue-mode": "lazy", "x-queue-version": 2, "x-max-age": "1D",
@@ -64,6 +64,17 @@ def test_an_argument_that_only_another_type_has_is_refused(ch, client, queue_typ
     name = client.name("q")
     refusal = f"invalid arg '{argument}' for queue '{name}' in vhost '/' of queue type {MODULE[queue_type]}"
     ch.refuses(lambda c: c.queue(queue_type, name, arguments={argument: value}), 406, refusal)
+
+
+@pytest.mark.better
+@pytest.mark.parametrize("argument, value", [("x-delivery-limit", 5), ("x-delayed-retry-type", "all")])
+def test_classic_queues_have_the_retry_arguments_of_quorum_queues(ch, client, by_broker, argument, value):
+    name = client.name("q")
+    if by_broker(rabbitmq=False, leveret=True):
+        ch.queue("classic", name, arguments={argument: value})
+        return
+    refusal = f"invalid arg '{argument}' for queue '{name}' in vhost '/' of queue type {MODULE['classic']}"
+    ch.refuses(lambda c: c.queue("classic", name, arguments={argument: value}), 406, refusal)
 
 
 @pytest.mark.parametrize("queue_type, arguments", [

@@ -71,7 +71,7 @@ pub use exchange::{
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, DeathCounters, DelayedRetry, Deliveries, DropCause,
     Entry, ExpiryCursor, ExpirySlice, Forecast, Ownership, PersistentMessages, Queue,
-    QueueArguments, QueueCounters, QueueDefaults, Settings, Span,
+    QueueArguments, QueueCounters, QueueDefaults, RetryDelays, Settings, Span,
 };
 pub use queue_type::QueueType;
 
@@ -81,8 +81,8 @@ pub use policy::{
     Policies, Policy, PolicyKind, Source,
 };
 pub use setting::{
-    DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Group, Overflow, PolicyKey, PolicyValue,
-    Setting, Unit, ValueKind, WordList, settings,
+    DeadLetterStrategy, DelayedRetryType, DeliveryCount, ExpiryOrder, Group, Overflow, PolicyKey,
+    PolicyValue, Ratio, RetrySchedule, Setting, Unit, ValueKind, WordList, settings,
 };
 
 // Views: browsing, dry runs, the dead-letter map.

@@ -225,3 +225,6 @@ pub const MAP_NAMES_TOLD_MAX: usize = 6;
 
 /// Longest delay of a message until its delivery time, in milliseconds: ten years.
 pub const DELIVERY_DELAY_MS_MAX: u64 = 315_360_000_000;
+
+/// Delays of a retry schedule.
+pub const RETRY_SCHEDULE_ENTRIES_MAX: usize = 64;

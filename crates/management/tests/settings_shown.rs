@@ -42,6 +42,8 @@ fn value_fields(value: ValueKind) -> Value {
         }
         ValueKind::Number { unit: Unit::Bytes, .. } => json!({ "type": "number", "unit": "bytes" }),
         ValueKind::Number { unit: Unit::Count, .. } => json!({ "type": "number" }),
+        ValueKind::Ratio { .. } => json!({ "type": "number" }),
+        ValueKind::Schedule => json!({ "type": "text" }),
         ValueKind::ExchangeName => json!({ "type": "text", "of": "exchanges" }),
         // With the default exchange, the routing key is the name of a queue.
         ValueKind::RoutingKey => json!({ "type": "text", "of": "queues" }),

@@ -12,7 +12,7 @@ use crate::ids::Name;
 use crate::queue_type::QueueType;
 use crate::routing_key::RoutingKey;
 use crate::setting::merge::Merge;
-use crate::setting::{PolicyKey, SettingValue, Word};
+use crate::setting::{PolicyKey, Ratio, RetrySchedule, SettingValue, Word};
 
 /// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,25 +183,26 @@ impl Decision {
 
     /// The name that counts.
     pub(crate) fn name(&self) -> Option<&Name> {
-        match self.value()? {
-            SettingValue::Name(name) => Some(name),
-            SettingValue::Number(_) | SettingValue::RoutingKey(_) | SettingValue::Word(_) => None,
-        }
+        if let SettingValue::Name(name) = self.value()? { Some(name) } else { None }
     }
 
     /// The routing key that counts.
     pub(crate) fn routing_key(&self) -> Option<&RoutingKey> {
-        match self.value()? {
-            SettingValue::RoutingKey(key) => Some(key),
-            SettingValue::Number(_) | SettingValue::Name(_) | SettingValue::Word(_) => None,
-        }
+        if let SettingValue::RoutingKey(key) = self.value()? { Some(key) } else { None }
     }
 
     /// The word that counts.
     pub(crate) fn word<T: TryFrom<Word>>(&self) -> Option<T> {
-        match self.value()? {
-            SettingValue::Word(word) => T::try_from(*word).ok(),
-            SettingValue::Number(_) | SettingValue::Name(_) | SettingValue::RoutingKey(_) => None,
-        }
+        if let SettingValue::Word(word) = self.value()? { T::try_from(*word).ok() } else { None }
+    }
+
+    /// The ratio that counts.
+    pub(crate) fn ratio(&self) -> Option<Ratio> {
+        if let SettingValue::Ratio(ratio) = self.value()? { Some(*ratio) } else { None }
+    }
+
+    /// The schedule that counts.
+    pub(crate) fn schedule(&self) -> Option<&RetrySchedule> {
+        if let SettingValue::Schedule(schedule) = self.value()? { Some(schedule) } else { None }
     }
 }

@@ -64,6 +64,7 @@ impl Definition {
         if let Some(SettingValue::Word(kind)) = self.setting(PolicyKey::DelayedRetryType)
             && *kind != Word::DelayedRetryType(DelayedRetryType::Disabled)
             && min.is_none()
+            && self.setting(PolicyKey::DelayedRetrySchedule).is_none()
         {
             let kind = kind.as_str();
             return Err(format!("delayed-retry-min is required when delayed-retry-type is {kind}"));
@@ -101,14 +102,13 @@ impl Definition {
         self.0.get(&key)
     }
 
-    /// True if a policy with this definition can apply to queues of that type.
-    pub fn applies_to(&self, queue_type: QueueType) -> bool {
-        self.disqualified_by(queue_type).is_none()
-    }
-
-    /// The first key that the type does not have: one disqualifies the whole policy.
-    pub(crate) fn disqualified_by(&self, queue_type: QueueType) -> Option<PolicyKey> {
-        self.0.keys().copied().find(|key| key.setting().disqualifies(queue_type))
+    /// The first key that keeps a policy from queues of that type: one disqualifies the whole policy. `alone` if the
+    /// policy is for queues of this type alone.
+    pub(crate) fn disqualified_by(&self, queue_type: QueueType, alone: bool) -> Option<PolicyKey> {
+        self.0.keys().copied().find(|key| {
+            let setting = key.setting();
+            setting.disqualifies(queue_type) && !(alone && setting.is_of(queue_type))
+        })
     }
 
     /// The definition in force when an operator's policy limits this one.
@@ -217,9 +217,19 @@ mod tests {
 
     #[test]
     fn policy_with_a_key_of_another_type_does_not_apply() {
-        let definition = parse(&[("message-ttl", integer(1)), ("delivery-limit", integer(1))]);
-        let definition = definition.unwrap();
-        assert!(!definition.applies_to(QueueType::Classic));
-        assert!(definition.applies_to(QueueType::Quorum));
+        let entries = [("message-ttl", integer(1)), ("target-group-size", integer(1))];
+        let definition = parse(&entries).unwrap();
+        let key = Some(PolicyKey::TargetGroupSize);
+        assert_eq!(definition.disqualified_by(QueueType::Classic, false), key);
+        assert_eq!(definition.disqualified_by(QueueType::Classic, true), key);
+        assert_eq!(definition.disqualified_by(QueueType::Quorum, false), None);
+    }
+
+    #[test]
+    fn policy_with_a_delivery_limit_applies_to_classic_queues_if_it_is_for_them_alone() {
+        let definition = parse(&[("delivery-limit", integer(1))]).unwrap();
+        let key = Some(PolicyKey::DeliveryLimit);
+        assert_eq!(definition.disqualified_by(QueueType::Classic, false), key);
+        assert_eq!(definition.disqualified_by(QueueType::Classic, true), None);
     }
 }

@@ -161,7 +161,10 @@ impl Policy {
     /// The key that excludes the policy from a resource that its pattern and `apply-to` cover.
     fn disqualified_by(&self, thing: PolicyTarget) -> Option<PolicyKey> {
         match thing {
-            PolicyTarget::Queue(queue_type) => self.definition.disqualified_by(queue_type),
+            PolicyTarget::Queue(queue_type) => {
+                let alone = matches!(self.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues);
+                self.definition.disqualified_by(queue_type, alone)
+            }
             PolicyTarget::Exchange => None,
         }
     }

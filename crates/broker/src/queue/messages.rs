@@ -6,7 +6,7 @@ use super::{Entry, Queue, Settings};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::PageMembers;
-use crate::setting::ExpiryOrder;
+use crate::setting::{DeliveryCount, ExpiryOrder};
 use crate::time::Time;
 
 /// Messages enter.
@@ -137,6 +137,21 @@ impl Queue {
         entry.acquired_count = entry.acquired_count.saturating_add(1);
         self.delivery.begin(entry, by_get);
         self.delivery.note(entry)
+    }
+
+    /// True if deliveries are counted and reported to consumers: on quorum queues, and where a setting needs the counts.
+    pub(crate) fn counts_deliveries(&self) -> bool {
+        self.kind().counts_deliveries()
+            || self.settings.delivery_limit.is_some()
+            || self.settings.delayed_retry.is_some()
+    }
+
+    /// True if a message that comes back has been delivered too often; `failed` if its delivery was counted as failed.
+    pub(crate) fn is_over_delivery_limit(&self, entry: &Entry, failed: bool) -> bool {
+        let count = self.settings.delivery_limit_count;
+        let is_counted = failed || count == DeliveryCount::Acquired;
+        let limit = self.settings.delivery_limit.filter(|_| is_counted);
+        limit.is_some_and(|limit| count.of(entry) > limit)
     }
 
     /// Counts the end of an unacknowledged delivery, for any reason.

@@ -6,12 +6,13 @@
 use smallvec::SmallVec;
 
 use super::arguments::QueueArguments;
-use crate::limits::CONSUMER_TIMEOUT_MS_DEFAULT;
+use crate::limits::{CONSUMER_TIMEOUT_MS_DEFAULT, DELIVERY_DELAY_MS_MAX, DELIVERY_LIMIT_DEFAULT};
 use crate::policy::EffectivePolicies;
 use crate::policy::decision::{Decision, Overridden};
 use crate::queue_type::QueueType;
 use crate::setting::{
-    DeadLetterStrategy, DelayedRetryType, Fallback, Overflow, PolicyKey, SettingValue, Word,
+    DeadLetterStrategy, DelayedRetryType, DeliveryCount, Fallback, Overflow, PolicyKey,
+    SettingValue, Word,
 };
 
 /// Settings of the node for queues without an argument or policy.
@@ -28,10 +29,13 @@ impl Default for QueueDefaults {
 }
 
 impl QueueDefaults {
-    fn value(self, fallback: Fallback) -> Option<SettingValue> {
+    fn value(self, fallback: Fallback, queue_type: QueueType) -> Option<SettingValue> {
         match fallback {
             Fallback::None => None,
-            Fallback::Number(number) => Some(SettingValue::Number(number)),
+            Fallback::DeliveryLimit => {
+                let limit = SettingValue::Number(i64::from(DELIVERY_LIMIT_DEFAULT));
+                queue_type.counts_deliveries().then_some(limit)
+            }
             Fallback::Word(word) => Some(SettingValue::Word(word)),
             Fallback::ConsumerTimeout => self.consumer_timeout_ms.map(SettingValue::number),
         }
@@ -54,7 +58,7 @@ impl ResolvedKeys {
             let argument = arguments.get(key).cloned();
             let mut decision = Decision::of(key, queue_type, argument, policies);
             if key.setting().is_of(queue_type) {
-                decision.set_default(defaults.value(key.setting().fallback()));
+                decision.set_default(defaults.value(key.setting().fallback(), queue_type));
             } else {
                 decision.retract(Overridden::NotOfType(queue_type));
             }
@@ -62,7 +66,7 @@ impl ResolvedKeys {
         };
         let mut resolved = Self(PolicyKey::of_queues().map(decide).collect());
         resolved.check_dead_letters();
-        resolved.check_delayed_retry(queue_type);
+        resolved.check_delayed_retry();
         resolved
     }
 
@@ -110,28 +114,54 @@ impl ResolvedKeys {
     }
 
     /// Disables delayed retry if its settings contradict each other, or if there is no type.
-    fn check_delayed_retry(&mut self, queue_type: QueueType) {
-        if !queue_type.counts_deliveries() {
-            return;
-        }
+    fn check_delayed_retry(&mut self) {
         let key = PolicyKey::DelayedRetryType;
-        let min = self.get(PolicyKey::DelayedRetryMin).unsigned();
-        let max = self.get(PolicyKey::DelayedRetryMax).unsigned();
-        match (min.filter(|min| *min > 0), max) {
-            (None, _) => self.retract(key, "there is no delayed-retry-min"),
-            (Some(min), Some(max)) if max < min => {
-                self.retract(key, "delayed-retry-max is lower than delayed-retry-min");
+        let has_schedule = self.get(PolicyKey::DelayedRetrySchedule).won.is_some();
+        if has_schedule {
+            for key in [
+                PolicyKey::DelayedRetryMin,
+                PolicyKey::DelayedRetryMax,
+                PolicyKey::DelayedRetryMultiplier,
+            ] {
+                self.retract(key, "delayed-retry-schedule has the delays");
             }
-            (Some(_), _) => {}
+        } else {
+            let min = self.get(PolicyKey::DelayedRetryMin).unsigned();
+            let max = self.get(PolicyKey::DelayedRetryMax).unsigned();
+            match (min.filter(|min| *min > 0), max) {
+                (None, _) => self.retract(key, "there is no delayed-retry-min"),
+                (Some(min), Some(max)) if max < min => {
+                    self.retract(key, "delayed-retry-max is lower than delayed-retry-min");
+                }
+                (Some(_), _) => {}
+            }
         }
         let disabled = Word::DelayedRetryType(DelayedRetryType::Disabled);
         self.get_mut(key).set_default(Some(SettingValue::Word(disabled)));
         if self.is(key, disabled) {
-            let no_type = "delayed-retry-type is disabled";
-            self.retract(PolicyKey::DelayedRetryMin, no_type);
-            self.retract(PolicyKey::DelayedRetryMax, no_type);
+            for key in [
+                PolicyKey::DelayedRetryMin,
+                PolicyKey::DelayedRetryMax,
+                PolicyKey::DelayedRetryMultiplier,
+                PolicyKey::DelayedRetryJitter,
+                PolicyKey::DelayedRetrySchedule,
+                PolicyKey::DelayedRetryCount,
+            ] {
+                self.retract(key, "delayed-retry-type is disabled");
+            }
+            return;
         }
-        let min = self.get(PolicyKey::DelayedRetryMin).value().cloned();
-        self.get_mut(PolicyKey::DelayedRetryMax).set_default(min);
+        let multiplies = self.get(PolicyKey::DelayedRetryMultiplier).won.is_some();
+        if multiplies {
+            let longest = SettingValue::number(DELIVERY_DELAY_MS_MAX);
+            self.get_mut(PolicyKey::DelayedRetryMax).set_default(Some(longest));
+        } else {
+            let min = self.get(PolicyKey::DelayedRetryMin).value().cloned();
+            self.get_mut(PolicyKey::DelayedRetryMax).set_default(min);
+        }
+        let grows_itself = multiplies || has_schedule;
+        let count = if grows_itself { DeliveryCount::Acquired } else { DeliveryCount::Delivery };
+        let count = SettingValue::Word(Word::DeliveryCount(count));
+        self.get_mut(PolicyKey::DelayedRetryCount).set_default(Some(count));
     }
 }

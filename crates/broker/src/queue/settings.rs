@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use super::arguments::QueueArguments;
+use super::delayed_retry::DelayedRetry;
 use super::entry::ExpiryKey;
 use super::resolved_keys::{QueueDefaults, ResolvedKeys};
 use crate::dead_letter::DeadLetterTarget;
 use crate::policy::EffectivePolicies;
 use crate::policy::decision::Decision;
-use crate::setting::{
-    DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow, PolicyKey, Word,
-};
+use crate::setting::{DeadLetterStrategy, DeliveryCount, ExpiryOrder, Overflow, PolicyKey, Word};
 use crate::time::Time;
 
 /// The settings in force for a queue.
@@ -33,47 +32,16 @@ pub struct Settings {
     pub max_length_bytes: Option<u64>,
     /// The treatment of messages above these limits.
     pub overflow: Overflow,
-    /// Failed deliveries that a message may have; none is unlimited.
+    /// Deliveries that a message may have, as `delivery_limit_count` counts them; none is unlimited.
     pub delivery_limit: Option<u32>,
+    /// The deliveries that count against the limit.
+    pub delivery_limit_count: DeliveryCount,
     /// Longest time that a delivery may stay unacknowledged, in milliseconds.
     pub consumer_timeout_ms: Option<u64>,
     /// The delay of returned messages; none if they are ready at once.
     pub delayed_retry: Option<DelayedRetry>,
     /// The order of expiry: by deadline, or at the head only.
     pub expiry_order: ExpiryOrder,
-}
-
-/// Delayed retry of a quorum queue. See `docs/guides/retry-with-delays.md`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DelayedRetry {
-    /// The returned messages that are delayed.
-    pub kind: DelayedRetryType,
-    /// The delay after the first failed delivery, in milliseconds.
-    pub min_ms: u64,
-    /// The longest delay, in milliseconds.
-    pub max_ms: u64,
-}
-
-impl DelayedRetry {
-    fn of(keys: &ResolvedKeys) -> Option<Self> {
-        let kind = keys.get(PolicyKey::DelayedRetryType).word()?;
-        let min_ms = keys.get(PolicyKey::DelayedRetryMin).unsigned()?;
-        let max_ms = keys.get(PolicyKey::DelayedRetryMax).unsigned()?;
-        Some(Self { kind, min_ms, max_ms })
-    }
-
-    /// The delay of a message that failed `delivery_count` times, in milliseconds; none if it is ready at
-    /// once.
-    pub(crate) fn delay_ms(self, failed: bool, delivery_count: u32) -> Option<u64> {
-        let delayed = match self.kind {
-            DelayedRetryType::All => true,
-            DelayedRetryType::Failed => failed,
-            DelayedRetryType::Returned => !failed,
-            DelayedRetryType::Disabled => false,
-        };
-        let delay = self.min_ms.saturating_mul(u64::from(delivery_count.max(1)));
-        delayed.then(|| delay.min(self.max_ms))
-    }
 }
 
 impl Settings {
@@ -104,6 +72,7 @@ impl Settings {
             overflow: always(keys.get(PolicyKey::Overflow)),
             // A negative limit means unlimited, and so does one that no counter reaches.
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
+            delivery_limit_count: always(keys.get(PolicyKey::DeliveryLimitCount)),
             consumer_timeout_ms: keys.get(PolicyKey::ConsumerTimeout).unsigned(),
             delayed_retry: DelayedRetry::of(keys),
             expiry_order: always(keys.get(PolicyKey::ExpiryOrder)),

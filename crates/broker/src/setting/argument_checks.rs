@@ -5,8 +5,11 @@
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{TableRef, Value};
 
+use super::ratio::number;
+use super::retry_schedule::RetrySchedule;
 use super::value::is_max_age;
 use super::words::WordList;
+use crate::erlang_term;
 
 /// The text of a refusal, as RabbitMQ prints it.
 pub(crate) type RefusalText = String;
@@ -55,6 +58,24 @@ pub(super) fn one_of(
     otherwise: &str,
 ) -> Result<(), RefusalText> {
     list.parse(text(value)?).map(|_| ()).ok_or_else(|| otherwise.to_owned())
+}
+
+/// A number from `min` to `max`, with or without a fraction.
+pub(super) fn ratio(value: &Value<'_>, min: u32, max: u32) -> Result<(), RefusalText> {
+    let number =
+        number(value).ok_or_else(|| format!("\"expected number, got {}\"", value.type_name()))?;
+    if number < f64::from(min) {
+        return Err(format!("{{value_too_small,{}}}", erlang_term::value(value)));
+    }
+    if number > f64::from(max) || number.is_nan() {
+        return Err(format!("{{value_too_large,{}}}", erlang_term::value(value)));
+    }
+    Ok(())
+}
+
+pub(super) fn retry_schedule(value: &Value<'_>, _: TableRef<'_>) -> Result<(), RefusalText> {
+    let schedule = RetrySchedule::of_argument(value);
+    schedule.map(|_| ()).ok_or_else(|| "invalid_delayed_retry_schedule".to_owned())
 }
 
 pub(super) fn boolean(value: &Value<'_>, _: TableRef<'_>) -> Result<(), RefusalText> {

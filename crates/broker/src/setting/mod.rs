@@ -5,12 +5,16 @@
 
 mod argument_checks;
 pub(crate) mod merge;
+mod ratio;
+mod retry_schedule;
 mod row;
 mod table;
 mod value;
 mod words;
 
 pub(crate) use argument_checks::unacceptable;
+pub use ratio::Ratio;
+pub use retry_schedule::RetrySchedule;
 pub(crate) use row::Fallback;
 pub use row::{Group, Setting};
 pub(crate) use table::arguments;
@@ -18,4 +22,6 @@ pub use table::{PolicyKey, settings};
 pub(crate) use value::SettingValue;
 pub use value::{PolicyValue, Unit, ValueKind};
 pub(crate) use words::Word;
-pub use words::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow, WordList};
+pub use words::{
+    DeadLetterStrategy, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow, WordList,
+};

@@ -58,10 +58,11 @@ pub(super) enum WithArgument {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fallback {
     None,
-    Number(i64),
     Word(Word),
     /// `consumer_timeout` of the node.
     ConsumerTimeout,
+    /// The delivery limit of quorum queues.
+    DeliveryLimit,
 }
 
 /// The queue argument of a setting.
@@ -89,8 +90,8 @@ pub(crate) struct PolicyRule {
     pub(crate) complaint: &'static str,
     /// The choice between a user's value and an operator's; none: operator policies cannot have the key.
     operator: Option<Merge>,
-    /// A policy with the key applies to no queue of a type that does not have the setting.
-    is_strict: bool,
+    /// A policy with the key applies only to queues of these types.
+    applies_to: &'static [QueueType],
 }
 
 /// A setting of queues or exchanges.
@@ -175,7 +176,7 @@ impl Setting {
 
     /// There is a policy key; `complaint` completes RabbitMQ's "is not a valid ...".
     pub(super) const fn policy(self, complaint: &'static str) -> Self {
-        let policy = PolicyRule { complaint, operator: None, is_strict: false };
+        let policy = PolicyRule { complaint, operator: None, applies_to: &QueueType::ALL };
         Self { policy: Some(policy), ..self }
     }
 
@@ -191,7 +192,13 @@ impl Setting {
 
     /// A policy with the key applies to no queue of a type that does not have the setting.
     pub(super) const fn strict(self) -> Self {
-        let policy = PolicyRule { is_strict: true, ..self.policy_rule() };
+        self.strict_for(self.types)
+    }
+
+    /// A policy with the key applies only to queues of these types, if it does not name another type that has the
+    /// setting.
+    pub(super) const fn strict_for(self, applies_to: &'static [QueueType]) -> Self {
+        let policy = PolicyRule { applies_to, ..self.policy_rule() };
         Self { policy: Some(policy), ..self }
     }
 
@@ -308,9 +315,9 @@ impl Setting {
         self.types
     }
 
-    /// True if a policy with the key cannot apply to queues of this type.
+    /// True if a policy with the key, for queues of several types, does not apply to queues of this type.
     pub fn disqualifies(&self, queue_type: QueueType) -> bool {
-        self.policy.is_some_and(|policy| policy.is_strict) && !self.is_of(queue_type)
+        self.policy.is_some_and(|policy| !policy.applies_to.contains(&queue_type))
     }
 
     /// True if operator policies may have the key.

@@ -10,13 +10,16 @@
 
 use super::argument_checks::{
     any, boolean, dead_letter_routing_key, in_range, leader_locator, max_age, max_priority,
-    not_negative, one_of, positive, queue_version, segment_size,
+    not_negative, one_of, positive, queue_version, ratio, retry_schedule, segment_size,
 };
 use super::merge::Merge;
+use super::ratio::Ratio;
 use super::row::{ArgumentRule, Fallback, Group, Setting};
 use super::value::{PolicyValue, SettingValue, Unit, ValueKind};
-use super::words::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow, Word};
-use crate::limits::{DELIVERY_LIMIT_DEFAULT, TTL_MS_MAX};
+use super::words::{
+    DeadLetterStrategy, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow, Word,
+};
+use crate::limits::TTL_MS_MAX;
 use crate::queue_type::QueueType;
 
 const CLASSIC: &[QueueType] = &[QueueType::Classic];
@@ -33,6 +36,10 @@ const fn bytes(min: i64) -> ValueKind {
 
 const fn count(min: i64) -> ValueKind {
     ValueKind::number(min, Unit::Count)
+}
+
+const fn at_least(min: u32) -> ValueKind {
+    ValueKind::Ratio { min, max: Ratio::MAX }
 }
 
 const fn within(min: i64, max: i64, unit: Unit) -> ValueKind {
@@ -116,10 +123,10 @@ policy_keys! {
         policy("dead letter strategy"), strict(), with_argument(Merge::Second),
         with_hint("at-least-once: a dead letter is kept until another queue has it.");
     /// `delivery-limit`; negative is unlimited.
-    DeliveryLimit = "delivery-limit", Delivery, count(i64::MIN), only(QUORUM),
+    DeliveryLimit = "delivery-limit", Delivery, count(i64::MIN),
         argument(15, any), button("Delivery limit"),
-        policy("delivery limit"), strict(), operator(Merge::DeliveryLimit),
-        with_argument(Merge::DeliveryLimit), or(Fallback::Number(DELIVERY_LIMIT_DEFAULT as i64)),
+        policy("delivery limit"), strict_for(QUORUM), operator(Merge::DeliveryLimit),
+        with_argument(Merge::DeliveryLimit), or(Fallback::DeliveryLimit),
         with_hint("A message that fails more often than this dies. Negative: no limit.");
     /// `consumer-timeout`, milliseconds.
     ConsumerTimeout = "consumer-timeout", Delivery, ms(0), only(QUORUM),
@@ -129,19 +136,19 @@ policy_keys! {
     /// `consumer-disconnected-timeout`, milliseconds; has no effect on one node.
     ConsumerDisconnectedTimeout = "consumer-disconnected-timeout", WithoutEffect, ms(0), only(QUORUM),
         argument(17, not_negative), policy("consumer disconnected timeout");
-    /// `delayed-retry-type` of quorum queues.
-    DelayedRetryType = "delayed-retry-type", Delivery, ValueKind::Word(DelayedRetryType::LIST), only(QUORUM),
+    /// `delayed-retry-type`: the returned messages that wait.
+    DelayedRetryType = "delayed-retry-type", Delivery, ValueKind::Word(DelayedRetryType::LIST),
         argument(18, any),
         policy("delayed retry type. Must be one of: all, failed, returned, disabled"),
         operator(Merge::Second), with_argument(Merge::First),
         with_hint("Which returned messages wait before the next delivery.");
     /// `delayed-retry-min`, milliseconds.
-    DelayedRetryMin = "delayed-retry-min", Delivery, ms(1), only(QUORUM), argument(19, any),
+    DelayedRetryMin = "delayed-retry-min", Delivery, ms(1), argument(19, any),
         policy("delayed retry minimum delay. Must be a positive integer"),
         operator(Merge::Higher), with_argument(Merge::Lower),
-        with_hint("Wait for each failed delivery.");
+        with_hint("Wait after the first failed delivery.");
     /// `delayed-retry-max`, milliseconds.
-    DelayedRetryMax = "delayed-retry-max", Delivery, ms(1), only(QUORUM), argument(20, any),
+    DelayedRetryMax = "delayed-retry-max", Delivery, ms(1), argument(20, any),
         policy("delayed retry maximum delay. Must be a positive integer"),
         operator(Merge::Lower), with_argument(Merge::Lower),
         with_hint("Longest wait.");
@@ -188,6 +195,37 @@ policy_keys! {
         policy("expiry order"), operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::ExpiryOrder(ExpiryOrder::Deadline))),
         with_hint("deadline: each message expires at its own time. head: only at the front of the queue, as in RabbitMQ.");
+    /// `delayed-retry-multiplier`, Leveret's own: the growth of the wait.
+    DelayedRetryMultiplier = "delayed-retry-multiplier", Delivery, at_least(1),
+        argument(29, |value, _| ratio(value, 1, Ratio::MAX)),
+        policy("delayed retry multiplier. Must be a number from 1"),
+        operator(Merge::Lower), with_argument(Merge::Lower),
+        with_hint("Each wait is so many times the one before. 1: all waits are the same.");
+    /// `delayed-retry-jitter`, Leveret's own: the part of the wait that varies.
+    DelayedRetryJitter = "delayed-retry-jitter", Delivery, ValueKind::Ratio { min: 0, max: 1 },
+        argument(30, |value, _| ratio(value, 0, 1)),
+        policy("delayed retry jitter. Must be a number from 0 to 1"),
+        operator(Merge::Second), with_argument(Merge::Second),
+        with_hint("Part of the wait by which it varies from message to message: 0.2 for 80 to 120 %.");
+    /// `delayed-retry-schedule`, Leveret's own: each wait by itself.
+    DelayedRetrySchedule = "delayed-retry-schedule", Delivery, ValueKind::Schedule,
+        argument(31, retry_schedule),
+        policy("delayed retry schedule. Must be delays such as 1s,10s,5m"),
+        operator(Merge::Second), with_argument(Merge::Second),
+        with_hint("The waits one by one, such as 1s,10s,5m; the last one repeats.");
+    /// `delayed-retry-count`, Leveret's own: the deliveries by which the wait grows.
+    DelayedRetryCount = "delayed-retry-count", Delivery, ValueKind::Word(DeliveryCount::LIST),
+        argument(32, |value, _| one_of(value, DeliveryCount::LIST, "invalid_delayed_retry_count")),
+        policy("delayed retry count. Must be one of: delivery, acquired"),
+        operator(Merge::Second), with_argument(Merge::Second),
+        with_hint("delivery: failed deliveries lengthen the wait. acquired: all deliveries do, those that basic.nack ends, too.");
+    /// `delivery-limit-count`, Leveret's own: the deliveries that count against the delivery limit.
+    DeliveryLimitCount = "delivery-limit-count", Delivery, ValueKind::Word(DeliveryCount::LIST),
+        argument(33, |value, _| one_of(value, DeliveryCount::LIST, "invalid_delivery_limit_count")),
+        policy("delivery limit count. Must be one of: delivery, acquired"),
+        operator(Merge::Second), with_argument(Merge::Second),
+        or(Fallback::Word(Word::DeliveryCount(DeliveryCount::Delivery))),
+        with_hint("delivery: failed deliveries count against the limit. acquired: all deliveries do.");
 }
 
 arguments_alone! {

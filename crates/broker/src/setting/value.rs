@@ -6,6 +6,8 @@ use amqp::erlang_binary::PrintedBinary;
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::Value;
 
+use super::ratio::{self, Ratio};
+use super::retry_schedule::RetrySchedule;
 use super::words::{Word, WordList};
 use crate::erlang_term;
 use crate::ids::Name;
@@ -30,6 +32,16 @@ impl PolicyValue {
         match self {
             Self::Integer(value) => Some(*value),
             Self::Float(_) | Self::Text(_) | Self::Other(_) => None,
+        }
+    }
+
+    /// The number, if it is one.
+    #[expect(clippy::cast_precision_loss, reason = "ratios are small")]
+    fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Integer(value) => Some(*value as f64),
+            Self::Float(value) => Some(*value),
+            Self::Text(_) | Self::Other(_) => None,
         }
     }
 
@@ -62,6 +74,8 @@ pub(crate) enum SettingValue {
     Name(Name),
     RoutingKey(RoutingKey),
     Word(Word),
+    Ratio(Ratio),
+    Schedule(RetrySchedule),
 }
 
 impl SettingValue {
@@ -70,10 +84,12 @@ impl SettingValue {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
+    /// The number by which values of one setting are compared.
     pub(crate) fn as_number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
-            Self::Name(_) | Self::RoutingKey(_) | Self::Word(_) => None,
+            Self::Ratio(ratio) => Some(ratio.as_number()),
+            Self::Name(_) | Self::RoutingKey(_) | Self::Word(_) | Self::Schedule(_) => None,
         }
     }
 
@@ -84,6 +100,11 @@ impl SettingValue {
             Self::Name(name) => PolicyValue::Text((**name).to_owned()),
             Self::RoutingKey(key) => PolicyValue::Text(key.to_string()),
             Self::Word(word) => PolicyValue::Text(word.as_str().to_owned()),
+            Self::Ratio(ratio) => ratio.as_whole().map_or_else(
+                || PolicyValue::Float(ratio.as_f64()),
+                |whole| PolicyValue::Integer(i64::from(whole)),
+            ),
+            Self::Schedule(schedule) => PolicyValue::Text(schedule.as_str().to_owned()),
         }
     }
 }
@@ -111,6 +132,15 @@ pub enum ValueKind {
         /// The unit.
         unit: Unit,
     },
+    /// A number that may have a fraction of six digits.
+    Ratio {
+        /// The lowest.
+        min: u32,
+        /// The highest.
+        max: u32,
+    },
+    /// Delays such as `1s,10s,5m`.
+    Schedule,
     /// The name of an exchange.
     ExchangeName,
     /// A routing key.
@@ -136,6 +166,9 @@ impl ValueKind {
             let number = value.as_integer().filter(|number| (min..=max).contains(number));
             return number.map(SettingValue::Number);
         }
+        if let Self::Ratio { min, max } = self {
+            return ratio_within(value.as_f64()?, min, max).map(SettingValue::Ratio);
+        }
         let text = value.as_text()?;
         let name = || SettingValue::Name(text.into());
         match self {
@@ -146,7 +179,8 @@ impl ValueKind {
             Self::Word(list) => list.parse(text.as_bytes()).map(SettingValue::Word),
             Self::OneOf(words) => words.contains(&text).then(name),
             Self::Age => is_max_age(text.as_bytes()).then(name),
-            Self::Number { .. } | Self::Flag => None,
+            Self::Schedule => RetrySchedule::parse(text).map(SettingValue::Schedule),
+            Self::Number { .. } | Self::Ratio { .. } | Self::Flag => None,
         }
     }
 
@@ -157,6 +191,10 @@ impl ValueKind {
                 let is_known = |number: &i64| *number >= 0 || min < 0;
                 value.as_integer().filter(is_known).map(SettingValue::Number)
             }
+            Self::Ratio { min, max } => {
+                ratio_within(ratio::number(&value)?, min, max).map(SettingValue::Ratio)
+            }
+            Self::Schedule => RetrySchedule::of_argument(&value).map(SettingValue::Schedule),
             Self::ExchangeName => {
                 let text = value.as_long_str()?;
                 Some(SettingValue::Name(String::from_utf8_lossy(text).into()))
@@ -183,6 +221,9 @@ impl fmt::Display for ValueKind {
                     write!(f, "{min} to {max}")
                 }
             }
+            Self::Ratio { min, max } if *max == Ratio::MAX => write!(f, "number, {min} and up"),
+            Self::Ratio { min, max } => write!(f, "number, {min} to {max}"),
+            Self::Schedule => f.write_str("delays such as `1s,10s,5m`"),
             Self::ExchangeName => f.write_str("text"),
             Self::RoutingKey => write!(f, "text of at most {SHORT_STRING_BYTES_MAX} bytes"),
             Self::Word(list) => write!(f, "`{}`", list.words().join("`, `")),
@@ -191,6 +232,12 @@ impl fmt::Display for ValueKind {
             Self::Flag => f.write_str("true or false"),
         }
     }
+}
+
+/// The ratio of a number within the bounds, both included.
+fn ratio_within(number: f64, min: u32, max: u32) -> Option<Ratio> {
+    let is_within = (f64::from(min)..=f64::from(max)).contains(&number);
+    if is_within { Ratio::of(number) } else { None }
 }
 
 /// Reports if `text` is a positive number with one unit of `Y M D h m s`.

@@ -117,6 +117,15 @@ words! {
         Disabled = "disabled",
     }
 
+    /// The deliveries of a message that count: `x-delayed-retry-count`, `x-delivery-limit-count` and the policy keys of
+    /// these names.
+    DeliveryCount {
+        /// Failed deliveries, as `x-delivery-count` counts them.
+        Delivery = "delivery",
+        /// All deliveries, as `x-acquired-count` counts them.
+        Acquired = "acquired",
+    }
+
     /// The position from which expired messages leave a queue: `x-expiry-order`, `expiry-order`.
     ///
     /// COMPAT: expiry order: RabbitMQ expires messages only at the head of the queue.

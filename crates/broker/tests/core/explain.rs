@@ -6,7 +6,8 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::time::Now;
 use broker::{
     ApplyTo, Command, DeclareQueue, Definition, ExplainedKey, Explanation, Pattern, Policy,
-    PolicyKey, PolicyKind, PolicyValue, Queue, Settings, Source, Vhost, VhostOptions,
+    PolicyKey, PolicyKind, PolicyValue, Queue, Ratio, RetryDelays, Settings, Source, Vhost,
+    VhostOptions,
 };
 use proptest::prelude::*;
 
@@ -24,6 +25,13 @@ fn word(
     word.prop_map(move |word| (key, PolicyValue::Text(word.to_owned()))).boxed()
 }
 
+fn one_of(
+    key: &'static str,
+    values: Vec<PolicyValue>,
+) -> BoxedStrategy<(&'static str, PolicyValue)> {
+    prop::sample::select(values).prop_map(move |value| (key, value)).boxed()
+}
+
 fn entry() -> impl Strategy<Value = (&'static str, PolicyValue)> {
     prop_oneof![
         number("message-ttl"),
@@ -39,6 +47,11 @@ fn entry() -> impl Strategy<Value = (&'static str, PolicyValue)> {
         word("delayed-retry-type", &["all", "failed", "returned", "disabled"]),
         number("delayed-retry-min"),
         number("delayed-retry-max"),
+        one_of("delayed-retry-multiplier", vec![PolicyValue::Integer(2), PolicyValue::Float(1.5)],),
+        one_of("delayed-retry-jitter", vec![PolicyValue::Float(0.25)]),
+        word("delayed-retry-schedule", &["1s,2s", "5"]),
+        word("delayed-retry-count", &["delivery", "acquired"]),
+        word("delivery-limit-count", &["delivery", "acquired"]),
         word("expiry-order", &["deadline", "head"]),
         word("queue-mode", &["lazy"]),
     ]
@@ -59,7 +72,8 @@ fn arguments(is_quorum: bool, entries: &Entries) -> Table {
         let value = match value {
             PolicyValue::Integer(value) => Value::I64(*value),
             PolicyValue::Text(text) => Value::LongStr(text.as_bytes()),
-            PolicyValue::Float(_) | PolicyValue::Other(_) => unreachable!(),
+            PolicyValue::Float(value) => Value::F64(*value),
+            PolicyValue::Other(_) => unreachable!(),
         };
         table.insert(format!("x-{key}"), value);
     }
@@ -89,7 +103,19 @@ fn explained(explanation: &Explanation, key: PolicyKey) -> Option<&ExplainedKey>
 fn in_force(settings: &Settings, key: PolicyKey) -> Option<PolicyValue> {
     let number = |value: Option<u64>| Some(PolicyValue::Integer(value?.try_into().unwrap()));
     let text = |value: &str| Some(PolicyValue::Text(value.to_owned()));
-    let retry = settings.delayed_retry;
+    let retry = settings.delayed_retry.as_ref();
+    let (min, max, multiplier, schedule) = match retry.map(|retry| &retry.delays) {
+        Some(RetryDelays::Linear { min_ms, max_ms }) => (Some(*min_ms), Some(*max_ms), None, None),
+        Some(RetryDelays::Exponential { min_ms, max_ms, multiplier }) => {
+            (Some(*min_ms), Some(*max_ms), Some(*multiplier), None)
+        }
+        Some(RetryDelays::Schedule(schedule)) => (None, None, None, Some(schedule.as_str())),
+        None => (None, None, None, None),
+    };
+    let ratio = |ratio: Option<Ratio>| {
+        let number = ratio?.as_f64();
+        Some(if number == 2.0 { PolicyValue::Integer(2) } else { PolicyValue::Float(number) })
+    };
     match key {
         PolicyKey::MessageTtl => number(settings.message_ttl_ms),
         PolicyKey::Expires => number(settings.expires_ms),
@@ -104,8 +130,13 @@ fn in_force(settings: &Settings, key: PolicyKey) -> Option<PolicyValue> {
         PolicyKey::DeliveryLimit => number(settings.delivery_limit.map(u64::from)),
         PolicyKey::ConsumerTimeout => number(settings.consumer_timeout_ms),
         PolicyKey::DelayedRetryType => text(retry.map_or("disabled", |retry| retry.kind.as_str())),
-        PolicyKey::DelayedRetryMin => number(retry.map(|retry| retry.min_ms)),
-        PolicyKey::DelayedRetryMax => number(retry.map(|retry| retry.max_ms)),
+        PolicyKey::DelayedRetryMin => number(min),
+        PolicyKey::DelayedRetryMax => number(max),
+        PolicyKey::DelayedRetryMultiplier => ratio(multiplier),
+        PolicyKey::DelayedRetryJitter => ratio(retry.and_then(|retry| retry.jitter)),
+        PolicyKey::DelayedRetrySchedule => text(schedule?),
+        PolicyKey::DelayedRetryCount => text(retry?.count.as_str()),
+        PolicyKey::DeliveryLimitCount => text(settings.delivery_limit_count.as_str()),
         PolicyKey::ExpiryOrder => text(settings.expiry_order.as_str()),
         _ => None,
     }

@@ -113,9 +113,9 @@ impl Vhost {
     fn requeue(&mut self, id: QueueId, mut entry: Entry, failed: bool) {
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
-        if failed && queue.kind().counts_deliveries() {
-            entry.delivery_count = entry.delivery_count.saturating_add(1);
-            if queue.settings.delivery_limit.is_some_and(|limit| entry.delivery_count > limit) {
+        if queue.counts_deliveries() {
+            entry.delivery_count = entry.delivery_count.saturating_add(u32::from(failed));
+            if queue.is_over_delivery_limit(&entry, failed) {
                 self.die(id, entry, DeathReason::DeliveryLimit);
                 return;
             }
@@ -124,8 +124,8 @@ impl Vhost {
             self.die(id, entry, DeathReason::Expired);
             return;
         }
-        let retry = queue.settings.delayed_retry;
-        let delay_ms = retry.and_then(|retry| retry.delay_ms(failed, entry.delivery_count));
+        let retry = queue.settings.delayed_retry.as_ref();
+        let delay_ms = retry.and_then(|retry| retry.delay_ms(failed, queue.number, &entry));
         let ready_at = delay_ms.map(|millis| now.plus_ms(millis));
         let lsn = entry.lsn;
         let record = Record::Requeue {

@@ -232,7 +232,7 @@ impl Queue {
         Delivery {
             tag,
             redelivered,
-            counts: (self.kind().counts_deliveries() && redelivered).then_some(counts),
+            counts: (redelivered && self.counts_deliveries()).then_some(counts),
             message: entry.message.clone(),
         }
     }

@@ -25,7 +25,13 @@ fn queue() -> impl Strategy<Value = &'static str> {
 fn declare(queue: impl Strategy<Value = &'static str>) -> impl Strategy<Value = String> {
     let classic = (
         select(&["", "durable", "durable", "exclusive", "auto-delete"][..]),
-        maybe(&["x-max-priority=3", "x-overflow=reject-publish", "x-overflow=reject-publish-dlx"]),
+        maybe(&[
+            "x-max-priority=3",
+            "x-overflow=reject-publish",
+            "x-overflow=reject-publish-dlx",
+            "x-delivery-limit=1 x-delivery-limit-count=acquired",
+            "x-delayed-retry-type=all x-delayed-retry-schedule=10,30",
+        ]),
     );
     let quorum = (
         Just("durable x-queue-type=quorum"),
@@ -34,6 +40,10 @@ fn declare(queue: impl Strategy<Value = &'static str>) -> impl Strategy<Value = 
             Just(" x-dead-letter-strategy=at-least-once x-overflow=reject-publish".to_owned()),
             Just(
                 " x-delayed-retry-type=all x-delayed-retry-min=10 x-delayed-retry-max=30"
+                    .to_owned()
+            ),
+            Just(
+                " x-delayed-retry-type=all x-delayed-retry-min=10 x-delayed-retry-multiplier=2"
                     .to_owned()
             ),
         ],

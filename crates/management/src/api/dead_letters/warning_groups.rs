@@ -147,7 +147,8 @@ pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use broker::{
-        DeathCounters, ExpiryOrder, MapQueue, Overflow, QueueNumber, QueueType, Settings,
+        DeathCounters, DeliveryCount, ExpiryOrder, MapQueue, Overflow, QueueNumber, QueueType,
+        Settings,
     };
 
     use super::*;
@@ -173,6 +174,7 @@ mod tests {
         max_length_bytes: None,
         overflow: Overflow::DropHead,
         delivery_limit: None,
+        delivery_limit_count: DeliveryCount::Delivery,
         consumer_timeout_ms: None,
         delayed_retry: None,
         expiry_order: ExpiryOrder::Deadline,

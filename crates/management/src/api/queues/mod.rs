@@ -260,7 +260,7 @@ fn to_row<'a>(
             row.put("messages_delayed", || json!(queue.delayed.messages));
             row.put("messages_dlx", || json!(queue.pending.messages));
             row.put("message_bytes_dlx", || json!(queue.pending.bytes));
-            let retry = queue.settings.delayed_retry.map(|retry| retry.kind);
+            let retry = queue.settings.delayed_retry.as_ref().map(|retry| retry.kind);
             let retry = retry.unwrap_or(DelayedRetryType::Disabled);
             row.put("delayed_retry", || json!(retry.as_str()));
         }
