@@ -193,6 +193,8 @@ def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(
             for _ in range(count):
                 publisher.publish(1, "", queue, BODY)
             publisher.assert_usable()
+            # On a busy machine the published bodies are in memory for a moment, and an alarm may be on as long.
+            published = len(broker.log.read_text())
             hoarder.connect()
             hoarder.call(1, "basic.consume", queue=queue)
             taken = read_deliveries(hoarder)
@@ -205,7 +207,7 @@ def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(
             hoarder.assert_usable()
         # As many bytes are published as the watermark has: on a slow disk, most of them are in memory for a moment.
         assert growth.highest <= RESIDENT_MAX
-        log = broker.log.read_text()
+        log = broker.log.read_text()[published:]
         assert log.count("deliveries wait") == 1 and "alarm on" not in log
         broker.assert_alive()
     finally:

@@ -162,6 +162,23 @@ def test_messages_are_found_by_what_they_are(site, scene):
     expect(lines).to_have_count(5)
 
 
+def test_text_typed_right_after_a_search_stays(site, scene):
+    scene.queue("q")
+    page = site.log_in(at=messages_of("q"))
+    page.wait_for_selector("[data-test=none]")
+    page.fill("[name=first_queue]", "old")
+    page.evaluate("""async () => {
+        document.querySelector("[data-test=apply]").click();
+        await new Promise((next) => setTimeout(next));
+        const field = document.querySelector("[name=first_queue]");
+        field.value = "new";
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+    }""")
+    page.wait_for_selector("[data-test=clear]")
+    page.click("[data-test=apply]")
+    page.wait_for_url(re.compile("first_queue=new"), timeout=5_000)
+
+
 def test_a_long_queue_is_looked_at_page_by_page(site, scene):
     scene.queue("long")
     for number in range(120):

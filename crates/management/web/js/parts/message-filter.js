@@ -1,6 +1,6 @@
 // The filter of the list of messages: kept in the address, to be shared as a link.
 
-import { html, useEffect, useRef } from "../html.js";
+import { html, useLayoutEffect, useRef } from "../html.js";
 import { SelectField, TextField, useForm } from "../forms.js";
 import { setQuery } from "../router.js";
 import { usePhone } from "../viewport.js";
@@ -28,7 +28,8 @@ export function Filters({ filter }) {
   const values = { reason: filter.reason, first_queue: filter.first_queue, text: filter.text, header: filter.headers[0] ?? "" };
   const form = useForm(values);
   const box = useRef(null);
-  useEffect(() => form.set(values), [filter]);
+  // At once: after the next picture it would overwrite what has been typed meanwhile.
+  useLayoutEffect(() => form.set(values), [filter]);
   const apply = (event) => {
     event?.preventDefault();
     setQuery(form.values);
