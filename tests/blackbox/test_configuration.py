@@ -213,6 +213,8 @@ def test_the_log_goes_to_a_file_that_is_changed_when_it_is_large_or_moved(start,
         log.file.rotation.size = 4096
         log.file.rotation.count = 2
         log.console.level = info""")
+    # The console, by which `start` knows that the broker is there, has the line before the file.
+    until(lambda: "started" in file.read_text(), "the line in the file")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert "started" in lines[-1]["fields"]["message"]
     for _ in range(40):

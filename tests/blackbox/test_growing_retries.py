@@ -84,6 +84,49 @@ def test_operator_policy_limits_the_multiplier(ch, kind, client, api):
         assert_at_least(waits_ms(ch, q, 3), [STEP_MS] * 3)
 
 
+@pytest.mark.parametrize("how", ["nack", "reject", "recover"])
+def test_consumer_asks_for_the_delay(ch, kind, how):
+    q = ch.queue(kind)
+    consumer = ch.consume(q, arguments={"x-requeue-delay": STEP_MS})
+    ch.publish(q, "m")
+    message = consumer.next()
+    before = time.monotonic()
+    if how == "recover":
+        ch.recover()
+    else:
+        give_back(ch, message, how)
+    assert consumer.next().redelivered
+    assert (time.monotonic() - before) * 1000 >= STEP_MS
+
+
+def test_delay_of_a_consumer_wins_over_that_of_the_queue(ch, kind):
+    q = ch.queue(kind, delayed_retry_type="all", delayed_retry_min=600_000)
+    consumer = ch.consume(q, arguments={"x-requeue-delay": 0})
+    ch.publish(q, "m")
+    ch.nack(consumer.next(), requeue=True)
+    assert consumer.next().redelivered
+
+
+def test_closed_channel_gives_back_without_the_delay_of_its_consumer(ch, kind):
+    q = ch.queue(kind)
+    other = ch.connection.channel()
+    consumer = other.consume(q, arguments={"x-requeue-delay": 600_000})
+    ch.publish(q, "m")
+    consumer.next()
+    other.close()
+    ch.reaches(q, 1)
+
+
+@pytest.mark.parametrize("value, reason", [
+    (-1, "{value_negative,-1}"), (315_360_000_001, "{value_too_large,315360000001}"),
+    ("5", '"expected integer, got longstr"'),
+])
+def test_wrong_delays_of_consumers_are_refused(ch, kind, value, reason):
+    q = ch.queue(kind)
+    refusal = f"invalid arg 'x-requeue-delay' for queue '{q}' in vhost '/': {reason}"
+    ch.refuses(lambda c: c.consume(q, arguments={"x-requeue-delay": value}), 406, refusal)
+
+
 def test_delivery_limit_of_a_classic_queue(ch, dlq):
     q = ch.queue("classic", delivery_limit=2, dead_letter_exchange="", dead_letter_routing_key=dlq)
     ch.publish(q, "m")

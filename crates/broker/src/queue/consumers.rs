@@ -39,6 +39,8 @@ pub struct Consumer {
     pub unacked: u32,
     /// Longest time that a delivery may stay unacknowledged, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// The delay of what the consumer gives back, in milliseconds; none if the queue decides.
+    pub requeue_delay_ms: Option<u64>,
     /// The consumer arguments as given.
     pub arguments: Table,
     state: Waiting,
@@ -75,6 +77,7 @@ impl Consumer {
             prefetch_count,
             unacked: 0,
             timeout_ms: None,
+            requeue_delay_ms: None,
             arguments: Table::default(),
             state: Waiting::Full,
         }

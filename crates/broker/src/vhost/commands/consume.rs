@@ -11,11 +11,15 @@ use crate::command::Consume;
 use crate::effect::Outgoing;
 use crate::generated_names;
 use crate::ids::QueueId;
+use crate::limits::DELIVERY_DELAY_MS_MAX;
 use crate::message::Name;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::{Consumer, Queue};
 use crate::refusal::{Refusal, Resource};
 use crate::vhost::Vhost;
+
+/// The argument of `basic.consume` for the delay of what the consumer gives back: Leveret's own.
+const REQUEUE_DELAY: &str = "x-requeue-delay";
 
 /// Arguments of `basic.consume` that only streams support.
 const STREAM_ARGUMENTS: [&str; 3] =
@@ -234,13 +238,21 @@ fn read_arguments(
         }),
     };
     consumer.priority = integer("x-priority")?.unwrap_or(0);
-    consumer.timeout_ms = match integer("x-consumer-timeout")? {
-        None => queue.settings.consumer_timeout_ms,
-        Some(millis) => Some(u64::try_from(millis).map_err(|_| {
-            let reason = format!("{{value_negative,{millis}}}");
-            Refusal::invalid_argument("x-consumer-timeout", resource, &reason)
-        })?),
+    let millis = |name: &str| {
+        let millis = integer(name)?.map(|millis| {
+            u64::try_from(millis).map_err(|_| {
+                let reason = format!("{{value_negative,{millis}}}");
+                Refusal::invalid_argument(name, resource, &reason)
+            })
+        });
+        millis.transpose()
     };
+    consumer.timeout_ms = millis("x-consumer-timeout")?.or(queue.settings.consumer_timeout_ms);
+    consumer.requeue_delay_ms = millis(REQUEUE_DELAY)?;
+    if let Some(delay_ms) = consumer.requeue_delay_ms.filter(|ms| *ms > DELIVERY_DELAY_MS_MAX) {
+        let reason = format!("{{value_too_large,{delay_ms}}}");
+        return Err(Refusal::invalid_argument(REQUEUE_DELAY, resource, &reason));
+    }
     consumer.arguments = arguments.to_table();
     Ok(())
 }

@@ -54,7 +54,14 @@ impl Vhost {
         for unacked in settled {
             freed_global |= self.release(at, &unacked);
             let queue = unacked.queue;
-            self.settle_entry(queue, unacked.entry, outcome);
+            match outcome {
+                Outcome::Requeue { failed } => {
+                    let delay_ms = self.requeue_delay_ms(&unacked);
+                    self.requeue(queue, unacked.entry, failed, delay_ms);
+                }
+                Outcome::Ack => self.acknowledge(queue, &unacked.entry),
+                Outcome::Reject => self.reject(queue, unacked.entry),
+            }
             if touched.last() != Some(&queue) {
                 touched.push(queue);
             }
@@ -93,24 +100,41 @@ impl Vhost {
         channel.prefetch_count_global > 0
     }
 
-    fn settle_entry(&mut self, id: QueueId, entry: Entry, outcome: Outcome) {
-        let Some(queue) = self.topology.queue_mut(id) else {
-            // The message was deleted with its queue.
-            return;
-        };
-        match outcome {
-            Outcome::Ack => {
-                queue.counters.deliveries.acknowledged += 1;
-                self.log_settled(id, &entry);
-                self.left(id);
-            }
-            Outcome::Reject => self.die(id, entry, DeathReason::Rejected),
-            Outcome::Requeue { failed } => self.requeue(id, entry, failed),
+    fn acknowledge(&mut self, id: QueueId, entry: &Entry) {
+        // The message was deleted with its queue.
+        let Some(queue) = self.topology.queue_mut(id) else { return };
+        queue.counters.deliveries.acknowledged += 1;
+        self.log_settled(id, entry);
+        self.left(id);
+    }
+
+    fn reject(&mut self, id: QueueId, entry: Entry) {
+        // The message was deleted with its queue.
+        if self.topology.queue(id).is_some() {
+            self.die(id, entry, DeathReason::Rejected);
         }
     }
 
+    /// The delay that the consumer of a delivery has asked for, in milliseconds. A consumer that is gone, with its
+    /// channel or by `basic.cancel`, asks for none.
+    fn requeue_delay_ms(&self, unacked: &Unacked) -> Option<u64> {
+        let queue = self.topology.queue(unacked.queue)?;
+        queue.consumers.get(unacked.consumer?)?.requeue_delay_ms
+    }
+
     /// Returns a message to its queue, unless it has been returned too often or its deadline has passed meanwhile.
-    fn requeue(&mut self, id: QueueId, mut entry: Entry, failed: bool) {
+    /// The message is ready after `asked_delay_ms`, or else by the queue's rule.
+    fn requeue(
+        &mut self,
+        id: QueueId,
+        mut entry: Entry,
+        failed: bool,
+        asked_delay_ms: Option<u64>,
+    ) {
+        // The message was deleted with its queue.
+        if self.topology.queue(id).is_none() {
+            return;
+        }
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
         if queue.counts_deliveries() {
@@ -125,8 +149,9 @@ impl Vhost {
             return;
         }
         let retry = queue.settings.delayed_retry.as_ref();
-        let delay_ms = retry.and_then(|retry| retry.delay_ms(failed, queue.number, &entry));
-        let ready_at = delay_ms.map(|millis| now.plus_ms(millis));
+        let delay_ms = asked_delay_ms
+            .or_else(|| retry.and_then(|retry| retry.delay_ms(failed, queue.number, &entry)));
+        let ready_at = delay_ms.filter(|millis| *millis > 0).map(|millis| now.plus_ms(millis));
         let lsn = entry.lsn;
         let record = Record::Requeue {
             queue: queue.number,
