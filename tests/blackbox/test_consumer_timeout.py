@@ -1,5 +1,7 @@
 """The acknowledgement timeout of quorum queues: who holds a message too long loses it."""
 
+import time
+
 import pytest
 
 from definitions import Policy
@@ -39,20 +41,32 @@ def test_a_consumer_that_holds_a_message_too_long_is_cancelled_and_the_message_g
 
 
 def test_not_before_the_timeout(ch):
-    q = ch.queue("quorum", consumer_timeout=4000)
+    q = ch.queue("quorum", consumer_timeout=1000)
+    consumer = ch.connection.channel().consume(q)
+    began = time.monotonic()
+    ch.publish(q, "m")
+    await_cancel(consumer)
+    assert consumer.bodies == ["m"]
+    assert time.monotonic() - began >= 0.999  # one clock counts milliseconds, the other is exact
+
+
+def test_an_acknowledgement_in_time_ends_the_timeout(ch):
+    """The timeout of a message that is delivered later, and held, is over later."""
+    q, later = ch.queue("quorum", consumer_timeout=2500), ch.queue("quorum", name="later", consumer_timeout=2500)
     consumer = ch.consume(q)
     ch.publish(q, "m")
-    message = consumer.next()
-    ch.pause(0.7)
-    assert not consumer.cancelled
-    ch.ack(message)
-    assert consumer.hears_nothing(3.5)
-    assert not consumer.cancelled
+    ch.ack(consumer.next())
+    ch.sync()
+    holder = ch.connection.channel().consume(later)
+    ch.publish(later, "held")
+    await_cancel(holder)
+    assert consumer.hears_nothing() and not consumer.cancelled
+    assert ch.count(q) == 0
 
 
 def test_unacked_messages_of_a_timed_out_consumer_are_requeued_in_order(ch, q):
-    consumer = ch.connection.channel().consume(q)
     ch.publish(q, *"abc")
+    consumer = ch.connection.channel().consume(q)
     consumer.next_bodies(3)
     await_cancel(consumer)
     ch.reaches(q, 3)
@@ -97,8 +111,8 @@ def test_without_the_capability_the_channel_is_closed(ch, client, q):
     other = client.channel(capabilities={"basic.nack": True, "publisher_confirms": True})
     consumer = other.consume(q)
     ch.publish(q, "m")
-    consumer.next()
     assert timed_out(other)
+    assert consumer.bodies == ["m"]
     ch.reaches(q, 1)
 
 

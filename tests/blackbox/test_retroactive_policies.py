@@ -45,11 +45,13 @@ def test_of_a_backlog_only_what_is_older_than_the_ttl_goes(ch, client, kind, api
 
 @pytest.mark.better
 def test_a_ttl_that_is_raised_or_removed_in_time_lets_a_backlog_live(ch, client, kind, api, by_broker):
-    with live_policy(api, client, {"message-ttl": 900}) as change:
+    later = ch.queue(kind, name="later", message_ttl=4000)
+    with live_policy(api, client, {"message-ttl": 4000}) as change:
         q = backlog(ch, ch.queue(kind), 100)
         raised = backlog(ch, ch.queue(kind), 100)
         change({"message-ttl": 60000})
-        ch.pause(1)
+        ch.publish(later, "has the same TTL, and expires after them")
+        ch.reaches(later, 0, within=20)
         assert ch.stays(raised, by_broker(rabbitmq=0, leveret=100))
     ch.pause(0.2)
     assert ch.stays(q, by_broker(rabbitmq=0, leveret=100))
@@ -86,10 +88,10 @@ def test_unacked_message_expires_when_it_is_requeued(ch, client, kind, api, dlq,
 def test_a_message_keeps_the_lower_of_its_own_and_the_new_ttl(ch, client, kind, api, by_broker):
     q = ch.queue(kind)
     ch.publish(q, "long", expiration="60000")
-    ch.publish(q, "short", expiration="900")
+    ch.publish(q, "short", expiration="30000")
     with live_policy(api, client, {"message-ttl": 400}):
         ch.pause(0.6)
-        assert ch.count(q) == by_broker(rabbitmq=2, leveret=0)
+        assert ch.stays(q, by_broker(rabbitmq=2, leveret=0))
 
 
 def test_a_changed_dead_letter_exchange_is_used_from_then_on(ch, client, kind, api):
@@ -142,7 +144,8 @@ def test_a_queue_ttl_that_is_removed_in_time_spares_the_queue(ch, client, api):
     q = backlog(ch, ch.queue(), 10)
     with live_policy(api, client, {"expires": 4000}):
         ch.pause(0.2)
-    ch.pause(4.2)
+        later = ch.queue(name="later", expires=4000)
+    ch.vanishes(later, within=20)
     assert not ch.is_gone(q)
 
 
@@ -164,11 +167,12 @@ def test_policy_with_all_keys_is_one_change(ch, client, kind, api, dlq, by_broke
     ch.pause(0.3)
     definition = {"message-ttl": 200, "max-length": 3, "max-length-bytes": 10, "overflow": "reject-publish",
                   "dead-letter-exchange": "", "dead-letter-routing-key": dlq, "expires": 60000}
-    with live_policy(api, client, definition):
+    with live_policy(api, client, definition) as change:
         if by_broker(rabbitmq=True, leveret=False):
             return
         ch.reaches(dlq, 500)
         assert ch.take(dlq).deaths == [(q, "expired", 1)]
+        change(definition | {"message-ttl": 60000})
         assert ch.publish(q, *"abcd") == "aaaN"
 
 
