@@ -26,7 +26,8 @@ BODY = b"." * 100_000
 BODIES_MAX = 4 * WATERMARK_MB * 1_000_000 // len(BODY)
 UNACKNOWLEDGED_MAX = int(1.1 * WATERMARK_MB * 1_000_000) // len(BODY)
 RESIDENT_MAX = 2 * WATERMARK_MB * 1_000_000  # what comes between two looks at the memory is beyond the watermark
-ALARM_TIMEOUT_S = 5.0
+PORTION = 40  # so many bodies are published between two looks at the memory
+ALARM_TIMEOUT_S = 15.0
 ALL_CLEAR_TIMEOUT_S = 15.0
 QUIET_S = 0.5  # so long nothing comes from a broker that does not read
 DRAINED_S = 3.0  # so long nothing comes when there is nothing more, however busy the machine is
@@ -122,7 +123,7 @@ def test_a_blocked_publisher_lives_without_heartbeats_of_its_own(alarmed):
         publisher.connect(heartbeat=1)
         publisher.publish(1, "", "nowhere", b"x")
         for _ in range(10):
-            assert publisher.read_frame(2.0).type == wire.FRAME_HEARTBEAT
+            assert publisher.read_frame().type == wire.FRAME_HEARTBEAT
 
 
 @pytest.mark.hb(78)
@@ -133,12 +134,11 @@ def test_a_blocked_publisher_agrees_to_the_shutdown(alarmed):
         publisher.publish(1, "", "nowhere", b"x")
         publisher.wait_until_read()
         assert_not_read(publisher)
-        began = time.monotonic()
         alarmed.terminate()
         assert publisher.outcome() == connection_closed(320)
         publisher.send_method(0, "connection.close-ok")
         assert alarmed.process.wait(10) == 0
-        assert time.monotonic() - began < 2.0
+        assert "timed out waiting for clients" not in alarmed.log.read_text()
     alarmed.revive()
 
 
@@ -190,14 +190,15 @@ def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(
         with broker.peer() as publisher, broker.peer() as hoarder, broker.peer() as worker, Growth(broker) as growth:
             publisher.connect()
             queue = publisher.call(1, "queue.declare", exclusive=False).queue
-            for _ in range(count):
+            for number in range(count):
                 publisher.publish(1, "", queue, BODY)
+                if number % PORTION == 0:
+                    publisher.assert_usable()
+                    await_room(broker)
             publisher.assert_usable()
-            # On a busy machine the published bodies are in memory for a moment, and an alarm may be on as long.
-            published = len(broker.log.read_text())
             hoarder.connect()
             hoarder.call(1, "basic.consume", queue=queue)
-            taken = read_deliveries(hoarder)
+            taken = read_share(hoarder, broker)
             assert 0.8 * share < taken * len(BODY) < 1.2 * share
             worker.connect()
             worker.call(1, "basic.qos", prefetch_count=1)
@@ -205,9 +206,8 @@ def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(
             for _ in range(count - taken):
                 take(worker, ALL_CLEAR_TIMEOUT_S)
             hoarder.assert_usable()
-        # As many bytes are published as the watermark has: on a slow disk, most of them are in memory for a moment.
         assert growth.highest <= RESIDENT_MAX
-        log = broker.log.read_text()[published:]
+        log = broker.log.read_text()
         assert log.count("deliveries wait") == 1 and "alarm on" not in log
         broker.assert_alive()
     finally:
@@ -260,6 +260,40 @@ def read_deliveries(consumer):
         consumer.read_content(1)
 
 
+def await_room(broker):
+    """Waits until what was published is on the disk, but for what may stay in memory.
+
+    However slow the disk is, the alarm can then go on only if the broker keeps too much.
+    """
+    deadline = time.monotonic() + ALL_CLEAR_TIMEOUT_S
+    while broker.resident_bytes() > WATERMARK_MB * 1_000_000 * 3 // 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def read_share(consumer, broker):
+    """Reads, and acknowledges nothing, until the broker says that further deliveries wait: how many it has made.
+
+    The answer to a basic.qos then comes behind them.
+    """
+    deadline = time.monotonic() + 2 * ALL_CLEAR_TIMEOUT_S
+    count, has_asked = 0, False
+    while True:
+        if not has_asked and "deliveries wait" in broker.log.read_text():
+            consumer.send_method(1, "basic.qos")
+            has_asked = True
+        try:
+            got = consumer.read_method(QUIET_S)[1]
+        except Silent:
+            assert time.monotonic() < deadline
+            continue
+        if got.name == "basic.qos-ok":
+            return count
+        assert got.name == "basic.deliver"
+        consumer.read_content(1)
+        count += 1
+
+
 def drain(consumer):
     """Takes and acknowledges until nothing comes any more; the publisher may go on now and then meanwhile."""
     with pytest.raises(Silent):
@@ -288,10 +322,12 @@ def assert_usable_in_turns(publisher):
 
 
 def flood(peer, message, stalled_s=1.0):
-    """Sends the message many times, or until the broker stops reading: what is unsent of the last.
+    """Sends the message many times, or until the broker says that it stops reading, and has for a while: what is unsent
+    of the last.
 
     What waits is put on disk meanwhile, so that the broker may go on before long.
     """
+    deadline = time.monotonic() + 60
     peer.socket.setblocking(False)
     try:
         for _ in range(BODIES_MAX):
@@ -300,8 +336,10 @@ def flood(peer, message, stalled_s=1.0):
                 try:
                     rest = rest[peer.socket.send(rest):]
                 except BlockingIOError:
-                    if not select.select([], [peer.socket], [], stalled_s)[1]:
+                    can_write = select.select([], [peer.socket], [], stalled_s)[1]
+                    if not can_write and select.select([peer.socket], [], [], 0)[0]:
                         return bytes(rest)
+                    assert time.monotonic() < deadline
         return b""
     finally:
         peer.socket.setblocking(True)
