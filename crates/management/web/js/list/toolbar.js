@@ -2,7 +2,7 @@
 
 import { Waiting } from "../components.js";
 import { count, number } from "../format.js";
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
 import { PAGE_SIZES } from "./view.js";
 
 const FILTER_MS = 250;
@@ -11,7 +11,8 @@ const FILTER_MS = 250;
 export function Filter({ value, isRegex, onChange, label = "Filter by name" }) {
   const [text, setText] = useState(value);
   const timer = useRef(0);
-  useEffect(() => setText(value), [value]);
+  // At once: an effect that runs after the next picture would replace what was typed until then.
+  useLayoutEffect(() => setText(value), [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
   const type = (next) => {
     setText(next);

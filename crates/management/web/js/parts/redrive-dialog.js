@@ -6,7 +6,7 @@ import { QueueLink, Waiting } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { count, duration, number } from "../format.js";
 import { ActionForm, NumberField, SelectField, TextField, useForm } from "../forms.js";
-import { html, useEffect, useState } from "../html.js";
+import { html, useEffect, useLayoutEffect, useState } from "../html.js";
 import { go, href } from "../router.js";
 import { REASONS } from "./deaths.js";
 
@@ -106,7 +106,8 @@ function Redrive({ vhost, queue, ids, filter, isMove, close }) {
 function useProposedRate(form, messages = 0) {
   const [isChosen, setIsChosen] = useState(false);
   const isProposed = !isChosen && messages > MANY;
-  useEffect(() => {
+  // At once, so that no rate is typed between the proposal's picture and its value.
+  useLayoutEffect(() => {
     if (!isChosen) form.set({ rate: isProposed ? String(PROPOSED_RATE) : "" });
   }, [isProposed]);
   const choose = (rate) => {
