@@ -70,9 +70,8 @@ def test_policy_gives_a_schedule_to_queues_that_exist(ch, kind, client, api):
         ch.publish(q, "m")
         message = ch.get_unacked(q)
         ch.nack(message, requeue=True)
-        shown = api.ask("/api/queues/%2F/" + q).json
-        assert shown["messages_delayed"] == 1
         assert ch.count(q) == 0
+        assert api.ask("/api/queues/%2F/" + q).json["messages_delayed"] == 1
 
 
 def test_operator_policy_limits_the_multiplier(ch, kind, client, api):
