@@ -199,6 +199,7 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::InteropClients,
         is_setup: true,
         needs: &["python", "interop-packages"],
+        time_max: Duration::from_mins(50),
         ..PLAIN
     },
     Step {
