@@ -71,7 +71,8 @@ impl Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        self.node.stop();
+        self.node.begin_stop();
+        self.node.close_connections();
         self.node.close();
     }
 }

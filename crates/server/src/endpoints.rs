@@ -10,7 +10,7 @@ use axum::middleware::from_fn;
 use axum::serve::ListenerExt;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Config;
 use crate::connection::listener::{Listener, accept_amqp};
@@ -132,8 +132,9 @@ impl Endpoints {
         node: &Arc<Node>,
         alive: &mpsc::Sender<()>,
     ) -> Result<Servers, StartError> {
+        let mut accepting = JoinSet::new();
         for Endpoint { listener, tls, .. } in self.amqp.drain(..) {
-            tokio::spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
+            accepting.spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
         let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(node) as _;
         let stopping = node.lifecycle.stopping.subscribe();
@@ -144,6 +145,7 @@ impl Endpoints {
         for endpoint in prometheus {
             servers.add(endpoint, metrics.clone(), stopping.clone(), Arc::clone(&node.refusals));
         }
+        servers.accepting = accepting;
         Ok(servers)
     }
 
@@ -166,10 +168,12 @@ impl Endpoints {
     }
 }
 
-/// Running HTTP servers, on threads of their own: an answer may take a processor for seconds, which must not
-/// delay publishers and consumers.
+/// The tasks that accept AMQP clients, and running HTTP servers. The servers are on threads of their own: an
+/// answer may take a processor for seconds, which must not delay publishers and consumers.
 #[derive(Debug)]
 pub(crate) struct Servers {
+    /// One task for each AMQP listener.
+    accepting: JoinSet<()>,
     servers: Vec<JoinHandle<io::Result<()>>>,
     /// Taken only on drop.
     runtime: Option<Runtime>,
@@ -179,7 +183,7 @@ impl Servers {
     fn start() -> io::Result<Self> {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
         let runtime = threads.worker_threads(HTTP_THREADS).thread_name("http").enable_all();
-        Ok(Self { servers: Vec::new(), runtime: Some(runtime.build()?) })
+        Ok(Self { accepting: JoinSet::new(), servers: Vec::new(), runtime: Some(runtime.build()?) })
     }
 
     fn add(
@@ -197,6 +201,11 @@ impl Servers {
         let server = axum::serve(listener.tap_io(|_| {}), router)
             .with_graceful_shutdown(async move { drop(stopping.wait_for(|is| *is).await) });
         self.servers.push(runtime.spawn(server.into_future()));
+    }
+
+    /// Waits until the AMQP listeners of a stopping node are closed.
+    pub(crate) async fn amqp_listeners_closed(&mut self) {
+        while self.accepting.join_next().await.is_some() {}
     }
 
     /// Waits a moment for pending requests to be answered.

@@ -130,7 +130,7 @@ async fn run(
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
-    let servers = endpoints.serve(&node, &alive)?;
+    let mut servers = endpoints.serve(&node, &alive)?;
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
@@ -149,7 +149,10 @@ async fn run(
         end = node.lifecycle.shutdown.requested() => end,
     };
     tracing::info!("stopping");
-    node.stop();
+    node.begin_stop();
+    // Before a client is sent the reason: a client that connects again at once is refused.
+    servers.amqp_listeners_closed().await;
+    node.close_connections();
     tokio::select! {
         // Every connection holds a sender until it has ended.
         _ = gone.recv() => {}

@@ -101,9 +101,13 @@ impl Node {
         Ok(())
     }
 
-    /// Stops serving: clients in a vhost are sent the reason, the sockets of the others are closed.
-    pub(crate) fn stop(&self) {
+    /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
+    pub(crate) fn begin_stop(&self) {
         self.lifecycle.stopping.send_replace(true);
+    }
+
+    /// Sends the reason of the shutdown to each client that has opened a vhost.
+    pub(crate) fn close_connections(&self) {
         let text = "broker forced connection closure with reason 'shutdown'";
         let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
         for handle in self.vhosts.all() {
