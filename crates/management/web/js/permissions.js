@@ -36,11 +36,12 @@ export function useMay() {
   return (what, vhost, name) => all?.some((one) => (!vhost || one.vhost === vhost) && matches(one[what], name));
 }
 
-/** What is offered to users with a permission; others read which one they lack. */
+/** What is offered to users with a permission (`to`; one of several if it is a list); others read which one they lack. */
 export function Permitted({ to, vhost, name, what, test, children }) {
-  const may = useMay()(to, vhost, name);
-  if (may === undefined) return null;
-  if (may) return children;
+  const may = useMay();
+  const answers = [to].flat().map((one) => may(one, vhost, name));
+  if (answers.includes(undefined)) return null;
+  if (answers.includes(true)) return children;
   const where = vhost ? `virtual host ${vhost}` : "any virtual host";
-  return html`<p class="muted lacks" data-test=${test}>${what} needs the permission to ${to}${name === undefined ? "" : ` ${name || "the default exchange"}`} in ${where}.</p>`;
+  return html`<p class="muted lacks" data-test=${test}>${what} needs the permission to ${[to].flat().join(" or ")}${name === undefined ? "" : ` ${name || "the default exchange"}`} in ${where}.</p>`;
 }

@@ -55,7 +55,7 @@ export default function Exchange({ params: { vhost, name } }) {
       </div>
       ${real !== "" && html`<${Bindings} title="Bindings from this exchange" url=${exchangePath(vhost, real, "bindings", "source")} again=${outgoing} isFrom=${true} test="outgoing" />
         <${Bindings} title="Bindings to this exchange" url=${exchangePath(vhost, real, "bindings", "destination")} again=${incoming} test="incoming" />
-        <${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.current?.(); incoming.current?.(); }} />`}
+        <${Permitted} to=${["read", "write"]} vhost=${vhost} name=${real} what="Adding a binding" test="cannot-bind"><${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.current?.(); incoming.current?.(); }} /><//>`}
       <${Explain} kind="exchanges" vhost=${vhost} name=${real} />
       ${!exchange.internal && html`<${Publish} vhost=${vhost} exchange=${real} onPublished=${polled.refresh} />`}`}<//>
   <//>`;
