@@ -54,14 +54,7 @@ impl Vhost {
         for unacked in settled {
             freed_global |= self.release(at, &unacked);
             let queue = unacked.queue;
-            match outcome {
-                Outcome::Requeue { failed } => {
-                    let delay_ms = self.requeue_delay_ms(&unacked);
-                    self.requeue(queue, unacked.entry, failed, delay_ms);
-                }
-                Outcome::Ack => self.acknowledge(queue, &unacked.entry),
-                Outcome::Reject => self.reject(queue, unacked.entry),
-            }
+            self.settle_entry(unacked, outcome);
             if touched.last() != Some(&queue) {
                 touched.push(queue);
             }
@@ -100,26 +93,26 @@ impl Vhost {
         channel.prefetch_count_global > 0
     }
 
-    fn acknowledge(&mut self, id: QueueId, entry: &Entry) {
-        // The message was deleted with its queue.
-        let Some(queue) = self.topology.queue_mut(id) else { return };
-        queue.counters.deliveries.acknowledged += 1;
-        self.log_settled(id, entry);
-        self.left(id);
-    }
-
-    fn reject(&mut self, id: QueueId, entry: Entry) {
-        // The message was deleted with its queue.
-        if self.topology.queue(id).is_some() {
-            self.die(id, entry, DeathReason::Rejected);
+    fn settle_entry(&mut self, unacked: Unacked, outcome: Outcome) {
+        let Unacked { queue: id, consumer, entry, .. } = unacked;
+        let Some(queue) = self.topology.queue_mut(id) else {
+            // The message was deleted with its queue.
+            return;
+        };
+        match outcome {
+            Outcome::Ack => {
+                queue.counters.deliveries.acknowledged += 1;
+                self.log_settled(id, &entry);
+                self.left(id);
+            }
+            Outcome::Reject => self.die(id, entry, DeathReason::Rejected),
+            Outcome::Requeue { failed } => {
+                // A consumer that is gone, with its channel or by `basic.cancel`, asks for no delay.
+                let consumer = consumer.and_then(|consumer| queue.consumers.get(consumer));
+                let asked_delay_ms = consumer.and_then(|consumer| consumer.requeue_delay_ms);
+                self.requeue(id, entry, failed, asked_delay_ms);
+            }
         }
-    }
-
-    /// The delay that the consumer of a delivery has asked for, in milliseconds. A consumer that is gone, with its
-    /// channel or by `basic.cancel`, asks for none.
-    fn requeue_delay_ms(&self, unacked: &Unacked) -> Option<u64> {
-        let queue = self.topology.queue(unacked.queue)?;
-        queue.consumers.get(unacked.consumer?)?.requeue_delay_ms
     }
 
     /// Returns a message to its queue, unless it has been returned too often or its deadline has passed meanwhile.
@@ -131,10 +124,6 @@ impl Vhost {
         failed: bool,
         asked_delay_ms: Option<u64>,
     ) {
-        // The message was deleted with its queue.
-        if self.topology.queue(id).is_none() {
-            return;
-        }
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
         if queue.counts_deliveries() {
