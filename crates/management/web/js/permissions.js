@@ -36,12 +36,18 @@ export function useMay() {
   return (what, vhost, name) => all?.some((one) => (!vhost || one.vhost === vhost) && matches(one[what], name));
 }
 
-/** What is offered to users with a permission (`to`; one of several if it is a list); others read which one they lack. */
-export function Permitted({ to, vhost, name, what, test, children }) {
+/**
+ * What is offered to users with a permission (`to`; one of several if it is a list); others read which one they lack, in a
+ * row of a list (`isInRow`) as the title of two words.
+ */
+export function Permitted({ to, vhost, name, what, test, isInRow = false, children }) {
   const may = useMay();
   const answers = [to].flat().map((one) => may(one, vhost, name));
   if (answers.includes(undefined)) return null;
   if (answers.includes(true)) return children;
   const where = vhost ? `virtual host ${vhost}` : "any virtual host";
-  return html`<p class="muted lacks" data-test=${test}>${what} needs the permission to ${[to].flat().join(" or ")}${name === undefined ? "" : ` ${name || "the default exchange"}`} in ${where}.</p>`;
+  const text = `${what} needs the permission to ${[to].flat().join(" or ")}${name === undefined ? "" : ` ${name || "the default exchange"}`} in ${where}.`;
+  return isInRow
+    ? html`<span class="muted" title=${text} data-test=${test}>no permission</span>`
+    : html`<p class="muted lacks" data-test=${test}>${text}</p>`;
 }

@@ -6,7 +6,7 @@ import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
 import { ActionForm, ArgumentsEditor, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useState } from "../html.js";
-import { useMay } from "../permissions.js";
+import { Permitted, useMay } from "../permissions.js";
 import { PagedTable } from "../table.js";
 
 /** The path of the bindings between two things; the default exchange has a name there. */
@@ -17,14 +17,14 @@ const between = ({ vhost, source, destination, destination_type: type }, ...key)
 const DIRECTIONS = [["to-queue", "to a queue", "read"], ["to-exchange", "to an exchange", "read"], ["from", "from an exchange", "write"]];
 
 /** Deletes a binding, for users with the permissions for both ends. */
-function Unbind({ binding, may, remove }) {
+function Unbind({ binding, remove }) {
   const { vhost, source, destination } = binding;
-  if (source === "") return null;
-  if (may("write", vhost, destination) && may("read", vhost, source)) return html`<button type="button" class="danger" onClick=${() => remove(binding)} data-test="unbind">Unbind</button>`;
-  return html`<span class="muted" title=${`Deleting the binding needs the permissions to read ${source} and to write ${destination}.`} data-test="cannot-unbind">no permission</span>`;
+  const lacks = { vhost, what: "Deleting the binding", test: "cannot-unbind", isInRow: true };
+  return html`<${Permitted} to="write" name=${destination} ...${lacks}><${Permitted} to="read" name=${source} ...${lacks}>
+    <button type="button" class="danger" onClick=${() => remove(binding)} data-test="unbind">Unbind</button><//><//>`;
 }
 
-const columns = (isFrom, may, remove) => [
+const columns = (isFrom, remove) => [
   isFrom
     ? { key: "other", title: "To", sort: "destination", render: (one) => (one.destination_type === "queue"
       ? html`<${QueueLink} vhost=${one.vhost} name=${one.destination} />`
@@ -33,19 +33,18 @@ const columns = (isFrom, may, remove) => [
   ...(isFrom ? [{ key: "type", title: "Type", sort: "destination_type", width: "7rem", render: (one) => one.destination_type }] : []),
   { key: "routing_key", title: "Routing key", sort: "routing_key", render: (one) => one.routing_key },
   { key: "arguments", title: "Arguments", width: "6rem", render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
-  { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => html`<${Unbind} binding=${one} may=${may} remove=${remove} />` },
+  { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => one.source !== "" && html`<${Unbind} binding=${one} remove=${remove} />` },
 ];
 
 /** A list of the bindings at `url`: `isFrom` says that they begin at the exchange of this page. `again` is a ref, as of `PagedTable`. */
 export function Bindings({ title, url, again, isFrom = false, test }) {
-  const may = useMay();
   const remove = async (one) => {
     const text = html`From <b>${one.source}</b> to the ${one.destination_type} <b>${one.destination}</b>${one.routing_key ? html`, key <code>${one.routing_key}</code>` : ""}.`;
     if (!await confirm({ title: "Delete the binding?", text, action: "Unbind" })) return;
     if (await attempt("The binding was not deleted", () => del(between(one, one.properties_key)), "Binding deleted.")) again.current?.();
   };
   return html`<${Card} title=${title} test=${test}>
-    <${PagedTable} id=${test} url=${url} again=${again} columns=${columns(isFrom, may, remove)} noun="binding" hasFilter="many" isInAddress=${false} filterLabel="Filter by name or key"
+    <${PagedTable} id=${test} url=${url} again=${again} columns=${columns(isFrom, remove)} noun="binding" hasFilter="many" isInAddress=${false} filterLabel="Filter by name or key"
       rowKey=${(one) => `${one.source}\n${one.destination_type}\n${one.destination}\n${one.properties_key}`}
       empty="No bindings." />
   <//>`;
@@ -59,9 +58,9 @@ export function AddBinding({ vhost, name, isQueue, onAdded }) {
   const [rows, setRows] = useState(rowsOf());
   const { other, key } = form.values;
   const may = useMay();
-  const directions = DIRECTIONS.filter(([, , what]) => isQueue || may(what, vhost, name));
+  const directions = DIRECTIONS.filter(([, , what]) => may(what, vhost, name));
   // The first choice may need a permission that the user lacks.
-  const direction = isQueue || directions.some(([one]) => one === form.values.direction) ? form.values.direction : directions[0]?.[0];
+  const direction = directions.some(([one]) => one === form.values.direction) ? form.values.direction : directions[0]?.[0];
   const add = async () => {
     const isFrom = direction === "from";
     const binding = isFrom

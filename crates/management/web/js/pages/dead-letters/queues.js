@@ -6,7 +6,7 @@ import { DASH, compact, number, rate } from "../../format.js";
 import { html } from "../../html.js";
 import { REASONS } from "../../parts/deaths.js";
 import { openRedrive } from "../../parts/redrive-dialog.js";
-import { useMay } from "../../permissions.js";
+import { Permitted } from "../../permissions.js";
 import { href } from "../../router.js";
 import { chosenVhost } from "../../session.js";
 import { useStore } from "../../store.js";
@@ -30,7 +30,7 @@ function Reasons({ counts = {} }) {
     <${Badge} key=${reason} kind="warning">${compact(amount)} ${REASONS[reason] ?? reason}<//>`);
 }
 
-const columns = (may) => [
+const COLUMNS = [
   { key: "name", title: "Queue", sort: "name", render: (row) => html`<${QueueLink} vhost=${row.vhost} name=${row.name} />` },
   { key: "vhost", title: "Vhost", width: "5rem", sort: "vhost", isOptional: true, render: (row) => row.vhost },
   { key: "messages", title: "Messages", width: "5rem", phone: 1, align: "right", sort: "messages", render: (row) => number(row.messages) },
@@ -40,19 +40,17 @@ const columns = (may) => [
   { key: "reasons", title: "Deaths at the sources", width: "6rem", hint: "Reasons of the deaths in the queues that the dead letters come from", render: (row) => html`<${Reasons} counts=${row.from_count_by_reason} />` },
   { key: "actions", title: "", name: "Actions", phone: 4, width: "11rem", render: (row) => html`<span class="row-actions">
     <a class="button" href=${href("queues", row.vhost, row.name, "messages")} data-test="browse">Browse</a>
-    ${may("read", row.vhost, row.name)
-      ? html`<button type="button" disabled=${row.messages === 0} data-test="redrive"
-          onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button>`
-      : html`<span class="muted" title=${`A redrive needs the permission to read ${row.name}.`} data-test="cannot-redrive">no permission</span>`}</span>` },
+    <${Permitted} to="read" vhost=${row.vhost} name=${row.name} what="A redrive" test="cannot-redrive" isInRow=${true}>
+      <button type="button" disabled=${row.messages === 0} data-test="redrive"
+        onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button><//></span>` },
 ];
 
 export default function DeadLetterQueues() {
   const vhost = useStore(chosenVhost);
-  const may = useMay();
   const url = vhost === "" ? path("dead-letter-queues") : path("dead-letter-queues", vhost);
   return html`<${Page} title="Dead letters" test="dead-letter-queues">
     <${Parts} current="queues" />
-    <${PagedTable} id="dead-letter-queues" url=${url} columns=${columns(may)} rowKey=${(row) => JSON.stringify([row.vhost, row.name])}
+    <${PagedTable} id="dead-letter-queues" url=${url} columns=${COLUMNS} rowKey=${(row) => JSON.stringify([row.vhost, row.name])}
       noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty="No queue gets dead letters." />
   <//>`;
 }
