@@ -32,7 +32,12 @@ def leveret_bin(pytestconfig):
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    return disk.compile_library(tmp_path_factory.mktemp("library"))
+    return disk.compile_library("faults", tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="session")
+def clock_library(tmp_path_factory):
+    return disk.compile_library("clock", tmp_path_factory.mktemp("clock"))
 
 
 @pytest.fixture
@@ -54,3 +59,12 @@ def broker(leveret_bin, library, tmp_path):
     yield broker
     if broker.process and broker.process.poll() is None:
         broker.kill()
+
+
+@pytest.fixture
+def start_at(broker, clock_library):
+    """Starts the broker with its clock so many seconds ahead."""
+    def start(offset_s):
+        broker.start({"LD_PRELOAD": str(clock_library), "CLOCK_OFFSET_S": str(int(offset_s))})
+        return broker
+    return start

@@ -8,13 +8,11 @@ from pathlib import Path
 import damage
 from broker_process import Broker
 
-SOURCE = Path(__file__).with_name("faults.c")
-
-
-def compile_library(folder):
-    library = folder / "faults.so"
+def compile_library(name, folder):
+    """The library to preload that is made of the source of this name."""
+    source, library = Path(__file__).with_name(f"{name}.c"), folder / f"{name}.so"
     subprocess.run(
-        [os.environ.get("CC", "cc"), "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE,
+        [os.environ.get("CC", "cc"), "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source,
          "-ldl", "-lpthread"], check=True)
     return library
 

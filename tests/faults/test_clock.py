@@ -2,19 +2,15 @@
 
 import base64
 import json
-import os
 import ssl
-import subprocess
 import time
 import urllib.request
-from pathlib import Path
 
 import pika
 import pytest
 
 from tls import Certificate
 
-SOURCE = Path(__file__).with_name("clock.c")
 DAY_S = 86_400
 TTL_S = 2.0
 LOOK_S = 1.0  # between two looks of the broker at its clocks
@@ -24,23 +20,6 @@ OFFSETS_S = {
     "1900": -SINCE_1970_S - 70 * 365 * DAY_S, "1970": -SINCE_1970_S + 60,
     "2200": 174 * 365 * DAY_S, "10100": 8100 * 365 * DAY_S,
 }
-
-
-@pytest.fixture(scope="session")
-def clock_library(tmp_path_factory):
-    library = tmp_path_factory.mktemp("clock") / "clock.so"
-    compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE], check=True)
-    return library
-
-
-@pytest.fixture
-def start_at(broker, clock_library):
-    """Starts the broker with its clock so many seconds ahead."""
-    def start(offset_s):
-        broker.start({"LD_PRELOAD": str(clock_library), "CLOCK_OFFSET_S": str(int(offset_s))})
-        return broker
-    return start
 
 
 def ask(url, context=None):
