@@ -167,7 +167,7 @@ def test_a_policy_is_changed_and_deleted(site, broker):
     put = {"pattern": "^mails$", "apply-to": "queues", "priority": 3, "definition": {"delivery-limit": 5}}
     broker.api.do("PUT", "/api/policies/%2F/mails", put)
     page = site.log_in(at="#/admin/policies")
-    page.click(f"{hook('policies')} {hook('policy-name')}")
+    page.click(f"{hook('policies')} {hook('policy-link')}")
     page.fill(hook("value-delivery-limit"), "7")
     page.select_option(hook("policy-apply-to"), "quorum_queues")
     fill(page, policy_priority="-0.5")

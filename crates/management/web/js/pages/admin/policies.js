@@ -31,7 +31,7 @@ export async function removePolicy(kind, { vhost, name }) {
 function columnsOf({ kind, mayChange, onDelete }) {
   return [
     { key: "name", title: "Name", sort: "name",
-      render: ({ vhost, name }) => html`<a href=${href("admin", "policies", kind, vhost, name)} title=${name} data-test="policy-name">${name}</a>` },
+      render: ({ vhost, name }) => html`<a href=${href("admin", "policies", kind, vhost, name)} title=${name} data-test="policy-link">${name}</a>` },
     { key: "pattern", title: "Pattern", sort: "pattern", phone: 1, width: "6rem", render: ({ pattern }) => html`<code title=${pattern}>${pattern}</code>` },
     { key: "apply-to", title: "Applies to", sort: "apply-to", phone: 4, width: "5rem", render: (row) => row["apply-to"].replace("_", " ") },
     { key: "priority", title: "Priority", sort: "priority", phone: 2, align: "right", width: "4rem", render: ({ priority }) => priority },
