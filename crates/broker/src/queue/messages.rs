@@ -1,11 +1,12 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
-use super::delayed::Delayed;
 use super::entry::ExpiryKey;
+use super::scheduled::Scheduled;
 use super::{Entry, Queue, Settings};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::PageMembers;
+use crate::publish_properties::delivery_time::scheduled_message;
 use crate::setting::{DeliveryCount, ExpiryOrder};
 use crate::time::Time;
 
@@ -75,7 +76,7 @@ impl Queue {
     /// time.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
         if self.waiting.ready.is_empty() {
-            return self.waiting.take_scheduled(Delayed::pop_first);
+            return self.waiting.take_scheduled(Scheduled::pop_first);
         }
         let entry = self.waiting.ready.evict()?;
         self.left_early(&entry);
@@ -106,6 +107,26 @@ impl Queue {
     /// Takes a message that waits for its delivery time.
     pub(crate) fn take_scheduled(&mut self, id: EntryId) -> Option<Entry> {
         self.waiting.take_scheduled(|scheduled| scheduled.take(id))
+    }
+
+    /// Gives a message that waits for its delivery time another one: `ready_at`, and on the wall clock
+    /// `scheduled_for_ms`. Returns the entry with its record; none if no such message waits.
+    pub(crate) fn reschedule(
+        &mut self,
+        id: EntryId,
+        ready_at: Time,
+        scheduled_for_ms: u64,
+    ) -> Option<(EntryId, Lsn)> {
+        let entry = self.take_scheduled(id)?;
+        let rescheduled = (entry.id, entry.lsn);
+        let message = scheduled_message(&entry.message, scheduled_for_ms);
+        self.waiting.schedule(ready_at, Entry { message, ..entry });
+        Some(rescheduled)
+    }
+
+    /// The messages that wait for their delivery time.
+    pub(crate) fn schedules(&self) -> &Scheduled {
+        self.waiting.schedules()
     }
 
     /// Removes all messages that wait. Returns their number, and the pages that held some of them.

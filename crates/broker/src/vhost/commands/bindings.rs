@@ -13,6 +13,7 @@ use crate::message::Name;
 use crate::record::{BindingRecord, Record};
 use crate::refusal::Refusal;
 use crate::vhost::Vhost;
+use crate::vhost::commands::schedule::refuse_control;
 use crate::vhost::lifecycle::growth::check_arguments;
 
 /// The kind of the destination of a binding.
@@ -86,6 +87,7 @@ impl Vhost {
             refuse_default(&destination)?;
         }
         refuse_default(&source)?;
+        refuse_control(&source)?;
         self.require(at, Permission::Write, resource)?;
         self.require(at, Permission::Read, self.exchange_resource(&source))?;
         if to == BindTo::Queue && self.connections.replies_at(&destination).is_some() {

@@ -8,5 +8,6 @@ mod get;
 mod publish;
 mod queue_removal;
 mod queues;
+pub(super) mod schedule;
 mod settle;
 mod transaction;

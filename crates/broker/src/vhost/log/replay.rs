@@ -99,6 +99,9 @@ impl Replay {
                     self.push(id, Entry { id: to, arrived, ..entry }, pages);
                 }
             }
+            Record::Reschedule { queue, entry, ready_at } => {
+                self.reschedule(queue, entry, ready_at);
+            }
             Record::Settle { queue, entry } => self.forget(queue, entry, pages),
             Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
                 if let Some(entry) = self.take(queue, entry, pages) {
@@ -184,6 +187,14 @@ impl Replay {
             let message = kept.unwrap_or_else(|| message.clone());
             let entry = Entry::new(*id, message, lsn, arrived);
             self.vhost.topology.known_queue_mut(queue).schedule(entry, ready_at);
+        }
+    }
+
+    fn reschedule(&mut self, number: QueueNumber, entry: EntryId, ready_at: Time) {
+        if let Some(held) = self.held(number) {
+            held.reschedule(entry, ready_at);
+        } else if let Some(queue) = self.queue(number) {
+            queue.reschedule(entry, ready_at, ready_at.as_micros() / 1000);
         }
     }
 
