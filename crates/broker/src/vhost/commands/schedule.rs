@@ -91,10 +91,9 @@ impl Vhost {
             .map(|holder| self.operate_in(holder, &request.selector, request.operation))
             .unwrap_or_default();
         let exchange = self.find_exchange(SCHEDULE_EXCHANGE)?;
+        self.topology.known_exchange_mut(exchange).counters.published_in += 1;
         if changed.is_empty() {
             self.return_operation(at, exchange, publish, &prepared);
-        } else {
-            self.topology.known_exchange_mut(exchange).counters.published_out += 1;
         }
         let lsn = (self.log.last() > before).then(|| self.log.last());
         self.confirm_operation(at, lsn);

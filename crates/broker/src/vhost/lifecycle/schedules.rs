@@ -80,7 +80,7 @@ impl Vhost {
     fn take_named(&mut self, holder: Holder, id: &ScheduleId) -> Vec<Entry> {
         let Some(schedules) = self.schedules(holder) else { return Vec::new() };
         let older: Vec<EntryId> = schedules.named(id).take(SCHEDULES_PER_ID_MAX).collect();
-        older.into_iter().filter_map(|entry| self.take_scheduled(holder, entry)).collect()
+        older.into_iter().filter_map(|entry| self.remove_scheduled(holder, entry)).collect()
     }
 }
 
@@ -123,7 +123,8 @@ impl Vhost {
 
     fn cancel_scheduled(&mut self, holder: Holder, id: EntryId) {
         let number = self.holder_number(holder);
-        let entry = self.take_scheduled(holder, id).expect("the message was selected in this call");
+        let entry = self.remove_scheduled(holder, id);
+        let entry = entry.expect("the message was selected in this call");
         self.counters.schedules.cancelled += 1;
         if entry.is_durable() {
             self.log_about(entry.lsn, Record::Settle { queue: number, entry: entry.id });
@@ -174,9 +175,15 @@ impl Vhost {
         }
     }
 
-    fn take_scheduled(&mut self, holder: Holder, entry: EntryId) -> Option<Entry> {
+    /// Takes a message that is not to be delivered, and counts it.
+    fn remove_scheduled(&mut self, holder: Holder, entry: EntryId) -> Option<Entry> {
         match holder {
-            Holder::Queue(id) => self.topology.queue_mut(id)?.take_scheduled(entry),
+            Holder::Queue(id) => {
+                let queue = self.topology.queue_mut(id)?;
+                let entry = queue.take_scheduled(entry)?;
+                queue.counters.deaths_mut().cancelled += 1;
+                Some(entry)
+            }
             Holder::Exchange(id) => {
                 let held = self.topology.exchange_mut(id)?.held.as_mut()?;
                 held.take(entry)
