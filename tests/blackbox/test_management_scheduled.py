@@ -277,6 +277,38 @@ def test_permissions_are_those_of_the_target(ch, api, made):
     assert len(api.do("GET", at("queue", other, "a"))) == 1
 
 
+def test_publish_answers_where_a_message_waits(ch, api, kind):
+    q, other, x = ch.queue(kind), ch.queue(), ch.exchange("fanout")
+    held = delayed_exchange(ch, q)
+    ch.bind(q, x)
+    ch.bind(other, x)
+
+    def publish(exchange, key, **headers):
+        body = {"properties": {"headers": headers}, "routing_key": key, "payload": "m", "payload_encoding": "string"}
+        return api.do("POST", "/api/exchanges/" + quoted("/", exchange or "amq.default", "publish"), body)
+
+    at_ms = now_ms() + HOUR_MS
+    told = publish(x, "", **{"x-opt-delivery-time": at_ms, "x-schedule-id": "a"})
+    assert told["routed"] is True
+    places = {place["target_name"]: place for place in told["scheduled"]}
+    for name in (q, other):
+        [message] = listed(api, target="queue/" + name)
+        fields = ("target_kind", "target_name", "id", "handle", "delivery_time")
+        assert places[name] == {field: message[field] for field in fields}
+        assert (message["id"], message["delivery_time"]) == ("a", at_ms)
+    assert len(places) == 2
+    # A publish that is dropped because its name is in use waits nowhere.
+    assert publish("", other, **{"x-opt-delivery-time": at_ms, "x-schedule-id": "a", "x-schedule-mode": "keep"}) == {"routed": True}
+    [place] = publish(held, q, **{"x-delay": HOUR_MS})["scheduled"]
+    [message] = listed(api, target="exchange/" + held)
+    assert (place["target_kind"], place["target_name"], place["id"]) == ("exchange", held, None)
+    assert place["handle"] == message["handle"] and abs(place["delivery_time"] - message["delivery_time"]) <= 1
+    api.do("DELETE", at("exchange", held, str(place["handle"]), "?by=handle"))
+    assert publish("", q) == {"routed": True}
+    assert publish("", q, **{"x-opt-delivery-time": 1, "x-schedule-id": "now"}) == {"routed": True}
+    assert publish("", q + "x", **{"x-opt-delivery-delay": HOUR_MS}) == {"routed": False}
+
+
 def test_answered_changes_survive_a_kill(under):
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")

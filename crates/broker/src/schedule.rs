@@ -217,6 +217,19 @@ pub struct ScheduledMessage {
     pub behind: ScheduledCursor,
 }
 
+/// A place in which a publish waits for its delivery time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScheduledPlace {
+    /// The queue or delayed exchange.
+    pub target: ScheduleTarget,
+    /// The number of the message within the target.
+    pub handle: u64,
+    /// The name of the schedule, if the publisher gave one.
+    pub id: Option<ScheduleId>,
+    /// The delivery time on the broker's axis.
+    pub ready_at: Time,
+}
+
 /// Consecutive scheduled messages of a vhost, by delivery time.
 #[derive(Clone, Debug)]
 pub struct ScheduledPage {
