@@ -128,7 +128,9 @@ mod tests {
 
     fn headers(fields: &[(&str, Value<'_>)]) -> amqp::table::Table {
         let mut table = TableBuilder::new();
-        fields.iter().for_each(|(key, value)| table.insert(*key, value.clone()));
+        for (key, value) in fields {
+            table.insert(*key, value.clone());
+        }
         table.finish()
     }
 
