@@ -201,6 +201,8 @@ def test_cancel_all_that_match(ch, api):
     assert cancel(target=target) == 550
     assert cancel(target=target) == 0
     assert len(listed(api, target="queue/" + other)) == 1
+    ch.sync()
+    assert ch.drain(q) == [], "cancelled messages are not delivered"
 
 
 def test_counts_are_by_delivery_time(ch, api):
