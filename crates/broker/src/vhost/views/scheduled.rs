@@ -124,13 +124,8 @@ impl<'a> Source<'a> {
             std::cmp::Ordering::Equal => behind.handle,
             std::cmp::Ordering::Greater => 0,
         };
-        let from = filter.from.unwrap_or_default();
-        let passed = (behind.ready_at, seq).max((from.just_before(), u64::MAX));
-        let passed = if behind == ScheduledCursor::default() && from == Time::default() {
-            (Time::default(), 0)
-        } else {
-            passed
-        };
+        let from = filter.from.map(|from| (from.just_before(), u64::MAX)).unwrap_or_default();
+        let passed = (behind.ready_at, seq).max(from);
         let before = filter.before.unwrap_or(Time::MAX);
         let found: Box<dyn Iterator<Item = Found<'a>> + 'a> = match &filter.id {
             None => Box::new(self.scheduled.waiting().after(passed)),
