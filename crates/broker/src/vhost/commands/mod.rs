@@ -10,4 +10,5 @@ mod queue_removal;
 mod queues;
 pub(super) mod schedule;
 mod settle;
+mod told_schedules;
 mod transaction;

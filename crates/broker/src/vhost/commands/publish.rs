@@ -307,6 +307,7 @@ impl Vhost {
         let schedule =
             |id, queue: &mut Queue| plan.schedule(id, queue, &message, ready_at, replaces);
         let is_full = self.plan_queues(&queues, &message, schedule);
+        self.tell_schedules(&plan.delayed, named.as_ref());
         let lsn = self.enqueue(message, &plan).max(held);
         Verdict::of(refused || has_no_room || is_full, lsn)
     }
@@ -324,6 +325,7 @@ impl Vhost {
         let (holders, has_no_room) = self.admit(named.as_ref(), holders, Holder::Exchange);
         let replaces = named.as_ref().and_then(NamedSchedule::replaces);
         self.hold_in_exchanges(&holders, message, replaces, plan);
+        self.tell_schedules(&plan.delayed, named.as_ref());
         has_no_room
     }
 

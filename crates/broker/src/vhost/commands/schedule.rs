@@ -49,13 +49,7 @@ impl Vhost {
         self.advance(now);
         let resource = self.target_resource(&request.target);
         access.require(Permission::Write, resource)?;
-        let holder = self.holder_of(&request.target);
-        let holder = holder.ok_or_else(|| Refusal::not_found(resource))?;
-        if let Holder::Queue(id) = holder
-            && self.topology.known_queue(id).ownership.exclusive_owner.is_some()
-        {
-            return Err(Refusal::locked_queue(resource));
-        }
+        let holder = self.shared_holder(&request.target)?;
         check_operation(request.operation, self.now)?;
         let changed = self.operate_in(holder, &request.selector, request.operation);
         self.finish_deaths();
@@ -143,7 +137,30 @@ impl Vhost {
         }
     }
 
-    fn target_resource<'a>(&'a self, target: &'a ScheduleTarget) -> Resource<'a> {
+    /// The queue, or the delayed exchange, with the name of the target.
+    ///
+    /// # Errors
+    /// 404 if it does not exist, 405 if it belongs to one connection.
+    pub(in crate::vhost) fn shared_holder(
+        &self,
+        target: &ScheduleTarget,
+    ) -> Result<Holder, Refusal> {
+        let resource = self.target_resource(target);
+        let holder = self.holder_of(target).ok_or_else(|| Refusal::not_found(resource))?;
+        match holder {
+            Holder::Queue(id)
+                if self.topology.known_queue(id).ownership.exclusive_owner.is_some() =>
+            {
+                Err(Refusal::locked_queue(resource))
+            }
+            Holder::Queue(_) | Holder::Exchange(_) => Ok(holder),
+        }
+    }
+
+    pub(in crate::vhost) fn target_resource<'a>(
+        &'a self,
+        target: &'a ScheduleTarget,
+    ) -> Resource<'a> {
         match target {
             ScheduleTarget::Queue(name) => self.queue_resource(name),
             ScheduleTarget::Exchange(name) => self.exchange_resource(name),
