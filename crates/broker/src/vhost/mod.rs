@@ -109,8 +109,8 @@ pub struct Vhost {
     firehose: Firehose,
     effects: Effects,
     counters: VhostCounters,
-    /// The places in which a publish waits, while they are to be told.
-    told_schedules: Option<Vec<ScheduledPlace>>,
+    /// The places in which a publish waits, if the caller of the command asked for them.
+    scheduled_places: Option<Vec<ScheduledPlace>>,
 }
 
 impl Vhost {
@@ -136,7 +136,7 @@ impl Vhost {
             firehose: Firehose::default(),
             effects: Effects::default(),
             counters: VhostCounters::default(),
-            told_schedules: None,
+            scheduled_places: None,
         };
         vhost.predeclare_exchanges();
         vhost

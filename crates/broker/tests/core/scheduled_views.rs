@@ -1,4 +1,4 @@
-//! Scheduled messages as operators find them: by name and number, behind a position, and told of a publish.
+//! Scheduled messages as operators find them: by name and number, behind a position, and as the places of a publish.
 
 use std::sync::Arc;
 
@@ -39,9 +39,9 @@ impl Broker {
 
     fn apply(&mut self, command: Command<'_>) -> Vec<ScheduledPlace> {
         let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
-        let told = self.vhost.apply_and_tell_schedules(NOW, self.connection, request);
+        let places = self.vhost.apply_and_collect_places(NOW, self.connection, request);
         drop(self.vhost.drain_effects());
-        told
+        places
     }
 
     /// Publishes a message to a queue, to be ready after `delay_ms`.
@@ -86,10 +86,10 @@ fn id(name: &str) -> ScheduleId {
 #[test]
 fn publish_tells_where_its_message_waits() {
     let mut broker = Broker::new();
-    let told = broker.schedule("q", 500, Some("a"));
+    let places = broker.schedule("q", 500, Some("a"));
     let target = ScheduleTarget::Queue("q".into());
     let ready_at = NOW.time.plus_ms(500);
-    let [place] = &told[..] else { panic!("{told:?}") };
+    let [place] = &places[..] else { panic!("{places:?}") };
     assert_eq!((&place.target, &place.id, place.ready_at), (&target, &Some(id("a")), ready_at));
     let found = broker.vhost.find_scheduled(
         &target,

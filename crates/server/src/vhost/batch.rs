@@ -38,7 +38,7 @@ impl VhostHandle {
 
     /// Applies a command of a connection of the node itself. Returns the places in which its message, if it is a
     /// publish, waits for its delivery time, and the time of the publish.
-    pub(crate) fn apply_and_tell_schedules(
+    pub(crate) fn apply_and_collect_places(
         &self,
         connection: ConnectionId,
         request: Request<'_>,
@@ -46,9 +46,9 @@ impl VhostHandle {
         let mut state = self.state.lock();
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
-        let told = state.vhost.apply_and_tell_schedules(now, connection, request);
+        let places = state.vhost.apply_and_collect_places(now, connection, request);
         self.finish(state);
-        (told, now)
+        (places, now)
     }
 
     fn apply_in<'a>(

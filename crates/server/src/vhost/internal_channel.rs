@@ -98,7 +98,7 @@ impl management::Channel for InternalChannel {
     fn publish(&mut self, publish: Publish<'_>) -> (Vec<ScheduledPlace>, Now) {
         let (method, command) = (MethodId::NONE, Command::Publish(publish));
         let request = Request { channel: CHANNEL, method, command };
-        self.handle.apply_and_tell_schedules(self.connection, request)
+        self.handle.apply_and_collect_places(self.connection, request)
     }
 
     fn answer(&mut self) -> ChangeFuture<'_, Result<Outgoing, Refusal>> {

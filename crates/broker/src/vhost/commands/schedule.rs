@@ -7,6 +7,7 @@ use crate::access::{Access, Permission};
 use crate::channel::PublishMode;
 use crate::channel_key::ChannelKey;
 use crate::command::Publish;
+use crate::exchange::control::SCHEDULE_EXCHANGE;
 use crate::ids::{ExchangeId, Lsn};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::check_wall_ms;
@@ -17,21 +18,6 @@ use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::commands::publish::Verdict;
 use crate::vhost::state::enqueue_plan::Holder;
-
-/// The exchange whose publishes are operations on scheduled messages.
-pub(in crate::vhost) const SCHEDULE_EXCHANGE: &str = "amq.schedule";
-
-/// Refuses bindings of the exchange, which routes nothing.
-///
-/// # Errors
-/// 403 for `amq.schedule`.
-pub(in crate::vhost) fn refuse_control(name: &str) -> Result<(), Refusal> {
-    if name == SCHEDULE_EXCHANGE {
-        let text = format!("operation not permitted on exchange '{SCHEDULE_EXCHANGE}'");
-        return Err(Refusal::access_refused(text));
-    }
-    Ok(())
-}
 
 impl Vhost {
     /// Performs an operation on scheduled messages for an operator. Returns the handles of the messages, and the

@@ -11,38 +11,40 @@ use crate::{ConnectionId, Request};
 impl Vhost {
     /// Applies one command of a client, as [`Vhost::apply`]. Returns the places in which its message, if it is a
     /// publish, waits for its delivery time.
-    pub fn apply_and_tell_schedules(
+    pub fn apply_and_collect_places(
         &mut self,
         now: Now,
         connection: ConnectionId,
         request: Request<'_>,
     ) -> Vec<ScheduledPlace> {
-        self.told_schedules = Some(Vec::new());
+        self.scheduled_places = Some(Vec::new());
         self.apply(now, connection, request);
-        self.told_schedules.take().unwrap_or_default()
+        self.scheduled_places.take().unwrap_or_default()
     }
 
-    /// Notes the places in which a publish waits, if they are to be told.
-    pub(in crate::vhost) fn tell_schedules(
+    /// Adds the places in which a publish waits, if the caller asked for them.
+    pub(in crate::vhost) fn collect_places(
         &mut self,
         places: &[DelayedPlace],
         named: Option<&NamedSchedule>,
     ) {
-        if self.told_schedules.is_none() {
+        if self.scheduled_places.is_none() {
             return;
         }
         // A message whose time has come waits only until the end of the call.
         let waiting = places.iter().filter(|place| place.ready_at > self.now.time);
         let id = named.map(|named| named.id.clone());
-        let told: Vec<ScheduledPlace> = waiting
-            .map(|place| self.told(place.holder, place.entry, id.clone(), place.ready_at))
+        let added: Vec<ScheduledPlace> = waiting
+            .map(|place| {
+                self.scheduled_place(place.holder, place.entry, id.clone(), place.ready_at)
+            })
             .collect();
-        if let Some(all) = &mut self.told_schedules {
-            all.extend(told);
+        if let Some(all) = &mut self.scheduled_places {
+            all.extend(added);
         }
     }
 
-    fn told(
+    fn scheduled_place(
         &self,
         holder: Holder,
         entry: EntryId,
