@@ -90,7 +90,7 @@ pub use setting::{
 pub use schedule::{
     NoScheduleTarget, NoScheduledCursor, ScheduleCounters, ScheduleId, ScheduleMode,
     ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledCursor,
-    ScheduledFilter, ScheduledMessage, ScheduledPage,
+    ScheduledFilter, ScheduledMessage, ScheduledPage, ScheduledPlace,
 };
 
 // Views: browsing, dry runs, the dead-letter map.

@@ -165,6 +165,18 @@ pub struct ScheduledCursor {
     pub(crate) handle: u64,
 }
 
+impl ScheduledCursor {
+    /// The position behind all messages with this delivery time or an earlier one.
+    pub const fn behind(ready_at: Time) -> Self {
+        Self { ready_at, target: u64::MAX, handle: u64::MAX }
+    }
+
+    /// The delivery time up to which messages are in front of the position.
+    pub const fn ready_at(self) -> Time {
+        self.ready_at
+    }
+}
+
 impl fmt::Display for ScheduledCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}.{:x}.{:x}", self.ready_at.as_micros(), self.target, self.handle)
@@ -201,6 +213,21 @@ pub struct ScheduledMessage {
     pub message: Message,
     /// True if the message survives a restart.
     pub is_durable: bool,
+    /// The position behind the message.
+    pub behind: ScheduledCursor,
+}
+
+/// A place in which a publish waits for its delivery time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScheduledPlace {
+    /// The queue or delayed exchange.
+    pub target: ScheduleTarget,
+    /// The number of the message within the target.
+    pub handle: u64,
+    /// The name of the schedule, if the publisher gave one.
+    pub id: Option<ScheduleId>,
+    /// The delivery time on the broker's axis.
+    pub ready_at: Time,
 }
 
 /// Consecutive scheduled messages of a vhost, by delivery time.

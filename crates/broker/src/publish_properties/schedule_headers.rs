@@ -129,7 +129,7 @@ mod tests {
     fn headers(fields: &[(&str, Value<'_>)]) -> amqp::table::Table {
         let mut table = TableBuilder::new();
         for (key, value) in fields {
-            table.insert(*key, value.clone());
+            table.insert(*key, *value);
         }
         table.finish()
     }
@@ -158,20 +158,20 @@ mod tests {
         let op = |name: &'static str| (OPERATION, Value::LongStr(name.as_bytes()));
         let delay = ("x-opt-delivery-delay", Value::I64(500));
         let read = |fields: &[_]| operation(headers(fields).as_ref(), NOW);
-        let request = read(&[target.clone(), id.clone(), op("reschedule"), delay]).unwrap();
+        let request = read(&[target, id, op("reschedule"), delay]).unwrap();
         assert_eq!(
             request.operation,
             ScheduleOperation::Reschedule { delivery_time_ms: 1_000_500 }
         );
         let handle = (HANDLE, Value::I64(7));
-        let request = read(&[target.clone(), handle.clone(), op("cancel")]).unwrap();
+        let request = read(&[target, handle, op("cancel")]).unwrap();
         assert_eq!(request.selector, ScheduleSelector::Handle(7));
         for fields in [
-            &[id.clone(), op("cancel")][..],
-            &[target.clone(), op("cancel")],
-            &[target.clone(), id.clone(), handle, op("cancel")],
-            &[target.clone(), id.clone()],
-            &[target.clone(), id.clone(), op("reschedule")],
+            &[id, op("cancel")][..],
+            &[target, op("cancel")],
+            &[target, id, handle, op("cancel")],
+            &[target, id],
+            &[target, id, op("reschedule")],
             &[target, id, op("stop")],
         ] {
             assert!(read(fields).is_err(), "{fields:?}");

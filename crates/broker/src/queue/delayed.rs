@@ -71,6 +71,13 @@ impl Delayed {
         Some(entry)
     }
 
+    /// The message with this id, and the time and number of its place.
+    pub(crate) fn get(&self, id: EntryId) -> Option<((Time, u64), &Entry)> {
+        let at = (*self.ready_at.get(&id.seq)?, id.seq);
+        let entry = self.entries.get(&at).expect("both maps have the message");
+        Some((at, entry))
+    }
+
     pub(crate) fn contains(&self, id: EntryId) -> bool {
         self.ready_at.contains_key(&id.seq)
     }

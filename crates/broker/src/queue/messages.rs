@@ -263,6 +263,11 @@ impl Queue {
         expires_ms.map(|ms| self.expiry.lease_end(ms))
     }
 
+    /// The delivery time of the next scheduled message.
+    pub fn next_delivery_at(&self) -> Option<Time> {
+        self.waiting.scheduled().next_ready_at()
+    }
+
     /// The time of the next event that needs no command.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let now = self.dead_letters.pending.is_retrying().then_some(Time::default());

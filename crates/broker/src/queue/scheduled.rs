@@ -7,6 +7,7 @@ use super::delayed::Delayed;
 use super::entry::Entry;
 use super::totals::CountedBytes;
 use crate::ids::EntryId;
+use crate::limits::SCHEDULES_PER_ID_MAX;
 use crate::publish_properties::schedule_headers::schedule_id_of;
 use crate::schedule::{ScheduleId, ScheduleSelector};
 use crate::time::Time;
@@ -72,6 +73,14 @@ impl Scheduled {
                 self.waiting.contains(id).then_some(id).into_iter().collect()
             }
         }
+    }
+
+    /// Up to [`SCHEDULES_PER_ID_MAX`] messages that `selector` selects, by delivery time.
+    pub(crate) fn places(&self, selector: &ScheduleSelector) -> Vec<((Time, u64), &Entry)> {
+        let selected = self.select(selector).into_iter().take(SCHEDULES_PER_ID_MAX);
+        let mut found: Vec<_> = selected.filter_map(|id| self.waiting.get(id)).collect();
+        found.sort_unstable_by_key(|(at, _)| *at);
+        found
     }
 
     /// Removes all messages.

@@ -107,7 +107,7 @@ impl Broker {
     ) -> Vec<Outgoing> {
         let mut headers = TableBuilder::new();
         for (key, value) in fields {
-            headers.insert(*key, value.clone());
+            headers.insert(*key, *value);
         }
         let headers = headers.finish();
         let mut properties = Vec::new();

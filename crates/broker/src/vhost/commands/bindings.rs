@@ -7,13 +7,13 @@ use crate::access::Permission;
 use crate::channel_key::ChannelKey;
 use crate::command::Bind;
 use crate::effect::Outgoing;
+use crate::exchange::control::refuse_control;
 use crate::exchange::{Binding, BindingArguments, Destination, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::message::Name;
 use crate::record::{BindingRecord, Record};
 use crate::refusal::Refusal;
 use crate::vhost::Vhost;
-use crate::vhost::commands::schedule::refuse_control;
 use crate::vhost::lifecycle::growth::check_arguments;
 
 /// The kind of the destination of a binding.

@@ -9,6 +9,7 @@ use crate::access::Permission;
 use crate::channel_key::ChannelKey;
 use crate::command::DeclareExchange;
 use crate::effect::Outgoing;
+use crate::exchange::control::SCHEDULE_EXCHANGE;
 use crate::exchange::{Exchange, ExchangeDeclaration, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::limits::EXCHANGE_MEMORY_BYTES;
@@ -17,7 +18,6 @@ use crate::queue::arguments::{check_argument, inequivalent};
 use crate::record::{ExchangeRecord, Record};
 use crate::refusal::{Refusal, Resource};
 use crate::vhost::Vhost;
-use crate::vhost::commands::schedule::SCHEDULE_EXCHANGE;
 use crate::vhost::lifecycle::firehose::TRACE_EXCHANGE;
 use crate::vhost::lifecycle::growth::check_arguments;
 

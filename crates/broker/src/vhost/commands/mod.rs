@@ -8,6 +8,7 @@ mod get;
 mod publish;
 mod queue_removal;
 mod queues;
-pub(super) mod schedule;
+mod schedule;
+mod scheduled_places;
 mod settle;
 mod transaction;

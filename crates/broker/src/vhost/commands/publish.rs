@@ -11,6 +11,7 @@ use crate::channel_key::ChannelKey;
 use crate::command::Publish;
 use crate::effect::Outgoing;
 use crate::exchange::ExchangeType;
+use crate::exchange::control::SCHEDULE_EXCHANGE;
 use crate::ids::{ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay};
@@ -21,7 +22,6 @@ use crate::refusal::Refusal;
 use crate::route::Route;
 use crate::time::Time;
 use crate::vhost::Vhost;
-use crate::vhost::commands::schedule::SCHEDULE_EXCHANGE;
 use crate::vhost::state::enqueue_plan::{EnqueuePlan, Holder};
 
 /// The outcome of a publish.
@@ -307,6 +307,7 @@ impl Vhost {
         let schedule =
             |id, queue: &mut Queue| plan.schedule(id, queue, &message, ready_at, replaces);
         let is_full = self.plan_queues(&queues, &message, schedule);
+        self.collect_places(&plan.delayed, named.as_ref());
         let lsn = self.enqueue(message, &plan).max(held);
         Verdict::of(refused || has_no_room || is_full, lsn)
     }
@@ -324,6 +325,7 @@ impl Vhost {
         let (holders, has_no_room) = self.admit(named.as_ref(), holders, Holder::Exchange);
         let replaces = named.as_ref().and_then(NamedSchedule::replaces);
         self.hold_in_exchanges(&holders, message, replaces, plan);
+        self.collect_places(&plan.delayed, named.as_ref());
         has_no_room
     }
 

@@ -7,6 +7,7 @@ use crate::access::{Access, Permission};
 use crate::channel::PublishMode;
 use crate::channel_key::ChannelKey;
 use crate::command::Publish;
+use crate::exchange::control::SCHEDULE_EXCHANGE;
 use crate::ids::{ExchangeId, Lsn};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::check_wall_ms;
@@ -17,21 +18,6 @@ use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::commands::publish::Verdict;
 use crate::vhost::state::enqueue_plan::Holder;
-
-/// The exchange whose publishes are operations on scheduled messages.
-pub(in crate::vhost) const SCHEDULE_EXCHANGE: &str = "amq.schedule";
-
-/// Refuses bindings of the exchange, which routes nothing.
-///
-/// # Errors
-/// 403 for `amq.schedule`.
-pub(in crate::vhost) fn refuse_control(name: &str) -> Result<(), Refusal> {
-    if name == SCHEDULE_EXCHANGE {
-        let text = format!("operation not permitted on exchange '{SCHEDULE_EXCHANGE}'");
-        return Err(Refusal::access_refused(text));
-    }
-    Ok(())
-}
 
 impl Vhost {
     /// Performs an operation on scheduled messages for an operator. Returns the handles of the messages, and the
@@ -49,13 +35,7 @@ impl Vhost {
         self.advance(now);
         let resource = self.target_resource(&request.target);
         access.require(Permission::Write, resource)?;
-        let holder = self.holder_of(&request.target);
-        let holder = holder.ok_or_else(|| Refusal::not_found(resource))?;
-        if let Holder::Queue(id) = holder
-            && self.topology.known_queue(id).ownership.exclusive_owner.is_some()
-        {
-            return Err(Refusal::locked_queue(resource));
-        }
+        let holder = self.shared_holder(&request.target)?;
         check_operation(request.operation, self.now)?;
         let changed = self.operate_in(holder, &request.selector, request.operation);
         self.finish_deaths();
@@ -143,7 +123,30 @@ impl Vhost {
         }
     }
 
-    fn target_resource<'a>(&'a self, target: &'a ScheduleTarget) -> Resource<'a> {
+    /// The queue, or the delayed exchange, with the name of the target.
+    ///
+    /// # Errors
+    /// 404 if it does not exist, 405 if it belongs to one connection.
+    pub(in crate::vhost) fn shared_holder(
+        &self,
+        target: &ScheduleTarget,
+    ) -> Result<Holder, Refusal> {
+        let resource = self.target_resource(target);
+        let holder = self.holder_of(target).ok_or_else(|| Refusal::not_found(resource))?;
+        match holder {
+            Holder::Queue(id)
+                if self.topology.known_queue(id).ownership.exclusive_owner.is_some() =>
+            {
+                Err(Refusal::locked_queue(resource))
+            }
+            Holder::Queue(_) | Holder::Exchange(_) => Ok(holder),
+        }
+    }
+
+    pub(in crate::vhost) fn target_resource<'a>(
+        &'a self,
+        target: &'a ScheduleTarget,
+    ) -> Resource<'a> {
         match target {
             ScheduleTarget::Queue(name) => self.queue_resource(name),
             ScheduleTarget::Exchange(name) => self.exchange_resource(name),

@@ -154,7 +154,7 @@ impl Vhost {
     }
 
     /// The number of a queue or delayed exchange in the log.
-    fn holder_number(&self, holder: Holder) -> QueueNumber {
+    pub(in crate::vhost) fn holder_number(&self, holder: Holder) -> QueueNumber {
         match holder {
             Holder::Queue(id) => self.topology.known_queue(id).number,
             Holder::Exchange(id) => {

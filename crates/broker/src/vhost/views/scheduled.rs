@@ -9,8 +9,10 @@ use crate::limits::SCHEDULED_LISTED_MAX;
 use crate::publish_properties::schedule_headers::schedule_id_of;
 use crate::queue::Entry;
 use crate::queue::scheduled::Scheduled;
+use crate::refusal::Refusal;
 use crate::schedule::{
-    ScheduleTarget, ScheduledCursor, ScheduledFilter, ScheduledMessage, ScheduledPage,
+    ScheduleSelector, ScheduleTarget, ScheduledCursor, ScheduledFilter, ScheduledMessage,
+    ScheduledPage,
 };
 use crate::time::Time;
 use crate::vhost::Vhost;
@@ -27,8 +29,7 @@ type Found<'a> = ((Time, u64), &'a Entry);
 
 impl Vhost {
     /// Up to `count` scheduled messages behind a position, in the order of delivery times, from the queues and delayed
-    /// exchanges that the user may read. At most [`SCHEDULED_LISTED_MAX`] messages are looked at; the list may be
-    /// shorter although more messages follow.
+    /// exchanges that the user may read; at most [`SCHEDULED_LISTED_MAX`].
     pub fn scheduled_messages(
         &self,
         filter: &ScheduledFilter,
@@ -48,21 +49,35 @@ impl Vhost {
         }
         let mut messages = Vec::new();
         let mut passed = None;
-        for _ in 0..SCHEDULED_LISTED_MAX {
-            if messages.len() == count {
-                break;
-            }
+        while messages.len() < count.min(SCHEDULED_LISTED_MAX) {
             let Some(Reverse((cursor, index))) = heads.pop() else { break };
-            let ((ready_at, _), entry) = found[index].expect("a head is a message that was found");
-            if let Some(message) = sources[index].message(filter, ready_at, entry) {
-                messages.push(message);
-            }
+            let message = found[index].expect("a head is a message that was found");
+            messages.push(sources[index].message(message));
             passed = Some(cursor);
             found[index] = iterators[index].next();
             push_head(&mut heads, &sources, index, found[index]);
         }
         let next = passed.filter(|_| !heads.is_empty());
         ScheduledPage { messages, next }
+    }
+
+    /// The messages of one target that `selector` selects, by delivery time; at most `SCHEDULES_PER_ID_MAX`.
+    ///
+    /// # Errors
+    /// 403 if the user may not read the target, 404 if it does not exist, 405 if it belongs to one connection.
+    pub fn find_scheduled(
+        &self,
+        target: &ScheduleTarget,
+        selector: &ScheduleSelector,
+        access: &Access,
+    ) -> Result<Vec<ScheduledMessage>, Refusal> {
+        access.require(Permission::Read, self.target_resource(target))?;
+        let holder = self.shared_holder(target)?;
+        let scheduled = self.schedules(holder).expect("the target was found in this call");
+        let source =
+            Source { number: self.holder_number(holder), target: target.clone(), scheduled };
+        let found = scheduled.places(selector);
+        Ok(found.into_iter().map(|found| source.message(found)).collect())
     }
 
     /// The queues and delayed exchanges with scheduled messages that the user may read.
@@ -80,17 +95,18 @@ impl Vhost {
             }
             let target = ScheduleTarget::Queue(queue.name.clone());
             let is_readable =
-                access.require(Permission::Read, self.queue_resource(&queue.name)).is_ok();
-            let source = Source { number: queue.number, target, scheduled };
-            (is_readable && is_wanted(&source.target)).then_some(source)
+                || access.require(Permission::Read, self.queue_resource(&queue.name)).is_ok();
+            let is_shown = is_wanted(&target) && is_readable();
+            is_shown.then_some(Source { number: queue.number, target, scheduled })
         });
         let exchanges = self.topology.exchanges().filter_map(|(_, exchange)| {
             let held = exchange.held.as_ref().filter(|held| has_any(held.schedules()))?;
             let target = ScheduleTarget::Exchange(exchange.name.clone());
             let is_readable =
-                access.require(Permission::Read, self.exchange_resource(&exchange.name)).is_ok();
-            let source = Source { number: held.number, target, scheduled: held.schedules() };
-            (is_readable && is_wanted(&source.target)).then_some(source)
+                || access.require(Permission::Read, self.exchange_resource(&exchange.name)).is_ok();
+            let is_shown = is_wanted(&target) && is_readable();
+            let (number, scheduled) = (held.number, held.schedules());
+            is_shown.then_some(Source { number, target, scheduled })
         });
         queues.chain(exchanges).collect()
     }
@@ -111,28 +127,26 @@ impl<'a> Source<'a> {
         let from = filter.from.map(|from| (from.just_before(), u64::MAX)).unwrap_or_default();
         let passed = (behind.ready_at, seq).max(from);
         let before = filter.before.unwrap_or(Time::MAX);
-        self.scheduled.waiting().after(passed).take_while(move |((at, _), _)| *at < before)
+        let found: Box<dyn Iterator<Item = Found<'a>> + 'a> = match &filter.id {
+            None => Box::new(self.scheduled.waiting().after(passed)),
+            Some(id) => {
+                let named = self.scheduled.places(&ScheduleSelector::Id(id.clone()));
+                Box::new(named.into_iter().filter(move |(at, _)| *at > passed))
+            }
+        };
+        found.take_while(move |((at, _), _)| *at < before)
     }
 
-    /// The message, if the filter wants it.
-    fn message(
-        &self,
-        filter: &ScheduledFilter,
-        ready_at: Time,
-        entry: &Entry,
-    ) -> Option<ScheduledMessage> {
-        let id = schedule_id_of(&entry.message);
-        if filter.id.is_some() && filter.id != id {
-            return None;
-        }
-        Some(ScheduledMessage {
+    fn message(&self, ((ready_at, handle), entry): Found<'_>) -> ScheduledMessage {
+        ScheduledMessage {
             target: self.target.clone(),
-            handle: entry.id.seq,
-            id,
+            handle,
+            id: schedule_id_of(&entry.message),
             ready_at,
             message: entry.message.clone(),
             is_durable: entry.is_durable(),
-        })
+            behind: ScheduledCursor { ready_at, target: self.number.0, handle },
+        }
     }
 }
 
