@@ -75,6 +75,11 @@ impl HeldMessages {
         Some(rescheduled)
     }
 
+    /// Assumes that any message whose delay was over at `now` may have been routed and delivered.
+    pub(crate) fn deliveries_forgotten(&mut self, now: Time) {
+        self.waiting.mark_due_as_seen(now);
+    }
+
     /// The time at which the next message is to be routed.
     pub(crate) fn next_ready_at(&self) -> Option<Time> {
         self.waiting.waiting().next_ready_at()

@@ -103,6 +103,15 @@ impl Delayed {
         self.entries.range(behind).map(|(at, entry)| (*at, entry))
     }
 
+    /// Marks the durable messages that are ready at `now` as possibly delivered before a crash.
+    pub(super) fn mark_due_as_seen(&mut self, now: Time) {
+        for (_, entry) in self.entries.range_mut(..=(now, u64::MAX)) {
+            if entry.is_durable() {
+                entry.message = entry.message.maybe_seen();
+            }
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.ready_at.clear();

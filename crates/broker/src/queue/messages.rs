@@ -160,6 +160,13 @@ impl Queue {
         self.delivery.note(entry)
     }
 
+    /// Notes a message that may have been delivered before a crash, because the record of its arrival does not say so.
+    /// True if the log has to know of the note and none is pending.
+    #[must_use]
+    pub(crate) fn maybe_handed_out(&mut self, entry: &Entry) -> bool {
+        entry.message.is_maybe_seen() && self.delivery.note(entry)
+    }
+
     /// True if deliveries are counted and reported to consumers: on quorum queues, and where a setting needs the counts.
     pub(crate) fn counts_deliveries(&self) -> bool {
         self.kind().counts_deliveries()

@@ -83,6 +83,11 @@ impl Scheduled {
         found
     }
 
+    /// Marks the durable messages whose delivery time has come as possibly delivered before a crash.
+    pub(crate) fn mark_due_as_seen(&mut self, now: Time) {
+        self.waiting.mark_due_as_seen(now);
+    }
+
     /// Removes all messages.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();

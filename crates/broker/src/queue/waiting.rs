@@ -54,6 +54,13 @@ impl WaitingMessages {
         choose(self.scheduled.as_deref_mut()?)
     }
 
+    /// Marks the durable messages whose delivery time has come as possibly delivered before a crash.
+    pub(super) fn mark_due_as_seen(&mut self, now: Time) {
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.mark_due_as_seen(now);
+        }
+    }
+
     /// Removes all messages before their delivery time.
     pub(super) fn clear_scheduled(&mut self) {
         self.scheduled = None;

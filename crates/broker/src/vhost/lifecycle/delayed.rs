@@ -124,6 +124,10 @@ impl Vhost {
             };
             queue.renew_lease(self.now.time);
             let (number, from) = (queue.number, entry.id);
+            let entry = Entry { id: to, ..entry };
+            if queue.maybe_handed_out(&entry) {
+                self.log.note_delivered(id);
+            }
             if entry.is_durable() {
                 self.log_about(entry.lsn, Record::Ready { queue: number, entry: from, to });
             }

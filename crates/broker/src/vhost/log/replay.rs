@@ -398,14 +398,21 @@ impl Replay {
         Some((source, Binding { destination, routing_key, arguments }))
     }
 
-    /// Marks all waiting messages as possibly delivered: records are missing, or may be, because a delivery does not
-    /// wait for the log. The first batch of the recovered vhost logs this.
+    /// Marks all waiting messages, except those whose delivery time has not come, as possibly delivered: records are
+    /// missing, or may be, because a delivery does not wait for the log. The first batch of the recovered vhost logs
+    /// this.
     pub fn records_lost(&mut self) {
-        for (id, queue) in self.vhost.topology.queues_mut() {
-            if queue.deliveries_forgotten() {
+        let now = self.now;
+        let topology = &mut self.vhost.topology;
+        for (id, queue) in topology.queues_mut() {
+            if queue.deliveries_forgotten(now) {
                 self.vhost.log.note_delivered(id);
             }
         }
+        topology
+            .exchanges_mut()
+            .filter_map(|exchange| exchange.held.as_mut())
+            .for_each(|held| held.deliveries_forgotten(now));
     }
 
     /// Recovers queues whose declaration is lost, with their messages; call this after the last record.
