@@ -43,7 +43,7 @@ def test_fields_of_the_reference_have_a_meaning():
 
 @pytest.mark.parametrize("path", [
     "overview", "nodes", "queues", "connections", "channels", "exchanges", "consumers", "dead-letter-queues", "redrives",
-    "health/findings",
+    "health/findings", "scheduled", "scheduled-counts",
 ])
 def test_fields_of_an_answer_have_a_meaning(under, ch, path):
     if under.name == "rabbitmq":
@@ -54,6 +54,7 @@ def test_fields_of_an_answer_have_a_meaning(under, ch, path):
     queues.append(ch.queue(exclusive=True, dead_letter_exchange="nobody-declared-it"))
     for queue in queues:
         ch.publish(queue, "a")
+    ch.publish(queues[0], "later", headers={"x-opt-delivery-delay": 3_600_000, "x-schedule-id": "s"})
     ch.consume(queues[0])
     api.do("POST", f"/api/queues/%2F/{dead}/redrive", {"to": "origin"})
     found = fields(api.ask(f"/api/{path}").json)

@@ -33,6 +33,9 @@ def busy(ch, under):
     if under.name == "leveret":
         ch.publish(dying, "m")
         assert Redrives(under.shared().api).moved(dying, to={"queue": q}) == 1
+        ch.publish(qq, "later", headers={"x-opt-delivery-delay": 3_600_000})
+        delayed = ch.exchange("x-delayed-message", arguments={"x-delayed-type": "direct"})
+        ch.publish("k", "later", exchange=delayed, headers={"x-delay": 3_600_000})
     ch.publish("nowhere", "m")
     ch.get(qq)
     ch.consume(q, prefetch=1).next()

@@ -369,3 +369,37 @@ def test_exchanges_have_their_own_series(ch, fetch, under):
     assert clustered.value("rabbitmq_cluster_exchange_bindings", exchange=x, type="topic") == 2
     assert clustered.value("rabbitmq_cluster_exchange_name", exchange=x, type="topic") == 1
     assert clustered.value("rabbitmq_cluster_vhost_status", vhost="/") == 1
+
+
+def test_scheduled_messages_are_counted(ch, kind, api, fetch, own):
+    names = ("scheduled", "released", "cancelled", "rescheduled", "replaced", "kept")
+    family = lambda name: "rabbitmq_global_messages_scheduled" + ("" if name == "scheduled" else "_" + name) + "_total"
+    counts = lambda metrics: {name: metrics.value(family(name)) for name in names}
+    of_vhost = lambda: api.do("GET", "/api/vhosts/%2F")["schedule_totals"]
+    total = lambda: api.do("GET", "/api/overview")["schedule_totals"]
+    before = counts(fetch("/metrics")), of_vhost(), total()
+    q = ch.queue(kind)
+    x = ch.exchange("x-delayed-message", arguments={"x-delayed-type": "direct"})
+    next_delivery = lambda: of_queue(fetch, q, "next_delivery_timestamp_seconds")["next_delivery_timestamp_seconds"]
+    assert next_delivery() is None
+
+    def schedule(id, delay_ms, mode="replace"):
+        headers = {"x-opt-delivery-delay": delay_ms, "x-schedule-id": id, "x-schedule-mode": mode}
+        assert ch.publish(q, "m", headers=headers) == "a"
+
+    schedule("a", 3_600_000)
+    schedule("a", 1_800_000)
+    schedule("a", 60_000, "keep")
+    schedule("b", 3_600_000)
+    ch.publish("k", "m", exchange=x, headers={"x-delay": 600_000})
+    assert abs(next_delivery() - time.time() - 1800) < 30
+    of_exchange = fetch("/metrics/per-object").value("rabbitmq_exchange_next_delivery_timestamp_seconds", exchange=x)
+    assert abs(of_exchange - time.time() - 600) < 30
+    api.do("POST", f"/api/scheduled/%2F/queue/{q}/a/deliver")
+    assert ch.take(q).body == "m"
+    api.do("DELETE", f"/api/scheduled/%2F/queue/{q}/b")
+    expected = {"scheduled": 4, "released": 1, "cancelled": 1, "rescheduled": 1, "replaced": 1, "kept": 1}
+    difference = lambda now, then: {name: now[name] - then[name] for name in names}
+    assert difference(counts(fetch("/metrics")), before[0]) == expected
+    assert difference(of_vhost(), before[1]) == expected
+    assert difference(total(), before[2]) == expected

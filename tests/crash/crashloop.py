@@ -11,6 +11,7 @@ import tempfile
 import time
 
 from broker_process import Broker
+from delays import Delays, DelayWorkload, check_delays
 from ledger import Fault, Ledger, check
 from workload import Workload
 
@@ -25,6 +26,7 @@ def main():
     parser.add_argument("--minutes", type=float, help="instead of a number of kills")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--durability", default="fsync", choices=("fsync", "os"))
+    parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-crash-"))
@@ -34,21 +36,28 @@ def main():
         broker.config.write_text(f"durability = {arguments.durability}\n" + rng.choice(PAGING))
         restarts.append(broker.start())
 
-    ledger = Ledger()
+    ledger, delays = Ledger(), Delays()
     totals, restarts, kills = collections.Counter(), [], 0
     ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
     try:
         start()
         while time.monotonic() < ends if ends else kills < arguments.kills:
             workload = Workload(broker, ledger, rng)
+            delay_workload = DelayWorkload(broker, delays, rng) if arguments.delays else None
             time.sleep(rng.uniform(0.05, 0.8))
             broker.kill()
             kills += 1
             workload.end()
+            if delay_workload:
+                delay_workload.end()
             start()
             # Sometimes the next life goes on with what is there.
             if rng.random() < 0.6:
                 totals += check(broker, ledger)
+            if arguments.delays and rng.random() < 0.15:
+                totals["delayed"] += check_delays(broker, delays)
+        if arguments.delays:
+            totals["delayed"] += check_delays(broker, delays)
         totals += check(broker, ledger)
     except Fault as fault:
         broker.process.kill()
@@ -59,7 +68,7 @@ def main():
     restarts.sort()
     print(json.dumps({
         "program": "crashloop", "seed": arguments.seed, "durability": arguments.durability, "kills": kills,
-        "confirmed": totals["confirmed"], "settled": totals["settled"], "faults": 0,
+        "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"], "faults": 0,
         "restart_ms": {"median": round(restarts[len(restarts) // 2] * 1000), "most": round(restarts[-1] * 1000)},
     }))
     print(f"{kills} passed")

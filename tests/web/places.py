@@ -25,6 +25,7 @@ SIGNS = {
     "exchanges/:vhost/:name": (["vhost", "exchange"], "exchange"),
     "queues": ([], "queues"),
     "queues/:vhost/:name/:tab?": (["vhost", "queue"], "queue"),
+    "scheduled": ([], "scheduled"),
     "dead-letters": ([], "dead-letters"),
     "dead-letters/queues": ([], "dead-letter-queues"),
     "redrives": ([], "redrives"),

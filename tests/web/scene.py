@@ -49,6 +49,7 @@ class Scene:
         queue("mails", "shop", ["mail"], queue_type="quorum", dead_letter_exchange="dlx", delivery_limit=3,
               dead_letter_routing_key="nobody")
         queue("reports", "shop", ["report"], message_ttl=5_000, dead_letter_exchange="archive")
+        queue("reminders")
         queue("audit", "shop", ["#"], max_length=500, overflow="drop-head")
 
     def _publish(self, key, body, exchange="shop", **properties):
@@ -61,6 +62,9 @@ class Scene:
             self._publish("order.new", ORDER, content_type="application/json", headers={"tenant": f"t{number % 3}"})
         for number in range(12):
             self._publish("mail", bytes(range(256)) if number % 4 == 0 else "Dear Ada", content_type="text/plain")
+        for number in range(90):
+            headers = {"x-opt-delivery-delay": 60_000 + number * number * 700, "x-schedule-id": f"reminder-{number}"}
+            self._publish("reminders", "Your tea is cold", exchange="", headers=headers, message_id=f"r{number}")
         time.sleep(0.5)
         for _ in range(6):
             method, _, _ = self.channel.basic_get("orders")

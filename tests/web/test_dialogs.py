@@ -58,6 +58,10 @@ CASES = {
     "unbind": Case("parts/bindings.js", f"{Q}/bindings", hook("unbind"), CANCEL),
     "redrive": Case("parts/redrive-dialog.js", f"{Q}/messages", hook("redrive-all"), FIRST),
     "add a queue": Case("pages/queues.js", "queues", hook("add"), FIRST),
+    "cancel a scheduled message": Case("pages/scheduled/actions.js", "scheduled", hook("cancel"), CANCEL),
+    "deliver a scheduled message": Case("pages/scheduled/actions.js", "scheduled", hook("deliver"), BUTTON),
+    "reschedule a message": Case("pages/scheduled/actions.js", "scheduled", hook("reschedule"), FIRST),
+    "cancel all scheduled messages": Case("pages/scheduled/list.js", "scheduled", hook("cancel-all"), CANCEL),
     "add an exchange": Case("pages/exchanges.js", "exchanges", hook("add"), FIRST),
     "delete an exchange": Case("pages/exchange.js", X, hook("delete"), CANCEL),
     "close a connection": Case("pages/connection.js", "CONNECTION", hook("close"), CANCEL),
@@ -102,6 +106,8 @@ def shop(busy_broker):
     channel.queue_bind("q", "x", "q")
     for _ in range(3):
         channel.basic_publish("", "dying", b"m", pika.BasicProperties(expiration="0"))
+    later = {"x-opt-delivery-delay": 86_400_000, "x-schedule-id": "later"}
+    channel.basic_publish("", "q", b"m", pika.BasicProperties(headers=later))
     api.do("PUT", "/api/vhosts/v")
     api.do("PUT", "/api/users/ann", {"password": "ann", "tags": "management"})
     for vhost in ("%2F", "v"):

@@ -28,6 +28,7 @@ PAGES = [
     ("queues", "#/queues", "tbody tr"),
     ("messages", f"#/queues/{segment('/', 'dead-sms')}/messages", "[data-test=messages]"),
     ("queue-settings", f"#/queues/{segment('/', 'sms')}/settings", "table"),
+    ("scheduled", "#/scheduled", "tbody tr"),
     ("dead-letters", "#/dead-letters", "svg"),
     ("dead-letter-queues", "#/dead-letters/queues", "tbody tr"),
     ("redrives", "#/redrives", "h1"),

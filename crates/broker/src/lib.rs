@@ -43,6 +43,7 @@ mod queue;
 mod queue_type;
 mod route;
 mod routing_key;
+mod schedule;
 mod setting;
 mod sparse_deque;
 mod timers;
@@ -83,6 +84,13 @@ pub use policy::{
 pub use setting::{
     DeadLetterStrategy, DelayedRetryType, DeliveryCount, ExpiryOrder, Group, Overflow, PolicyKey,
     PolicyValue, Ratio, RetrySchedule, Setting, Unit, ValueKind, WordList, settings,
+};
+
+// Scheduled messages.
+pub use schedule::{
+    NoScheduleTarget, NoScheduledCursor, ScheduleCounters, ScheduleId, ScheduleMode,
+    ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledCursor,
+    ScheduledFilter, ScheduledMessage, ScheduledPage, ScheduledPlace,
 };
 
 // Views: browsing, dry runs, the dead-letter map.

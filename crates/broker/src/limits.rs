@@ -226,5 +226,14 @@ pub const MAP_NAMES_TOLD_MAX: usize = 6;
 /// Longest delay of a message until its delivery time, in milliseconds: ten years.
 pub const DELIVERY_DELAY_MS_MAX: u64 = 315_360_000_000;
 
+/// Longest schedule id, in bytes.
+pub const SCHEDULE_ID_BYTES_MAX: usize = 255;
+
+/// Messages with the same schedule id at one target. One operation changes all of them, in one call.
+pub const SCHEDULES_PER_ID_MAX: usize = 1000;
+
+/// Scheduled messages that one call lists.
+pub const SCHEDULED_LISTED_MAX: usize = 1000;
+
 /// Delays of a retry schedule.
 pub const RETRY_SCHEDULE_ENTRIES_MAX: usize = 64;

@@ -273,6 +273,17 @@ impl Message {
         self.changed(properties, self.meta())
     }
 
+    /// The same message, which may have been delivered before a crash.
+    pub(crate) fn maybe_seen(&self) -> Self {
+        let bytes = [self.properties(), self.body()].concat();
+        let at = offset(self.properties().len());
+        let Header { envelope, deaths, .. } = self.header();
+        let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
+        let (envelope, deaths) = (Arc::clone(envelope), deaths.clone());
+        let meta = self.meta();
+        Self::build(Header { envelope, meta, deaths, maybe_seen: true, properties, body }, &bytes)
+    }
+
     /// The same message with other properties.
     fn changed(&self, properties: Properties<'_>, meta: MessageMeta) -> Self {
         let mut bytes = Vec::new();

@@ -4,6 +4,7 @@
 use crate::death_history::DeathReason;
 use crate::queue::{ByCause, ByReason, Deliveries};
 use crate::queue_type::QueueType;
+use crate::schedule::ScheduleCounters;
 use crate::setting::DeadLetterStrategy;
 
 /// Buckets of the lateness histogram.
@@ -203,6 +204,8 @@ pub struct VhostCounters {
     pub death_headers_cut: u64,
     /// Redriven messages, including those of deleted queues.
     pub redriven: u64,
+    /// Scheduled messages.
+    pub schedules: ScheduleCounters,
     /// The same deaths by queue type and strategy, in RabbitMQ's order.
     pub deaths: DeathsByStrategy,
     /// Deliveries from deleted queues, by queue type.

@@ -166,6 +166,16 @@ impl Api {
         Ok(serde_json::from_str(&self.ask("POST", path, Some(body))?).unwrap_or(Value::Null))
     }
 
+    /// Puts a resource at a path, and returns the answer.
+    pub(crate) fn put_answered(&self, path: &str, body: &Value) -> Result<Value, HttpError> {
+        parsed(&self.ask("PUT", path, Some(&body.to_string()))?)
+    }
+
+    /// Deletes the resource at a path, and returns the answer.
+    pub(crate) fn delete_answered(&self, path: &str) -> Result<Value, HttpError> {
+        parsed(&self.ask("DELETE", path, None)?)
+    }
+
     /// Deletes the resource at a path.
     pub(crate) fn delete(&self, path: &str) -> Result<(), HttpError> {
         self.ask("DELETE", path, None).map(drop)

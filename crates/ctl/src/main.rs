@@ -16,6 +16,7 @@ mod format;
 mod help;
 mod http;
 mod links;
+mod moment;
 mod node;
 mod password;
 mod pids;

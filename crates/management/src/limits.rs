@@ -62,6 +62,24 @@ pub(crate) const EXPIRY_BUCKETS_DEFAULT: usize = 40;
 /// end where bins end.
 pub(crate) const EXPIRY_BINS_MAX: usize = 4096;
 
+/// Scheduled messages in one answer; 400.
+pub const SCHEDULED_COUNT_MAX: usize = 500;
+
+/// The default of the limit above.
+pub(crate) const SCHEDULED_COUNT_DEFAULT: usize = 100;
+
+/// Scheduled messages that one request counts; the answer says that there are more.
+pub(crate) const SCHEDULED_COUNTED_MAX: u64 = 100_000;
+
+/// Scheduled messages counted before the vhost's lock is released: less than a millisecond.
+pub(crate) const SCHEDULED_COUNTED_AT_ONCE: usize = 512;
+
+/// Buckets in an answer about numbers of scheduled messages; 400.
+pub const SCHEDULED_BUCKETS_MAX: usize = 200;
+
+/// The default of the limit above: an hour of minutes.
+pub(crate) const SCHEDULED_BUCKETS_DEFAULT: usize = 60;
+
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 

@@ -317,3 +317,9 @@ pub(crate) const PREVIEWED_VALUE_BYTES_MAX: usize = 256;
 
 /// Queues that a dry run names; messages to other queues are only counted.
 pub(crate) const REDRIVE_TARGETS_MAX: usize = 1000;
+
+/// Scheduled messages that one request cancels before the vhost's lock is released.
+pub(crate) const SCHEDULES_CANCELLED_PER_LOCK: usize = 256;
+
+/// Scheduled messages that one request cancels; its answer says that more may match.
+pub(crate) const SCHEDULES_CANCELLED_MAX: u64 = 100_000;

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use crate::batch_encoder::BatchEncoder;
@@ -17,7 +16,7 @@ use crate::limits::{
     LIVE_PERCENT_MIN, RECORDS_PER_LOCK, REWRITTEN_BATCH_BYTES, SMALL_SEGMENT_BYTES,
     SMALL_SEGMENTS_MAX,
 };
-use crate::liveness::FileLiveness;
+use crate::liveness::{FileLiveness, RewrittenRecords};
 use crate::log::{Durability, Log, Shared, lock};
 use crate::manifest::{FileEntry, StoreError, file_name};
 use crate::recovery::read_all;
@@ -126,8 +125,7 @@ struct Rewritten<F> {
     file: Option<F>,
     id: u64,
     bytes: u64,
-    /// Records with references left, and the number that each began with.
-    referred: Vec<(Lsn, u16)>,
+    records: RewrittenRecords,
     /// Number of records in the file.
     all: u64,
     previous_crc: u32,
@@ -152,13 +150,13 @@ impl<D: Directory> Compaction<D> {
             file: None,
             id: 0,
             bytes: FIRST_BATCH,
-            referred: Vec::new(),
+            records: RewrittenRecords::new(range),
             all: 0,
             previous_crc: 0,
             batch: BatchEncoder::default(),
             positions: (Lsn(0), Lsn(0)),
         };
-        let done = self.rewrite_all(&range, &mut out);
+        let done = self.rewrite_all(&mut out);
         if let Err(StoreError::Unchanged(_)) = &done
             && out.file.is_some()
         {
@@ -169,17 +167,13 @@ impl<D: Directory> Compaction<D> {
     }
 
     /// Writes the new file and replaces the old ones by it.
-    fn rewrite_all(
-        &self,
-        range: &Range<Lsn>,
-        out: &mut Rewritten<D::File>,
-    ) -> Result<Compacted, StoreError> {
-        let seen = self.write_file(range, out).map_err(StoreError::Unchanged)?;
-        self.replace(range, seen, out)
+    fn rewrite_all(&self, out: &mut Rewritten<D::File>) -> Result<Compacted, StoreError> {
+        let seen = self.write_file(out).map_err(StoreError::Unchanged)?;
+        self.replace(seen, out)
     }
 
     /// Writes the new file. Returns the number of records in the old ones.
-    fn write_file(&self, range: &Range<Lsn>, out: &mut Rewritten<D::File>) -> io::Result<u64> {
+    fn write_file(&self, out: &mut Rewritten<D::File>) -> io::Result<u64> {
         let mut seen = 0;
         for entry in &self.files {
             let file = self.directory.open(&entry.name())?;
@@ -189,21 +183,16 @@ impl<D: Directory> Compaction<D> {
             let found =
                 scan(&bytes, entry.id, entry.first, true, &mut |record| records.push(record));
             seen += found.records;
-            self.rewrite(&records, range, out)?;
+            self.rewrite(&records, out)?;
         }
-        self.write_batch(out, range.start)?;
+        self.write_batch(out)?;
         if let Some(file) = &out.file {
             file.sync()?;
         }
         Ok(seen)
     }
 
-    fn rewrite(
-        &self,
-        records: &[Record<'_>],
-        range: &Range<Lsn>,
-        out: &mut Rewritten<D::File>,
-    ) -> io::Result<()> {
+    fn rewrite(&self, records: &[Record<'_>], out: &mut Rewritten<D::File>) -> io::Result<()> {
         let mut latest: HashMap<_, Lsn> = HashMap::new();
         for record in records.iter().filter(|record| record.flags.has(Flags::ANNOTATES)) {
             latest.insert(subject(record), record.lsn);
@@ -215,10 +204,14 @@ impl<D: Directory> Compaction<D> {
                 .map(|record| {
                     let is_superseded = record.flags == Flags::ANNOTATES
                         && latest.get(&subject(record)) != Some(&record.lsn);
-                    let is_needed =
-                        !is_superseded && shared.liveness.is_needed(record, range.start, range.end);
-                    let is_live = shared.liveness.references(record.lsn) > 0;
-                    is_needed.then(|| header(record, is_live))
+                    if is_superseded || !shared.liveness.is_needed(record, &out.records) {
+                        return None;
+                    }
+                    let header = header(record, shared.liveness.references(record.lsn) > 0);
+                    if header.references > 0 {
+                        out.records.add(record.lsn, header.references);
+                    }
+                    Some(header)
                 })
                 .collect();
             drop(shared);
@@ -231,23 +224,20 @@ impl<D: Directory> Compaction<D> {
                 let copy = |bytes: &mut Vec<u8>| bytes.extend_from_slice(record.payload);
                 out.batch.push(&header, copy, None);
                 out.all += 1;
-                if header.references > 0 {
-                    out.referred.push((record.lsn, header.references));
-                }
                 if out.batch.len() >= REWRITTEN_BATCH_BYTES {
-                    self.write_batch(out, range.start)?;
+                    self.write_batch(out)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn write_batch(&self, out: &mut Rewritten<D::File>, first: Lsn) -> io::Result<()> {
+    fn write_batch(&self, out: &mut Rewritten<D::File>) -> io::Result<()> {
         if out.batch.count() == 0 {
             return Ok(());
         }
         if out.file.is_none() {
-            self.begin_file(out, first)?;
+            self.begin_file(out)?;
         }
         let Some(file) = &out.file else { return Ok(()) };
         let (first_of_batch, last_of_batch) = out.positions;
@@ -259,10 +249,10 @@ impl<D: Directory> Compaction<D> {
         Ok(())
     }
 
-    fn begin_file(&self, out: &mut Rewritten<D::File>, first: Lsn) -> io::Result<()> {
+    fn begin_file(&self, out: &mut Rewritten<D::File>) -> io::Result<()> {
         let mut shared = lock(&self.shared);
         out.id = shared.manifest.take_file_id();
-        let header = shared.manifest.file_header(out.id, first);
+        let header = shared.manifest.file_header(out.id, out.records.range.start);
         drop(shared);
         let name = file_name(out.id);
         let file = with_room(&*self.directory, || self.directory.create(&name))?;
@@ -272,12 +262,8 @@ impl<D: Directory> Compaction<D> {
     }
 
     /// Lists the new file in place of the old ones, and removes them.
-    fn replace(
-        &self,
-        range: &Range<Lsn>,
-        seen: u64,
-        out: &mut Rewritten<D::File>,
-    ) -> Result<Compacted, StoreError> {
+    fn replace(&self, seen: u64, out: &mut Rewritten<D::File>) -> Result<Compacted, StoreError> {
+        let range = &out.records.range;
         let entry = out.file.is_some().then_some(FileEntry {
             id: out.id,
             first: range.start,
@@ -305,7 +291,7 @@ impl<D: Directory> Compaction<D> {
             shared.dropping_compactions += 1;
         }
         let mut file = FileLiveness::new(range.start, Some(range.end), self.compacted_at);
-        for (lsn, references) in std::mem::take(&mut out.referred) {
+        for (lsn, references) in out.records.iter() {
             file.add(lsn, references, shared.liveness.references(lsn));
         }
         file.all = out.all;

@@ -2,9 +2,11 @@
 //!
 //! One bit per position and file, and a count for the few records with several references: at most a
 //! hundredth of a file's bytes, for any records. A rewritten file has few records in a wide range and
-//! keeps only the words with a bit set.
+//! keeps only the words with a bit set; it has a second bit for the records that were live when it was
+//! written.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use crate::format::{Flags, Lsn};
 use crate::limits::EMPTY_WORDS_MAX;
@@ -18,6 +20,9 @@ pub(crate) struct FileLiveness {
     first: Lsn,
     /// One for each record with references, by its distance from `first`.
     bits: Bits,
+    /// One for each record that had references when the file was rewritten: these are in the file, whatever ends
+    /// later. `None` if the file was not rewritten: then any record may be in it.
+    rewritten: Option<Bits>,
     /// References left of records that began with several. In a rewritten file the entry of a record
     /// stays at 0 when all have ended, because the record is still in the file as it was written.
     reference_counts: HashMap<Lsn, u16>,
@@ -100,15 +105,15 @@ fn not_zero(words: &[u64]) -> BTreeMap<u64, u64> {
 impl FileLiveness {
     /// Liveness of a file that is new, rewritten, or about to be read back.
     pub(crate) fn new(first: Lsn, end: Option<Lsn>, compacted_at: Lsn) -> Self {
-        let bits = match compacted_at {
-            Lsn(0) => Bits::Dense(Vec::new()),
-            _ => Bits::Sparse(BTreeMap::new()),
-        };
-        let drops_at_compaction = (compacted_at != Lsn(0)).then_some(0);
+        let is_rewritten = compacted_at != Lsn(0);
+        let sparse = || Bits::Sparse(BTreeMap::new());
+        let bits = if is_rewritten { sparse() } else { Bits::Dense(Vec::new()) };
+        let drops_at_compaction = is_rewritten.then_some(0);
         Self {
             end,
             first,
             bits,
+            rewritten: is_rewritten.then(sparse),
             reference_counts: HashMap::new(),
             all: 0,
             live: 0,
@@ -121,9 +126,19 @@ impl FileLiveness {
         self.bits.get(lsn.0 - self.first.0)
     }
 
+    /// False if a record is not in the file, or has no references there.
+    fn may_contain(&self, lsn: Lsn) -> bool {
+        self.rewritten.as_ref().is_none_or(|records| records.get(lsn.0 - self.first.0))
+    }
+
     /// Adds a record that began with `references` references, of which `left` are left.
     pub(crate) fn add(&mut self, lsn: Lsn, references: u16, left: u16) {
         self.all += 1;
+        if let Some(rewritten) = &mut self.rewritten
+            && references > 0
+        {
+            rewritten.set(lsn.0 - self.first.0);
+        }
         if left == 0 {
             return;
         }
@@ -240,32 +255,60 @@ impl Liveness {
         }
     }
 
-    /// True if a record must be kept when the files of the range `from..to` are rewritten.
+    /// True if a record must be kept when the files of a range are rewritten.
     ///
-    /// A record that ends a reference must stay as long as the record it is about is in a file.
-    pub(crate) fn is_needed(&self, record: &Record<'_>, from: Lsn, to: Lsn) -> bool {
+    /// A record that ends or changes what another has brought must stay as long as that record is in a file.
+    pub(crate) fn is_needed(&self, record: &Record<'_>, rewritten: &RewrittenRecords) -> bool {
         let Record { lsn, target, flags, .. } = *record;
         if record.references > 0 && self.is_live(lsn) {
             return true;
         }
-        if flags.has(Flags::RELEASES) {
-            // A record with several references stays as it was written while one of them is left.
-            let is_rewritten = from <= target && target < to;
-            let may_be_there = !is_rewritten
-                && self.of(target).is_some_and(|file| {
-                    file.compacted_at < lsn || file.reference_counts.contains_key(&target)
-                });
-            if may_be_there || self.is_live(target) {
-                return true;
-            }
-        }
-        if flags.has(Flags::ANNOTATES) && self.is_live(target) {
-            return true;
+        if flags.has(Flags::RELEASES) || flags.has(Flags::ANNOTATES) {
+            return if rewritten.range.contains(&target) {
+                rewritten.contains(target)
+            } else {
+                self.of(target).is_some_and(|file| file.may_contain(target))
+            };
         }
         flags.has(Flags::ENDS_MANY)
-            && self.files.range(..=lsn).any(|(first, file)| {
-                *first < from && file.compacted_at < lsn || !file.reference_counts.is_empty()
-            })
+            && (rewritten.has_shared
+                || self.files.range(..=lsn).any(|(first, file)| {
+                    *first < rewritten.range.start && file.compacted_at < lsn
+                        || !file.reference_counts.is_empty()
+                }))
+    }
+}
+
+/// The records with references in the file that a compaction writes.
+#[derive(Debug)]
+pub(crate) struct RewrittenRecords {
+    /// The range of the file.
+    pub(crate) range: Range<Lsn>,
+    /// Positions, ascending, and the number of references that each record began with.
+    referred: Vec<(Lsn, u16)>,
+    /// True if a record began with several references.
+    has_shared: bool,
+}
+
+impl RewrittenRecords {
+    /// No records, for a file of this range.
+    pub(crate) fn new(range: Range<Lsn>) -> Self {
+        Self { range, referred: Vec::new(), has_shared: false }
+    }
+
+    /// Adds the next record.
+    pub(crate) fn add(&mut self, lsn: Lsn, references: u16) {
+        self.referred.push((lsn, references));
+        self.has_shared |= references > 1;
+    }
+
+    fn contains(&self, lsn: Lsn) -> bool {
+        self.referred.binary_search_by_key(&lsn, |(lsn, _)| *lsn).is_ok()
+    }
+
+    /// All records, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Lsn, u16)> {
+        self.referred.iter().copied()
     }
 }
 

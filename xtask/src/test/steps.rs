@@ -290,7 +290,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Suite,
         action: Action::Python {
             program: "tests/crash/crashloop.py",
-            arguments: &["--minutes", "1"],
+            arguments: &["--minutes", "1", "--delays"],
         },
         counts: Some("kills without loss"),
         needs: &["build", "python"],

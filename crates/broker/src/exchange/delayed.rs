@@ -6,7 +6,7 @@ use amqp::table::{TableRef, Value};
 use super::kind::ExchangeType;
 use crate::ids::{EntryId, Lsn, QueueNumber};
 use crate::queue::Entry;
-use crate::queue::delayed::Delayed;
+use crate::queue::scheduled::Scheduled;
 use crate::refusal::Refusal;
 use crate::time::Time;
 
@@ -37,12 +37,12 @@ pub(crate) struct HeldMessages {
     /// The wake-up that the vhost's timers hold for the exchange.
     pub(crate) armed: Option<Time>,
     last_seq: u64,
-    waiting: Delayed,
+    waiting: Scheduled,
 }
 
 impl HeldMessages {
     pub(super) fn new(number: QueueNumber) -> Self {
-        let waiting = Delayed::default();
+        let waiting = Scheduled::default();
         Self { number, armed: None, last_seq: 0, waiting }
     }
 
@@ -67,18 +67,36 @@ impl HeldMessages {
         self.waiting.take(id)
     }
 
+    /// Lets a message wait until another time. Returns the entry with its record; none if no such message waits.
+    pub(crate) fn reschedule(&mut self, id: EntryId, ready_at: Time) -> Option<(EntryId, Lsn)> {
+        let entry = self.waiting.take(id)?;
+        let rescheduled = (entry.id, entry.lsn);
+        self.waiting.insert(ready_at, entry);
+        Some(rescheduled)
+    }
+
+    /// Assumes that any message whose delay was over at `now` may have been routed and delivered.
+    pub(crate) fn deliveries_forgotten(&mut self, now: Time) {
+        self.waiting.mark_due_as_seen(now);
+    }
+
     /// The time at which the next message is to be routed.
     pub(crate) fn next_ready_at(&self) -> Option<Time> {
-        self.waiting.next_ready_at()
+        self.waiting.waiting().next_ready_at()
+    }
+
+    /// The messages by time and by schedule id.
+    pub(crate) fn schedules(&self) -> &Scheduled {
+        &self.waiting
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.waiting().len()
     }
 
     /// The messages in memory that survive a restart.
     pub(crate) fn durable(&self) -> impl Iterator<Item = &Entry> {
-        self.waiting.entries().filter(|entry| entry.is_durable())
+        self.waiting.waiting().entries().filter(|entry| entry.is_durable())
     }
 
     /// Removes all messages; calls `ended` with the record of each durable one.

@@ -6,6 +6,7 @@
 
 mod binding;
 mod consistent_hash;
+pub(crate) mod control;
 mod counters;
 pub(crate) mod delayed;
 mod destinations;

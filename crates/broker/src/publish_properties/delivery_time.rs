@@ -7,12 +7,15 @@ use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
 use crate::limits::DELIVERY_DELAY_MS_MAX;
+use crate::message::Message;
 use crate::refusal::Refusal;
 use crate::time::{Now, Time};
 
 const PREFIX: &str = "x-opt-delivery-";
 const TIME: &str = "x-opt-delivery-time";
 const DELAY: &str = "x-opt-delivery-delay";
+/// The headers that name a delivery time.
+pub(super) const HEADERS: [&str; 2] = [TIME, DELAY];
 const SCHEDULED_FOR: &str = "x-scheduled-for";
 const EXCHANGE_DELAY: &str = "x-delay";
 
@@ -66,24 +69,45 @@ impl DeliveryTime {
         (ready_at > now.time).then_some(ready_at)
     }
 
+    /// The delivery time on the wall clock, in milliseconds since the Unix epoch; it may have passed.
+    pub(super) fn wall_ms(self, now: Now) -> u64 {
+        self.at_ms.max(now.wall_ms.saturating_add(self.delay_ms))
+    }
+
     /// Checks that the delivery time is not further away than [`DELIVERY_DELAY_MS_MAX`].
     ///
     /// # Errors
     /// 406 if it is.
     pub(crate) fn check(self, now: Now) -> Result<(), Refusal> {
         let checked = [(TIME, self.at_ms, now.wall_ms), (DELAY, self.delay_ms, 0)];
-        for (header, value, from_ms) in checked {
-            if value.saturating_sub(from_ms) > DELIVERY_DELAY_MS_MAX {
-                return Err(too_far(header, value));
-            }
-        }
-        Ok(())
+        checked.into_iter().try_for_each(|(header, value, from_ms)| {
+            check_distance(header, value, value.saturating_sub(from_ms))
+        })
     }
+}
+
+/// Checks that a delivery time on the wall clock, in milliseconds, is not further away than
+/// [`DELIVERY_DELAY_MS_MAX`].
+///
+/// # Errors
+/// 406 if it is.
+pub(crate) fn check_wall_ms(delivery_time_ms: u64, now: Now) -> Result<(), Refusal> {
+    check_distance(TIME, delivery_time_ms, delivery_time_ms.saturating_sub(now.wall_ms))
+}
+
+fn check_distance(header: &str, value: u64, delay_ms: u64) -> Result<(), Refusal> {
+    if delay_ms > DELIVERY_DELAY_MS_MAX { Err(too_far(header, value)) } else { Ok(()) }
+}
+
+/// A message as it waits in a queue for its delivery time, in milliseconds since the Unix epoch.
+pub(crate) fn scheduled_message(message: &Message, scheduled_for_ms: u64) -> Message {
+    let headers = message.decoded_properties().headers.unwrap_or_default();
+    message.with_headers(scheduled_headers(headers, scheduled_for_ms).as_ref())
 }
 
 /// The headers of a message that waits for its delivery time in a queue: `x-scheduled-for`, in milliseconds since the
 /// Unix epoch, instead of the request, so that a copy of the message is not delayed once more.
-pub(crate) fn scheduled_headers(headers: TableRef<'_>, scheduled_for_ms: u64) -> Table {
+fn scheduled_headers(headers: TableRef<'_>, scheduled_for_ms: u64) -> Table {
     let mut kept = TableBuilder::new();
     for (key, value) in headers.iter() {
         if ![TIME, DELAY, SCHEDULED_FOR].iter().any(|header| key == header.as_bytes()) {

@@ -7,6 +7,7 @@
 //! byte by byte as received.
 
 pub(crate) mod delivery_time;
+pub(crate) mod schedule_headers;
 
 use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;

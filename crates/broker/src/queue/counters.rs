@@ -153,7 +153,7 @@ pub struct QueueCounters {
     deaths: Option<Box<DeathCounters>>,
 }
 
-/// Counters of the messages that died in a queue, and of dead messages redriven from it.
+/// Counters of the messages that died in a queue, that were redriven from it, and that were cancelled in it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DeathCounters {
     /// Messages that died and became at least one dead letter.
@@ -165,6 +165,8 @@ pub struct DeathCounters {
     pub copies_dropped: ByCause,
     /// Messages redriven from this queue.
     pub redriven: u64,
+    /// Messages that were cancelled or replaced before their delivery time.
+    pub cancelled: u64,
 }
 
 impl QueueCounters {
@@ -190,6 +192,7 @@ impl QueueCounters {
         let dropped: u64 = deaths.dropped.all().map(|by_cause| by_cause.total()).sum();
         let Deliveries { acknowledged, .. } = self.deliveries;
         let without_ack = self.deliveries.delivered_no_ack() + self.deliveries.got_no_ack();
-        acknowledged + without_ack + dead_lettered + dropped + deaths.redriven + self.purged
+        let removed = deaths.redriven + deaths.cancelled + self.purged;
+        acknowledged + without_ack + dead_lettered + dropped + removed
     }
 }

@@ -71,6 +71,13 @@ impl Delayed {
         Some(entry)
     }
 
+    /// The message with this id, and the time and number of its place.
+    pub(crate) fn get(&self, id: EntryId) -> Option<((Time, u64), &Entry)> {
+        let at = (*self.ready_at.get(&id.seq)?, id.seq);
+        let entry = self.entries.get(&at).expect("both maps have the message");
+        Some((at, entry))
+    }
+
     pub(crate) fn contains(&self, id: EntryId) -> bool {
         self.ready_at.contains_key(&id.seq)
     }
@@ -94,6 +101,15 @@ impl Delayed {
     pub(crate) fn after(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
         let behind = (Bound::Excluded(at), Bound::Unbounded);
         self.entries.range(behind).map(|(at, entry)| (*at, entry))
+    }
+
+    /// Marks the durable messages that are ready at `now` as possibly delivered before a crash.
+    pub(super) fn mark_due_as_seen(&mut self, now: Time) {
+        for (_, entry) in self.entries.range_mut(..=(now, u64::MAX)) {
+            if entry.is_durable() {
+                entry.message = entry.message.maybe_seen();
+            }
+        }
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,11 +1,12 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
-use super::delayed::Delayed;
 use super::entry::ExpiryKey;
+use super::scheduled::Scheduled;
 use super::{Entry, Queue, Settings};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::PageMembers;
+use crate::publish_properties::delivery_time::scheduled_message;
 use crate::setting::{DeliveryCount, ExpiryOrder};
 use crate::time::Time;
 
@@ -75,7 +76,7 @@ impl Queue {
     /// time.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
         if self.waiting.ready.is_empty() {
-            return self.waiting.take_scheduled(Delayed::pop_first);
+            return self.waiting.take_scheduled(Scheduled::pop_first);
         }
         let entry = self.waiting.ready.evict()?;
         self.left_early(&entry);
@@ -108,6 +109,26 @@ impl Queue {
         self.waiting.take_scheduled(|scheduled| scheduled.take(id))
     }
 
+    /// Gives a message that waits for its delivery time another one: `ready_at`, and on the wall clock
+    /// `scheduled_for_ms`. Returns the entry with its record; none if no such message waits.
+    pub(crate) fn reschedule(
+        &mut self,
+        id: EntryId,
+        ready_at: Time,
+        scheduled_for_ms: u64,
+    ) -> Option<(EntryId, Lsn)> {
+        let entry = self.take_scheduled(id)?;
+        let rescheduled = (entry.id, entry.lsn);
+        let message = scheduled_message(&entry.message, scheduled_for_ms);
+        self.waiting.schedule(ready_at, Entry { message, ..entry });
+        Some(rescheduled)
+    }
+
+    /// The messages that wait for their delivery time.
+    pub(crate) fn schedules(&self) -> &Scheduled {
+        self.waiting.schedules()
+    }
+
     /// Removes all messages that wait. Returns their number, and the pages that held some of them.
     pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, PageMembers)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
@@ -137,6 +158,13 @@ impl Queue {
         entry.acquired_count = entry.acquired_count.saturating_add(1);
         self.delivery.begin(entry, by_get);
         self.delivery.note(entry)
+    }
+
+    /// Notes a message that may have been delivered before a crash, because the record of its arrival does not say so.
+    /// True if the log has to know of the note and none is pending.
+    #[must_use]
+    pub(crate) fn maybe_handed_out(&mut self, entry: &Entry) -> bool {
+        entry.message.is_maybe_seen() && self.delivery.note(entry)
     }
 
     /// True if deliveries are counted and reported to consumers: on quorum queues, and where a setting needs the counts.
@@ -240,6 +268,11 @@ impl Queue {
     pub fn lease_ends(&self) -> Option<Time> {
         let expires_ms = self.settings.expires_ms.filter(|_| !self.is_held());
         expires_ms.map(|ms| self.expiry.lease_end(ms))
+    }
+
+    /// The delivery time of the next scheduled message.
+    pub fn next_delivery_at(&self) -> Option<Time> {
+        self.waiting.scheduled().next_ready_at()
     }
 
     /// The time of the next event that needs no command.

@@ -27,6 +27,7 @@ mod paged;
 pub(crate) mod ready;
 mod registration;
 pub(crate) mod resolved_keys;
+pub(crate) mod scheduled;
 mod settings;
 mod totals;
 mod waiting;

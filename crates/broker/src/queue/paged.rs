@@ -120,9 +120,10 @@ impl Queue {
         self.purge();
     }
 
-    /// Assumes that any message may have been delivered, because the log has lost its notes of deliveries.
-    /// True if a note must be written.
-    pub(crate) fn deliveries_forgotten(&mut self) -> bool {
+    /// Assumes that any message that was ready until `now` may have been delivered, because the log has lost its
+    /// notes of deliveries. True if a note must be written.
+    pub(crate) fn deliveries_forgotten(&mut self, now: Time) -> bool {
+        self.waiting.mark_due_as_seen(now);
         let newest = self.waiting.ready.last_seq();
         self.delivery.forget_note(newest)
     }

@@ -6,6 +6,7 @@
 use super::delayed::Delayed;
 use super::entry::{Entry, ExpiryKey};
 use super::ready::Ready;
+use super::scheduled::Scheduled;
 use super::totals::CountedBytes;
 use crate::ids::EntryId;
 use crate::time::Time;
@@ -17,11 +18,11 @@ pub(super) struct WaitingMessages {
     /// Returned messages before they are delivered again.
     pub(super) delayed: Delayed,
     /// Messages before their delivery time; none for the many queues that never had one.
-    scheduled: Option<Box<Delayed>>,
+    scheduled: Option<Box<Scheduled>>,
 }
 
 /// The scheduled messages of a queue that never had one.
-static NONE_SCHEDULED: Delayed = Delayed::new(CountedBytes::Body);
+static NONE_SCHEDULED: Scheduled = Scheduled::new(CountedBytes::Body);
 
 impl WaitingMessages {
     pub(super) fn new(ready: Ready, counted: CountedBytes) -> Self {
@@ -29,23 +30,35 @@ impl WaitingMessages {
     }
 
     /// The messages before their delivery time.
-    pub(super) fn scheduled(&self) -> &Delayed {
+    pub(super) fn schedules(&self) -> &Scheduled {
         self.scheduled.as_deref().unwrap_or(&NONE_SCHEDULED)
+    }
+
+    /// The messages before their delivery time, by time.
+    pub(super) fn scheduled(&self) -> &Delayed {
+        self.schedules().waiting()
     }
 
     /// Lets a message wait for its delivery time.
     pub(super) fn schedule(&mut self, ready_at: Time, entry: Entry) {
         let counted = self.ready.counted();
-        let scheduled = self.scheduled.get_or_insert_with(|| Box::new(Delayed::new(counted)));
+        let scheduled = self.scheduled.get_or_insert_with(|| Box::new(Scheduled::new(counted)));
         scheduled.insert(ready_at, entry);
     }
 
     /// Takes a message before or at its delivery time, which `choose` selects.
     pub(super) fn take_scheduled(
         &mut self,
-        choose: impl FnOnce(&mut Delayed) -> Option<Entry>,
+        choose: impl FnOnce(&mut Scheduled) -> Option<Entry>,
     ) -> Option<Entry> {
         choose(self.scheduled.as_deref_mut()?)
+    }
+
+    /// Marks the durable messages whose delivery time has come as possibly delivered before a crash.
+    pub(super) fn mark_due_as_seen(&mut self, now: Time) {
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.mark_due_as_seen(now);
+        }
     }
 
     /// Removes all messages before their delivery time.

@@ -50,7 +50,8 @@ impl Decoded {
     #[must_use]
     pub(crate) fn not_after(mut self, now: Time) -> Self {
         if let Record::Requeue { ready_at: Some(ready_at), .. }
-        | Record::Schedule { ready_at, .. } = &mut self.record
+        | Record::Schedule { ready_at, .. }
+        | Record::Reschedule { ready_at, .. } = &mut self.record
         {
             let ahead_us = self.arrived.micros_since(now);
             *ready_at = Time::from_micros(ready_at.as_micros().saturating_sub(ahead_us));
@@ -136,6 +137,12 @@ impl<'a> Reader<'a> {
                 let (queue, entry, to) = (self.whole_queue()?, self.entry()?, self.entry()?);
                 *arrived = self.wall_clock()?;
                 Record::Ready { queue, entry, to }
+            }
+            Kind::Reschedule => {
+                let (queue, entry, delay_us) = (self.whole_queue()?, self.entry()?, self.number()?);
+                *arrived = self.wall_clock()?;
+                let ready_at = arrived.plus_micros(delay_us);
+                Record::Reschedule { queue, entry, ready_at }
             }
             Kind::Settle => {
                 let (queue, entry) = self.place()?;

@@ -29,6 +29,7 @@ pub(super) enum Kind {
     Purge = 7,
     Schedule = 8,
     Ready = 9,
+    Reschedule = 10,
     DeclareQueue = 16,
     DeleteQueue = 17,
     DeclareExchange = 18,
@@ -40,7 +41,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Publish,
         Self::Settle,
         Self::DeadLetter,
@@ -50,6 +51,7 @@ impl Kind {
         Self::Purge,
         Self::Schedule,
         Self::Ready,
+        Self::Reschedule,
         Self::DeclareQueue,
         Self::DeleteQueue,
         Self::DeclareExchange,
@@ -77,6 +79,7 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::Purge => "a purge",
         Kind::Schedule => "a message with a delivery time",
         Kind::Ready => "the end of a delay",
+        Kind::Reschedule => "another delivery time",
         Kind::DeclareQueue => "the declaration of a queue",
         Kind::DeleteQueue => "the deletion of a queue",
         Kind::DeclareExchange => "the declaration of an exchange",
@@ -101,6 +104,7 @@ impl Record {
             Self::Purge { .. } => Kind::Purge,
             Self::Schedule { .. } => Kind::Schedule,
             Self::Ready { .. } => Kind::Ready,
+            Self::Reschedule { .. } => Kind::Reschedule,
             Self::DeclareQueue(_) => Kind::DeclareQueue,
             Self::DeleteQueue { .. } => Kind::DeleteQueue,
             Self::DeclareExchange(_) => Kind::DeclareExchange,
@@ -122,6 +126,7 @@ impl Record {
             Self::Settle { .. }
             | Self::Requeue { .. }
             | Self::Ready { .. }
+            | Self::Reschedule { .. }
             | Self::Pend { .. }
             | Self::Delivered { .. }
             | Self::Purge { .. }
@@ -157,6 +162,12 @@ impl Record {
                 out.extend(queue.0.to_le_bytes());
                 put_entry(*entry, out);
                 put_entry(*to, out);
+                put_number(at.wall_ms, out);
+            }
+            Self::Reschedule { queue, entry, ready_at } => {
+                out.extend(queue.0.to_le_bytes());
+                put_entry(*entry, out);
+                put_number(ready_at.micros_since(at.time), out);
                 put_number(at.wall_ms, out);
             }
             Self::Settle { queue, entry } => put_place(*queue, *entry, out),

@@ -47,6 +47,12 @@ pub enum Record {
         entry: EntryId,
         to: EntryId,
     },
+    /// A message that waits got another delivery time.
+    Reschedule {
+        queue: QueueNumber,
+        entry: EntryId,
+        ready_at: Time,
+    },
     /// A message left its queue for good.
     Settle {
         queue: QueueNumber,
@@ -189,6 +195,7 @@ impl Record {
             | Self::ClearPolicy { .. } => RecordRole::Releases,
             Self::Requeue { .. }
             | Self::Ready { .. }
+            | Self::Reschedule { .. }
             | Self::Pend { .. }
             | Self::Delivered { .. } => RecordRole::Annotates,
             Self::Purge { .. } => RecordRole::EndsMany,
@@ -214,6 +221,7 @@ impl Record {
             | Self::ClearPolicy { .. }
             | Self::Requeue { .. }
             | Self::Ready { .. }
+            | Self::Reschedule { .. }
             | Self::Pend { .. }
             | Self::Delivered { .. }
             | Self::Purge { .. }

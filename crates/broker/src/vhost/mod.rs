@@ -36,6 +36,7 @@ use crate::page::Paging;
 use crate::policy::Policies;
 use crate::queue::{Queue, QueueDefaults, QueueType};
 use crate::refusal::{Refusal, Resource, ResourceKind};
+use crate::schedule::ScheduledPlace;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
@@ -108,6 +109,8 @@ pub struct Vhost {
     firehose: Firehose,
     effects: Effects,
     counters: VhostCounters,
+    /// The places in which a publish waits, if the caller of the command asked for them.
+    scheduled_places: Option<Vec<ScheduledPlace>>,
 }
 
 impl Vhost {
@@ -133,6 +136,7 @@ impl Vhost {
             firehose: Firehose::default(),
             effects: Effects::default(),
             counters: VhostCounters::default(),
+            scheduled_places: None,
         };
         vhost.predeclare_exchanges();
         vhost

@@ -6,10 +6,12 @@ use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{TableBuilder, Value};
 use broker::access::Access;
+use broker::limits::SCHEDULES_PER_ID_MAX;
 use broker::time::Now;
 use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Content, DeclareExchange, Outgoing, Publish,
-    Request, Vhost, VhostOptions,
+    Request, ScheduleId, ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget,
+    ScheduledFilter, Vhost, VhostOptions,
 };
 
 use crate::commands::declare_queue;
@@ -94,8 +96,19 @@ impl Broker {
     }
 
     fn publish(&mut self, exchange: &str, body: &'static str, header: &str, value: Value<'_>) {
+        self.publish_with(exchange, body, &[(header, value)]);
+    }
+
+    fn publish_with(
+        &mut self,
+        exchange: &str,
+        body: &'static str,
+        fields: &[(&str, Value<'_>)],
+    ) -> Vec<Outgoing> {
         let mut headers = TableBuilder::new();
-        headers.insert(header, value);
+        for (key, value) in fields {
+            headers.insert(*key, *value);
+        }
         let headers = headers.finish();
         let mut properties = Vec::new();
         let delivery_mode = Some(2);
@@ -106,7 +119,46 @@ impl Broker {
             routing_key: b"q".as_slice().into(),
             mandatory: false,
             content: Content::Assembled { properties: properties.into(), body: body.into() },
-        }));
+        }))
+    }
+
+    /// Publishes a message that is ready after that many hours and has a schedule id, to the queue or through the
+    /// exchange.
+    fn publish_named(&mut self, exchange: &str, body: &'static str, hours: u64, id: &str) {
+        let delay = if exchange.is_empty() { "x-opt-delivery-delay" } else { "x-delay" };
+        let hours = Value::I64(i64::try_from(hours * HOUR_MS).unwrap());
+        let id = ("x-schedule-id", Value::LongStr(id.as_bytes()));
+        self.publish_with(exchange, body, &[(delay, hours), id]);
+    }
+
+    /// Performs an operation on the messages with that id in `target`; true if there are any.
+    fn operate(&mut self, target: &str, id: &str, operation: ScheduleOperation) -> bool {
+        let request = ScheduleRequest {
+            target: target.parse().unwrap(),
+            selector: ScheduleSelector::Id(ScheduleId::new(id).unwrap()),
+            operation,
+        };
+        let access = Access::matching("guest".into(), ".*").unwrap();
+        let changed = self.vhost.operate_on_schedules(self.now, &request, &access);
+        self.finish();
+        !changed.unwrap().0.is_empty()
+    }
+
+    /// The bodies of the scheduled messages in the order of delivery times, listed `count` at a time.
+    fn listed(&self, filter: &ScheduledFilter, count: usize) -> String {
+        let access = Access::matching("guest".into(), ".*").unwrap();
+        let (mut bodies, mut behind) = (String::new(), None);
+        loop {
+            let page = self.vhost.scheduled_messages(filter, &access, behind, count);
+            assert!(page.messages.len() <= count);
+            for listed in page.messages {
+                bodies.push_str(std::str::from_utf8(listed.message.body()).unwrap());
+            }
+            behind = page.next;
+            if behind.is_none() {
+                return bodies;
+            }
+        }
     }
 
     /// Publishes three messages to the queue and three through the exchange, which are ready after one to six hours.
@@ -216,4 +268,125 @@ fn deleted_exchange_leaves_nothing_in_the_log() {
     broker.apply(Command::DeleteExchange { exchange, if_unused: false, nowait: false });
     let mut broker = broker.restart_at(START_MS + 10 * HOUR_MS);
     assert_eq!(broker.ready(), "246");
+}
+
+#[test]
+fn schedule_ids_survive_a_restart() {
+    let mut broker = Broker::new();
+    broker.publish_named("", "a", 1, "s");
+    broker.publish_named("x", "b", 1, "s");
+    let mut broker = broker.restart_at(START_MS);
+    broker.publish_named("", "c", 2, "s");
+    broker.publish_named("x", "d", 3, "s");
+    let mut broker = broker.restart_at(START_MS);
+    assert_eq!(broker.listed(&ScheduledFilter::default(), 9), "cd");
+    assert!(broker.operate("queue/q", "s", ScheduleOperation::Cancel));
+    assert!(!broker.operate("queue/q", "s", ScheduleOperation::Cancel));
+    let mut broker = broker.restart_at(START_MS);
+    broker.sleep(10 * HOUR_MS);
+    assert_eq!(broker.ready(), "d");
+}
+
+#[test]
+fn new_delivery_times_survive_a_restart() {
+    let mut broker = Broker::new();
+    broker.publish_named("", "a", 1, "a");
+    broker.publish_named("", "b", 2, "b");
+    broker.publish_named("x", "c", 3, "c");
+    let at =
+        |hours: u64| ScheduleOperation::Reschedule { delivery_time_ms: START_MS + hours * HOUR_MS };
+    assert!(broker.operate("queue/q", "a", at(9)));
+    assert!(broker.operate("queue/q", "a", at(5)));
+    assert!(broker.operate("exchange/x", "c", at(1)));
+    let mut broker = broker.restart_at(START_MS);
+    for (hours, ready) in [(1, "c"), (1, "b"), (2, ""), (1, "a")] {
+        broker.sleep(hours * HOUR_MS);
+        // The log has milliseconds.
+        broker.sleep(2);
+        assert_eq!(broker.ready(), ready, "{:?}", broker.now);
+    }
+}
+
+#[test]
+fn rescheduled_message_names_its_new_time_after_a_restart() {
+    let mut broker = Broker::new();
+    broker.publish_named("", "a", 1, "s");
+    let delivery_time_ms = START_MS + 2 * HOUR_MS;
+    assert!(broker.operate("queue/q", "s", ScheduleOperation::Reschedule { delivery_time_ms }));
+    let mut broker = broker.restart_at(START_MS);
+    broker.sleep(3 * HOUR_MS);
+    let said = broker.apply(Command::Get { queue: "q", no_ack: true });
+    let Some(Outgoing::GetOk { delivery, .. }) = said.into_iter().next() else {
+        panic!("no message")
+    };
+    let properties = Properties::parse(delivery.message.properties()).unwrap();
+    let scheduled_for = properties.headers.unwrap().get("x-scheduled-for");
+    assert_eq!(scheduled_for, Some(Value::I64(i64::try_from(delivery_time_ms).unwrap())));
+}
+
+#[test]
+fn delivery_now_survives_a_kill() {
+    let mut broker = Broker::new();
+    broker.publish_named("", "a", 1, "s");
+    broker.publish_named("x", "b", 1, "s");
+    assert!(broker.operate("queue/q", "s", ScheduleOperation::Deliver));
+    assert!(broker.operate("exchange/x", "s", ScheduleOperation::Deliver));
+    let mut broker = broker.restart_at(START_MS);
+    // The log has milliseconds.
+    broker.sleep(2);
+    assert_eq!(broker.ready(), "ab");
+}
+
+#[test]
+fn list_of_scheduled_messages_is_in_the_order_of_times() {
+    let mut broker = Broker::new();
+    broker.publish_six();
+    broker.publish_named("", "7", 6, "s");
+    broker.publish_named("x", "8", 6, "s");
+    let all = ScheduledFilter::default();
+    for count in 1..9 {
+        let mut bodies = broker.listed(&all, count);
+        // The last three have one time, in the order of their places.
+        let last = bodies.split_off(5);
+        assert_eq!(bodies, "12345");
+        let mut last: Vec<char> = last.chars().collect();
+        last.sort_unstable();
+        assert_eq!(last, ['6', '7', '8']);
+    }
+    let target = ScheduleTarget::of("exchange", "x");
+    assert_eq!(broker.listed(&ScheduledFilter { target, ..all.clone() }, 2), "1358");
+    let id = ScheduleId::new("s");
+    let named = broker.listed(&ScheduledFilter { id, ..all.clone() }, 1);
+    assert!(["78", "87"].contains(&&*named), "{named}");
+    let after = |hours: u64| Some(broker.now.time.plus_ms(hours * HOUR_MS));
+    let times = ScheduledFilter { from: after(2), before: after(4), ..all };
+    assert_eq!(broker.listed(&times, 1), "23");
+}
+
+#[test]
+fn list_of_scheduled_messages_leaves_out_what_the_user_may_not_read() {
+    let mut broker = Broker::new();
+    broker.publish_six();
+    let access = Access::matching("bob".into(), "^q$").unwrap();
+    let page = broker.vhost.scheduled_messages(&ScheduledFilter::default(), &access, None, 100);
+    assert_eq!(page.messages.len(), 3);
+}
+
+#[test]
+fn schedule_id_has_a_limit_in_mode_add() {
+    let mut broker = Broker::new();
+    broker.apply(Command::ConfirmSelect { nowait: true });
+    let fields = [
+        ("x-opt-delivery-delay", Value::I32(1000)),
+        ("x-schedule-id", Value::LongStr(b"s")),
+        ("x-schedule-mode", Value::LongStr(b"add")),
+    ];
+    for _ in 0..SCHEDULES_PER_ID_MAX {
+        let said = broker.publish_with("", "m", &fields);
+        assert!(matches!(said[..], [Outgoing::Ack { .. }]), "{said:?}");
+    }
+    let said = broker.publish_with("", "m", &fields);
+    assert!(matches!(said[..], [Outgoing::Nack { .. }]), "{said:?}");
+    assert!(broker.operate("queue/q", "s", ScheduleOperation::Cancel));
+    assert_eq!(broker.listed(&ScheduledFilter::default(), 10), "");
 }

@@ -18,5 +18,6 @@ mod lost_declarations;
 mod model;
 mod redelivered;
 mod scaling;
+mod scheduled_views;
 mod script;
 mod scripts;

@@ -9,8 +9,8 @@ use broker::access::Access;
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
 use broker::{
-    BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeliveryTag, MessageState,
-    Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+    Bind, BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareExchange,
+    DeliveryTag, MessageState, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
 };
 
 use crate::commands::declare_queue;
@@ -89,11 +89,49 @@ impl Broker {
         self.apply(declare_queue(queue, &arguments));
     }
 
+    /// Declares a delayed exchange and binds a queue to it.
+    fn declare_delayed(&mut self, exchange: &str, queue: &str) {
+        let mut arguments = TableBuilder::new();
+        arguments.insert("x-delayed-type", Value::LongStr(b"fanout"));
+        self.apply(Command::DeclareExchange(DeclareExchange {
+            exchange,
+            kind: "x-delayed-message",
+            passive: false,
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            nowait: true,
+            arguments: arguments.finish().as_ref(),
+        }));
+        self.apply(Command::BindQueue(Bind {
+            destination: queue,
+            source: exchange,
+            routing_key: "",
+            nowait: true,
+            arguments: TableBuilder::new().finish().as_ref(),
+        }));
+    }
+
     fn publish(&mut self, queue: &str) {
-        let mut properties = Vec::new();
-        Properties { delivery_mode: Some(2), ..Properties::default() }.encode(&mut properties);
+        self.publish_with("", queue, Properties::default());
+    }
+
+    /// Publishes a message that waits, in an exchange or in the queue.
+    fn publish_later(&mut self, exchange: &str, queue: &str, delay_ms: i32) {
+        let header = if exchange.is_empty() { "x-opt-delivery-delay" } else { "x-delay" };
+        let mut headers = TableBuilder::new();
+        headers.insert(header, Value::I32(delay_ms));
+        let headers: Table = headers.finish();
+        let headers = Some(headers.as_ref());
+        self.publish_with(exchange, queue, Properties { headers, ..Properties::default() });
+    }
+
+    fn publish_with(&mut self, exchange: &str, queue: &str, properties: Properties<'_>) {
+        let mut encoded = Vec::new();
+        Properties { delivery_mode: Some(2), ..properties }.encode(&mut encoded);
+        let properties = encoded;
         self.apply(Command::Publish(Publish {
-            exchange: b"".as_slice().into(),
+            exchange: exchange.as_bytes().into(),
             routing_key: queue.as_bytes().into(),
             mandatory: false,
             content: Content::Assembled { properties: properties.into(), body: "m".into() },
@@ -101,13 +139,14 @@ impl Broker {
     }
 
     /// The next message of a queue is got: its tag, and whether it is marked.
+    #[track_caller]
     fn get(&mut self, queue: &str) -> (DeliveryTag, bool) {
         let told = self.apply(Command::Get { queue, no_ack: false });
         let delivery = told.into_iter().find_map(|outgoing| {
             let Outgoing::GetOk { delivery, .. } = outgoing else { return None };
             Some((delivery.tag, delivery.redelivered))
         });
-        delivery.unwrap_or_else(|| panic!("{queue} is empty"))
+        delivery.expect("the queue has a message")
     }
 
     fn settle(&mut self, tag: DeliveryTag, outcome: Outcome) {
@@ -165,6 +204,57 @@ fn rejected_message_that_is_restored_and_its_dead_letter_are_marked() {
     assert!(marked);
     broker.settle(tag, Outcome::Reject);
     assert!(broker.get("dlq").1);
+}
+
+#[test]
+fn scheduled_message_delivered_before_its_release_is_recorded_is_marked() {
+    for exchange in ["", "later"] {
+        let mut broker = Broker::new();
+        broker.declare("work", None, None);
+        broker.declare_delayed("later", "work");
+        broker.publish_later(exchange, "work", 100);
+        let before_release = broker.log.len();
+        // The log has delivery times in whole milliseconds.
+        broker.sleep(101);
+        assert!(!broker.get("work").1);
+
+        let mut broker = broker.restart(before_release, true);
+        let (tag, marked) = broker.get("work");
+        assert!(marked, "its consumer may have seen it");
+        broker.settle(tag, Outcome::Requeue { failed: false });
+
+        // The mark of a message that nobody took stays after a restart that was none of a crash.
+        let mut broker = broker.restart(before_release, true);
+        let records = broker.log.len();
+        assert!(records > before_release, "the release is recorded");
+        assert!(broker.get("work").1);
+        let mut broker = broker.restart(records, false);
+        assert!(broker.get("work").1);
+        assert!(broker.vhost.broken_invariants().is_empty());
+    }
+}
+
+#[test]
+fn scheduled_message_that_was_not_delivered_is_not_marked() {
+    for exchange in ["", "later"] {
+        let mut broker = Broker::new();
+        broker.declare("work", None, None);
+        broker.declare_delayed("later", "work");
+        broker.publish_later(exchange, "work", 100);
+        let records = broker.log.len();
+        // Its time comes while the broker is stopped.
+        broker.now_ms += 200;
+        let mut broker = broker.restart(records, false);
+        assert!(!broker.get("work").1);
+
+        // Its time comes after a crash.
+        broker.publish_later(exchange, "work", 100);
+        let records = broker.log.len();
+        let mut broker = broker.restart(records, true);
+        broker.sleep(101);
+        assert!(broker.get("work").1, "the first");
+        assert!(!broker.get("work").1);
+    }
 }
 
 #[test]

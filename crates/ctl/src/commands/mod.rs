@@ -21,6 +21,7 @@ mod policies;
 mod policy_preview;
 mod queues;
 mod redrives;
+mod schedules;
 mod status;
 mod topic_permissions;
 mod topology;
@@ -51,6 +52,7 @@ const ALL: &[&[Command]] = &[
     dlq::COMMANDS,
     doctor::COMMANDS,
     redrives::COMMANDS,
+    schedules::COMMANDS,
     topology::COMMANDS,
     clients::COMMANDS,
     tracing::COMMANDS,

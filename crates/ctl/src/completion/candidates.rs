@@ -300,6 +300,7 @@ mod tests {
         assert_eq!(at("-p v --quiet list_queu"), "list_queues");
         assert!(at("dlq ").contains("redrive") && at("dlq ").contains("show"));
         assert_eq!(at("dlq sh"), "show");
+        assert_eq!(at("schedule "), "cancel deliver ls reschedule show");
         assert_eq!(at("dl"), "dlq");
         assert_eq!(at("help set_po"), "set_policy");
         assert_eq!(at("help dlq sh"), "show");
@@ -311,6 +312,7 @@ mod tests {
         assert_eq!(at("delete_queue --if"), "--if-empty --if-unused");
         assert_eq!(at("list_queues --no"), "--no-table-headers --node");
         assert!(at("dlq redrive q --").contains("--no-wait"));
+        assert_eq!(at("schedule reschedule --t"), "--target --time --timeout");
         assert!(!at("status --").contains("--script-name"));
     }
 
@@ -322,6 +324,7 @@ mod tests {
         assert_eq!(at("check_certificate_expiration --unit "), "days weeks months years");
         assert_eq!(at("status --unit "), "bytes mb gb");
         assert_eq!(at("dlq redrive q --to "), "origin first queue: exchange:");
+        assert_eq!(at("schedule ls --target "), "queue/ exchange/");
         assert_eq!(at("--data-dir "), "files");
         assert_eq!(at("set_policy --apply-to ex"), "exchanges");
         assert_eq!(at("list_queues --timeout "), "");

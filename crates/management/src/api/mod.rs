@@ -28,6 +28,7 @@ mod rates;
 mod redrives;
 mod reset;
 mod row;
+mod scheduled;
 mod user_channel;
 mod users;
 mod vhosts;
@@ -60,6 +61,7 @@ pub(crate) fn routes() -> Router<SharedNode> {
         .merge(queues::routes())
         .merge(redrives::routes())
         .merge(reset::routes())
+        .merge(scheduled::routes())
         .merge(users::routes())
         .merge(vhosts::routes())
 }

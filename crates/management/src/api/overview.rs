@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::list_query::Query;
 use crate::api::rates;
-use crate::api::vhosts::stats::VhostStats;
+use crate::api::vhosts::stats::{VhostStats, schedules};
 use crate::history::{RETENTION_S, TimeRanges};
 use crate::http::access::Management;
 use crate::http::answer::Json;
@@ -39,6 +39,7 @@ pub(crate) async fn show(
             stats = stats.with_deleted_vhosts(&node, &live);
         }
         put("message_stats", stats.object(StatsKind::Messages));
+        put("schedule_totals", schedules(&totals));
         put("churn_rates", stats.object(StatsKind::Node));
         put("queue_totals", stats.object(StatsKind::Lengths));
         put("statistics_db_event_queue", json!(0));

@@ -31,7 +31,7 @@ impl From<&VhostScrape> for DeathCounts {
 impl From<&QueueScrape> for DeathCounts {
     fn from(queue: &QueueScrape) -> Self {
         let QueueCounters { refused, purged, .. } = queue.counters;
-        let DeathCounters { dead_lettered, dropped, copies_dropped, redriven } =
+        let DeathCounters { dead_lettered, dropped, copies_dropped, redriven, .. } =
             queue.counters.deaths();
         Self { refused, dead_lettered, dropped, copies_dropped, redriven, purged: Some(purged) }
     }

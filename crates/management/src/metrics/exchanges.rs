@@ -1,10 +1,11 @@
 //! Families of exchanges.
 
 use crate::metrics::family::{Family, counter, gauge, whole};
+use crate::metrics::text::Value;
 use crate::snapshot::scrape::ExchangeScrape;
 
 /// Families of `exchange_metrics`, without confirms, which are counted by vhost.
-pub(super) const METRICS: [Family<ExchangeScrape>; 5] = [
+pub(super) const METRICS: [Family<ExchangeScrape>; 6] = [
     counter("exchange_messages_published_total", "Messages published to the exchange", |e| {
         whole(e.published_in)
     }),
@@ -24,6 +25,11 @@ pub(super) const METRICS: [Family<ExchangeScrape>; 5] = [
     gauge("exchange_messages_delayed", "Messages that wait in a delayed exchange", |e| {
         whole(e.delayed)
     }),
+    gauge(
+        "exchange_next_delivery_timestamp_seconds",
+        "When the delayed exchange routes its next message, in seconds of the epoch",
+        |e| e.next_delivery_us.map(Value::Micros),
+    ),
 ];
 
 /// Families of `queue_exchange_metrics`. RabbitMQ also separates them by queue.

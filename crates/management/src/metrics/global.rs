@@ -30,7 +30,7 @@ const fn published(
     PublishFamily { name, help, value }
 }
 
-const PUBLISHED: [PublishFamily; 9] = [
+const PUBLISHED: [PublishFamily; 15] = [
     published("global_messages_received_total", "Messages published", |v| v.published),
     published(
         "global_messages_received_confirm_total",
@@ -67,6 +67,36 @@ const PUBLISHED: [PublishFamily; 9] = [
         "global_messages_firehose_untold_total",
         "What the firehose did not tell because an alarm was on",
         |v| v.firehose_untold,
+    ),
+    published(
+        "global_messages_scheduled_total",
+        "Messages that began to wait for their delivery time",
+        |v| v.schedules.scheduled,
+    ),
+    published(
+        "global_messages_scheduled_released_total",
+        "Scheduled messages whose delivery time came",
+        |v| v.schedules.released,
+    ),
+    published(
+        "global_messages_scheduled_cancelled_total",
+        "Scheduled messages that were cancelled",
+        |v| v.schedules.cancelled,
+    ),
+    published(
+        "global_messages_scheduled_rescheduled_total",
+        "Scheduled messages that got another delivery time",
+        |v| v.schedules.rescheduled,
+    ),
+    published(
+        "global_messages_scheduled_replaced_total",
+        "Scheduled messages that a publish with the same schedule id replaced",
+        |v| v.schedules.replaced,
+    ),
+    published(
+        "global_messages_scheduled_kept_total",
+        "Publishes that were dropped because their schedule id was in use",
+        |v| v.schedules.kept,
     ),
 ];
 

@@ -116,7 +116,7 @@ pub(super) const PUBLISHED: [Family<QueueScrape>; 1] =
     })];
 
 /// Families of `queue_time_metrics`: next expiry, and the time that messages have waited.
-pub(super) const TIMES: [Family<QueueScrape>; 3] = [
+pub(super) const TIMES: [Family<QueueScrape>; 4] = [
     gauge("queue_oldest_message_age_seconds", "Age of the oldest ready message", |q| {
         q.oldest_age_us.map(Value::Micros)
     }),
@@ -124,6 +124,11 @@ pub(super) const TIMES: [Family<QueueScrape>; 3] = [
         "queue_next_deadline_timestamp_seconds",
         "When the next waiting message expires, in seconds of the epoch",
         |q| q.first_deadline_us.map(Value::Micros),
+    ),
+    gauge(
+        "queue_next_delivery_timestamp_seconds",
+        "When the next scheduled message is ready, in seconds of the epoch",
+        |q| q.next_delivery_us.map(Value::Micros),
     ),
     gauge(
         "queue_lease_ends_timestamp_seconds",

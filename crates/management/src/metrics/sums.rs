@@ -72,5 +72,6 @@ pub(super) fn exchanges(vhosts: &[VhostScrape]) -> ExchangeScrape {
         dropped_unroutable: counters().map(|counters| counters.dropped_unroutable).sum(),
         refused: counters().map(|counters| counters.publishes_refused).sum(),
         delayed: exchanges().map(|exchange| exchange.delayed).sum(),
+        next_delivery_us: exchanges().filter_map(|exchange| exchange.next_delivery_us).min(),
     }
 }

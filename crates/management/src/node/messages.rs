@@ -5,7 +5,8 @@ use std::pin::Pin;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{
-    BrowseCursor, BrowsedMessage, Command, ExpiryCursor, ExpirySlice, Outgoing, QueueNumber,
+    BrowseCursor, BrowsedMessage, Command, ExpiryCursor, ExpirySlice, Outgoing, Publish,
+    QueueNumber, ScheduledPlace,
 };
 
 use crate::node::caller::Caller;
@@ -76,6 +77,10 @@ pub enum ChannelError {
 pub trait Channel: Send {
     /// Performs a command; [`Channel::answer`] returns the result.
     fn apply(&mut self, command: Command<'_>);
+
+    /// Performs a publish; [`Channel::answer`] returns its confirm. Returns the places in which the message waits for
+    /// its delivery time, and the time of the publish.
+    fn publish(&mut self, publish: Publish<'_>) -> (Vec<ScheduledPlace>, Now);
 
     /// The next message to the channel: the answer to a command once its effects are on disk, a confirm, or
     /// a returned message. A refusal closes the channel.

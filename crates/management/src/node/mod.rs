@@ -1,4 +1,4 @@
-//! The node as the HTTP API sees it: seven traits, which the server implements.
+//! The node as the HTTP API sees it: eight traits, which the server implements.
 //!
 //! A read copies its result under a vhost's lock; formatting happens without the lock. A write returns a
 //! [`ChangeFuture`], which completes when the change is on disk.
@@ -16,6 +16,7 @@ mod message_id;
 mod messages;
 mod permissions;
 mod redrive;
+mod schedules;
 mod status;
 mod topology;
 mod users;
@@ -38,6 +39,10 @@ pub use redrive::{
     RedriveCounts, RedriveDryRun, RedriveError, RedriveJob, RedriveRequest, RedriveSelection,
     RedriveState,
 };
+pub(crate) use schedules::on_axis;
+pub use schedules::{
+    ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, Schedules,
+};
 pub use status::{AuditEntry, DiskFreeLimit, NodeStatus, ServerCertificate, TextFuture};
 pub use topology::{Explained, ImportError, Topology};
 pub use users::{NewPassword, NewUser, UserDetails, Users};
@@ -47,6 +52,6 @@ pub use vhost::{VhostChange, VhostMetadata, VhostSettings};
 ///
 /// [`Logins`] and [`Lifecycle`] are traits of their own because a stopped node has them, too.
 pub trait Node:
-    Topology + Clients + Users + Logins + Messages + NodeStatus + Lifecycle + Send + Sync
+    Topology + Clients + Users + Logins + Messages + Schedules + NodeStatus + Lifecycle + Send + Sync
 {
 }

@@ -309,6 +309,7 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
         dropped: counters.dropped,
         copies_dropped: counters.copies_dropped,
         redriven: counters.redriven,
+        cancelled: counters.schedules.cancelled,
     };
     let churn = [
         counters.connections_opened,

@@ -62,6 +62,7 @@ pub(crate) struct QueueScrape {
     pub(crate) oldest_age_us: Option<u64>,
     pub(crate) first_deadline_us: Option<u64>,
     pub(crate) lease_ends_us: Option<u64>,
+    pub(crate) next_delivery_us: Option<u64>,
     pub(crate) counters: QueueCounters,
 }
 
@@ -79,6 +80,7 @@ pub(crate) struct ExchangeScrape {
     pub(crate) refused: u64,
     /// Messages that a delayed exchange holds.
     pub(crate) delayed: u64,
+    pub(crate) next_delivery_us: Option<u64>,
 }
 
 /// A channel, or the sum over all channels.
@@ -192,6 +194,7 @@ impl QueueScrape {
             oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
             first_deadline_us: queue.first_deadline().map(Time::as_micros),
             lease_ends_us: queue.lease_ends().map(Time::as_micros),
+            next_delivery_us: queue.next_delivery_at().map(Time::as_micros),
             counters: queue.counters.clone(),
         }
     }
@@ -214,6 +217,7 @@ impl QueueScrape {
         let first = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         self.first_deadline_us = first(self.first_deadline_us, other.first_deadline_us);
         self.lease_ends_us = first(self.lease_ends_us, other.lease_ends_us);
+        self.next_delivery_us = first(self.next_delivery_us, other.next_delivery_us);
     }
 
     /// All messages of the queue.
@@ -268,6 +272,7 @@ impl From<&Exchange> for ExchangeScrape {
             dropped_unroutable: exchange.counters.dropped_unroutable,
             refused: exchange.counters.refused,
             delayed: exchange.delayed_count().unwrap_or_default(),
+            next_delivery_us: exchange.next_delayed_at().map(Time::as_micros),
         }
     }
 }

@@ -13,6 +13,7 @@ const PLACES = {
   d: [["dead-letters"], "Dead letters"],
   r: [["redrives"], "Redrives"],
   e: [["exchanges"], "Exchanges"],
+  s: [["scheduled"], "Scheduled messages"],
   c: [["connections"], "Connections"],
   h: [["channels"], "Channels"],
   n: [["nodes"], "Nodes"],

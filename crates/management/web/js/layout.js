@@ -22,6 +22,7 @@ const NAVIGATION = [
     ["overview", "Overview", []],
     ["queues", "Queues", ["queues"]],
     ["exchanges", "Exchanges", ["exchanges"]],
+    ["scheduled", "Scheduled", ["scheduled"]],
     ["connections", "Connections", ["connections"]],
     ["channels", "Channels", ["channels"]],
   ]],

@@ -27,6 +27,7 @@ import Queue from "./pages/queue/index.js";
 import Queues from "./pages/queues.js";
 import Redrives from "./pages/redrives/list.js";
 import Redrive from "./pages/redrives/one.js";
+import Scheduled from "./pages/scheduled/list.js";
 
 /**
  * Every page: its address, its component, its part of the navigation, and the tag that a user needs for it.
@@ -43,6 +44,7 @@ export const ROUTES = [
   ["exchanges/:vhost/:name", Exchange, "exchanges"],
   ["queues", Queues, "queues"],
   ["queues/:vhost/:name/:tab?", Queue, "queues"],
+  ["scheduled", Scheduled, "scheduled"],
   ["dead-letters", DeadLetterMap, "dead-letters"],
   ["dead-letters/queues", DeadLetterQueues, "dead-letter-queues"],
   ["redrives", Redrives, "redrives"],

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use broker::{ConnectionId, Request};
+use broker::time::Now;
+use broker::{ConnectionId, Request, ScheduledPlace};
 use smallvec::SmallVec;
 
 use super::effects::{BatchEffects, BatchResult, DeferredReply, apply_effects};
@@ -33,6 +34,21 @@ impl VhostHandle {
         request: Request<'_>,
     ) -> BatchResult {
         self.apply_in(self.state.lock(), connection, std::iter::once(request))
+    }
+
+    /// Applies a command of a connection of the node itself. Returns the places in which its message, if it is a
+    /// publish, waits for its delivery time, and the time of the publish.
+    pub(crate) fn apply_and_collect_places(
+        &self,
+        connection: ConnectionId,
+        request: Request<'_>,
+    ) -> (Vec<ScheduledPlace>, Now) {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        self.check_alarm(&mut state, now);
+        let places = state.vhost.apply_and_collect_places(now, connection, request);
+        self.finish(state);
+        (places, now)
     }
 
     fn apply_in<'a>(

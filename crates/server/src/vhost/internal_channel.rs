@@ -7,7 +7,8 @@ use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
 use broker::access::Access;
 use broker::refusal::Refusal;
-use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request};
+use broker::time::Now;
+use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Publish, Request, ScheduledPlace};
 use management::ChangeFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -92,6 +93,12 @@ fn gone() -> Refusal {
 impl management::Channel for InternalChannel {
     fn apply(&mut self, command: Command<'_>) {
         self.request(command);
+    }
+
+    fn publish(&mut self, publish: Publish<'_>) -> (Vec<ScheduledPlace>, Now) {
+        let (method, command) = (MethodId::NONE, Command::Publish(publish));
+        let request = Request { channel: CHANNEL, method, command };
+        self.handle.apply_and_collect_places(self.connection, request)
     }
 
     fn answer(&mut self) -> ChangeFuture<'_, Result<Outgoing, Refusal>> {

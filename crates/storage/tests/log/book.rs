@@ -18,6 +18,8 @@ pub(crate) const MOVE: u8 = 3;
 pub(crate) const RETURN: u8 = 4;
 /// Every copy in a queue is gone.
 pub(crate) const PURGE: u8 = 5;
+/// A copy has another place in its queue, by which later records call it.
+pub(crate) const ADVANCE: u8 = 6;
 
 /// Bodies at least this long are shared with the log, in bytes.
 const UNCOPIED_BYTES_MIN: usize = 400;
@@ -25,16 +27,25 @@ const UNCOPIED_BYTES_MIN: usize = 400;
 /// A copy of a message: the record that made it, and the queue it is in.
 pub(crate) type Copy = (Lsn, u8);
 
-/// The copies there are, with what their message says and how often each was returned.
+/// The copies there are.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Book {
-    pub(crate) copies: BTreeMap<Copy, (Vec<u8>, u64)>,
+    pub(crate) copies: BTreeMap<Copy, CopyState>,
+}
+
+/// What the message of a copy says, how often the copy was returned, and its place in its queue.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct CopyState {
+    pub(crate) body: Vec<u8>,
+    pub(crate) returns: u64,
+    place: u64,
 }
 
 impl Book {
     fn enter(&mut self, lsn: Lsn, queues: &[u8], body: &[u8]) {
         for queue in queues {
-            self.copies.insert((lsn, *queue), (body.to_vec(), 0));
+            let state = CopyState { body: body.to_vec(), returns: 0, place: 0 };
+            self.copies.insert((lsn, *queue), state);
         }
     }
 
@@ -46,11 +57,10 @@ impl Book {
                 let (queues, body) = queues(&payload[8..]);
                 self.enter(record.lsn, queues, body);
             }
-            SETTLE => {
-                self.copies.remove(&(record.target, payload[0]));
-            }
+            // The settlements of the oldest fixtures name no place.
+            SETTLE => self.end((record.target, payload[0]), payload.get(8..).map_or(0, number)),
             MOVE => {
-                self.copies.remove(&(record.target, payload[0]));
+                self.end((record.target, payload[0]), u64::from(payload[1]));
                 if !record.flags.has(Flags::SPENT) {
                     let (queues, body) = queues(&payload[8..]);
                     self.enter(record.lsn, queues, body);
@@ -58,7 +68,12 @@ impl Book {
             }
             RETURN => {
                 if let Some(copy) = self.copies.get_mut(&(record.target, payload[0])) {
-                    copy.1 = u64::from_le_bytes(payload[8..16].try_into().unwrap());
+                    copy.returns = number(&payload[8..]);
+                }
+            }
+            ADVANCE => {
+                if let Some(copy) = self.copies.get_mut(&(record.target, payload[0])) {
+                    copy.place = number(&payload[8..]);
                 }
             }
             PURGE => {
@@ -71,6 +86,13 @@ impl Book {
         }
     }
 
+    /// Ends a copy, if it is in this place.
+    fn end(&mut self, copy: Copy, place: u64) {
+        if self.copies.get(&copy).is_some_and(|state| state.place == place) {
+            self.copies.remove(&copy);
+        }
+    }
+
     pub(crate) fn copies_in(&self, queue: u8) -> Vec<Copy> {
         self.copies.keys().filter(|(_, at)| *at == queue).copied().collect()
     }
@@ -80,38 +102,47 @@ impl Book {
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, Lsn(0), PUBLISH, Flags::NONE, references);
         if body.len() < UNCOPIED_BYTES_MIN {
-            out.push(record, |bytes| write(bytes, 0, queues, body));
+            out.push(record, |bytes| write(bytes, (0, 0), queues, body));
         } else {
             let shared = Body::new(body.to_vec());
-            out.push_with_body(record, |bytes| write(bytes, 0, queues, &[]), shared);
+            out.push_with_body(record, |bytes| write(bytes, (0, 0), queues, &[]), shared);
         }
     }
 
     pub(crate) fn settle(&mut self, lsn: Lsn, copy: Copy, out: &mut WriteQueue) {
-        self.copies.remove(&copy).unwrap();
-        out.push(record(lsn, copy.0, SETTLE, Flags::RELEASES, 0), |bytes| bytes.push(copy.1));
+        let state = self.copies.remove(&copy).unwrap();
+        out.push(record(lsn, copy.0, SETTLE, Flags::RELEASES, 0), |bytes| {
+            write_number(bytes, copy.1, state.place);
+        });
     }
 
     pub(crate) fn move_to(&mut self, lsn: Lsn, copy: Copy, queues: &[u8], out: &mut WriteQueue) {
-        let (body, _) = self.copies.remove(&copy).unwrap();
+        let CopyState { body, place, .. } = self.copies.remove(&copy).unwrap();
+        let left = (copy.1, place);
         self.enter(lsn, queues, &body);
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, copy.0, MOVE, Flags::RELEASES, references);
         if body.len() < UNCOPIED_BYTES_MIN {
-            out.push(record, |bytes| write(bytes, copy.1, queues, &body));
+            out.push(record, |bytes| write(bytes, left, queues, &body));
         } else {
             let shared = Body::new(body);
-            out.push_with_body(record, |bytes| write(bytes, copy.1, queues, &[]), shared);
+            out.push_with_body(record, |bytes| write(bytes, left, queues, &[]), shared);
         }
     }
 
     pub(crate) fn take_back(&mut self, lsn: Lsn, copy: Copy, out: &mut WriteQueue) {
-        let times = &mut self.copies.get_mut(&copy).unwrap().1;
-        *times += 1;
-        let times = *times;
+        let state = self.copies.get_mut(&copy).unwrap();
+        state.returns += 1;
         out.push(record(lsn, copy.0, RETURN, Flags::ANNOTATES, 0), |bytes| {
-            bytes.extend([copy.1, 0, 0, 0, 0, 0, 0, 0]);
-            bytes.extend(times.to_le_bytes());
+            write_number(bytes, copy.1, state.returns);
+        });
+    }
+
+    pub(crate) fn advance(&mut self, lsn: Lsn, copy: Copy, out: &mut WriteQueue) {
+        let state = self.copies.get_mut(&copy).unwrap();
+        state.place += 1;
+        out.push(record(lsn, copy.0, ADVANCE, Flags::ANNOTATES, 0), |bytes| {
+            write_number(bytes, copy.1, state.place);
         });
     }
 
@@ -128,9 +159,19 @@ fn record(lsn: Lsn, target: Lsn, kind: u8, flags: Flags, references: u16) -> New
     NewRecord { lsn, target, kind, flags, references, is_joined: false }
 }
 
-/// The queue a copy leaves, then the queues it enters, then the body.
-fn write(bytes: &mut Vec<u8>, left: u8, queues: &[u8], body: &[u8]) {
-    bytes.extend([left, 0, 0, 0, 0, 0, 0, 0]);
+/// A queue and a number.
+fn write_number(bytes: &mut Vec<u8>, queue: u8, number: u64) {
+    bytes.extend([queue, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend(number.to_le_bytes());
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[..8].try_into().unwrap())
+}
+
+/// The queue and the place a copy leaves, then the queues it enters, then the body.
+fn write(bytes: &mut Vec<u8>, left: (u8, u64), queues: &[u8], body: &[u8]) {
+    bytes.extend([left.0, u8::try_from(left.1).unwrap(), 0, 0, 0, 0, 0, 0]);
     bytes.push(u8::try_from(queues.len()).unwrap());
     bytes.extend(queues);
     bytes.extend(body);

@@ -1,6 +1,6 @@
 //! Logs with damage to durable bytes: they are reported and put aside, and never served.
 
-use crate::book::Book;
+use crate::book::{Book, CopyState};
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
 use storage::{Durability, Log, LogOptions, OpenError};
@@ -36,9 +36,9 @@ fn small() -> (Disk, Book) {
 
 /// Every copy that was read back says what was published.
 fn assert_nothing_is_invented(read: &Book, published: &Book, everything: &Book) {
-    for (copy, (body, _)) in &read.copies {
+    for (copy, CopyState { body, .. }) in &read.copies {
         let original = published.copies.get(copy).or_else(|| everything.copies.get(copy));
-        if let Some((original, _)) = original {
+        if let Some(CopyState { body: original, .. }) = original {
             assert_eq!(body, original, "{copy:?}");
         }
     }

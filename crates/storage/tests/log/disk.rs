@@ -64,6 +64,16 @@ struct State {
     room: Option<usize>,
     /// Bytes that are given back when there is no room.
     reserve: usize,
+    on_open: Option<OnOpen>,
+}
+
+/// Work that is done before a file is opened.
+struct OnOpen(Box<dyn FnMut() + Send>);
+
+impl std::fmt::Debug for OnOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnOpen")
+    }
 }
 
 impl State {
@@ -117,6 +127,11 @@ impl Disk {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does work, which may use the disk, before each file that is opened from now on.
+    pub(crate) fn on_open(&self, work: Option<Box<dyn FnMut() + Send>>) {
+        self.state().on_open = work.map(OnOpen);
     }
 
     /// Operations so far that changed the disk.
@@ -237,6 +252,11 @@ impl Directory for Disk {
     }
 
     fn open(&self, name: &str) -> io::Result<DiskFile> {
+        let on_open = self.state().on_open.take();
+        if let Some(mut on_open) = on_open {
+            on_open.0();
+            self.state().on_open = Some(on_open);
+        }
         let state = self.state();
         state.powered()?;
         let inode = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;

@@ -17,8 +17,9 @@ fn folder(version: u32) -> PathBuf {
 
 fn shown(book: &Book) -> String {
     let mut out = String::new();
-    for ((lsn, queue), (body, returns)) in &book.copies {
-        let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
+    for ((lsn, queue), copy) in &book.copies {
+        let returns = copy.returns;
+        let body: String = copy.body.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(out, "{lsn} in {queue}, returned {returns} times: [{body}]").unwrap();
     }
     out

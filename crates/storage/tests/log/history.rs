@@ -59,21 +59,10 @@ pub(crate) fn run(
     shape: Shape,
 ) -> Progress {
     let mut progress = Progress { confirmed: book.clone(), ..Progress::default() };
-    let mut lsn = log.last();
     for _ in 0..shape.batches {
-        let mut batch = WriteQueue::with_batch_bytes_max(shape.batch_bytes_max);
-        let mut on_the_way = Vec::new();
-        for _ in 0..1 + random.below(shape.changes) {
-            lsn = Lsn(lsn.0 + 1);
-            change(&mut book, lsn, &mut batch, random, shape);
-            on_the_way.push(book.clone());
-        }
-        match log.write(&mut batch) {
-            Ok(written) => assert_eq!(written.durable, lsn),
-            Err(_) => {
-                progress.attempted = on_the_way;
-                return progress;
-            }
+        if let Err(on_the_way) = write_batch(log, &mut book, random, shape) {
+            progress.attempted = on_the_way;
+            return progress;
         }
         progress.confirmed = book.clone();
         if random.below(4) == 0
@@ -93,6 +82,30 @@ pub(crate) fn run(
     progress
 }
 
+/// Writes a batch of changes to `book`. If the disk fails, returns the books on the way: after each of its changes.
+pub(crate) fn write_batch(
+    log: &mut Log<Disk>,
+    book: &mut Book,
+    random: &mut Random,
+    shape: Shape,
+) -> Result<(), Vec<Book>> {
+    let mut lsn = log.last();
+    let mut batch = WriteQueue::with_batch_bytes_max(shape.batch_bytes_max);
+    let mut on_the_way = Vec::new();
+    for _ in 0..1 + random.below(shape.changes) {
+        lsn = Lsn(lsn.0 + 1);
+        change(book, lsn, &mut batch, random, shape);
+        on_the_way.push(book.clone());
+    }
+    match log.write(&mut batch) {
+        Ok(written) => {
+            assert_eq!(written.durable, lsn);
+            Ok(())
+        }
+        Err(_) => Err(on_the_way),
+    }
+}
+
 fn change(book: &mut Book, lsn: Lsn, batch: &mut WriteQueue, random: &mut Random, shape: Shape) {
     let copy = pick(book, random);
     match (random.below(100), copy) {
@@ -100,6 +113,7 @@ fn change(book: &mut Book, lsn: Lsn, batch: &mut WriteQueue, random: &mut Random
         (1..=30, Some(copy)) => book.settle(lsn, copy, batch),
         (31..=40, Some(copy)) => book.move_to(lsn, copy, &some_queues(random, shape), batch),
         (41..=50, Some(copy)) => book.take_back(lsn, copy, batch),
+        (51..=55, Some(copy)) => book.advance(lsn, copy, batch),
         _ => {
             let len = usize::try_from(random.below(shape.body_max)).unwrap();
             let body: Vec<u8> =

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod book;
+mod concurrent;
 mod damage;
 mod disk;
 mod fixtures;

@@ -7,6 +7,7 @@ use crate::access::Permission;
 use crate::channel_key::ChannelKey;
 use crate::command::Bind;
 use crate::effect::Outgoing;
+use crate::exchange::control::refuse_control;
 use crate::exchange::{Binding, BindingArguments, Destination, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::message::Name;
@@ -86,6 +87,7 @@ impl Vhost {
             refuse_default(&destination)?;
         }
         refuse_default(&source)?;
+        refuse_control(&source)?;
         self.require(at, Permission::Write, resource)?;
         self.require(at, Permission::Read, self.exchange_resource(&source))?;
         if to == BindTo::Queue && self.connections.replies_at(&destination).is_some() {

@@ -8,5 +8,7 @@ mod get;
 mod publish;
 mod queue_removal;
 mod queues;
+mod schedule;
+mod scheduled_places;
 mod settle;
 mod transaction;

@@ -11,16 +11,18 @@ use crate::channel_key::ChannelKey;
 use crate::command::Publish;
 use crate::effect::Outgoing;
 use crate::exchange::ExchangeType;
+use crate::exchange::control::SCHEDULE_EXCHANGE;
 use crate::ids::{ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay};
+use crate::publish_properties::schedule_headers::NamedSchedule;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::route::Route;
 use crate::time::Time;
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::EnqueuePlan;
+use crate::vhost::state::enqueue_plan::{EnqueuePlan, Holder};
 
 /// The outcome of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +72,10 @@ impl Vhost {
         let is_known = known.is_some();
         let exchange = match known {
             Some(last) => last.exchange,
+            None if *publish.exchange == *SCHEDULE_EXCHANGE.as_bytes() => {
+                self.remember_route(at, remembered);
+                return self.publish_operation(at, &publish);
+            }
             None => self.check_exchange(at, &publish)?,
         };
         let properties = publish_properties::parse(publish.content.properties())?;
@@ -83,10 +89,15 @@ impl Vhost {
             None => Box::new(self.find_route(at, exchange, &publish, &prepared)?),
         };
         self.publish_along(at, publish, &prepared, &last)?;
-        if let Some(channel) = self.connections.channel_mut(at) {
-            channel.last_route = Some(last);
-        }
+        self.remember_route(at, Some(last));
         Ok(())
+    }
+
+    #[inline]
+    fn remember_route(&mut self, at: ChannelKey, route: Option<Box<LastRoute>>) {
+        if let Some(channel) = self.connections.channel_mut(at) {
+            channel.last_route = route;
+        }
     }
 
     /// Lets a publish with a known route into its queues, or into the transaction.
@@ -170,7 +181,7 @@ impl Vhost {
     }
 
     /// Reads the properties of a publish; a request for direct replies gets its address.
-    fn prepare(
+    pub(super) fn prepare(
         &self,
         at: ChannelKey,
         publish: &Publish<'_>,
@@ -194,6 +205,7 @@ impl Vhost {
             publish_properties::prepare(properties, publish.content.properties(), reply_to)?;
         if let Some(delivery_time) = &prepared.delivery_time {
             delivery_time.check(self.now)?;
+            properties.headers.map(NamedSchedule::of).transpose()?;
         }
         Ok(prepared)
     }
@@ -220,6 +232,7 @@ impl Vhost {
         let route = self.route(exchange, &envelope, properties);
         if route.reaches_delayed {
             ExchangeDelay::of(properties).check()?;
+            NamedSchedule::check(properties)?;
         }
         Ok(LastRoute { topology: self.topology.version(), exchange, envelope, route })
     }
@@ -262,16 +275,15 @@ impl Vhost {
             self.deliver_reply(*requester, &message);
         }
         let mut plan = EnqueuePlan::default();
+        let mut refused = false;
         if !route.holders.is_empty() {
-            self.hold_in_exchanges(&route.holders, &message, &mut plan);
+            refused = self.hold_publish(&route.holders, &message, &mut plan);
         }
-        if let Some(ready_at) =
-            delivery_time.and_then(|time| time.ready_at(self.now.time, self.now))
-        {
-            return self.schedule_publish(route, &message, plan, ready_at);
+        if let Some(ready_at) = delivery_time.and_then(|time| self.ready_at(*time, &message)) {
+            return self.schedule_publish(route, &message, plan, ready_at, refused);
         }
         let add = |id, queue: &mut Queue| plan.add(id, queue, &message);
-        let refused = self.plan_queues(route, &message, add);
+        refused |= self.plan_queues(&route.queues, &message, add);
         let lsn = self.enqueue(message, &plan);
         Verdict::of(refused, lsn)
     }
@@ -285,26 +297,58 @@ impl Vhost {
         message: &Message,
         mut plan: EnqueuePlan,
         ready_at: Time,
+        refused: bool,
     ) -> Verdict {
         let held = self.enqueue(message.clone(), &std::mem::take(&mut plan));
         let message = self.scheduled(message, ready_at);
-        let schedule = |id, queue: &mut Queue| plan.schedule(id, queue, &message, ready_at);
-        let refused = self.plan_queues(route, &message, schedule);
+        let named = NamedSchedule::of_message(&message);
+        let (queues, has_no_room) = self.admit(named.as_ref(), &route.queues, Holder::Queue);
+        let replaces = named.as_ref().and_then(NamedSchedule::replaces);
+        let schedule =
+            |id, queue: &mut Queue| plan.schedule(id, queue, &message, ready_at, replaces);
+        let is_full = self.plan_queues(&queues, &message, schedule);
+        self.collect_places(&plan.delayed, named.as_ref());
         let lsn = self.enqueue(message, &plan).max(held);
-        Verdict::of(refused, lsn)
+        Verdict::of(refused || has_no_room || is_full, lsn)
     }
 
-    /// Counts the publish in each queue of the route that accepts the message, and lets `plan` reserve its place. True
+    /// Reserves places for a publish in the delayed exchanges that hold the message. True if one of them has no room
+    /// for the schedule id.
+    #[cold]
+    fn hold_publish(
+        &mut self,
+        holders: &[ExchangeId],
+        message: &Message,
+        plan: &mut EnqueuePlan,
+    ) -> bool {
+        let named = NamedSchedule::of_message(message);
+        let (holders, has_no_room) = self.admit(named.as_ref(), holders, Holder::Exchange);
+        let replaces = named.as_ref().and_then(NamedSchedule::replaces);
+        self.hold_in_exchanges(&holders, message, replaces, plan);
+        self.collect_places(&plan.delayed, named.as_ref());
+        has_no_room
+    }
+
+    /// The time at which a publish is ready; none if the message does not wait. A message with a schedule id waits for
+    /// the end of the call even if its time has come, because it may take the place of older messages.
+    #[cold]
+    fn ready_at(&self, delivery_time: DeliveryTime, message: &Message) -> Option<Time> {
+        let now = self.now;
+        let has_name = || NamedSchedule::of_message(message).is_some();
+        delivery_time.ready_at(now.time, now).or_else(|| has_name().then_some(now.time))
+    }
+
+    /// Counts the publish in each queue of `queues` that accepts the message, and lets `plan` reserve its place. True
     /// if a queue refuses the message.
     #[inline]
     fn plan_queues(
         &mut self,
-        route: &Route,
+        queues: &[QueueId],
         message: &Message,
         mut plan: impl FnMut(QueueId, &mut Queue),
     ) -> bool {
         let mut refused = false;
-        for id in &route.queues {
+        for id in queues {
             // A transaction may hold the id of a deleted queue.
             if self.topology.queue(*id).is_none() {
                 continue;
@@ -331,7 +375,7 @@ impl Vhost {
 
     /// Returns a mandatory publish without a queue to the publisher.
     #[cold]
-    fn return_unroutable(&mut self, at: ChannelKey, message: Message) {
+    pub(super) fn return_unroutable(&mut self, at: ChannelKey, message: Message) {
         self.counters.returned_unroutable += 1;
         if let Some(channel) = self.connections.channel_mut(at) {
             channel.counters.returned_unroutable += 1;
@@ -340,7 +384,7 @@ impl Vhost {
     }
 
     /// Drops an unroutable publish that is not mandatory.
-    fn drop_unroutable(&mut self, at: ChannelKey) -> Verdict {
+    pub(super) fn drop_unroutable(&mut self, at: ChannelKey) -> Verdict {
         self.counters.dropped_unroutable += 1;
         if let Some(channel) = self.connections.channel_mut(at) {
             channel.counters.dropped_unroutable += 1;

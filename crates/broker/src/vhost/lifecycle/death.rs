@@ -245,7 +245,7 @@ impl Vhost {
         holders: &[ExchangeId],
     ) {
         let mut plan = EnqueuePlan::default();
-        self.hold_in_exchanges(holders, message, &mut plan);
+        self.hold_in_exchanges(holders, message, None, &mut plan);
         for id in targets.accepting {
             plan.add(id, self.topology.known_queue_mut(id), message);
         }

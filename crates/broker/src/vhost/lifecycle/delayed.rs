@@ -10,10 +10,11 @@ use crate::ids::{ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::limits::ENTRIES_PER_RECORD_MAX;
 use crate::message::Message;
 use crate::publish_properties::delivery_time::{
-    DeliveryTime, ExchangeDelay, released_headers, scheduled_headers,
+    DeliveryTime, ExchangeDelay, released_headers, scheduled_message,
 };
 use crate::queue::Entry;
 use crate::record::Record;
+use crate::schedule::ScheduleId;
 use crate::time::Time;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
@@ -21,11 +22,13 @@ use crate::vhost::state::enqueue_plan::{DelayedPlace, EnqueuePlan, Holder};
 
 /// Messages with a delivery time arrive.
 impl Vhost {
-    /// Reserves places in the delayed exchanges that hold a message.
+    /// Reserves places in the delayed exchanges that hold a message, which takes the place of older ones with the
+    /// schedule id `replaces`.
     pub(in crate::vhost) fn hold_in_exchanges(
         &mut self,
         holders: &[ExchangeId],
         message: &Message,
+        replaces: Option<&ScheduleId>,
         plan: &mut EnqueuePlan,
     ) {
         for id in holders {
@@ -37,8 +40,8 @@ impl Vhost {
             let delay = ExchangeDelay::of(message.properties()).millis();
             let delay_ms = delay.expect("the message was found to be delayed");
             let ready_at = self.now.time.plus_ms(delay_ms);
-            let holder = Holder::Exchange(*id);
-            plan.hold(DelayedPlace { holder, number, entry, is_durable, ready_at });
+            let (holder, replaces) = (Holder::Exchange(*id), replaces.cloned());
+            plan.hold(DelayedPlace { holder, number, entry, is_durable, ready_at, replaces });
         }
     }
 
@@ -46,8 +49,7 @@ impl Vhost {
     pub(in crate::vhost) fn scheduled(&self, message: &Message, ready_at: Time) -> Message {
         let wait_us = ready_at.micros_since(self.now.time);
         let scheduled_for_ms = self.now.wall_ms + wait_us.div_ceil(1000);
-        let headers = message.decoded_properties().headers.unwrap_or_default();
-        message.with_headers(scheduled_headers(headers, scheduled_for_ms).as_ref())
+        scheduled_message(message, scheduled_for_ms)
     }
 
     /// Lets a message wait in each of the places; `is_first` if the log has no record of it yet.
@@ -58,6 +60,8 @@ impl Vhost {
         is_first: bool,
     ) {
         let lsns = self.log_delayed(message, places, is_first);
+        self.counters.schedules.scheduled += places.len() as u64;
+        self.replace_older(places);
         for (place, lsn) in places.iter().zip(lsns) {
             self.enqueue_delayed_one(place, message.clone(), lsn);
         }
@@ -120,9 +124,14 @@ impl Vhost {
             };
             queue.renew_lease(self.now.time);
             let (number, from) = (queue.number, entry.id);
+            let entry = Entry { id: to, ..entry };
+            if queue.maybe_handed_out(&entry) {
+                self.log.note_delivered(id);
+            }
             if entry.is_durable() {
                 self.log_about(entry.lsn, Record::Ready { queue: number, entry: from, to });
             }
+            self.counters.schedules.released += 1;
             self.enqueue_one(id, to, entry.message, entry.lsn);
         }
         budget
@@ -139,6 +148,7 @@ impl Vhost {
             held.armed = None;
             let number = held.number;
             let Some(entry) = held.pop_ready(now) else { break };
+            self.counters.schedules.released += 1;
             self.route_held(id, number, &entry);
             released += 1;
         }
@@ -168,7 +178,7 @@ impl Vhost {
             self.deliver_reply(*requester, &message);
         }
         let mut plan = EnqueuePlan::default();
-        self.hold_in_exchanges(&route.holders, &message, &mut plan);
+        self.hold_in_exchanges(&route.holders, &message, None, &mut plan);
         let mut refused = false;
         for queue_id in &route.queues {
             if self.refuses(*queue_id, &message) {
@@ -179,7 +189,7 @@ impl Vhost {
             queue.counters.published += 1;
             match ready_at {
                 None => plan.add(*queue_id, queue, &message),
-                Some(ready_at) => plan.schedule(*queue_id, queue, &message, ready_at),
+                Some(ready_at) => plan.schedule(*queue_id, queue, &message, ready_at, None),
             }
         }
         if refused {

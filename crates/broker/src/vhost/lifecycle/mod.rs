@@ -13,5 +13,6 @@ mod paging;
 pub(super) mod policies;
 mod redrive;
 mod route;
+mod schedules;
 mod time;
 mod unacked;

@@ -38,6 +38,11 @@ impl Vhost {
         self.append(Lsn(0), Vec::new(), record, true)
     }
 
+    /// Appends a record about another that continues the one before.
+    pub(in crate::vhost) fn log_joined_about(&mut self, about: Lsn, record: Record) -> Lsn {
+        self.append(about, Vec::new(), record, true)
+    }
+
     fn append(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record, is_joined: bool) -> Lsn {
         let appended = Appended { about, ended, record, is_joined };
         self.log.append(&mut self.effects, self.now, appended)

@@ -99,6 +99,9 @@ impl Replay {
                     self.push(id, Entry { id: to, arrived, ..entry }, pages);
                 }
             }
+            Record::Reschedule { queue, entry, ready_at } => {
+                self.reschedule(queue, entry, ready_at);
+            }
             Record::Settle { queue, entry } => self.forget(queue, entry, pages),
             Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
                 if let Some(entry) = self.take(queue, entry, pages) {
@@ -184,6 +187,14 @@ impl Replay {
             let message = kept.unwrap_or_else(|| message.clone());
             let entry = Entry::new(*id, message, lsn, arrived);
             self.vhost.topology.known_queue_mut(queue).schedule(entry, ready_at);
+        }
+    }
+
+    fn reschedule(&mut self, number: QueueNumber, entry: EntryId, ready_at: Time) {
+        if let Some(held) = self.held(number) {
+            held.reschedule(entry, ready_at);
+        } else if let Some(queue) = self.queue(number) {
+            queue.reschedule(entry, ready_at, ready_at.as_micros() / 1000);
         }
     }
 
@@ -387,14 +398,21 @@ impl Replay {
         Some((source, Binding { destination, routing_key, arguments }))
     }
 
-    /// Marks all waiting messages as possibly delivered: records are missing, or may be, because a delivery does not
-    /// wait for the log. The first batch of the recovered vhost logs this.
+    /// Marks all waiting messages, except those whose delivery time has not come, as possibly delivered: records are
+    /// missing, or may be, because a delivery does not wait for the log. The first batch of the recovered vhost logs
+    /// this.
     pub fn records_lost(&mut self) {
-        for (id, queue) in self.vhost.topology.queues_mut() {
-            if queue.deliveries_forgotten() {
+        let now = self.now;
+        let topology = &mut self.vhost.topology;
+        for (id, queue) in topology.queues_mut() {
+            if queue.deliveries_forgotten(now) {
                 self.vhost.log.note_delivered(id);
             }
         }
+        topology
+            .exchanges_mut()
+            .filter_map(|exchange| exchange.held.as_mut())
+            .for_each(|held| held.deliveries_forgotten(now));
     }
 
     /// Recovers queues whose declaration is lost, with their messages; call this after the last record.

@@ -6,6 +6,7 @@ use crate::ids::{EntryId, ExchangeId, QueueId, QueueNumber};
 use crate::message::Message;
 use crate::queue::Queue;
 use crate::record::Entries;
+use crate::schedule::ScheduleId;
 use crate::time::Time;
 
 /// The place in which a message waits.
@@ -16,7 +17,7 @@ pub(in crate::vhost) enum Holder {
 }
 
 /// A place in which a message waits for a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::vhost) struct DelayedPlace {
     pub(in crate::vhost) holder: Holder,
     /// The number of the holder in the log.
@@ -25,6 +26,8 @@ pub(in crate::vhost) struct DelayedPlace {
     /// True if the message survives a restart in this place.
     pub(in crate::vhost) is_durable: bool,
     pub(in crate::vhost) ready_at: Time,
+    /// The message takes the place of older ones with this schedule id.
+    pub(in crate::vhost) replaces: Option<ScheduleId>,
 }
 
 /// The queues that a message is about to enter, with its place in each.
@@ -64,11 +67,13 @@ impl EnqueuePlan {
         queue: &mut Queue,
         message: &Message,
         ready_at: Time,
+        replaces: Option<&ScheduleId>,
     ) {
         let entry = queue.assign(message);
         let is_durable = queue.is_durable_for(message);
         let (holder, number) = (Holder::Queue(id), queue.number);
-        self.delayed.push(DelayedPlace { holder, number, entry, is_durable, ready_at });
+        let replaces = replaces.cloned();
+        self.delayed.push(DelayedPlace { holder, number, entry, is_durable, ready_at, replaces });
     }
 
     /// Reserves a place in a delayed exchange.

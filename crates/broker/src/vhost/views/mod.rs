@@ -5,3 +5,4 @@ pub(super) mod dead_letter_map;
 pub(super) mod dry_run;
 mod explain;
 mod reach;
+mod scheduled;

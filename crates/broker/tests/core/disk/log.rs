@@ -124,6 +124,7 @@ impl Replay {
                 self.leave(*queue, *entry);
                 self.enter(&Entries::from_slice(&[(*queue, *to)]));
             }
+            Record::Reschedule { queue, entry, .. } => self.stays(*queue, *entry),
             Record::Settle { queue, entry } => self.leave(*queue, *entry),
             Record::DeadLetter { queue, entry, entries, .. } => {
                 self.leave(*queue, *entry);

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::steps::{Counts, Overflow, QueueSpec, Step};
+use broker::ScheduleMode;
+
+use super::steps::{Counts, Operation, Overflow, QueueSpec, Step};
 
 /// Deaths: queue, reason, count, and the expiration at the first of them.
 type Death = (usize, &'static str, u64, Option<u64>);
@@ -42,12 +44,20 @@ struct Consumer {
     unacked: u16,
 }
 
+/// A message before its delivery time, in milliseconds, with the name of its schedule.
+#[derive(Debug)]
+struct Scheduled {
+    at: u64,
+    name: Option<u8>,
+    entry: Entry,
+}
+
 #[derive(Debug)]
 struct Queue {
     spec: QueueSpec,
     ready: Vec<Entry>,
-    /// Messages before their delivery time, with that time.
-    scheduled: Vec<(u64, Entry)>,
+    /// Messages before their delivery time.
+    scheduled: Vec<Scheduled>,
     consumer: Option<Consumer>,
     seqs: u64,
     returns: u64,
@@ -124,7 +134,7 @@ impl Queue {
     /// The message with the earliest delivery time.
     fn next_scheduled(&self) -> Option<(u64, usize)> {
         let times = self.scheduled.iter().enumerate();
-        let first = times.map(|(i, (at, entry))| (*at, entry.seq, i)).min();
+        let first = times.map(|(i, scheduled)| (scheduled.at, scheduled.entry.seq, i)).min();
         first.map(|(at, _, i)| (at, i))
     }
 
@@ -158,7 +168,7 @@ impl Model {
         let of_queue = |(q, queue): (usize, &Queue)| {
             let unacked: Vec<&Unacked> =
                 self.outstanding.iter().filter(|unacked| unacked.queue == q).collect();
-            let scheduled = queue.scheduled.iter().map(|(_, entry)| entry);
+            let scheduled = queue.scheduled.iter().map(|scheduled| &scheduled.entry);
             let waiting = queue.ready.iter().chain(scheduled);
             let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
             let persistent = all.filter(|entry| queue.spec.quorum || entry.message.persistent);
@@ -210,12 +220,13 @@ impl Model {
 
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
-            Step::Publish { queue, expiration_ms, priority, persistent, delay_ms } => {
+            Step::Publish { queue, expiration_ms, priority, persistent, delay_ms, schedule } => {
                 self.published += 1;
                 let body = format!("m{}", self.published);
                 let deaths = Vec::new();
                 let message = Message { body, expiration_ms, priority, persistent, deaths };
-                let is_accepted = self.publish(queue, message, delay_ms.unwrap_or(0));
+                let delay_ms = delay_ms.unwrap_or(0);
+                let is_accepted = self.publish(queue, message, delay_ms, schedule);
                 let said = if is_accepted { "confirmed" } else { "refused" };
                 self.bury();
                 self.said.push(said.to_owned());
@@ -254,6 +265,7 @@ impl Model {
                 queue.scheduled.clear();
                 self.said.push(format!("purged {count}"));
             }
+            Step::Operate { queue, name, operation } => self.operate(queue, name, operation),
             Step::Redrive { queue, to } => self.redrive(queue, to),
             Step::CloseChannel => {
                 self.queues.iter_mut().for_each(|queue| queue.consumer = None);
@@ -345,7 +357,7 @@ impl Model {
         while let Some((at, i)) = self.queues[q].next_scheduled()
             && at <= self.now
         {
-            let (_, entry) = self.queues[q].scheduled.remove(i);
+            let Scheduled { entry, .. } = self.queues[q].scheduled.remove(i);
             self.place(q, entry.message);
             any = true;
         }
@@ -353,7 +365,20 @@ impl Model {
     }
 
     /// Publishes a message; true if the queue accepted it.
-    fn publish(&mut self, q: usize, message: Message, delay_ms: u64) -> bool {
+    fn publish(
+        &mut self,
+        q: usize,
+        message: Message,
+        delay_ms: u64,
+        schedule: Option<(u8, ScheduleMode)>,
+    ) -> bool {
+        let schedule = schedule.filter(|_| delay_ms > 0);
+        let is_named = |scheduled: &Scheduled, name: u8| scheduled.name == Some(name);
+        if let Some((name, ScheduleMode::Keep)) = schedule
+            && self.queues[q].scheduled.iter().any(|scheduled| is_named(scheduled, name))
+        {
+            return true;
+        }
         if self.refuses(q) {
             if self.queues[q].spec.overflow == Overflow::RejectDlx {
                 self.dying.push_back((q, message, "maxlen"));
@@ -367,9 +392,32 @@ impl Model {
         let queue = &mut self.queues[q];
         queue.seqs += 1;
         let entry = Entry::new(message, self.now, queue.seqs);
-        queue.scheduled.push((self.now + delay_ms, entry));
+        if let Some((name, ScheduleMode::Replace)) = schedule {
+            queue.scheduled.retain(|scheduled| !is_named(scheduled, name));
+        }
+        let name = schedule.map(|(name, _)| name);
+        queue.scheduled.push(Scheduled { at: self.now + delay_ms, name, entry });
         self.evict(q);
         true
+    }
+
+    /// Changes the messages with that name.
+    fn operate(&mut self, q: usize, name: u8, operation: Operation) {
+        let (now, scheduled) = (self.now, &mut self.queues[q].scheduled);
+        let has_any = scheduled.iter().any(|scheduled| scheduled.name == Some(name));
+        if operation == Operation::Cancel {
+            scheduled.retain(|scheduled| scheduled.name != Some(name));
+        }
+        for scheduled in scheduled.iter_mut().filter(|scheduled| scheduled.name == Some(name)) {
+            scheduled.at = match operation {
+                Operation::Reschedule { delay_ms } => now + delay_ms,
+                Operation::Cancel | Operation::Deliver => now,
+            };
+        }
+        if !has_any {
+            self.said.push("returned".to_owned());
+        }
+        self.said.push("confirmed".to_owned());
     }
 
     fn is_full(&self, q: usize) -> bool {
@@ -439,7 +487,7 @@ impl Model {
             let entry = if let Some(i) = queue.evicted() {
                 queue.ready.remove(i)
             } else if let Some((_, i)) = queue.next_scheduled() {
-                queue.scheduled.remove(i).1
+                queue.scheduled.remove(i).entry
             } else {
                 break;
             };

@@ -12,10 +12,11 @@ use broker::time::{Now, Time};
 use broker::{
     ApplyTo, BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue,
     Definition, Delivery, DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing,
-    Pattern, Policy, PolicyKind, PolicyValue, Publish, QueueType, Request, Vhost, VhostOptions,
+    Pattern, Policy, PolicyKind, PolicyValue, Publish, QueueType, Request, ScheduleMode, Vhost,
+    VhostOptions,
 };
 
-use super::steps::{Counts, Overflow, QueueSpec, Step};
+use super::steps::{Counts, Operation, Overflow, QueueSpec, Step};
 use crate::disk::look::{self, browse_all};
 use crate::disk::{Disk, PageStore, Replay, log};
 
@@ -78,9 +79,8 @@ impl Broker {
 
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
-            Step::Publish { queue, expiration_ms, priority, persistent, delay_ms } => {
-                self.publish(queue, expiration_ms, priority, persistent, delay_ms);
-            }
+            Step::Publish { .. } => self.publish(step),
+            Step::Operate { queue, name, operation } => self.operate(queue, name, operation),
             Step::Consume { queue, prefetch, no_ack } => self.consume(queue, prefetch, no_ack),
             Step::Cancel { queue } => {
                 self.consuming[queue] = None;
@@ -220,19 +220,26 @@ impl Broker {
         self.collect();
     }
 
-    fn publish(
-        &mut self,
-        queue: usize,
-        expiration_ms: Option<u64>,
-        priority: Option<u8>,
-        persistent: bool,
-        delay_ms: Option<u64>,
-    ) {
+    fn publish(&mut self, step: &Step) {
+        let Step::Publish { queue, expiration_ms, priority, persistent, delay_ms, schedule } =
+            *step
+        else {
+            panic!("{step:?} is no publish");
+        };
         self.published += 1;
         let mut headers = TableBuilder::new();
         if let Some(delay_ms) = delay_ms {
             let delay_ms = Value::I64(i64::try_from(delay_ms).unwrap());
             headers.insert("x-opt-delivery-delay", delay_ms);
+        }
+        if let Some((name, mode)) = schedule {
+            headers.insert("x-schedule-id", Value::LongStr(&[b'0' + name]));
+            let mode: &[u8] = match mode {
+                ScheduleMode::Replace => b"replace",
+                ScheduleMode::Keep => b"keep",
+                ScheduleMode::Add => b"add",
+            };
+            headers.insert("x-schedule-mode", Value::LongStr(mode));
         }
         let headers = headers.finish();
         let expiration = expiration_ms.map(|millis| millis.to_string());
@@ -253,6 +260,33 @@ impl Broker {
                 properties: encoded.into(),
                 body: format!("m{}", self.published).into_bytes().into(),
             },
+        }));
+    }
+
+    fn operate(&mut self, queue: usize, name: u8, operation: Operation) {
+        let target = format!("queue/{}", NAMES[queue]);
+        let mut headers = TableBuilder::new();
+        headers.insert("x-schedule-target", Value::LongStr(target.as_bytes()));
+        headers.insert("x-schedule-id", Value::LongStr(&[b'0' + name]));
+        let operation: &[u8] = match operation {
+            Operation::Cancel => b"cancel",
+            Operation::Deliver => b"deliver-now",
+            Operation::Reschedule { delay_ms } => {
+                let delay_ms = Value::I64(i64::try_from(delay_ms).unwrap());
+                headers.insert("x-opt-delivery-delay", delay_ms);
+                b"reschedule"
+            }
+        };
+        headers.insert("x-schedule-op", Value::LongStr(operation));
+        let headers = headers.finish();
+        let mut encoded = Vec::new();
+        let properties = Properties { headers: Some(headers.as_ref()), ..Properties::default() };
+        properties.encode(&mut encoded);
+        self.apply(Command::Publish(Publish {
+            exchange: b"amq.schedule".into(),
+            routing_key: b"".into(),
+            mandatory: true,
+            content: Content::Assembled { properties: encoded.into(), body: "".into() },
         }));
     }
 
@@ -395,6 +429,7 @@ fn sentence(outgoing: &Outgoing) -> Option<String> {
         }
         Outgoing::GetEmpty => "get-empty".to_owned(),
         Outgoing::QueuePurgeOk { message_count } => format!("purged {message_count}"),
+        Outgoing::Return { .. } => "returned".to_owned(),
         Outgoing::Ack { .. } => "confirmed".to_owned(),
         Outgoing::Nack { .. } => "refused".to_owned(),
         Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. } => {

@@ -1,5 +1,6 @@
 //! The steps of a history.
 
+use broker::ScheduleMode;
 use proptest::prelude::*;
 
 /// The behaviour of a full queue.
@@ -81,6 +82,24 @@ pub(crate) struct Counts {
     pub(crate) persistent_bytes: Option<u64>,
 }
 
+/// An operation on scheduled messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    Cancel,
+    Reschedule { delay_ms: u64 },
+    Deliver,
+}
+
+impl Operation {
+    fn any() -> impl Strategy<Value = Self> {
+        prop_oneof![
+            Just(Self::Cancel),
+            (1_u64..200).prop_map(|delay_ms| Self::Reschedule { delay_ms }),
+            Just(Self::Deliver),
+        ]
+    }
+}
+
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -91,6 +110,14 @@ pub(crate) enum Step {
         persistent: bool,
         /// The header `x-opt-delivery-delay`.
         delay_ms: Option<u64>,
+        /// The headers `x-schedule-id` and `x-schedule-mode`.
+        schedule: Option<(u8, ScheduleMode)>,
+    },
+    /// Publishes to `amq.schedule`.
+    Operate {
+        queue: usize,
+        name: u8,
+        operation: Operation,
     },
     Consume {
         queue: usize,
@@ -150,6 +177,7 @@ impl Step {
         | Self::Cancel { queue }
         | Self::Get { queue, .. }
         | Self::Purge { queue }
+        | Self::Operate { queue, .. }
         | Self::Redrive { queue, .. } = &mut self
         {
             *queue = only;
@@ -166,10 +194,17 @@ impl Step {
                 prop::option::weighted(0.6, prop_oneof![Just(0_u64), 1_u64..300]),
                 prop::option::of(0_u8..6),
                 any::<bool>(),
-                prop::option::weighted(0.3, 0_u64..200),
-            ).prop_map(|(queue, expiration_ms, priority, persistent, delay_ms)| {
-                Self::Publish { queue, expiration_ms, priority, persistent, delay_ms }
+                prop::option::weighted(0.4, 0_u64..200),
+                prop::option::of((0_u8..2, prop_oneof![
+                    Just(ScheduleMode::Replace),
+                    Just(ScheduleMode::Keep),
+                    Just(ScheduleMode::Add),
+                ])),
+            ).prop_map(|(queue, expiration_ms, priority, persistent, delay_ms, schedule)| {
+                Self::Publish { queue, expiration_ms, priority, persistent, delay_ms, schedule }
             }),
+            3 => (queue.clone(), 0_u8..2, Operation::any())
+                .prop_map(|(queue, name, operation)| Self::Operate { queue, name, operation }),
             3 => (queue.clone(), 0_u16..3, prop::bool::weighted(0.3)).prop_map(
                 |(queue, prefetch, no_ack)| Self::Consume { queue, prefetch, no_ack }
             ),

@@ -170,6 +170,7 @@ pub(crate) fn record(record: &Record) -> String {
         Record::Ready { queue, entry, to } => {
             format!("ready {queue}#{} as #{}", entry.seq, to.seq)
         }
+        Record::Reschedule { queue, entry, .. } => format!("reschedule {queue}#{}", entry.seq),
         Record::Settle { queue, entry } => format!("settle {queue}#{}", entry.seq),
         Record::DeadLetter { queue, entry, message, entries: to } => {
             let message = self::message(message, false);

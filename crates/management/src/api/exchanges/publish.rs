@@ -12,9 +12,11 @@ use axum::routing::post;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::refusal::Refusal;
-use broker::{Command, Content, Outgoing, Publish};
+use broker::time::Now;
+use broker::{Command, Content, Outgoing, Publish, ScheduledPlace};
 use serde_json::{Map, Value, json};
 
+use crate::api::queues::message::wall_ms;
 use crate::api::user_channel::{UserVhost, call, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
@@ -57,14 +59,31 @@ async fn publish(
         mandatory: true,
         content,
     };
-    match confirmed(&mut *channel, publish).await.map_err(|r| refused(&r))? {
-        Confirm::Routed => Ok(Json::ok(json!({"routed": true}))),
-        Confirm::Returned => Ok(Json::ok(json!({"routed": false}))),
+    let (confirm, scheduled) = confirmed(&mut *channel, publish).await.map_err(|r| refused(&r))?;
+    let is_routed = match confirm {
+        Confirm::Routed => true,
+        Confirm::Returned => false,
         Confirm::Rejected => {
             let reason = "rejected Unable to publish message. Check queue limits.";
-            Err(ApiError::bad_request(reason))
+            return Err(ApiError::bad_request(reason));
         }
+    };
+    let mut answer = json!({"routed": is_routed});
+    if !scheduled.is_empty() {
+        answer["scheduled"] = Value::Array(scheduled);
     }
+    Ok(Json::ok(answer))
+}
+
+/// A place in which a message waits for its delivery time.
+fn scheduled_place(place: &ScheduledPlace, now: Now) -> Value {
+    json!({
+        "target_kind": place.target.kind(),
+        "target_name": **place.target.name(),
+        "id": place.id.as_ref().map(ToString::to_string),
+        "handle": place.handle,
+        "delivery_time": wall_ms(now, place.ready_at),
+    })
 }
 
 /// The result of a publish.
@@ -78,20 +97,23 @@ pub(crate) enum Confirm {
     Rejected,
 }
 
+/// Publishes a message and waits for the confirm. Also returns the places in which the message waits for its delivery
+/// time.
 pub(crate) async fn confirmed(
     channel: &mut dyn Channel,
     publish: Publish<'_>,
-) -> Result<Confirm, Refusal> {
+) -> Result<(Confirm, Vec<Value>), Refusal> {
     call(channel, Command::ConfirmSelect { nowait: false }).await?;
     let mut confirm = Confirm::Routed;
-    channel.apply(Command::Publish(publish));
+    let (places, now) = channel.publish(publish);
+    let scheduled = places.iter().map(|place| scheduled_place(place, now)).collect();
     loop {
         let answer = channel.answer().await?;
         if matches!(answer, Outgoing::Ack { .. }) {
-            return Ok(confirm);
+            return Ok((confirm, scheduled));
         }
         if matches!(answer, Outgoing::Nack { .. }) {
-            return Ok(Confirm::Rejected);
+            return Ok((Confirm::Rejected, scheduled));
         }
         // The message was returned; its confirm follows.
         confirm = Confirm::Returned;

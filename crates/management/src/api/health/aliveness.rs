@@ -61,7 +61,7 @@ async fn test(
         mandatory: true,
         content,
     };
-    let confirm = confirmed(&mut *channel, publish).await.map_err(refused)?;
+    let (confirm, _) = confirmed(&mut *channel, publish).await.map_err(refused)?;
     let get = Command::Get { queue: QUEUE, no_ack: true };
     let got = call(&mut *channel, get).await.map_err(refused)?;
     channel.close().await;

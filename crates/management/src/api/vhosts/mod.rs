@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 
 use crate::api::list_query::Query;
-use crate::api::vhosts::stats::VhostStats;
+use crate::api::vhosts::stats::{VhostStats, schedules};
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::body::Object;
@@ -170,6 +170,7 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
         stats.put(json, StatsKind::Data);
         stats.put(json, StatsKind::Lengths);
         json.insert("message_stats".to_owned(), stats.object(StatsKind::Messages));
+        json.insert("schedule_totals".to_owned(), schedules(std::slice::from_ref(&totals)));
     }
     Some(json)
 }

@@ -1,6 +1,7 @@
 //! Statistics over vhosts with their rates, for `/api/vhosts` and the overview.
 
-use serde_json::{Map, Value};
+use broker::ScheduleCounters;
+use serde_json::{Map, Value, json};
 
 use crate::api::rates;
 use crate::history::{TimeRanges, Trend};
@@ -52,6 +53,21 @@ impl VhostStats {
         self.put(&mut object, about);
         Value::Object(object)
     }
+}
+
+/// Counters of scheduled messages since the start, summed over some vhosts.
+pub(crate) fn schedules(totals: &[VhostTotals]) -> Value {
+    let sum = |count: fn(&ScheduleCounters) -> u64| -> u64 {
+        totals.iter().map(|one| count(&one.counters.schedules)).sum()
+    };
+    json!({
+        "scheduled": sum(|counters| counters.scheduled),
+        "released": sum(|counters| counters.released),
+        "cancelled": sum(|counters| counters.cancelled),
+        "rescheduled": sum(|counters| counters.rescheduled),
+        "replaced": sum(|counters| counters.replaced),
+        "kept": sum(|counters| counters.kept),
+    })
 }
 
 fn add(sums: &mut VhostNumbers, numbers: &VhostNumbers) {

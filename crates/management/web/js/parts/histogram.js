@@ -1,4 +1,4 @@
-// When the messages of a queue will expire: bars, and the same in words.
+// When messages will expire or are due: bars, and the same in words.
 
 import { count, duration, number } from "../format.js";
 import { html, useLayoutEffect, useRef, useState } from "../html.js";
@@ -40,10 +40,11 @@ export function inWords(expiry) {
   ].filter(Boolean);
 }
 
-/** The bars; of a queue where nothing expires it says so. */
-export function Histogram({ expiry }) {
-  const { buckets } = expiry;
-  const words = inWords(expiry);
+/** When the messages of a queue expire; of a queue where nothing expires it says so. */
+export const Histogram = ({ expiry }) => html`<${Bars} buckets=${expiry.buckets} words=${inWords(expiry)} empty="No message here expires." test="expiry" />`;
+
+/** Numbers of messages by time, and the same in words. Times are from now, or if not `isRelative` from the first bar. */
+export function Bars({ buckets, words, empty = "", isRelative = true, test }) {
   const most = Math.max(1, ...buckets.map((bucket) => bucket.count));
   const box = useRef(null);
   const [width, setWidth] = useState(0);
@@ -55,7 +56,8 @@ export function Histogram({ expiry }) {
   const step = width / Math.max(1, buckets.length);
   const every = Math.max(1, Math.ceil((buckets.length * LABEL_WIDTH) / Math.max(1, width)));
   const hasBars = buckets.some((bucket) => bucket.count > 0);
-  return html`<div class="histogram" data-test="expiry" ref=${box}>
+  const after = isRelative ? "in" : "+";
+  return html`<div class="histogram" data-test=${test} ref=${box}>
     ${hasBars && width > 0 && html`<svg width=${width} height=${HEIGHT} role="img" aria-label=${words.join(" ")}>
       <text class="axis" x="0" y="10">${number(most)}</text>
       <line class="base" x1="0" x2=${width} y1=${BASE} y2=${BASE} />
@@ -63,10 +65,10 @@ export function Histogram({ expiry }) {
         const height = bucket.count === 0 ? 0 : Math.max(2, (bucket.count / most) * (BASE - 16));
         return html`<g key=${index}>
           <rect class="bar" x=${index * step + 1} width=${Math.max(1, step - 2)} y=${BASE - height} height=${height} rx="1.5" />
-          <rect class="reach" x=${index * step} width=${step} y="0" height=${BASE}><title>${`in ${span(bucket)}: ${count(bucket.count, "message")}`}</title></rect>
-          ${index % every === 0 && html`<text class="axis" x=${index * step + 1} y=${HEIGHT - 5}>${index === 0 && bucket.from_ms <= 0 ? "now" : `in ${about(bucket.from_ms)}`}</text>`}
+          <rect class="reach" x=${index * step} width=${step} y="0" height=${BASE}><title>${`${after} ${span(bucket)}: ${count(bucket.count, "message")}`}</title></rect>
+          ${index % every === 0 && html`<text class="axis" x=${index * step + 1} y=${HEIGHT - 5}>${index === 0 && bucket.from_ms <= 0 ? (isRelative ? "now" : "0") : `${after} ${about(bucket.from_ms)}`}</text>`}
         </g>`;
       })}</svg>`}
-    <p class="muted">${words.length > 0 ? words.join(" ") : "No message here expires."}</p>
+    <p class="muted">${words.length > 0 ? words.join(" ") : empty}</p>
   </div>`;
 }

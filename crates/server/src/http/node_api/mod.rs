@@ -5,6 +5,7 @@ mod clients;
 mod lifecycle;
 mod logins;
 mod messages;
+mod schedules;
 mod status;
 mod topology;
 mod users;

@@ -1,0 +1,152 @@
+//! Scheduled messages: listed, changed and cancelled for HTTP users.
+
+use std::sync::Arc;
+
+use broker::access::Access;
+use broker::time::Now;
+use broker::{
+    ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledCursor,
+    ScheduledMessage, Vhost,
+};
+use management::{
+    Caller, ChangeFuture, ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery,
+    ScheduledBatch, Schedules,
+};
+
+use crate::limits::{SCHEDULES_CANCELLED_MAX, SCHEDULES_CANCELLED_PER_LOCK};
+use crate::node::Node;
+use crate::vhost::VhostHandle;
+
+impl Schedules for Node {
+    fn scheduled(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+        query: ScheduleQuery,
+        behind: Option<ScheduledCursor>,
+        count: usize,
+    ) -> ChangeFuture<'_, Result<ScheduledBatch, ScheduleError>> {
+        let found = self.schedules_for(caller, vhost);
+        Box::pin(async move {
+            let (handle, access) = found?;
+            // Lets other clients use the vhost between two slices.
+            tokio::task::yield_now().await;
+            Ok(handle.read_fair(|v, now| {
+                let page = v.scheduled_messages(&query.filter(now), &access, behind, count);
+                ScheduledBatch { page, now }
+            }))
+        })
+    }
+
+    fn find_scheduled(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+        target: &ScheduleTarget,
+        selector: &ScheduleSelector,
+    ) -> Result<(Vec<ScheduledMessage>, Now), ScheduleError> {
+        let (handle, access) = self.schedules_for(caller, vhost)?;
+        let find = |v: &Vhost, now| (v.find_scheduled(target, selector, &access), now);
+        let (messages, now) = handle.read_fair(find);
+        Ok((messages?, now))
+    }
+
+    fn change_scheduled(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+        target: ScheduleTarget,
+        selector: ScheduleSelector,
+        operation: Box<dyn FnOnce(Now) -> ScheduleOperation + Send>,
+    ) -> ChangeFuture<'_, Result<ScheduleChanged, ScheduleError>> {
+        let found = self.schedules_for(caller, vhost);
+        Box::pin(async move {
+            let (handle, access) = found?;
+            handle.caught_up().await;
+            let (changed, now) = handle.write(|v, now| {
+                let request = ScheduleRequest { target, selector, operation: operation(now) };
+                (v.operate_on_schedules(now, &request, &access), now)
+            });
+            let (handles, lsn) = changed?;
+            handle.durable_at(lsn).await;
+            Ok(ScheduleChanged { messages: handles.len() as u64, now })
+        })
+    }
+
+    fn cancel_scheduled(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+        query: ScheduleQuery,
+    ) -> ChangeFuture<'_, Result<ScheduleCancelled, ScheduleError>> {
+        let found = self.schedules_for(caller, vhost);
+        Box::pin(async move {
+            let (handle, access) = found?;
+            cancel_all(&handle, &access, &query).await
+        })
+    }
+}
+
+impl Node {
+    /// A vhost, and the permissions of an HTTP user in it.
+    fn schedules_for(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+    ) -> Result<(Arc<VhostHandle>, Arc<Access>), ScheduleError> {
+        let handle = self.vhosts.get(vhost).ok_or(ScheduleError::NoSuchVhost)?;
+        let access = self.access(caller, vhost).ok_or(ScheduleError::NoPermissions)?;
+        Ok((handle, access))
+    }
+}
+
+/// Cancels the messages that a query selects, a slice at a time; the vhost is free between two slices.
+async fn cancel_all(
+    handle: &VhostHandle,
+    access: &Access,
+    query: &ScheduleQuery,
+) -> Result<ScheduleCancelled, ScheduleError> {
+    let mut sum = ScheduleCancelled::default();
+    let mut behind = None;
+    while sum.cancelled + sum.refused < SCHEDULES_CANCELLED_MAX {
+        handle.caught_up().await;
+        let (slice, next) = handle.write(|v, now| cancel_slice(v, now, access, query, behind));
+        sum.cancelled += slice.cancelled;
+        sum.refused += slice.refused;
+        behind = next;
+        if behind.is_none() {
+            sum.is_complete = true;
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let lsn = handle.read(|vhost, _| vhost.last_lsn());
+    handle.durable_at(lsn).await;
+    Ok(sum)
+}
+
+/// Cancels some messages behind a position. Returns the position of the next ones.
+fn cancel_slice(
+    vhost: &mut Vhost,
+    now: Now,
+    access: &Access,
+    query: &ScheduleQuery,
+    behind: Option<ScheduledCursor>,
+) -> (ScheduleCancelled, Option<ScheduledCursor>) {
+    let filter = query.filter(now);
+    let page = vhost.scheduled_messages(&filter, access, behind, SCHEDULES_CANCELLED_PER_LOCK);
+    let mut slice = ScheduleCancelled::default();
+    for message in page.messages {
+        let request = ScheduleRequest {
+            target: message.target,
+            selector: ScheduleSelector::Handle(message.handle),
+            operation: ScheduleOperation::Cancel,
+        };
+        match vhost.operate_on_schedules(now, &request, access) {
+            // The message may have become ready in this call.
+            Ok((handles, _)) => slice.cancelled += handles.len() as u64,
+            Err(_) => slice.refused += 1,
+        }
+    }
+    (slice, page.next)
+}
