@@ -39,7 +39,7 @@ pub(super) const COMMANDS: &[Command] = &[
          [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
          [--filter-reason rejected|expired|maxlen|delivery_limit] [--first-queue <queue>] \
          [--header <name>=<value>] [--text <text>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
-         [--rate <messages per second>] [--dry-run] [--no-wait]",
+         [--rate <messages per second>] [--kept] [--dry-run] [--no-wait]",
         "Sends dead letters back to the queues where they died, or to another target",
         redrive,
     )
@@ -73,6 +73,7 @@ const REDRIVE: &[Switch] = &[
     Switch::integer("max-redrives"),
     Switch::integer("limit"),
     Switch::integer("rate"),
+    Switch::flag("kept"),
     Switch::flag("dry-run"),
     Switch::flag("wait"),
 ];
@@ -234,6 +235,7 @@ fn progress(job: &Value) -> String {
         ("unroutable", "unroutable"),
         ("no_origin", "without origin"),
         ("gone", "already gone"),
+        ("unacked_left", "left unacknowledged"),
     ] {
         if count(name) > 0 {
             text.push_str(&format!(", {} {what}", count(name)));
@@ -298,6 +300,7 @@ fn request(call: &Call<'_>) -> Result<Value, Failure> {
         "limit": positive(call, "limit")?,
         "rate": positive(call, "rate")?,
         "max_redrives": natural(call, "max-redrives")?,
+        "kept": call.has("kept"),
         "dry_run": call.has("dry-run"),
     }))
 }
