@@ -260,6 +260,9 @@ fn told(answer: &Value) -> String {
     if let (Some(line), without @ 1..) = (lines.last_mut(), count(answer, "no_origin")) {
         line.push_str(&format!(", {without} without origin"));
     }
+    if let (Some(line), held @ 1..) = (lines.last_mut(), count(answer, "unacked_left")) {
+        line.push_str(&format!(", {held} left unacknowledged"));
+    }
     for target in answer.get("targets").and_then(Value::as_array).into_iter().flatten() {
         let queue = Term::of(target.get("queue")).shown();
         lines.push(format!("{} to queue '{queue}'", count(target, "messages")));
@@ -417,11 +420,12 @@ mod tests {
     #[test]
     fn dry_run_names_targets() {
         let answer = json!({"matched": 3, "scanned": 4, "would_move": 2, "unroutable": 1,
-            "no_origin": 3, "targets": [{"queue": "q", "messages": 2}], "complete": false,
+            "no_origin": 3, "unacked_left": 6, "targets": [{"queue": "q", "messages": 2}], "complete": false,
             "not_examined": 7});
         assert_eq!(
             told(&answer),
-            "3 of 4 messages match, 2 would move, 1 unroutable, 3 without origin\n2 to queue 'q'\n\
+            "3 of 4 messages match, 2 would move, 1 unroutable, 3 without origin, \
+             6 left unacknowledged\n2 to queue 'q'\n\
              A dry run does not examine 7 more messages"
         );
     }

@@ -7,6 +7,7 @@
 
 mod dry_run;
 mod job;
+mod read_budget;
 mod record;
 mod resume;
 mod run;

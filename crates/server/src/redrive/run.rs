@@ -9,13 +9,14 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, Entry, EntryId, Lsn, MessageState};
 use management::{RedriveCounts, RedriveRequest, RedriveState};
-use tokio::time::{Duration, Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use super::job::{Job, Source, states};
+use super::read_budget::ReadBudget;
 use crate::clock::Clock;
 use crate::limits::{
     ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVE_OFFERS_MAX, REDRIVE_PROGRESS_INTERVAL,
-    REDRIVE_UNWRITTEN_MAX, REDRIVEN_PER_LOCK,
+    REDRIVE_UNWRITTEN_MAX,
 };
 use crate::vhost::internal_channel::InternalChannel;
 use crate::vhost::{BrowseProblem, VhostHandle};
@@ -303,50 +304,6 @@ impl Run {
         match self.left() > 0 && self.job.is_running() && !self.is_stopping() {
             true => Ok(()),
             false => Err(Stop::Enough),
-        }
-    }
-}
-
-/// The budget for the rate of a job.
-struct ReadBudget {
-    /// Upper bound per second; none for unlimited.
-    rate: Option<u32>,
-    /// The earliest time of the next message.
-    next: Instant,
-}
-
-impl ReadBudget {
-    fn new(rate: Option<u32>) -> Self {
-        Self { rate, next: Instant::now() }
-    }
-
-    /// The number of messages to browse per lock: those of one second.
-    fn looks(&self) -> usize {
-        self.per_second().map_or(BROWSED_PER_LOCK, |rate| rate.clamp(1, BROWSED_PER_LOCK))
-    }
-
-    /// The number of messages to move per lock: ten slices per second.
-    fn slice(&self) -> usize {
-        self.per_second().map_or(REDRIVEN_PER_LOCK, |rate| (rate / 10).clamp(1, REDRIVEN_PER_LOCK))
-    }
-
-    fn per_second(&self) -> Option<usize> {
-        self.rate.map(|rate| usize::try_from(rate).unwrap_or(usize::MAX))
-    }
-
-    /// Waits until more messages may be moved, and lets other tasks run.
-    async fn turn(&self) {
-        match self.rate {
-            Some(_) => sleep_until(self.next).await,
-            None => tokio::task::yield_now().await,
-        }
-    }
-
-    /// Counts moved messages. Unused time is not carried over.
-    fn moved(&mut self, count: u64) {
-        if let Some(rate) = self.rate {
-            let micros = count.saturating_mul(1_000_000) / u64::from(rate.max(1));
-            self.next = self.next.max(Instant::now()) + Duration::from_micros(micros);
         }
     }
 }
