@@ -106,6 +106,23 @@ def test_targets_of_a_redrive(ctl, ch, dlq):
     assert (ch.drain(other), ch.drain(ch.work)) == (["a", "b"], ["c"])
 
 
+def test_kept_dead_letters_and_unacknowledged_messages(ctl, ch):
+    other = ch.queue(name="other")
+    q = ch.queue("quorum", name="q", dead_letter_strategy="at-least-once", overflow="reject-publish",
+                 dead_letter_exchange="", dead_letter_routing_key="nowhere")
+    ch.publish(q, *"abc")
+    for message in ch.get_unacked(q, 2):
+        ch.reject(message)
+    ch.get_unacked(q)
+    ch.sync()
+    options = ["-q", q, "--to", f"queue:{other}"]
+    assert ctl.do("dlq", "redrive", *options) == ["0 of 0 messages moved, 1 left unacknowledged"]
+    said = ctl.do("dlq", "redrive", *options, "--kept", "--dry-run")
+    assert said == ["2 of 2 messages match, 2 would move, 0 unroutable, 1 left unacknowledged", f"2 to queue '{other}'"]
+    assert ctl.do("dlq", "redrive", *options, "--kept") == ["2 of 2 messages moved, 1 left unacknowledged"]
+    assert ch.drain(other) == ["a", "b"]
+
+
 def test_progress_and_an_end(ctl, ch, redrives_of):
     q, other = ch.queue(), ch.queue()
     ch.publish(q, *["m"] * 100)

@@ -57,7 +57,7 @@ pub(crate) enum CursorPosition {
     Unacknowledged(Holder),
     /// Time at which the message becomes ready again, and its sequence number.
     Delayed(Time, u64),
-    /// Number of messages that died up to and including this one.
+    /// Number of the message among the deaths of its queue.
     Dead(u64),
 }
 

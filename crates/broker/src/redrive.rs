@@ -66,6 +66,8 @@ pub struct Redrive<'a> {
     pub to: &'a RedriveTo,
     /// The user of the redrive and their permissions.
     pub access: &'a Access,
+    /// True for dead letters that the queue keeps because no target took them; false for messages that wait.
+    pub is_of_kept: bool,
 }
 
 /// The result of redriving one message.

@@ -130,6 +130,7 @@ async fn run(
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
+    redrive::resume(&node);
     let mut servers = endpoints.serve(&node, &alive)?;
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
@@ -163,6 +164,7 @@ async fn run(
     }
     // Pending HTTP requests are answered before the node closes.
     servers.over().await;
+    node.redrives.stopped().await;
     node.close();
     drop(published);
     tracing::info!("stopped");

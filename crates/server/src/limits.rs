@@ -297,6 +297,29 @@ pub(crate) const REDRIVEN_PER_LOCK: usize = 256;
 /// Redrives that run at the same time: each takes turns of the vhosts' locks and of the log.
 pub(crate) const REDRIVES_RUNNING_MAX: usize = 16;
 
+/// Bytes of the request of a redrive as the disk keeps it, most of which may be ids of messages.
+pub(crate) const REDRIVE_REQUEST_BYTES_MAX: usize = 1024 * 1024;
+
+/// The shortest time between two writes of the progress of a redrive.
+pub(crate) const REDRIVE_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Messages that a redrive with a limit may move before its progress is on the disk: so many may count as
+/// moved after a kill although they have not been.
+pub(crate) const REDRIVE_UNWRITTEN_MAX: u64 = 1024;
+
+/// Times that a redrive of kept dead letters goes through all of them at the most: each round of vain offers puts
+/// dead letters behind the position of the redrive.
+pub(crate) const REDRIVE_OFFERS_MAX: u64 = 8;
+
+/// Bytes of the file of a redrive: its request, and names and numbers.
+pub(crate) const REDRIVE_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Files of redrives that a start reads, the newest; there are more only if something else wrote them.
+pub(crate) const REDRIVES_READ_MAX: usize = 2 * (REDRIVES_REMEMBERED_MAX + REDRIVES_RUNNING_MAX);
+
+/// Time that a stopping node gives its redrives to write their progress.
+pub(crate) const REDRIVE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Finished redrives that are remembered, for clients that ask for the result.
 pub(crate) const REDRIVES_REMEMBERED_MAX: usize = 256;
 

@@ -56,7 +56,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
                 let message = "only management, ctl, perf, and in the server definitions, global \
-                               parameters, the node file and ctl.json know JSON: give the value \
+                               parameters, the node file, files of redrives and ctl.json know \
+                               JSON: give the value \
                                a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
             }
@@ -86,6 +87,8 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/definitions",
         "crates/server/src/node/global_parameters",
         "crates/server/src/disk/node_file",
+        "crates/server/src/redrive/record",
+        "crates/server/src/redrive/store",
     ]
     .iter()
     .any(|start| path.starts_with(start))

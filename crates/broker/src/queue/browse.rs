@@ -154,11 +154,10 @@ impl Queue {
         })
     }
 
-    /// The dead messages that wait for delivery, without the first `passed`.
+    /// The dead messages that wait for delivery, behind the one with this number.
     pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
-        let skipped = usize::try_from(passed).unwrap_or(usize::MAX);
-        self.dead_letters.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
-            let passed = CursorPosition::Dead(passed.saturating_add(count));
+        self.dead_letters.pending.after(passed).map(move |(number, entry)| {
+            let passed = CursorPosition::Dead(number);
             // A dead message does not expire.
             Found::message(BrowsedMessage { deadline: None, ..self.browsed(entry.clone(), passed) })
         })

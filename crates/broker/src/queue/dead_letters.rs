@@ -4,7 +4,8 @@
 //! routed: they are neither ready nor unacknowledged, count against the queue's limits, and are offered again in
 //! the order in which they died whenever the topology or a target changes.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::entry::Entry;
 use super::totals::{CountedBytes, PersistentMessages, Totals};
@@ -53,18 +54,28 @@ impl DeadLetters {
     }
 }
 
-/// Dead messages that wait, oldest death first.
+/// Dead messages that wait, oldest death first. Each has a number, which grows with every death and every vain
+/// offer, so that a position among them stays valid while messages leave.
 #[derive(Debug)]
 pub(crate) struct PendingDeadLetters {
-    waiting: VecDeque<(Entry, DeathReason)>,
-    /// Messages still to be offered in the present round.
-    to_retry: usize,
+    waiting: BTreeMap<u64, (Entry, DeathReason)>,
+    last_number: u64,
+    /// The number of the last message to offer in the present round.
+    retry_up_to: u64,
+    /// The number at which a message was found last: messages leave in about their order.
+    last_found: u64,
     totals: Totals,
 }
 
 impl PendingDeadLetters {
     pub(crate) fn new(counted: CountedBytes) -> Self {
-        Self { waiting: VecDeque::new(), to_retry: 0, totals: Totals::new(counted) }
+        Self {
+            waiting: BTreeMap::new(),
+            last_number: 0,
+            retry_up_to: 0,
+            last_found: 0,
+            totals: Totals::new(counted),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -85,53 +96,119 @@ impl PendingDeadLetters {
 
     pub(crate) fn push(&mut self, entry: Entry, reason: DeathReason) {
         self.totals.add(&entry.message, entry.lsn);
-        self.waiting.push_back((entry, reason));
+        self.last_number += 1;
+        self.waiting.insert(self.last_number, (entry, reason));
     }
 
     /// Begins a round in which each message is offered once.
     pub(crate) fn start_retry(&mut self) {
-        self.to_retry = self.waiting.len();
+        self.retry_up_to = self.last_number;
     }
 
     /// Ends the round. True if messages were left to offer.
     pub(crate) fn stop_retry(&mut self) -> bool {
-        std::mem::take(&mut self.to_retry) > 0
+        let was_retrying = self.is_retrying();
+        self.retry_up_to = 0;
+        was_retrying
     }
 
     /// True if messages are left to offer in the round.
     pub(crate) fn is_retrying(&self) -> bool {
-        self.to_retry > 0
+        self.waiting.first_key_value().is_some_and(|(number, _)| *number <= self.retry_up_to)
     }
 
     /// Takes the next message to offer in this round.
     pub(crate) fn next_retry(&mut self) -> Option<(Entry, DeathReason)> {
-        self.to_retry = self.to_retry.checked_sub(1)?;
-        let next = self.waiting.pop_front();
-        let (entry, reason) = next.expect("a round offers no more messages than there are");
+        let first = self.waiting.first_entry()?;
+        if *first.key() > self.retry_up_to {
+            return None;
+        }
+        let (entry, reason) = first.remove();
         self.totals.subtract(&entry.message, entry.lsn);
         Some((entry, reason))
     }
 
-    /// Takes a message out, while the log is read.
+    /// The reason of a message's death; none if the message is not here.
+    pub(crate) fn reason(&mut self, id: EntryId) -> Option<DeathReason> {
+        let number = self.find(id)?;
+        self.waiting.get(&number).map(|(_, reason)| *reason)
+    }
+
+    /// Takes a message out: while the log is read, or because a redrive moves the message.
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
-        let at = self.waiting.iter().position(|(entry, _)| entry.id == id)?;
-        let (entry, _) = self.waiting.remove(at)?;
+        let number = self.find(id)?;
+        let (entry, _) = self.waiting.remove(&number)?;
         self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.waiting.iter().map(|(entry, _)| entry)
+    /// The number of a message, looked for from the place of the last one.
+    fn find(&mut self, id: EntryId) -> Option<u64> {
+        let is_wanted = |(_, (entry, _)): &(&u64, &(Entry, DeathReason))| entry.id == id;
+        let behind = self.waiting.range(self.last_found..).find(is_wanted);
+        let found = behind.or_else(|| self.waiting.range(..self.last_found).find(is_wanted));
+        let number = found.map(|(number, _)| *number)?;
+        self.last_found = number;
+        Some(number)
     }
 
-    /// The messages without the first `count`, in the order in which they are offered.
-    pub(crate) fn skip(&self, count: usize) -> impl Iterator<Item = &Entry> {
-        self.waiting.range(count.min(self.waiting.len())..).map(|(entry, _)| entry)
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.waiting.values().map(|(entry, _)| entry)
+    }
+
+    /// The messages behind the one with this number, with their numbers, in the order in which they are offered.
+    pub(crate) fn after(&self, number: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        let behind = (Bound::Excluded(number), Bound::Unbounded);
+        self.waiting.range(behind).map(|(number, (entry, _))| (*number, entry))
     }
 
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
-        self.to_retry = 0;
+        self.retry_up_to = 0;
         self.totals.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::Lsn;
+    use crate::message::{Content, Envelope, Message, MessageMeta};
+    use crate::time::Time;
+
+    fn entry(seq: u64) -> Entry {
+        let envelope = Arc::new(Envelope::new("".into(), "k".into()));
+        let content = Content::Assembled { properties: vec![0, 0].into(), body: "b".into() };
+        let message = Message::new(envelope, MessageMeta::default(), content, None);
+        Entry::new(EntryId { seq, level: 0 }, message, Lsn(seq), Time::default())
+    }
+
+    fn seqs(pending: &PendingDeadLetters, after: u64) -> Vec<u64> {
+        pending.after(after).map(|(_, entry)| entry.id.seq).collect()
+    }
+
+    #[test]
+    fn messages_leave_in_the_middle_of_a_round_of_offers() {
+        let mut pending = PendingDeadLetters::new(CountedBytes::Body);
+        (1..=5).for_each(|seq| pending.push(entry(seq), DeathReason::Expired));
+        pending.start_retry();
+        // One finds its target, one does not and is behind the others now.
+        assert_eq!(pending.next_retry().unwrap().0.id.seq, 1);
+        let (vain, reason) = pending.next_retry().unwrap();
+        pending.push(vain, reason);
+        for seq in [5, 3] {
+            let id = EntryId { seq, level: 0 };
+            assert_eq!(pending.reason(id), Some(DeathReason::Expired));
+            assert_eq!(pending.take(id).unwrap().id, id);
+            assert!(pending.take(id).is_none());
+        }
+        assert_eq!((seqs(&pending, 0), pending.is_retrying()), (vec![4, 2], true));
+        assert_eq!(pending.next_retry().unwrap().0.id.seq, 4);
+        assert!(pending.next_retry().is_none() && !pending.is_retrying());
+        // Positions before the vain offer are before it still.
+        assert_eq!((seqs(&pending, 5), seqs(&pending, 6)), (vec![2], vec![]));
+        assert_eq!((pending.len(), pending.bytes()), (1, entry(2).message.body().len() as u64));
     }
 }

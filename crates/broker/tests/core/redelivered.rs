@@ -281,7 +281,7 @@ fn redrive(broker: &mut Broker) {
     let browsed = broker.vhost.browse(queue, from, None, 10).unwrap();
     let entries: Vec<_> = browsed.messages.into_iter().map(|message| message.entry).collect();
     let access = access();
-    let redrive = Redrive { queue, to: &RedriveTo::Origin, access: &access };
+    let redrive = Redrive { queue, to: &RedriveTo::Origin, access: &access, is_of_kept: false };
     let outcomes = broker.vhost.redrive(broker.now(), redrive, &entries).unwrap();
     assert_eq!(outcomes, [Redriven::Moved]);
     broker.finish();

@@ -39,7 +39,7 @@ pub(super) const COMMANDS: &[Command] = &[
          [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
          [--filter-reason rejected|expired|maxlen|delivery_limit] [--first-queue <queue>] \
          [--header <name>=<value>] [--text <text>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
-         [--rate <messages per second>] [--dry-run] [--no-wait]",
+         [--rate <messages per second>] [--kept] [--dry-run] [--no-wait]",
         "Sends dead letters back to the queues where they died, or to another target",
         redrive,
     )
@@ -73,6 +73,7 @@ const REDRIVE: &[Switch] = &[
     Switch::integer("max-redrives"),
     Switch::integer("limit"),
     Switch::integer("rate"),
+    Switch::flag("kept"),
     Switch::flag("dry-run"),
     Switch::flag("wait"),
 ];
@@ -234,6 +235,7 @@ fn progress(job: &Value) -> String {
         ("unroutable", "unroutable"),
         ("no_origin", "without origin"),
         ("gone", "already gone"),
+        ("unacked_left", "left unacknowledged"),
     ] {
         if count(name) > 0 {
             text.push_str(&format!(", {} {what}", count(name)));
@@ -257,6 +259,9 @@ fn told(answer: &Value) -> String {
     )];
     if let (Some(line), without @ 1..) = (lines.last_mut(), count(answer, "no_origin")) {
         line.push_str(&format!(", {without} without origin"));
+    }
+    if let (Some(line), held @ 1..) = (lines.last_mut(), count(answer, "unacked_left")) {
+        line.push_str(&format!(", {held} left unacknowledged"));
     }
     for target in answer.get("targets").and_then(Value::as_array).into_iter().flatten() {
         let queue = Term::of(target.get("queue")).shown();
@@ -298,6 +303,7 @@ fn request(call: &Call<'_>) -> Result<Value, Failure> {
         "limit": positive(call, "limit")?,
         "rate": positive(call, "rate")?,
         "max_redrives": natural(call, "max-redrives")?,
+        "kept": call.has("kept"),
         "dry_run": call.has("dry-run"),
     }))
 }
@@ -414,11 +420,12 @@ mod tests {
     #[test]
     fn dry_run_names_targets() {
         let answer = json!({"matched": 3, "scanned": 4, "would_move": 2, "unroutable": 1,
-            "no_origin": 3, "targets": [{"queue": "q", "messages": 2}], "complete": false,
+            "no_origin": 3, "unacked_left": 6, "targets": [{"queue": "q", "messages": 2}], "complete": false,
             "not_examined": 7});
         assert_eq!(
             told(&answer),
-            "3 of 4 messages match, 2 would move, 1 unroutable, 3 without origin\n2 to queue 'q'\n\
+            "3 of 4 messages match, 2 would move, 1 unroutable, 3 without origin, \
+             6 left unacknowledged\n2 to queue 'q'\n\
              A dry run does not examine 7 more messages"
         );
     }

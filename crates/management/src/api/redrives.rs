@@ -91,7 +91,7 @@ async fn cancel(
 ) -> Result<StatusCode, ApiError> {
     let job = find(&node, &caller, &id)?;
     check_can_close_client(&caller, &job.user)?;
-    match node.cancel_redrive(job.id) {
+    match node.cancel_redrive(job.id).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => {
             let reason = format!("redrive {} has ended", job.id);
@@ -117,6 +117,10 @@ impl From<RedriveError> for ApiError {
                 let reason = format!("{max} redrives run already");
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", reason)
             }
+            RedriveError::TooLong(bytes_max) => {
+                let reason = format!("ids and filter should be shorter than {bytes_max} bytes");
+                Self::bad_request(reason)
+            }
             RedriveError::Disk(reason) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
             }
@@ -127,7 +131,7 @@ impl From<RedriveError> for ApiError {
 // ---- request ----
 
 fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
-    let known = ["to", "ids", "filter", "limit", "rate", "dry_run", "max_redrives"];
+    let known = ["to", "ids", "filter", "limit", "rate", "dry_run", "max_redrives", "kept"];
     only(&body.0, "", &known)?;
     let filter = match body.get("filter") {
         None | Some(Value::Null) => &Map::new(),
@@ -152,6 +156,7 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
         },
         limit: positive(body.get("limit"), "limit")?,
         rate: rate.map(|rate| u32::try_from(rate).unwrap_or(u32::MAX)),
+        is_of_kept: flag(body, "kept")?,
     })
 }
 
@@ -274,6 +279,7 @@ fn to_json(job: &RedriveJob) -> Value {
         "vhost": job.vhost,
         "queue": job.queue,
         "to": target_to_json(&job.to),
+        "kept": job.is_of_kept,
         "user": job.user,
         "state": job.state.as_str(),
         "reason": reason,
@@ -287,6 +293,7 @@ fn to_json(job: &RedriveJob) -> Value {
         "no_origin": job.counts.no_origin,
         "gone": job.counts.gone,
         "not_examined": job.not_examined(),
+        "unacked_left": job.unacked_left,
     })
 }
 
@@ -319,6 +326,7 @@ fn dry_run_to_json(dry_run: &RedriveDryRun) -> Value {
         "unroutable": dry_run.unroutable,
         "no_origin": dry_run.no_origin,
         "not_examined": dry_run.not_examined,
+        "unacked_left": dry_run.unacked_left,
         "targets": dry_run.targets.iter().map(target).collect::<Vec<_>>(),
         "complete": dry_run.is_complete,
         "sample": dry_run.sample.iter().map(sample).collect::<Vec<_>>(),

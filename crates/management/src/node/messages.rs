@@ -136,5 +136,5 @@ pub trait Messages {
     fn redrives(&self) -> Vec<RedriveJob>;
 
     /// Cancels a job; moved messages stay moved. False if the job is not running.
-    fn cancel_redrive(&self, id: u64) -> bool;
+    fn cancel_redrive(&self, id: u64) -> ChangeFuture<'_, Result<bool, RedriveError>>;
 }

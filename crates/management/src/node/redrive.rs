@@ -11,7 +11,7 @@ use crate::node::message_filter::MessageFilter;
 use crate::node::message_id::MessageId;
 
 /// The messages to redrive, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RedriveRequest {
     /// Target of the messages.
     pub to: RedriveTo,
@@ -21,10 +21,13 @@ pub struct RedriveRequest {
     pub limit: Option<u64>,
     /// Maximum number of messages to move per second.
     pub rate: Option<u32>,
+    /// True to redrive the dead letters that the queue keeps because no target took them, instead of the
+    /// messages that wait.
+    pub is_of_kept: bool,
 }
 
 /// Selects messages that meet all given conditions.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RedriveSelection {
     /// Ids of the messages.
     pub ids: Option<HashSet<MessageId>>,
@@ -63,7 +66,9 @@ pub enum RedriveError {
     Refused(Refusal),
     /// The maximum number of jobs is running.
     TooMany(usize),
-    /// A page on disk cannot be read; a sentence for the user.
+    /// The selection is longer than this number of bytes, as the disk would keep it.
+    TooLong(usize),
+    /// The disk cannot be read or written; a sentence for the user.
     Disk(String),
 }
 
@@ -133,6 +138,10 @@ pub struct RedriveJob {
     pub messages_total: u64,
     /// Numbers of messages so far.
     pub counts: RedriveCounts,
+    /// Messages of the queue that clients held unacknowledged when the job ended; none while the job runs.
+    pub unacked_left: Option<u64>,
+    /// True if the job is about the dead letters that the queue keeps.
+    pub is_of_kept: bool,
 }
 
 impl RedriveJob {
@@ -168,8 +177,10 @@ pub struct RedriveDryRun {
     pub number: QueueNumber,
     /// Time of the dry run.
     pub now: Now,
-    /// Messages that wait in the queue.
+    /// Messages that wait in the queue, or dead letters that the queue keeps.
     pub messages_total: u64,
+    /// Messages of the queue that clients hold unacknowledged: a redrive leaves them.
+    pub unacked_left: u64,
     /// Messages examined.
     pub scanned: u64,
     /// Messages not examined, because the limit was reached or the queue is too long for a dry run.

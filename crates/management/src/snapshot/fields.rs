@@ -74,7 +74,7 @@ const DELIVERIES: [Field; 8] = [
 ];
 
 /// Numbers that are 0 for most queues come last: trailing zeros take no memory in a sample.
-const DEATHS: [Field; 14] = [
+const DEATHS: [Field; 15] = [
     field(StatsKind::Messages, "expired"),
     field(StatsKind::Messages, "dead_lettered"),
     field(StatsKind::Messages, "dropped"),
@@ -89,6 +89,7 @@ const DEATHS: [Field; 14] = [
     field(StatsKind::Messages, "dropped_without_dlx"),
     field(StatsKind::Messages, "dead_letters_lost"),
     field(StatsKind::Messages, "dead_letter_copies_dropped"),
+    field(StatsKind::Messages, "redriven"),
 ];
 
 /// Messages that full queues refused.
@@ -170,7 +171,7 @@ pub(crate) const fn dead_lettered_by(reason: DeathReason) -> usize {
 }
 
 /// The numbers of [`DEATHS`]: three sums, dead-lettered and dropped messages by reason, then dropped messages
-/// without and with a dead-letter exchange, and copies.
+/// without and with a dead-letter exchange, copies, and redriven messages.
 fn deaths(deaths: &DeathCounters) -> [u64; DEATHS.len()] {
     let dead_lettered = DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason));
     let dropped = DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total());
@@ -182,7 +183,7 @@ fn deaths(deaths: &DeathCounters) -> [u64; DEATHS.len()] {
     let without_dlx: u64 = without_dlx.iter().sum();
     let all_dropped: u64 = dropped.iter().sum();
     let losses = [without_dlx, all_dropped - without_dlx, deaths.copies_dropped.total()];
-    join(&[&sums, &dead_lettered, &dropped, &losses])
+    join(&[&sums, &dead_lettered, &dropped, &losses, &[deaths.redriven]])
 }
 
 /// The numbers of [`DELIVERIES`].
@@ -347,7 +348,7 @@ mod tests {
 
     #[test]
     fn death_fields_follow_the_order_of_reasons() {
-        assert_eq!((QUEUE.len(), VHOST.len()), (27, 39));
+        assert_eq!((QUEUE.len(), VHOST.len()), (28, 40));
         for (at, reason) in DeathReason::ALL.into_iter().enumerate() {
             assert_eq!(QUEUE[dead_lettered_by(reason)].name, format!("dead_lettered_{reason}"));
             assert_eq!(DEATHS[3 + at].name, format!("dead_lettered_{reason}"));

@@ -60,6 +60,7 @@ pub(crate) fn tighten(data_dir: &Path) {
         tightened.one(&data_dir.join(name), FILE_MODE);
     }
     tightened.all(&data_dir.join(DIRECTORY));
+    tightened.all(&data_dir.join("redrives"));
     if tightened.count > 0 {
         tracing::warn!(
             count = tightened.count,

@@ -12,7 +12,7 @@ use crate::disk::private_files;
 /// The mark file.
 const MARK: &str = "resetting";
 /// The directories and files to remove.
-const DIRECTORIES: [&str; 1] = ["vhosts"];
+const DIRECTORIES: [&str; 2] = ["vhosts", "redrives"];
 const FILES: [&str; 2] = ["node.json", "node.json.new"];
 
 /// Empties a data directory that is not in use, durably.

@@ -103,6 +103,7 @@ impl Node {
 
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
     pub(crate) fn begin_stop(&self) {
+        self.redrives.begin_stop();
         self.lifecycle.stopping.send_replace(true);
     }
 

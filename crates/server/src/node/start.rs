@@ -34,6 +34,7 @@ use crate::node::lifecycle::Lifecycle;
 use crate::node::permits::Permits;
 use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
+use crate::redrive::Redrives;
 use crate::vhost::{Threads, Timer, Vhosts};
 
 /// Description of the default vhost, as in RabbitMQ.
@@ -82,7 +83,7 @@ impl Node {
             global_parameters: Arc::new(global_parameters),
             changes: Mutex::default(),
             importing: Mutex::default(),
-            redrives: Arc::default(),
+            redrives: Arc::new(Redrives::open(&config.data_dir)),
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
             refusals: Arc::default(),

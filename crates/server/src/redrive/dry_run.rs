@@ -9,7 +9,7 @@ use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, MessageState, Name};
 use management::{RedriveDryRun, RedriveError, RedriveRequest};
 
-use super::job::{Source, WAITING};
+use super::job::{Source, states};
 use crate::limits::{
     BROWSED_PER_LOCK, REDRIVE_DRY_RUN_MAX, REDRIVE_SAMPLE_MAX, REDRIVE_TARGETS_MAX,
     REDRIVEN_PER_LOCK,
@@ -23,11 +23,12 @@ pub(crate) async fn dry_run(
     request: RedriveRequest,
     access: &Access,
 ) -> Result<RedriveDryRun, RedriveError> {
-    let source = Source::find(handle, queue, &request.to, access)?;
+    let source = Source::find(handle, queue, &request, access)?;
     let told = RedriveDryRun {
         number: source.number,
         now: handle.write(|_, now| now),
         messages_total: source.messages,
+        unacked_left: source.unacked(handle),
         scanned: 0,
         not_examined: 0,
         matched: 0,
@@ -39,7 +40,7 @@ pub(crate) async fn dry_run(
         is_complete: true,
     };
     let mut trial = Trial { told, targets: BTreeMap::new(), source, request: &request, access };
-    for state in WAITING {
+    for state in states(request.is_of_kept).iter().copied() {
         let mut next = Some(BrowseCursor::start(state));
         while let Some(from) = next.filter(|_| trial.goes_on()) {
             let batch = handle.browse(source.id, from, BROWSED_PER_LOCK).await;
@@ -88,7 +89,12 @@ impl Trial<'_> {
         (state, messages): (MessageState, &[BrowsedMessage]),
         now: Now,
     ) -> Result<(), RedriveError> {
-        let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: self.access };
+        let redrive = Redrive {
+            queue: self.source.id,
+            to: &self.request.to,
+            access: self.access,
+            is_of_kept: self.request.is_of_kept,
+        };
         handle.write(|vhost, _| {
             for browsed in messages {
                 if self.has_enough() {
@@ -98,7 +104,7 @@ impl Trial<'_> {
                 if !self.request.selection.selects(self.source.number, browsed, now) {
                     continue;
                 }
-                let targets = vhost.redrive_targets(now, redrive, &browsed.entry.message);
+                let targets = vhost.redrive_targets(now, redrive, &browsed.entry);
                 self.note(targets)?;
                 if self.told.sample.len() < REDRIVE_SAMPLE_MAX {
                     self.told.sample.push((state, browsed.clone()));

@@ -2,30 +2,47 @@
 //!
 //! A job browses the messages that waited when it began, in the order of delivery, and moves the selected
 //! ones through the core. Between two slices a job holds no lock and no thread, so that publishers, consumers
-//! and a cancellation get their turn. Jobs live as long as the process; every moved message is in the log.
+//! and a cancellation get their turn. Every moved message is in the log; the job itself is in a file, from which
+//! the next process takes it up.
 
 mod dry_run;
 mod job;
+mod read_budget;
+mod record;
+mod resume;
 mod run;
+mod store;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use broker::Lsn;
+use broker::BrowseCursor;
 use management::{RedriveCounts, RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::limits::{REDRIVES_REMEMBERED_MAX, REDRIVES_RUNNING_MAX};
+use crate::limits::{
+    REDRIVE_REQUEST_BYTES_MAX, REDRIVE_STOP_TIMEOUT, REDRIVES_REMEMBERED_MAX, REDRIVES_RUNNING_MAX,
+};
 use crate::vhost::internal_channel::InternalChannel;
 pub(crate) use dry_run::dry_run;
-use job::{Job, Source};
+use job::{Job, Source, states};
+use record::{Record, Unfinished};
+pub(crate) use resume::resume;
 use run::Run;
+use store::Store;
 
 /// All jobs, the oldest first.
-#[derive(Default, Debug)]
-pub(crate) struct Redrives(Mutex<Known>);
+#[derive(Debug)]
+pub(crate) struct Redrives {
+    known: Mutex<Known>,
+    store: Store,
+    /// True once the node stops: jobs write their progress and go on in the next process.
+    is_stopping: Arc<AtomicBool>,
+}
 
 #[derive(Default, Debug)]
 struct Known {
@@ -34,27 +51,35 @@ struct Known {
 }
 
 impl Redrives {
-    /// Begins a job with the permissions of `channel`.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
+    /// Reads the jobs of earlier processes from the data directory. Those that run wait for [`resume`].
+    pub(crate) fn open(data_dir: &Path) -> Self {
+        let store = Store::new(data_dir);
+        let mut known = Known::default();
+        for record in store.read_all() {
+            known.last_id = known.last_id.max(record.job.id);
+            known.jobs.push_back(Arc::new(Job::new(record.resumed(), store.clone())));
+        }
+        known.forget_some().into_iter().for_each(|id| store.remove(id));
+        Self { known: Mutex::new(known), store, is_stopping: Arc::default() }
+    }
+
+    /// Begins a job with the permissions of `channel`, durably. `is_local` is true for the local administrator.
+    pub(crate) async fn begin(
+        self: Arc<Self>,
         mut channel: InternalChannel,
         queue: &str,
         request: RedriveRequest,
-        clock: Clock,
+        (is_local, clock): (bool, Clock),
     ) -> Result<RedriveJob, RedriveError> {
+        if record::request_to_json(&request).to_string().len() > REDRIVE_REQUEST_BYTES_MAX {
+            return Err(RedriveError::TooLong(REDRIVE_REQUEST_BYTES_MAX));
+        }
         let access = channel.access().map_err(RedriveError::Refused)?;
         let handle = Arc::clone(channel.vhost());
-        let source = Source::find(&handle, queue, &request.to, &access)?;
-        let mut known = self.0.lock();
-        let running = known.jobs.iter().filter(|job| job.is_running()).count();
-        if running >= REDRIVES_RUNNING_MAX {
-            return Err(RedriveError::TooMany(REDRIVES_RUNNING_MAX));
-        }
+        let source = Source::find(&handle, queue, &request, &access)?;
         let now_ms = clock.now().wall_ms;
-        // Based on the time, so that no job of an earlier process had the same id.
-        known.last_id = (known.last_id + 1).max(now_ms);
-        let job = RedriveJob {
-            id: known.last_id,
+        let told = RedriveJob {
+            id: 0,
             vhost: handle.name().to_owned(),
             queue: queue.to_owned(),
             to: request.to.clone(),
@@ -64,42 +89,118 @@ impl Redrives {
             ended_ms: None,
             messages_total: source.messages,
             counts: RedriveCounts::default(),
+            unacked_left: None,
+            is_of_kept: request.is_of_kept,
         };
-        tracing::info!(
-            id = job.id, vhost = job.vhost, queue, user = job.user, to = %job.to,
-            "messages are redriven"
-        );
-        let running = Arc::new(Job { status: Mutex::new(job.clone()), cancelled: Notify::new() });
-        known.jobs.push_back(Arc::clone(&running));
-        known.forget_some();
-        let run = Run { job: running, handle, channel, source, request, durable: Lsn(0), clock };
-        tokio::spawn(run.run());
+        let first = states(request.is_of_kept).first().copied();
+        let unfinished = Unfinished {
+            is_local,
+            queue: source.number,
+            last_seq: source.last_seq,
+            position: BrowseCursor::start(first.expect("a redrive is about some state")),
+            counts: RedriveCounts::default(),
+            moved_max: 0,
+            request: request.clone(),
+        };
+        let job = self.add(told, unfinished)?;
+        let is_stopping = Arc::clone(&self.is_stopping);
+        let run = Run::new(Arc::clone(&job), channel, source, request, (clock, is_stopping));
+        let (told, answer) = oneshot::channel();
+        // In a task of its own: a client that goes away leaves no job half begun.
+        tokio::spawn(async move {
+            let begun = job.save().await;
+            let is_begun = begun.is_ok();
+            let status = job.status.lock().clone();
+            // The client may have gone.
+            let _ = told.send(begun.map(|()| status.clone()).map_err(RedriveError::Disk));
+            if is_begun {
+                tracing::info!(
+                    id = status.id, vhost = status.vhost, queue = status.queue, user = status.user,
+                    to = %status.to, "messages are redriven"
+                );
+                run.run().await;
+            } else {
+                self.forget(&job);
+            }
+            job.is_over.send_replace(true);
+        });
+        answer.await.unwrap_or_else(|_| Err(RedriveError::Disk("the job has ended".to_owned())))
+    }
+
+    /// Adds a job and gives it an id, unless too many run.
+    fn add(&self, mut job: RedriveJob, rest: Unfinished) -> Result<Arc<Job>, RedriveError> {
+        let mut known = self.known.lock();
+        let running = known.jobs.iter().filter(|job| job.is_running()).count();
+        if running >= REDRIVES_RUNNING_MAX {
+            return Err(RedriveError::TooMany(REDRIVES_RUNNING_MAX));
+        }
+        // Based on the time, so that no job of an earlier process had the same id.
+        known.last_id = (known.last_id + 1).max(job.started_ms);
+        job.id = known.last_id;
+        let job = Job::new(Record { job, unfinished: Some(rest) }, self.store.clone());
+        let job = Arc::new(job);
+        known.jobs.push_back(Arc::clone(&job));
+        let forgotten = known.forget_some();
+        drop(known);
+        let store = self.store.clone();
+        if !forgotten.is_empty() {
+            tokio::task::spawn_blocking(move || {
+                forgotten.into_iter().for_each(|id| store.remove(id))
+            });
+        }
         Ok(job)
+    }
+
+    fn forget(&self, job: &Arc<Job>) {
+        self.known.lock().jobs.retain(|known| !Arc::ptr_eq(known, job));
     }
 
     /// All jobs, the newest first.
     pub(crate) fn all(&self) -> Vec<RedriveJob> {
-        self.0.lock().jobs.iter().rev().map(|job| job.status.lock().clone()).collect()
+        self.known.lock().jobs.iter().rev().map(|job| job.status.lock().clone()).collect()
     }
 
-    /// Cancels a job; false if the job is not running.
-    pub(crate) fn cancel(&self, id: u64) -> bool {
-        let known = self.0.lock();
-        let job = known.jobs.iter().find(|job| job.status.lock().id == id);
-        let Some(job) = job.filter(|job| job.is_running()) else { return false };
-        job.end(RedriveState::Cancelled);
-        job.cancelled.notify_one();
-        true
+    /// Cancels a job, durably; false if the job is not running.
+    pub(crate) async fn cancel(&self, id: u64, clock: Clock) -> Result<bool, RedriveError> {
+        let job = self.known.lock().jobs.iter().find(|job| job.status.lock().id == id).cloned();
+        let Some(job) = job else { return Ok(false) };
+        // In a task of its own, so that a client that goes away does not interrupt the write.
+        let cancelled = tokio::spawn(async move { job.cancel(clock.now().wall_ms).await }).await;
+        let cancelled = cancelled.unwrap_or_else(|error| Err(error.to_string()));
+        cancelled.map_err(RedriveError::Disk)
+    }
+
+    /// Lets the running jobs stop where they are.
+    pub(crate) fn begin_stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.known.lock().jobs.iter().for_each(|job| job.cancelled.notify_one());
+    }
+
+    /// Waits until the jobs of a stopping node have written their progress.
+    pub(crate) async fn stopped(&self) {
+        let jobs: Vec<Arc<Job>> = self.known.lock().jobs.iter().cloned().collect();
+        let all_over = async {
+            for job in jobs {
+                // The sender is in the job.
+                let _ = job.is_over.subscribe().wait_for(|is_over| *is_over).await;
+            }
+        };
+        if tokio::time::timeout(REDRIVE_STOP_TIMEOUT, all_over).await.is_err() {
+            tracing::warn!("timed out waiting for the progress of redrives");
+        }
     }
 }
 
 impl Known {
-    /// Forgets the jobs that ended first, if there are too many.
-    fn forget_some(&mut self) {
+    /// Forgets the jobs that ended first, if there are too many; returns their ids.
+    fn forget_some(&mut self) -> Vec<u64> {
+        let mut forgotten = Vec::new();
         while self.jobs.len() > REDRIVES_REMEMBERED_MAX + REDRIVES_RUNNING_MAX
-            && let Some(at) = self.jobs.iter().position(|job| !job.is_running())
+            && let Some(at) = self.jobs.iter().position(|job| *job.is_over.borrow())
+            && let Some(job) = self.jobs.remove(at)
         {
-            self.jobs.remove(at);
+            forgotten.push(job.status.lock().id);
         }
+        forgotten
     }
 }

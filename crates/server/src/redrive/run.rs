@@ -1,23 +1,29 @@
 //! The run of a redrive job, slice by slice, at the requested rate.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use broker::redrive::{Redrive, Redriven};
 use broker::refusal::Refusal;
 use broker::time::Now;
-use broker::{BrowseCursor, BrowsedMessage, Entry, Lsn};
+use broker::{BrowseCursor, BrowsedMessage, Entry, EntryId, Lsn, MessageState};
 use management::{RedriveCounts, RedriveRequest, RedriveState};
-use tokio::time::{Duration, Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
-use super::job::{Job, Source, WAITING};
+use super::job::{Job, Source, states};
+use super::read_budget::ReadBudget;
 use crate::clock::Clock;
-use crate::limits::{ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
+use crate::limits::{
+    ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVE_OFFERS_MAX, REDRIVE_PROGRESS_INTERVAL,
+    REDRIVE_UNWRITTEN_MAX,
+};
 use crate::vhost::internal_channel::InternalChannel;
 use crate::vhost::{BrowseProblem, VhostHandle};
 
 /// The reason why a job stops.
 enum Stop {
-    /// The limit is reached, or the job was cancelled.
+    /// The limit is reached, the job was cancelled, or the node stops.
     Enough,
     Failed(String),
 }
@@ -39,30 +45,63 @@ impl From<Refusal> for Stop {
 
 /// A running job.
 pub(super) struct Run {
-    pub(super) job: Arc<Job>,
-    pub(super) handle: Arc<VhostHandle>,
+    job: Arc<Job>,
+    handle: Arc<VhostHandle>,
     /// A channel with the current permissions of the user.
-    pub(super) channel: InternalChannel,
-    pub(super) source: Source,
-    pub(super) request: RedriveRequest,
+    channel: InternalChannel,
+    source: Source,
+    request: RedriveRequest,
     /// The log position of the last moved message.
-    pub(super) durable: Lsn,
-    pub(super) clock: Clock,
+    durable: Lsn,
+    clock: Clock,
+    /// True once the node stops.
+    is_stopping: Arc<AtomicBool>,
+    saved_at: Instant,
+    /// The kept dead letters that the job has examined: a vain offer puts a dead letter behind the others.
+    examined: HashSet<EntryId>,
 }
 
 impl Run {
-    /// Runs until nothing is left to do.
+    /// Creates the run of a job from its position on.
+    pub(super) fn new(
+        job: Arc<Job>,
+        channel: InternalChannel,
+        source: Source,
+        request: RedriveRequest,
+        (clock, is_stopping): (Clock, Arc<AtomicBool>),
+    ) -> Self {
+        Self {
+            job,
+            handle: Arc::clone(channel.vhost()),
+            channel,
+            source,
+            request,
+            durable: Lsn(0),
+            clock,
+            is_stopping,
+            saved_at: Instant::now(),
+            examined: HashSet::new(),
+        }
+    }
+
+    /// Runs until nothing is left to do, or the node stops.
     pub(super) async fn run(mut self) {
         let end = self.go_through().await;
+        if end.is_err() && self.is_stopping() && self.job.is_running() && self.left() > 0 {
+            // No more than it has moved.
+            self.job.reserve(0);
+            self.save().await;
+            return;
+        }
         self.count_rest(&end);
         let state = match end {
             Ok(()) | Err(Stop::Enough) => RedriveState::Finished,
             Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
         };
         self.handle.durable_at(self.durable).await;
-        self.job.end(state);
-        let mut job = self.job.status.lock();
-        job.ended_ms = Some(self.clock.now().wall_ms);
+        let unacked_left = self.source.unacked(&self.handle);
+        self.job.end(state, self.clock.now().wall_ms, Some(unacked_left)).await;
+        let job = self.job.status.lock();
         let not_examined = job.not_examined();
         let RedriveCounts { scanned, moved, skipped, unroutable, no_origin, gone } = job.counts;
         let reason = if let RedriveState::Failed(reason) = &job.state { reason } else { "" };
@@ -79,6 +118,7 @@ impl Run {
             no_origin,
             gone,
             not_examined,
+            unacked_left,
             "messages have been redriven"
         );
     }
@@ -86,10 +126,20 @@ impl Run {
     /// Goes through all messages.
     async fn go_through(&mut self) -> Result<(), Stop> {
         let mut read_budget = ReadBudget::new(self.request.rate);
-        for state in WAITING {
-            let mut next = Some(BrowseCursor::start(state));
-            while let Some(from) = next {
+        let position = self.job.unfinished.lock().as_ref().map(|rest| rest.position);
+        let position = position.ok_or(Stop::Enough)?;
+        let states = states(self.request.is_of_kept).iter().copied();
+        for state in states.skip_while(|state| *state != position.state()) {
+            let start = Some(BrowseCursor::start(state));
+            let mut next = Some(position).filter(|position| position.state() == state).or(start);
+            let mut batches = 0;
+            while let Some(from) = next.filter(|_| batches <= self.batches_max(state)) {
+                batches += 1;
                 self.must_go_on()?;
+                self.job.arrive(from);
+                if self.saved_at.elapsed() >= REDRIVE_PROGRESS_INTERVAL {
+                    self.save().await;
+                }
                 let batch = self.handle.browse(self.source.id, from, read_budget.looks()).await?;
                 next = batch.next;
                 let chosen = self.choose(batch.messages, batch.now);
@@ -99,11 +149,47 @@ impl Run {
         Ok(())
     }
 
+    /// Batches to browse at the most: offers of kept dead letters could go on in front of the job for ever.
+    fn batches_max(&self, state: MessageState) -> u64 {
+        let batch = self.request.rate.map_or(BROWSED_PER_LOCK as u64, u64::from).max(1);
+        let of_kept = REDRIVE_OFFERS_MAX.saturating_mul(self.source.messages / batch + 1);
+        if state == MessageState::Dead { of_kept } else { u64::MAX }
+    }
+
+    /// Writes the progress of the job, and everything that it has moved so far before.
+    async fn save(&mut self) {
+        self.handle.durable_at(self.durable).await;
+        if let Err(problem) = self.job.save().await {
+            tracing::warn!(problem, "the progress of a redrive is not on the disk");
+        }
+        self.saved_at = Instant::now();
+    }
+
+    /// Writes beforehand how many messages a job with a limit may have moved, so that it does not exceed its limit
+    /// after a kill.
+    async fn reserve(&mut self, slice: usize) {
+        let Some(limit) = self.request.limit else { return };
+        let moved = self.job.status.lock().counts.moved;
+        if moved.saturating_add(slice as u64) > self.job.reserved() {
+            let rate = self.request.rate.map_or(u64::MAX, u64::from);
+            let more = rate.clamp(slice as u64, REDRIVE_UNWRITTEN_MAX.max(slice as u64));
+            self.job.reserve(moved.saturating_add(more).min(limit));
+            self.save().await;
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
     /// The messages that the request selects.
-    fn choose(&self, messages: Vec<BrowsedMessage>, now: Now) -> Vec<Entry> {
+    fn choose(&mut self, messages: Vec<BrowsedMessage>, now: Now) -> Vec<Entry> {
         let mut skipped = 0;
         let mut chosen = Vec::new();
         for browsed in messages.into_iter().filter(|browsed| self.source.had(browsed)) {
+            if self.request.is_of_kept && !self.examined.insert(browsed.entry.id) {
+                continue;
+            }
             match self.request.selection.selects(self.source.number, &browsed, now) {
                 true => chosen.push(browsed.entry),
                 false => skipped += 1,
@@ -127,6 +213,7 @@ impl Run {
             self.no_alarm().await?;
             self.must_go_on()?;
             let slice = self.left().min(read_budget.slice()).min(chosen.len());
+            self.reserve(slice).await;
             let moved = self.move_slice(&mut chosen, slice)?;
             read_budget.moved(moved);
         }
@@ -147,7 +234,12 @@ impl Run {
     /// Moves the first `slice` messages and removes them from `chosen`. Returns the number of moved messages.
     fn move_slice(&mut self, chosen: &mut Vec<Entry>, slice: usize) -> Result<u64, Stop> {
         let access = self.channel.access()?;
-        let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: &access };
+        let redrive = Redrive {
+            queue: self.source.id,
+            to: &self.request.to,
+            access: &access,
+            is_of_kept: self.request.is_of_kept,
+        };
         let some = chosen.get(..slice).unwrap_or_default();
         let (outcomes, last) = self.handle.write(|vhost, now| {
             let outcomes = vhost.redrive(now, redrive, some);
@@ -209,53 +301,9 @@ impl Run {
     /// Stops the job if nothing is left to do, the job was cancelled, or its user is gone.
     fn must_go_on(&mut self) -> Result<(), Stop> {
         self.channel.access()?;
-        match self.left() > 0 && self.job.is_running() {
+        match self.left() > 0 && self.job.is_running() && !self.is_stopping() {
             true => Ok(()),
             false => Err(Stop::Enough),
-        }
-    }
-}
-
-/// The budget for the rate of a job.
-struct ReadBudget {
-    /// Upper bound per second; none for unlimited.
-    rate: Option<u32>,
-    /// The earliest time of the next message.
-    next: Instant,
-}
-
-impl ReadBudget {
-    fn new(rate: Option<u32>) -> Self {
-        Self { rate, next: Instant::now() }
-    }
-
-    /// The number of messages to browse per lock: those of one second.
-    fn looks(&self) -> usize {
-        self.per_second().map_or(BROWSED_PER_LOCK, |rate| rate.clamp(1, BROWSED_PER_LOCK))
-    }
-
-    /// The number of messages to move per lock: ten slices per second.
-    fn slice(&self) -> usize {
-        self.per_second().map_or(REDRIVEN_PER_LOCK, |rate| (rate / 10).clamp(1, REDRIVEN_PER_LOCK))
-    }
-
-    fn per_second(&self) -> Option<usize> {
-        self.rate.map(|rate| usize::try_from(rate).unwrap_or(usize::MAX))
-    }
-
-    /// Waits until more messages may be moved, and lets other tasks run.
-    async fn turn(&self) {
-        match self.rate {
-            Some(_) => sleep_until(self.next).await,
-            None => tokio::task::yield_now().await,
-        }
-    }
-
-    /// Counts moved messages. Unused time is not carried over.
-    fn moved(&mut self, count: u64) {
-        if let Some(rate) = self.rate {
-            let micros = count.saturating_mul(1_000_000) / u64::from(rate.max(1));
-            self.next = self.next.max(Instant::now()) + Duration::from_micros(micros);
         }
     }
 }

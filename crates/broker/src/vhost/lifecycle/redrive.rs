@@ -9,6 +9,7 @@ use amqp::reply_code::ReplyCode;
 use smallvec::SmallVec;
 
 use crate::access::Permission;
+use crate::dead_letter::{self, Circumstances, DeadLetterTarget};
 use crate::exchange::ExchangeType;
 use crate::ids::QueueId;
 use crate::limits::REDRIVE_BYTES_PER_CALL_MAX;
@@ -25,8 +26,8 @@ use crate::vhost::state::enqueue_plan::EnqueuePlan;
 type Targets = SmallVec<[QueueId; 4]>;
 
 impl Vhost {
-    /// Redrives waiting messages of a queue, in memory or in a page, as they were browsed. Returns the result
-    /// for each, in order. Above a number of bytes that keeps the log busy, the rest is left for another
+    /// Redrives messages of a queue that wait, in memory or in a page, or dead letters that the queue keeps, as
+    /// they were browsed. Returns the result for each, in order. Above a number of bytes that keeps the log busy, the rest is left for another
     /// call; during an alarm, all of them are.
     ///
     /// # Errors
@@ -65,7 +66,7 @@ impl Vhost {
     /// # Errors
     /// The refusal of a `basic.consume` there or of a `basic.publish` here.
     pub fn check_redrive(&self, redrive: Redrive<'_>) -> Result<(), Refusal> {
-        let Redrive { queue, to, access } = redrive;
+        let Redrive { queue, to, access, .. } = redrive;
         let queue = self
             .topology
             .queue(queue)
@@ -97,7 +98,7 @@ impl Vhost {
         }
     }
 
-    /// The queues that a waiting message would be moved to.
+    /// The queues that a message would be moved to.
     ///
     /// # Errors
     /// The reason why the message would stay.
@@ -105,10 +106,11 @@ impl Vhost {
         &mut self,
         now: Now,
         redrive: Redrive<'_>,
-        message: &Message,
+        chosen: &Entry,
     ) -> Result<Vec<Name>, Redriven> {
         self.advance(now);
-        let found = self.find_targets(redrive, message, false);
+        let found = self.redrivable(redrive, chosen);
+        let found = found.and_then(|message| self.find_targets(redrive, &message, false));
         // Checking for room may have expired messages.
         self.finish_deaths();
         let (_, targets) = found?;
@@ -118,14 +120,12 @@ impl Vhost {
 
     /// Moves one message. Returns its bytes, or the reason why it was not moved.
     fn redrive_one(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Result<u64, Redriven> {
-        let queue = self.topology.queue(redrive.queue).ok_or(Redriven::Gone)?;
-        if !queue.is_redrivable(chosen, self.now.time) {
-            return Err(Redriven::Gone);
-        }
+        let message = self.redrivable(redrive, chosen)?;
+        let queue = self.topology.known_queue(redrive.queue);
         let maybe_seen = queue.may_have_been_seen(chosen);
-        let (message, targets) = self.find_targets(redrive, &chosen.message, maybe_seen)?;
+        let (message, targets) = self.find_targets(redrive, &message, maybe_seen)?;
         // It may have expired when there was to be room.
-        let entry = self.take_redriven(redrive.queue, chosen).ok_or(Redriven::Gone)?;
+        let entry = self.take_redriven(redrive, chosen).ok_or(Redriven::Gone)?;
         let mut plan = EnqueuePlan::default();
         for id in targets {
             plan.add(id, self.topology.known_queue_mut(id), &message);
@@ -137,6 +137,26 @@ impl Vhost {
         Ok(bytes)
     }
 
+    /// The message to redrive, if it is still where it was browsed. A kept dead letter is the message that died:
+    /// the death that its dead letter would tell of is added here, so that the queue that keeps it is its origin.
+    fn redrivable(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Result<Message, Redriven> {
+        let queue = self.topology.queue_mut(redrive.queue).ok_or(Redriven::Gone)?;
+        if !redrive.is_of_kept {
+            let waits = queue.is_redrivable(chosen, self.now.time);
+            return waits.then(|| chosen.message.clone()).ok_or(Redriven::Gone);
+        }
+        let reason = queue.dead_letters.pending.reason(chosen.id).ok_or(Redriven::Gone)?;
+        let nowhere = DeadLetterTarget { exchange: "".into(), routing_key: None };
+        let circumstances = Circumstances {
+            queue: &queue.name,
+            reason,
+            time_s: self.now.wall_ms / 1000,
+            target: queue.settings.dead_letter.as_ref().unwrap_or(&nowhere),
+            maybe_seen: queue.may_have_been_seen(chosen),
+        };
+        Ok(dead_letter::die(&chosen.message, circumstances, &mut None).message)
+    }
+
     /// The message as it would be redriven, and the queues that take it.
     fn find_targets(
         &mut self,
@@ -144,7 +164,7 @@ impl Vhost {
         message: &Message,
         maybe_seen: bool,
     ) -> Result<(Message, Targets), Redriven> {
-        let Redrive { queue, to, access } = redrive;
+        let Redrive { queue, to, access, .. } = redrive;
         let queue = self.topology.queue(queue).ok_or(Redriven::Gone)?;
         let target = redrive::target(message, to).ok_or(Redriven::NoOrigin)?;
         let time_s = self.now.wall_ms / 1000;
@@ -186,11 +206,19 @@ impl Vhost {
     }
 
     /// Takes a message out of the queue that it is redriven from.
-    fn take_redriven(&mut self, id: QueueId, chosen: &Entry) -> Option<Entry> {
-        let queue = self.topology.queue_mut(id)?;
-        let at_hand = queue.take_at_hand(chosen.id).or_else(|| queue.take_scheduled(chosen.id));
-        let at_hand = at_hand.map(|entry| (entry, None));
-        let (entry, empty_page) = at_hand.or_else(|| queue.take_from_page(chosen))?;
+    fn take_redriven(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Option<Entry> {
+        let queue = self.topology.queue_mut(redrive.queue)?;
+        let (entry, empty_page) = if redrive.is_of_kept {
+            let entry = queue.dead_letters.pending.take(chosen.id)?;
+            if queue.dead_letters.pending.is_empty() {
+                self.dead_lettering.remove_source(redrive.queue);
+            }
+            (entry, None)
+        } else {
+            let at_hand = queue.take_at_hand(chosen.id).or_else(|| queue.take_scheduled(chosen.id));
+            let at_hand = at_hand.map(|entry| (entry, None));
+            at_hand.or_else(|| queue.take_from_page(chosen))?
+        };
         queue.counters.deaths_mut().redriven += 1;
         self.counters.redriven += 1;
         if let Some(page) = empty_page {

@@ -297,7 +297,7 @@ impl Broker {
         let to = to.map_or(RedriveTo::Origin, |to| RedriveTo::Queue(NAMES[to].into()));
         let access = Arc::clone(&self.vhost.connection(self.connection).unwrap().access);
         let queue = self.vhost.queue_id(queue).unwrap();
-        let redrive = Redrive { queue, to: &to, access: &access };
+        let redrive = Redrive { queue, to: &to, access: &access, is_of_kept: false };
         let redriven = self.vhost.redrive(self.now(), redrive, &chosen).unwrap();
         let moved = redriven.iter().filter(|what| **what == Redriven::Moved).count();
         self.said.push(format!("{moved} redriven"));

@@ -1,5 +1,5 @@
-//! `redrive QUEUE origin|first|queue=NAME|exchange=NAME [key=KEY] [limit=N] [only=SEQ] [dry]`: the messages
-//! that wait there, those in pages, too, go back.
+//! `redrive QUEUE origin|first|queue=NAME|exchange=NAME [key=KEY] [limit=N] [only=SEQ] [kept]
+//! [dry]`: the messages that wait there, those in pages, too, go back; or the dead letters that the queue keeps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,6 +17,7 @@ use crate::disk::look::browse_all;
 impl World {
     pub(super) fn redrive(&mut self, client: &str, words: &mut Words, out: &mut Vec<String>) {
         let is_dry = words.flag("dry");
+        let is_of_kept = words.flag("kept");
         let limit = words.named("limit").map_or(usize::MAX, |limit| limit.parse().unwrap());
         let only: Option<u64> = words.named("only").map(|seq| seq.parse().unwrap());
         let to = to(words);
@@ -25,18 +26,21 @@ impl World {
             return out.push(format!("{name} is gone"));
         };
         let mut waiting = Vec::new();
-        for state in [MessageState::Ready, MessageState::Delayed] {
-            waiting.extend(browse_all(&self.vhost, &mut self.page_store, (&name, state), 2));
+        let states: &[MessageState] = match is_of_kept {
+            true => &[MessageState::Dead],
+            false => &[MessageState::Ready, MessageState::Delayed],
+        };
+        for state in states {
+            waiting.extend(browse_all(&self.vhost, &mut self.page_store, (&name, *state), 2));
         }
         waiting.retain(|message| only.is_none_or(|seq| message.entry.id.seq == seq));
         waiting.truncate(limit);
         let access = self.access.get(client).cloned().unwrap_or_else(|| access(client, [".*"; 3]));
         let now = self.now();
-        let redrive = Redrive { queue, to: &to, access: &access };
+        let redrive = Redrive { queue, to: &to, access: &access, is_of_kept };
         if is_dry {
             for message in waiting {
-                let message = &message.entry.message;
-                let targets = self.vhost.redrive_targets(now, redrive, message);
+                let targets = self.vhost.redrive_targets(now, redrive, &message.entry);
                 out.push(match targets {
                     Ok(targets) => format!("would go to [{}]", targets.join(", ")),
                     Err(Redriven::Refused(refusal)) => refused(&refusal),

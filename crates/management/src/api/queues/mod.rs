@@ -268,7 +268,6 @@ fn to_row<'a>(
     row.put_object("message_stats", |stats| {
         rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &queue.numbers, trend);
         put_reasons(stats, &queue.counters.deaths());
-        stats.put("redriven", || json!(queue.counters.deaths().redriven));
     });
     row
 }

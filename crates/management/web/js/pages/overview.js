@@ -58,6 +58,7 @@ const ends = ({ message_stats: stats = {} }) => [
   rateLine("Dead-lettered", stats.dead_lettered_details, "Died, and moved to another queue"),
   rateLine("Dropped (no DLX)", stats.dropped_without_dlx_details, "Died in a queue without a dead-letter exchange"),
   rateLine("Dead letters lost", stats.dead_letters_lost_details, "Died, and no queue accepted the dead letter"),
+  rateLine("Redriven", stats.redriven_details, "Taken from a queue by a redrive, and sent to others"),
 ];
 
 /** Charts of an overview or a vhost, which is at `url`: what is queued, and what happens. */

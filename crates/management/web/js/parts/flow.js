@@ -32,13 +32,13 @@ export function deliveryLines(stats = {}) {
   ];
 }
 
-/** Deaths by what became of the message and by reason: those that have happened. */
+/** Deaths by what became of the message and by reason, and redriven messages: those that have happened. */
 export function deathLines(stats = {}) {
   const of = (key, label) => Object.entries(REASONS)
     .map(([reason, words]) => [`${key}_${reason}`, `${label}: ${words}`])
     .filter(([name]) => (stats[name] ?? 0) > 0)
     .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in total`));
-  const lost = [["dead_letters_lost", "Dead letters lost"], ["dead_letter_copies_dropped", "Dead-letter copies dropped"]]
+  const lost = [["dead_letters_lost", "Dead letters lost"], ["dead_letter_copies_dropped", "Dead-letter copies dropped"], ["redriven", "Redriven"]]
     .filter(([name]) => (stats[name] ?? 0) > 0)
     .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in total`));
   return [...of("dead_lettered", "Dead letter"), ...of("dropped", "Dropped"), ...lost];

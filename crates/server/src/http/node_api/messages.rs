@@ -94,13 +94,14 @@ impl Messages for Node {
         request: RedriveRequest,
     ) -> ChangeFuture<'_, Result<RedriveJob, RedriveError>> {
         let (handle, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
-        let queue = queue.to_owned();
+        let (queue, is_local) = (queue.to_owned(), caller.is_local_administrator);
         Box::pin(async move {
             let handle = handle.ok_or(RedriveError::NoSuchVhost)?;
             let access = access.ok_or(RedriveError::NoPermissions)?;
             let channel =
                 InternalChannel::open(handle, access).await.map_err(RedriveError::Refused)?;
-            self.redrives.begin(channel, &queue, request, self.clock)
+            let redrives = Arc::clone(&self.redrives);
+            redrives.begin(channel, &queue, request, (is_local, self.clock)).await
         })
     }
 
@@ -123,8 +124,8 @@ impl Messages for Node {
         self.redrives.all()
     }
 
-    fn cancel_redrive(&self, id: u64) -> bool {
-        self.redrives.cancel(id)
+    fn cancel_redrive(&self, id: u64) -> ChangeFuture<'_, Result<bool, RedriveError>> {
+        Box::pin(self.redrives.cancel(id, self.clock))
     }
 }
 

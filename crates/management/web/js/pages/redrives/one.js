@@ -26,7 +26,7 @@ export default function Redrive({ params: { id } }) {
     polled.refresh();
   }, "Redrive cancelled. Messages that were moved stay where they are.");
   return html`<${Page} title=${polled.data ? `Redrive from ${polled.data.queue}` : "Redrive"} crumbs=${[["Redrives", href("redrives")]]} test="redrive"
-    polled=${polled} gone="This redrive does not exist. The broker forgets old redrives, and all of them at a restart."
+    polled=${polled} gone="This redrive does not exist. The broker forgets old redrives."
     badges=${polled.data && html`<${RedriveState} state=${polled.data.state} />`}
     actions=${isRunning && html`<button type="button" class="danger" onClick=${cancel} data-test="cancel">Cancel</button>`}>
     <${Loaded} polled=${polled}>
@@ -48,12 +48,14 @@ function Job({ job }) {
       ${job.no_origin > 0 && html`<${Stat} label="No origin" value=${number(job.no_origin)} hint="They have not died since they were published or redriven; they stay where they are" test="no-origin" />`}
       <${Stat} label="Already gone" value=${number(job.gone)} hint="Consumed or expired before the redrive got to them" />
       ${job.not_examined > 0 && html`<${Stat} label=${REST[job.state] ?? "Not examined"} value=${number(job.not_examined)} hint="Neither moved nor compared with the filter" test="not-examined" />`}
+      ${job.unacked_left > 0 && html`<${Stat} label="Unacknowledged" value=${number(job.unacked_left)} hint="Held by consumers when the redrive ended; they stay where they are" test="unacked-left" />`}
       <${Stat} label=${job.ended_ms === null ? "Running for" : "Duration"} value=${duration(job.ended_ms === null ? Math.floor(took / 1000) * 1000 : took)} />
       <${Stat} label="Rate" value=${took >= 1000 ? rate(speed) : "\u2013"} />
     <//>
     <${Card} title="Details"><${Facts} items=${[
       ["From queue", html`<${QueueLink} vhost=${job.vhost} name=${job.queue} tab="messages" />`],
       ["Vhost", job.vhost],
+      ["Messages", job.kept ? "Dead letters that the queue keeps" : null],
       ["To", target(job.to)],
       ["User", job.user],
       ["Started", moment(job.started_ms)],
