@@ -148,7 +148,7 @@ def publish(channel, delays, rng, stop):
 
 def consume(channel, delays, rng, stop):
     """Acknowledges, returns or keeps deliveries; a method with an answer now and then."""
-    acked, returned = [], []
+    acked, returned, unanswered = [], [], []
 
     def delivered(queue):
         def callback(_, method, properties, body):
@@ -168,17 +168,24 @@ def consume(channel, delays, rng, stop):
     channel.basic_qos(prefetch_count=PREFETCH)
     for queue in QUEUES:
         channel.basic_consume(queue, delivered(queue))
-    while not stop.is_set():
-        # A returned message cannot come again while the client reads nothing: its time is known before that.
-        for place, not_before_ns in returned:
+    try:
+        while not stop.is_set():
+            # A returned message cannot come again while the client reads nothing: its time is known before that.
+            for place, not_before_ns in returned:
+                unanswered.append((place, place.not_before_ns))
+                place.not_before_ns = not_before_ns
+            returned.clear()
+            known = acked[:]
+            del acked[:]
+            channel.basic_qos(prefetch_count=PREFETCH)
+            unanswered.clear()
+            for place in known:
+                place.settled = True
+            channel.connection.process_data_events(PERIOD_S)
+    finally:
+        # The broker may not have written these returns: then the messages are ready at its start.
+        for place, not_before_ns in unanswered:
             place.not_before_ns = not_before_ns
-        returned.clear()
-        known = acked[:]
-        del acked[:]
-        channel.basic_qos(prefetch_count=PREFETCH)
-        for place in known:
-            place.settled = True
-        channel.connection.process_data_events(PERIOD_S)
 
 
 def check_delays(broker, delays):

@@ -33,7 +33,7 @@ pub(crate) struct Book {
     pub(crate) copies: BTreeMap<Copy, CopyState>,
 }
 
-/// What the message of a copy says, how often the copy was returned, and its place in its queue.
+/// The body of a message, the number of returns of a copy, and the place of the copy in its queue.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct CopyState {
     pub(crate) body: Vec<u8>,
