@@ -372,7 +372,7 @@ def test_exchanges_have_their_own_series(ch, fetch, under):
 
 
 def test_scheduled_messages_are_counted(ch, kind, api, fetch, own):
-    names = ("scheduled", "released", "cancelled", "rescheduled", "replaced", "kept")
+    names = ("scheduled", "released", "cancelled", "rescheduled", "replaced", "kept", "ignored")
     family = lambda name: "rabbitmq_global_messages_scheduled" + ("" if name == "scheduled" else "_" + name) + "_total"
     counts = lambda metrics: {name: metrics.value(family(name)) for name in names}
     of_vhost = lambda: api.do("GET", "/api/vhosts/%2F")["schedule_totals"]
@@ -395,10 +395,14 @@ def test_scheduled_messages_are_counted(ch, kind, api, fetch, own):
     assert abs(next_delivery() - time.time() - 1800) < 30
     of_exchange = fetch("/metrics/per-object").value("rabbitmq_exchange_next_delivery_timestamp_seconds", exchange=x)
     assert abs(of_exchange - time.time() - 600) < 30
+    # The types of these headers name no time: the messages are delivered at once.
+    ch.publish(q, "m", headers={"x-opt-delivery-delay": "600000"})
+    ch.publish("k", "m", exchange=x, headers={"x-delay": True})
+    assert ch.take(q).body == "m"
     api.do("POST", f"/api/scheduled/%2F/queue/{q}/a/deliver")
     assert ch.take(q).body == "m"
     api.do("DELETE", f"/api/scheduled/%2F/queue/{q}/b")
-    expected = {"scheduled": 4, "released": 1, "cancelled": 1, "rescheduled": 1, "replaced": 1, "kept": 1}
+    expected = {"scheduled": 4, "released": 1, "cancelled": 1, "rescheduled": 1, "replaced": 1, "kept": 1, "ignored": 2}
     difference = lambda now, then: {name: now[name] - then[name] for name in names}
     assert difference(counts(fetch("/metrics")), before[0]) == expected
     assert difference(of_vhost(), before[1]) == expected

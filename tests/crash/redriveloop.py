@@ -35,7 +35,7 @@ def main():
     rng = random.Random(arguments.seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-redrive-"))
     broker = Broker(arguments.leveret, folder)
-    kills, midway, finished = 0, 0, 0
+    kills, midway, finished, ends_first = 0, 0, 0, True
     try:
         start(broker, rng)
         fill(broker, arguments.messages, rng)
@@ -46,8 +46,8 @@ def main():
                 (WORK, DEAD, {"exchange": "amq.fanout"})))
             gather(broker, source)
             before = look(broker, source)
-            # Every other kill comes midway, which takes a job with a rate: without one it is over in no time.
-            ends_first = kills % 2 == 1
+            # Every other job is killed midway, which takes a job with a rate: without one it is over in no time.
+            ends_first = not ends_first
             wishes = {"limit": rng.choice((None, 1000))} if ends_first else {"rate": RATE}
             lives_s = ENDED_S if ends_first else rng.uniform(0, arguments.messages / RATE)
             began = time.monotonic()
@@ -57,13 +57,23 @@ def main():
             broker.kill()
             kills += 1
             start(broker, rng)
+            if rng.random() < 0.5:
+                # Once more, while the job goes on.
+                time.sleep(rng.uniform(0, 0.1))
+                broker.kill()
+                kills += 1
+                start(broker, rng)
+            resumed = end_of(broker, job["id"])
             found = check(broker, expected)
             moved = len(before & found[target])
-            midway += job["ended_ms"] is None and 0 < moved < len(before)
-            if job["ended_ms"] is not None:
+            if job["ended_ms"] is None:
+                midway += 0 < job["moved"] < len(before)
+                if resumed["state"] != "finished" or moved != len(before):
+                    raise Fault(f"{moved} of {len(before)} messages have moved, and the job that went on says {resumed}")
+            else:
                 finished += 1
-                if job["state"] != "finished" or job["moved"] != moved:
-                    raise Fault(f"{moved} messages have moved, and the job said {job}")
+                if resumed != job or job["state"] != "finished" or job["moved"] != moved:
+                    raise Fault(f"{moved} messages have moved, and the job said {job}, after the start {resumed}")
     except Fault as fault:
         broker.process.kill()
         print(f"after {kills} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
@@ -86,7 +96,7 @@ def start(broker, rng):
 
 
 def ask(broker, path, body=None):
-    """What the API says; the job is not there after a restart."""
+    """What the API says."""
     request = urllib.request.Request(f"http://{broker.http_address}/api/{path}")
     request.add_header("authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
     data = None if body is None else json.dumps(body).encode()
@@ -96,12 +106,16 @@ def ask(broker, path, body=None):
 
 def run(broker, queue, body):
     """A job to its end."""
-    job = ask(broker, f"queues/%2F/{queue}/redrive", body)
-    while job["ended_ms"] is None:
-        time.sleep(0.01)
-        job = ask(broker, "redrives/" + job["id"])
+    job = end_of(broker, ask(broker, f"queues/%2F/{queue}/redrive", body)["id"])
     if job["state"] != "finished":
         raise Fault(f"a job did not finish: {job}")
+
+
+def end_of(broker, id):
+    """The job, when it has ended."""
+    while (job := ask(broker, "redrives/" + id))["ended_ms"] is None:
+        time.sleep(0.01)
+    return job
 
 
 def gather(broker, queue):

@@ -254,6 +254,8 @@ pub struct ScheduleCounters {
     pub replaced: u64,
     /// Publishes that were dropped because their schedule id was in use (`x-schedule-mode` `keep`).
     pub kept: u64,
+    /// Publishes with a header of a delivery time that was ignored because of its type.
+    pub ignored: u64,
 }
 
 #[cfg(test)]

@@ -14,8 +14,6 @@ use crate::time::{Now, Time};
 const PREFIX: &str = "x-opt-delivery-";
 const TIME: &str = "x-opt-delivery-time";
 const DELAY: &str = "x-opt-delivery-delay";
-/// The headers that name a delivery time.
-pub(super) const HEADERS: [&str; 2] = [TIME, DELAY];
 const SCHEDULED_FOR: &str = "x-scheduled-for";
 const EXCHANGE_DELAY: &str = "x-delay";
 
@@ -27,14 +25,18 @@ pub(crate) struct DeliveryTime {
     at_ms: u64,
     /// Milliseconds after the arrival at the broker.
     delay_ms: u64,
+    /// True if a header is a number of milliseconds, or a timestamp.
+    is_given: bool,
+    /// True if a header is ignored because of its type.
+    is_ignored: bool,
 }
 
 impl DeliveryTime {
-    /// Reads the headers of a publish; none if they name no delivery time after the epoch.
+    /// Reads the headers of a publish; none if they name no delivery time.
     pub(crate) fn of(headers: TableRef<'_>) -> Option<Self> {
         let mut found = Self::default();
         headers.iter().for_each(|(key, value)| found.read(key, &value));
-        found.if_any()
+        found.is_given.then_some(found)
     }
 
     /// Reads one header of a publish.
@@ -48,18 +50,36 @@ impl DeliveryTime {
     fn read_value(&mut self, key: &[u8], value: &Value<'_>) {
         if key == TIME.as_bytes() {
             self.at_ms = if let Value::Timestamp(seconds) = value {
+                self.is_given = true;
                 seconds.saturating_mul(1000)
             } else {
-                integer(value)
+                self.millis(value)
             };
         } else if key == DELAY.as_bytes() {
-            self.delay_ms = integer(value);
+            self.delay_ms = self.millis(value);
         }
     }
 
-    /// The delivery time; none if it is not after the epoch.
+    fn millis(&mut self, value: &Value<'_>) -> u64 {
+        let is_integer = value.as_integer().is_some();
+        self.is_given |= is_integer;
+        self.is_ignored |= !is_integer;
+        integer(value)
+    }
+
+    /// The delivery time; none if no header asks for one, not even for one that is ignored.
     pub(crate) fn if_any(self) -> Option<Self> {
-        (self != Self::default()).then_some(self)
+        (self.is_given || self.is_ignored).then_some(self)
+    }
+
+    /// True if a header asks for a delivery time in a type that is ignored.
+    pub(crate) fn is_ignored(self) -> bool {
+        self.is_ignored
+    }
+
+    /// True if a header names a delivery time, which may have passed.
+    pub(crate) fn is_given(self) -> bool {
+        self.is_given
     }
 
     /// The delivery time of a message that arrived at `arrived` on the broker's axis; none if it has come.
@@ -84,6 +104,16 @@ impl DeliveryTime {
             check_distance(header, value, value.saturating_sub(from_ms))
         })
     }
+}
+
+/// True if the header `x-delay` has a type that is ignored.
+pub(crate) fn has_ignored_delay(properties: &[u8]) -> bool {
+    let properties = Properties::parse(properties).expect("a message has valid properties");
+    let value = properties.headers.and_then(|headers| headers.get(EXCHANGE_DELAY));
+    value.is_some_and(|value| {
+        let is_number = matches!(value, Value::F32(_) | Value::F64(_));
+        !is_number && value.as_integer().is_none() && value.as_long_str().is_none()
+    })
 }
 
 /// Checks that a delivery time on the wall clock, in milliseconds, is not further away than

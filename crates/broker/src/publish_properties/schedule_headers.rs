@@ -4,7 +4,7 @@
 use amqp::properties::Properties;
 use amqp::table::{TableRef, Value};
 
-use super::delivery_time::{self, DeliveryTime};
+use super::delivery_time::DeliveryTime;
 use crate::message::Message;
 use crate::refusal::Refusal;
 use crate::schedule::{
@@ -98,11 +98,11 @@ pub(crate) fn operation(headers: TableRef<'_>, now: Now) -> Result<ScheduleReque
         Some("cancel") => ScheduleOperation::Cancel,
         Some("deliver-now") => ScheduleOperation::Deliver,
         Some("reschedule") => {
-            if !delivery_time::HEADERS.iter().any(|header| get(header).is_some()) {
-                let rule = "'reschedule' needs x-opt-delivery-time or x-opt-delivery-delay";
+            let Some(time) = DeliveryTime::of(headers) else {
+                let rule =
+                    "'reschedule' needs x-opt-delivery-time or x-opt-delivery-delay, an integer";
                 return Err(invalid(OPERATION, rule));
-            }
-            let time = DeliveryTime::of(headers).unwrap_or_default();
+            };
             ScheduleOperation::Reschedule { delivery_time_ms: time.wall_ms(now) }
         }
         _ => return Err(invalid(OPERATION, "must be 'cancel', 'reschedule' or 'deliver-now'")),
@@ -172,6 +172,7 @@ mod tests {
             &[target, id, handle, op("cancel")],
             &[target, id],
             &[target, id, op("reschedule")],
+            &[target, id, op("reschedule"), ("x-opt-delivery-delay", Value::LongStr(b"500"))],
             &[target, id, op("stop")],
         ] {
             assert!(read(fields).is_err(), "{fields:?}");

@@ -30,7 +30,7 @@ const fn published(
     PublishFamily { name, help, value }
 }
 
-const PUBLISHED: [PublishFamily; 15] = [
+const PUBLISHED: [PublishFamily; 16] = [
     published("global_messages_received_total", "Messages published", |v| v.published),
     published(
         "global_messages_received_confirm_total",
@@ -97,6 +97,11 @@ const PUBLISHED: [PublishFamily; 15] = [
         "global_messages_scheduled_kept_total",
         "Publishes that were dropped because their schedule id was in use",
         |v| v.schedules.kept,
+    ),
+    published(
+        "global_messages_scheduled_ignored_total",
+        "Publishes whose delivery time was ignored because of the type of its header",
+        |v| v.schedules.ignored,
     ),
 ];
 

@@ -66,9 +66,9 @@ impl Store {
         let text = std::fs::read(&path).map_err(|error| error.to_string())?;
         let mut root: Map<String, Value> =
             serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-        let told = root.remove(CHECKSUM);
+        let expected = root.remove(CHECKSUM);
         let root = Value::Object(root);
-        if told != Some(Value::String(node_file::checksum(&root))) {
+        if expected != Some(Value::String(node_file::checksum(&root))) {
             return Err(format!("'{CHECKSUM}' does not fit what it says"));
         }
         if root.get("format").and_then(Value::as_u64) != Some(FORMAT) {

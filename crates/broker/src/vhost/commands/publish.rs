@@ -14,7 +14,7 @@ use crate::exchange::ExchangeType;
 use crate::exchange::control::SCHEDULE_EXCHANGE;
 use crate::ids::{ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::message::{Envelope, Message};
-use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay};
+use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay, has_ignored_delay};
 use crate::publish_properties::schedule_headers::NamedSchedule;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
 use crate::queue::Queue;
@@ -182,7 +182,7 @@ impl Vhost {
 
     /// Reads the properties of a publish; a request for direct replies gets its address.
     pub(super) fn prepare(
-        &self,
+        &mut self,
         at: ChannelKey,
         publish: &Publish<'_>,
         properties: &Properties<'_>,
@@ -205,6 +205,7 @@ impl Vhost {
             publish_properties::prepare(properties, publish.content.properties(), reply_to)?;
         if let Some(delivery_time) = &prepared.delivery_time {
             delivery_time.check(self.now)?;
+            self.counters.schedules.ignored += u64::from(delivery_time.is_ignored());
             properties.headers.map(NamedSchedule::of).transpose()?;
         }
         Ok(prepared)
@@ -233,6 +234,7 @@ impl Vhost {
         if route.reaches_delayed {
             ExchangeDelay::of(properties).check()?;
             NamedSchedule::check(properties)?;
+            self.counters.schedules.ignored += u64::from(has_ignored_delay(properties));
         }
         Ok(LastRoute { topology: self.topology.version(), exchange, envelope, route })
     }
@@ -333,6 +335,9 @@ impl Vhost {
     /// the end of the call even if its time has come, because it may take the place of older messages.
     #[cold]
     fn ready_at(&self, delivery_time: DeliveryTime, message: &Message) -> Option<Time> {
+        if !delivery_time.is_given() {
+            return None;
+        }
         let now = self.now;
         let has_name = || NamedSchedule::of_message(message).is_some();
         delivery_time.ready_at(now.time, now).or_else(|| has_name().then_some(now.time))

@@ -67,6 +67,7 @@ pub(crate) fn schedules(totals: &[VhostTotals]) -> Value {
         "rescheduled": sum(|counters| counters.rescheduled),
         "replaced": sum(|counters| counters.replaced),
         "kept": sum(|counters| counters.kept),
+        "ignored": sum(|counters| counters.ignored),
     })
 }
 
