@@ -32,6 +32,7 @@ impl Vhost {
         let queue = self.topology.known_queue_mut(id);
         let (number, durable) = (queue.number, queue.ownership.durable);
         let ended = queue.durable_waiting().map(|(_, lsn)| lsn).chain(dead.lsns).collect();
+        let had_scheduled = queue.next_delivery_at().is_some();
         let (waited, pages) = queue.purge();
         queue.counters.purged += dead.count;
         let purged = waited + dead.count;
@@ -41,6 +42,9 @@ impl Vhost {
             self.log_ending(Lsn(0), ended, Record::Purge { queue: number, kept });
         }
         self.end_pages(pages);
+        if had_scheduled {
+            self.scheduled_left(id);
+        }
         self.left(id);
         self.waiting_deaths_taken();
         self.answer_gets(id);

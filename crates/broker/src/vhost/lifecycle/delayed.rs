@@ -137,6 +137,14 @@ impl Vhost {
         budget
     }
 
+    /// A command removed messages from a queue, of which some waited for their delivery time: until now they kept the
+    /// queue from expiring.
+    #[cold]
+    pub(in crate::vhost) fn scheduled_left(&mut self, id: QueueId) {
+        self.topology.known_queue_mut(id).renew_lease(self.now.time);
+        self.arm_queue(id);
+    }
+
     /// Routes up to `budget` messages of a delayed exchange whose delay is over; returns the amount done. The exchange
     /// may be gone.
     pub(in crate::vhost) fn release_held(&mut self, id: ExchangeId, budget: usize) -> usize {

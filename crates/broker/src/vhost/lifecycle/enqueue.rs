@@ -180,6 +180,7 @@ impl Vhost {
             self.arm_queue(id);
             return;
         }
+        let had_scheduled = self.topology.known_queue(id).next_delivery_at().is_some();
         while !self.stalls(id) {
             let queue = self.topology.known_queue_mut(id);
             if !queue.is_over_limit() {
@@ -187,6 +188,9 @@ impl Vhost {
             }
             let Some(entry) = queue.evict() else { break };
             self.die(id, entry, DeathReason::Maxlen);
+        }
+        if had_scheduled {
+            self.scheduled_left(id);
         }
         self.head_moved(id);
     }

@@ -43,6 +43,7 @@ impl Vhost {
         if self.alarm.is_on() {
             return Ok(Vec::new());
         }
+        let had_scheduled = self.topology.known_queue(redrive.queue).next_delivery_at().is_some();
         let (mut outcomes, mut bytes) = (Vec::with_capacity(chosen.len()), 0);
         for chosen in chosen {
             if bytes >= REDRIVE_BYTES_PER_CALL_MAX {
@@ -55,6 +56,9 @@ impl Vhost {
                 }
                 Err(outcome) => outcome,
             });
+        }
+        if had_scheduled {
+            self.scheduled_left(redrive.queue);
         }
         self.head_changed(redrive.queue);
         self.finish_deaths();

@@ -112,9 +112,8 @@ impl Vhost {
         }
         match holder {
             Holder::Queue(id) => {
-                self.topology.known_queue_mut(id).renew_lease(self.now.time);
+                self.scheduled_left(id);
                 self.left(id);
-                self.arm_queue(id);
             }
             Holder::Exchange(id) => self.arm_exchange(id),
         }

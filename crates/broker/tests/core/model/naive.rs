@@ -225,7 +225,6 @@ impl Model {
                 let body = format!("m{}", self.published);
                 let deaths = Vec::new();
                 let message = Message { body, expiration_ms, priority, persistent, deaths };
-                let delay_ms = delay_ms.unwrap_or(0);
                 let is_accepted = self.publish(queue, message, delay_ms, schedule);
                 let said = if is_accepted { "confirmed" } else { "refused" };
                 self.bury();
@@ -369,10 +368,11 @@ impl Model {
         &mut self,
         q: usize,
         message: Message,
-        delay_ms: u64,
+        delay_ms: Option<u64>,
         schedule: Option<(u8, ScheduleMode)>,
     ) -> bool {
-        let schedule = schedule.filter(|_| delay_ms > 0);
+        let schedule = schedule.filter(|_| delay_ms.is_some());
+        let delay_ms = delay_ms.unwrap_or(0);
         let is_named = |scheduled: &Scheduled, name: u8| scheduled.name == Some(name);
         if let Some((name, ScheduleMode::Keep)) = schedule
             && self.queues[q].scheduled.iter().any(|scheduled| is_named(scheduled, name))
@@ -385,7 +385,7 @@ impl Model {
             }
             return false;
         }
-        if delay_ms == 0 {
+        if delay_ms == 0 && schedule.is_none() {
             self.place(q, message);
             return true;
         }
