@@ -32,7 +32,7 @@ def delivery(ch, kind, **arguments):
 def test_annotation_holds_for_the_nack(ch, kind):
     _, consumer, message = delivery(ch, kind)
     since = time.monotonic()
-    settle(ch, message.delivery_tag, reason="503", opt_delivery_delay=DELAY_MS)
+    settle(ch, message.tag, reason="503", opt_delivery_delay=DELAY_MS)
     ch.nack(message, requeue=True)
     again = consumer.next()
     assert time.monotonic() - since >= DELAY_MS / 1000
@@ -41,10 +41,10 @@ def test_annotation_holds_for_the_nack(ch, kind):
 
 @pytest.mark.parametrize("op", ["requeue", "dead-letter"])
 def test_operation_settles_and_the_reason_stays_through_death(ch, kind, op):
+    ch.confirm_select()
     dead = ch.queue(kind)
     _, consumer, message = delivery(ch, kind, dead_letter_exchange="", dead_letter_routing_key=dead)
-    ch.confirm_select()
-    settle(ch, message.delivery_tag, op=op, reason="503")
+    settle(ch, message.tag, op=op, reason="503")
     if op == "requeue":
         again = consumer.next()
         assert again.headers["x-reason"] == "503"
@@ -58,7 +58,7 @@ def test_nack_of_several_uses_the_annotation_of_each(ch, kind):
     q, consumer, first = delivery(ch, kind)
     ch.publish(q, "n")
     second = consumer.next()
-    settle(ch, first.delivery_tag, reason="503")
+    settle(ch, first.tag, reason="503")
     ch.nack(second, requeue=True, multiple=True)
     reasons = {}
     for _ in range(2):
@@ -77,13 +77,18 @@ def test_unknown_tag_is_returned_if_mandatory(ch, kind):
                                   "CC", "BCC"])
 def test_reserved_names_are_refused(ch, name):
     headers = {"x-delivery-tag": 1, name: ["v"]}
-    ch.refuses(lambda c: c.publish("", "", exchange="amq.settle", headers=headers), 406, "is reserved")
+    ch.refuses(lambda c: c.publish("", "", exchange="amq.settle", headers=headers), 406,
+               f"header '{name}' is reserved and cannot be set")
 
 
-@pytest.mark.parametrize("headers", [{"x-long": "." * 4096}, {f"x-{number}": 1 for number in range(33)}])
-def test_annotations_are_limited(ch, headers):
+@pytest.mark.parametrize("headers, size", [
+    ({"x-long": "." * 4096}, "1 headers with 4108 bytes"),
+    ({f"x-{number}": True for number in range(33)}, "33 headers with 221 bytes"),
+])
+def test_annotations_are_limited(ch, headers, size):
     headers = {"x-delivery-tag": 1, **headers}
-    ch.refuses(lambda c: c.publish("", "", exchange="amq.settle", headers=headers), 406, "exceeds the limit")
+    text = f"annotation of {size} exceeds the limit of 32 headers with 4096 bytes"
+    ch.refuses(lambda c: c.publish("", "", exchange="amq.settle", headers=headers), 406, text)
 
 
 @pytest.fixture
@@ -105,8 +110,8 @@ def test_annotations_survive_a_kill(broker, prefix, queue_type, delay_ms):
     consumer = ch.consume(q)
     first, second = consumer.next(), consumer.next()
     delay = {} if delay_ms is None else {"opt_delivery_delay": delay_ms}
-    settle(ch, second.delivery_tag, op="dead-letter", reason="404")
-    settle(ch, first.delivery_tag, op="requeue", reason="503", **delay)
+    settle(ch, second.tag, op="dead-letter", reason="404")
+    settle(ch, first.tag, op="requeue", reason="503", **delay)
     broker.kill_and_start_again()
     client = Client(broker, prefix)
     ch = client.channel()

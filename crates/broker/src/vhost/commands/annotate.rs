@@ -98,7 +98,7 @@ impl Vhost {
             touched.push(unacked.queue);
             match annotation {
                 Some(annotation) if outcome != Outcome::Ack => {
-                    self.settle_with(unacked, annotation, outcome);
+                    self.settle_with(unacked, &annotation, outcome);
                 }
                 _ => self.settle_entry(unacked, outcome),
             }
@@ -108,7 +108,7 @@ impl Vhost {
     }
 
     /// Returns or rejects a message with an annotation, which replaces the rule of the consumer and of the queue.
-    fn settle_with(&mut self, mut unacked: Unacked, annotation: Annotation, outcome: Outcome) {
+    fn settle_with(&mut self, mut unacked: Unacked, annotation: &Annotation, outcome: Outcome) {
         let id = unacked.queue;
         let Some(queue) = self.topology.queue_mut(id) else {
             // The message was deleted with its queue.
