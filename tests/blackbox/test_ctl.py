@@ -21,8 +21,8 @@ pytestmark = pytest.mark.tools
 FOLDER = pathlib.Path(__file__).parent / "ctl"
 SEEDS = (FOLDER / "documents.txt").read_text().splitlines()
 
-# As a row of text, JSON and CSV.
-LEVERETS_OWN = re.compile(r'(,\{"name":|")?"?amq\.schedule\b')
+# As rows of text, JSON and CSV.
+LEVERETS_OWN = re.compile(r'(,\{"name":|")?"?amq\.(schedule|settle)\b')
 
 TRANSCRIPTS = sorted(path.stem for path in FOLDER.glob("*.txt") if path.stem != "documents")
 
@@ -51,7 +51,7 @@ def node(api):
 
 
 def normal(text, command):
-    """Without what may differ: spaces at the ends of lines, the order of keys in JSON, and Leveret's own exchange."""
+    """Without what may differ: spaces at the ends of lines, the order of keys in JSON, and Leveret's own exchanges."""
     lines = [line.rstrip() for line in text.rstrip().splitlines() if not LEVERETS_OWN.match(line)]
     if "json" in command.words:
         try:

@@ -235,5 +235,18 @@ pub const SCHEDULES_PER_ID_MAX: usize = 1000;
 /// Scheduled messages that one call lists.
 pub const SCHEDULED_LISTED_MAX: usize = 1000;
 
+/// Headers that one publish to `amq.settle` adds to a message.
+pub const ANNOTATION_HEADERS_MAX: usize = 32;
+
+/// Size of the headers that one publish to `amq.settle` adds to a message, encoded, in bytes.
+pub const ANNOTATION_BYTES_MAX: usize = 4 * 1024;
+
+/// Size of the annotations of a channel whose deliveries are not settled yet, in bytes: enough for the longest
+/// annotations of 250 deliveries, or for short ones of ten thousand.
+pub const CHANNEL_ANNOTATIONS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Memory of an annotation besides its headers, in bytes.
+pub const ANNOTATION_MEMORY_BYTES: usize = 96;
+
 /// Delays of a retry schedule.
 pub const RETRY_SCHEDULE_ENTRIES_MAX: usize = 64;

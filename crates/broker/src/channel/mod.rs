@@ -3,6 +3,7 @@
 //! Its parts are the `unacked` deliveries, the `confirms`, a `transaction`, and the prefetch of later
 //! consumers. The session handles frames and the encoding of replies.
 
+pub(crate) mod annotations;
 pub(crate) mod confirms;
 pub(crate) mod transaction;
 pub(crate) mod unacked;
@@ -16,6 +17,7 @@ use crate::message::{Envelope, Name};
 use crate::route::Route;
 use crate::statistics::ChannelCounters;
 use crate::time::Time;
+use annotations::Annotations;
 use confirms::Confirms;
 use transaction::Transaction;
 use unacked::{Unacked, UnackedList};
@@ -88,6 +90,8 @@ pub struct Channel {
     pub(crate) flush_listed: bool,
     /// The wake-up that the vhost's timers hold for acknowledgement timeouts.
     pub(crate) armed: Option<Time>,
+    /// The annotations of deliveries that are not settled; none unless the channel has used `amq.settle`.
+    pub(crate) annotations: Option<Box<Annotations>>,
     /// Counters since the channel was opened.
     pub counters: ChannelCounters,
     last_tag: u64,

@@ -56,6 +56,18 @@ impl UnackedList {
         self.held.len()
     }
 
+    /// True if the delivery is outstanding.
+    pub(crate) fn contains(&self, tag: DeliveryTag) -> bool {
+        self.held.contains_key(tag)
+    }
+
+    /// The outstanding delivery with this tag.
+    pub(crate) fn get(&self, tag: DeliveryTag) -> Option<&Unacked> {
+        let before = DeliveryTag(tag.0.checked_sub(1)?);
+        let (found, unacked) = self.held.iter_after(before).next()?;
+        (found == tag).then_some(unacked)
+    }
+
     /// Adds the newest delivery.
     #[inline]
     pub(crate) fn push(&mut self, tag: DeliveryTag, unacked: Unacked) {

@@ -94,6 +94,11 @@ impl DeliveryTime {
         self.at_ms.max(now.wall_ms.saturating_add(self.delay_ms))
     }
 
+    /// The time until the delivery time, in milliseconds, for a delay that begins now; 0 if the time has come.
+    pub(crate) fn delay_ms(self, now: Now) -> u64 {
+        self.at_ms.saturating_sub(now.wall_ms).max(self.delay_ms)
+    }
+
     /// Checks that the delivery time is not further away than [`DELIVERY_DELAY_MS_MAX`].
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 
 pub(crate) mod delivery_time;
 pub(crate) mod schedule_headers;
+pub(crate) mod settle_headers;
 
 use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;

@@ -154,6 +154,11 @@ impl<'a> Reader<'a> {
                 Record::DeadLetter { queue, entry, message, entries }
             }
             Kind::Requeue => self.requeue(arrived)?,
+            Kind::Annotate => Record::Annotate {
+                queue: self.whole_queue()?,
+                entry: self.entry()?,
+                headers: self.table()?,
+            },
             Kind::Pend => Record::Pend {
                 queue: self.whole_queue()?,
                 entry: self.entry()?,

@@ -30,6 +30,7 @@ pub(super) enum Kind {
     Schedule = 8,
     Ready = 9,
     Reschedule = 10,
+    Annotate = 11,
     DeclareQueue = 16,
     DeleteQueue = 17,
     DeclareExchange = 18,
@@ -41,7 +42,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Publish,
         Self::Settle,
         Self::DeadLetter,
@@ -52,6 +53,7 @@ impl Kind {
         Self::Schedule,
         Self::Ready,
         Self::Reschedule,
+        Self::Annotate,
         Self::DeclareQueue,
         Self::DeleteQueue,
         Self::DeclareExchange,
@@ -80,6 +82,7 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::Schedule => "a message with a delivery time",
         Kind::Ready => "the end of a delay",
         Kind::Reschedule => "another delivery time",
+        Kind::Annotate => "headers that a consumer added",
         Kind::DeclareQueue => "the declaration of a queue",
         Kind::DeleteQueue => "the deletion of a queue",
         Kind::DeclareExchange => "the declaration of an exchange",
@@ -105,6 +108,7 @@ impl Record {
             Self::Schedule { .. } => Kind::Schedule,
             Self::Ready { .. } => Kind::Ready,
             Self::Reschedule { .. } => Kind::Reschedule,
+            Self::Annotate { .. } => Kind::Annotate,
             Self::DeclareQueue(_) => Kind::DeclareQueue,
             Self::DeleteQueue { .. } => Kind::DeleteQueue,
             Self::DeclareExchange(_) => Kind::DeclareExchange,
@@ -125,6 +129,7 @@ impl Record {
             | Self::DeadLetter { message, .. } => Some(message),
             Self::Settle { .. }
             | Self::Requeue { .. }
+            | Self::Annotate { .. }
             | Self::Ready { .. }
             | Self::Reschedule { .. }
             | Self::Pend { .. }
@@ -185,6 +190,11 @@ impl Record {
                 let delay_us = ready_at.map_or(0, |ready_at| 1 + ready_at.micros_since(at.time));
                 put_number(delay_us, out);
                 put_number(at.wall_ms, out);
+            }
+            Self::Annotate { queue, entry, headers } => {
+                out.extend(queue.0.to_le_bytes());
+                put_entry(*entry, out);
+                put_bytes(headers.as_ref().as_bytes(), out);
             }
             Self::Pend { queue, entry, reason } => {
                 out.extend(queue.0.to_le_bytes());

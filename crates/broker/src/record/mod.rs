@@ -74,6 +74,12 @@ pub enum Record {
         delivery_count: u32,
         ready_at: Option<Time>,
     },
+    /// A consumer gave a message these headers, instead of those it had.
+    Annotate {
+        queue: QueueNumber,
+        entry: EntryId,
+        headers: Table,
+    },
     /// A message died, and its queue keeps it until the dead letter can be delivered.
     Pend {
         queue: QueueNumber,
@@ -194,6 +200,7 @@ impl Record {
             | Self::SetPolicy { .. }
             | Self::ClearPolicy { .. } => RecordRole::Releases,
             Self::Requeue { .. }
+            | Self::Annotate { .. }
             | Self::Ready { .. }
             | Self::Reschedule { .. }
             | Self::Pend { .. }
@@ -220,6 +227,7 @@ impl Record {
             | Self::Unbind(_)
             | Self::ClearPolicy { .. }
             | Self::Requeue { .. }
+            | Self::Annotate { .. }
             | Self::Ready { .. }
             | Self::Reschedule { .. }
             | Self::Pend { .. }

@@ -262,6 +262,7 @@ impl Vhost {
             channel.unacked.put_back(transaction.into_deliveries());
         }
         let all = channel.unacked.take_all();
+        channel.annotations = None;
         self.unacked_memory.stop_waiting(at);
         self.settle_all(at, all, Outcome::Requeue { failed: true });
     }
@@ -293,6 +294,8 @@ impl Vhost {
         match channel.mode {
             PublishMode::Plain => {
                 channel.mode = PublishMode::Transactional(Transaction::default());
+                // Settlements in a transaction know no annotations.
+                channel.annotations = None;
             }
             PublishMode::Transactional(_) => {}
             PublishMode::Confirm(_) => {

@@ -9,7 +9,7 @@ use crate::access::Permission;
 use crate::channel_key::ChannelKey;
 use crate::command::DeclareExchange;
 use crate::effect::Outgoing;
-use crate::exchange::control::SCHEDULE_EXCHANGE;
+use crate::exchange::control::{SCHEDULE_EXCHANGE, SETTLE_EXCHANGE};
 use crate::exchange::{Exchange, ExchangeDeclaration, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::limits::EXCHANGE_MEMORY_BYTES;
@@ -22,13 +22,14 @@ use crate::vhost::lifecycle::firehose::TRACE_EXCHANGE;
 use crate::vhost::lifecycle::growth::check_arguments;
 
 /// The exchanges that every vhost has (AMQP 0-9-1 section 3.1.3), and Leveret's for operations.
-const PREDECLARED: [(&str, ExchangeType, bool); 8] = [
+const PREDECLARED: [(&str, ExchangeType, bool); 9] = [
     ("", ExchangeType::Direct, false),
     ("amq.direct", ExchangeType::Direct, false),
     ("amq.fanout", ExchangeType::Fanout, false),
     ("amq.headers", ExchangeType::Headers, false),
     ("amq.match", ExchangeType::Headers, false),
     (SCHEDULE_EXCHANGE, ExchangeType::Direct, false),
+    (SETTLE_EXCHANGE, ExchangeType::Direct, false),
     (TRACE_EXCHANGE, ExchangeType::Topic, true),
     ("amq.topic", ExchangeType::Topic, false),
 ];

@@ -1,5 +1,6 @@
 //! The commands of clients, in files by AMQP's classes.
 
+mod annotate;
 mod bindings;
 mod channels;
 mod consume;

@@ -11,7 +11,7 @@ use crate::channel_key::ChannelKey;
 use crate::command::Publish;
 use crate::effect::Outgoing;
 use crate::exchange::ExchangeType;
-use crate::exchange::control::SCHEDULE_EXCHANGE;
+use crate::exchange::control::{SCHEDULE_EXCHANGE, SETTLE_EXCHANGE};
 use crate::ids::{ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay, has_ignored_delay};
@@ -75,6 +75,10 @@ impl Vhost {
             None if *publish.exchange == *SCHEDULE_EXCHANGE.as_bytes() => {
                 self.remember_route(at, remembered);
                 return self.publish_operation(at, &publish);
+            }
+            None if *publish.exchange == *SETTLE_EXCHANGE.as_bytes() => {
+                self.remember_route(at, remembered);
+                return self.publish_settlement(at, &publish);
             }
             None => self.check_exchange(at, &publish)?,
         };

@@ -7,7 +7,7 @@ use crate::access::{Access, Permission};
 use crate::channel::PublishMode;
 use crate::channel_key::ChannelKey;
 use crate::command::Publish;
-use crate::exchange::control::SCHEDULE_EXCHANGE;
+use crate::exchange::control::{SCHEDULE_EXCHANGE, in_transaction};
 use crate::ids::{ExchangeId, Lsn};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::check_wall_ms;
@@ -55,9 +55,7 @@ impl Vhost {
         let prepared = self.prepare(at, publish, &properties)?;
         let Some(channel) = self.connections.channel(at) else { return Ok(()) };
         if let PublishMode::Transactional(_) = channel.mode {
-            let text =
-                format!("exchange '{SCHEDULE_EXCHANGE}' takes no publishes in a transaction");
-            return Err(Refusal::precondition_failed(text));
+            return Err(in_transaction(SCHEDULE_EXCHANGE));
         }
         self.require(at, Permission::Write, self.target_resource(&request.target))?;
         check_operation(request.operation, self.now)?;
@@ -81,7 +79,7 @@ impl Vhost {
     }
 
     /// Counts a publish that is an operation.
-    fn count_operation(&mut self, at: ChannelKey) {
+    pub(in crate::vhost) fn count_operation(&mut self, at: ChannelKey) {
         let channel = self.connections.known_channel_mut(at);
         channel.counters.published += 1;
         let confirms = matches!(channel.mode, PublishMode::Confirm(_));
@@ -89,8 +87,8 @@ impl Vhost {
         self.counters.published_for_confirm += u64::from(confirms);
     }
 
-    /// Returns a mandatory operation that found no message; another is dropped.
-    fn return_operation(
+    /// Returns a mandatory operation that found no message or delivery; another is dropped.
+    pub(in crate::vhost) fn return_operation(
         &mut self,
         at: ChannelKey,
         exchange: ExchangeId,
@@ -115,7 +113,8 @@ impl Vhost {
         self.return_unroutable(at, message);
     }
 
-    fn confirm_operation(&mut self, at: ChannelKey, lsn: Option<Lsn>) {
+    /// Confirms a publish that is an operation, once the record at `lsn`, if any, is durable.
+    pub(in crate::vhost) fn confirm_operation(&mut self, at: ChannelKey, lsn: Option<Lsn>) {
         let channel = self.connections.known_channel_mut(at);
         if let PublishMode::Confirm(confirms) = &mut channel.mode {
             let seq = confirms.assign();

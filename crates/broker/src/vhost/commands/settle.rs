@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::vhost::Vhost;
 
 /// Queues whose consumers may have room now.
-type Touched = SmallVec<[QueueId; 4]>;
+pub(in crate::vhost) type Touched = SmallVec<[QueueId; 4]>;
 
 impl Vhost {
     pub(in crate::vhost) fn settle(
@@ -34,6 +34,9 @@ impl Vhost {
             let mut deliveries = Deliveries::new();
             channel.unacked.take(tags, |tag, unacked| deliveries.push((tag, unacked)))?;
             return transaction.settle(PendingSettle { deliveries, outcome });
+        }
+        if channel.annotations.is_some() {
+            return self.settle_annotated(at, tags, outcome);
         }
         let mut settled: SmallVec<[Unacked; 1]> = SmallVec::new();
         channel.unacked.take(tags, |_, unacked| settled.push(unacked))?;
@@ -59,6 +62,16 @@ impl Vhost {
                 touched.push(queue);
             }
         }
+        self.finish_settling(at, touched, freed_global);
+    }
+
+    /// Lets consumers go on after deliveries were settled in the queues `touched`.
+    pub(in crate::vhost) fn finish_settling(
+        &mut self,
+        at: ChannelKey,
+        mut touched: Touched,
+        freed_global: bool,
+    ) {
         touched.sort_unstable();
         touched.dedup();
         for queue in touched {
@@ -73,7 +86,7 @@ impl Vhost {
 
     /// Counts the end of a delivery in its queue, consumer, channel and vhost. True if that makes room under
     /// a global prefetch.
-    fn release(&mut self, at: ChannelKey, unacked: &Unacked) -> bool {
+    pub(in crate::vhost) fn release(&mut self, at: ChannelKey, unacked: &Unacked) -> bool {
         let bytes = unacked.entry.message.memory_bytes();
         self.unacked_memory.subtract(bytes);
         // A delivery may outlive its queue.
@@ -93,7 +106,7 @@ impl Vhost {
         channel.prefetch_count_global > 0
     }
 
-    fn settle_entry(&mut self, unacked: Unacked, outcome: Outcome) {
+    pub(in crate::vhost) fn settle_entry(&mut self, unacked: Unacked, outcome: Outcome) {
         let Unacked { queue: id, consumer, entry, .. } = unacked;
         let Some(queue) = self.topology.queue_mut(id) else {
             // The message was deleted with its queue.
@@ -117,7 +130,7 @@ impl Vhost {
 
     /// Returns a message to its queue, unless it has been returned too often or its deadline has passed meanwhile.
     /// The message is ready after `asked_delay_ms`, or else by the queue's rule.
-    fn requeue(
+    pub(in crate::vhost) fn requeue(
         &mut self,
         id: QueueId,
         mut entry: Entry,
@@ -170,6 +183,7 @@ impl Vhost {
             return Ok(());
         };
         let all = channel.unacked.take_all();
+        channel.annotations = None;
         if answer {
             // At once: what is delivered again follows it.
             self.effects.send(at, Outgoing::RecoverOk);

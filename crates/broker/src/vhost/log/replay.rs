@@ -109,6 +109,12 @@ impl Replay {
                     self.give_back(queue, entry, ready_at);
                 }
             }
+            Record::Annotate { queue, entry, headers } => {
+                if let Some(mut entry) = self.take(queue, entry, pages) {
+                    entry.message = entry.message.with_headers(headers.as_ref());
+                    self.give_back(queue, entry, None);
+                }
+            }
             Record::Pend { queue, entry, reason } => {
                 if let Some(entry) = self.take(queue, entry, pages)
                     && let Some(queue) = self.queue(queue)

@@ -130,7 +130,9 @@ impl Replay {
                 self.leave(*queue, *entry);
                 self.enter(entries);
             }
-            Record::Requeue { queue, entry, .. } => self.stays(*queue, *entry),
+            Record::Requeue { queue, entry, .. } | Record::Annotate { queue, entry, .. } => {
+                self.stays(*queue, *entry)
+            }
             Record::Delivered { queue, .. } => assert!(self.entries.contains_key(queue)),
             Record::DeclareExchange(exchange) => {
                 if let Some(store) = exchange.store {

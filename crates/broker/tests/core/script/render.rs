@@ -183,6 +183,9 @@ pub(crate) fn record(record: &Record) -> String {
                 "requeue {queue}#{seq} acquired={acquired_count} delivery={delivery_count}{delayed}"
             )
         }
+        Record::Annotate { queue, entry, headers } => {
+            format!("annotate {queue}#{} {}", entry.seq, table(headers.as_ref()))
+        }
         Record::Pend { queue, entry, reason } => format!("pend {queue}#{} {reason}", entry.seq),
         Record::Purge { queue, kept } => {
             let kept: Vec<String> = kept.iter().map(|entry| entry.seq.to_string()).collect();
