@@ -14,6 +14,8 @@ use crate::time::{Now, Time};
 const PREFIX: &str = "x-opt-delivery-";
 const TIME: &str = "x-opt-delivery-time";
 const DELAY: &str = "x-opt-delivery-delay";
+/// The headers that name a delivery time.
+pub(super) const HEADERS: [&str; 2] = [TIME, DELAY];
 const SCHEDULED_FOR: &str = "x-scheduled-for";
 const EXCHANGE_DELAY: &str = "x-delay";
 

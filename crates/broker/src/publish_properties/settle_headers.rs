@@ -46,8 +46,7 @@ pub(crate) fn request(headers: TableRef<'_>, now: Now) -> Result<SettleRequest, 
             return Err(refuse(text));
         }
     };
-    let has_time = delivery_time::HEADERS.iter().any(|header| headers.get(header).is_some());
-    let delivery_time = has_time.then(|| DeliveryTime::of(headers).unwrap_or_default());
+    let delivery_time = DeliveryTime::of(headers);
     delivery_time.map_or(Ok(()), |time| time.check(now))?;
     let mut kept = TableBuilder::new();
     for (key, value) in headers.iter() {
@@ -136,7 +135,10 @@ mod tests {
         let headers = found.annotation.headers;
         let keys: Vec<&[u8]> = headers.as_ref().iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [b"x-reason"]);
-        assert_eq!(found.annotation.delivery_time, Some(DeliveryTime::default()));
+        let delivery_time = found.annotation.delivery_time.expect("a negative delay is none");
+        assert_eq!(delivery_time.delay_ms(Now::from_millis(1_000_000)), 0);
+        let ignored = read(&[(TAG, Value::I32(7)), ("x-opt-delivery-delay", text("5"))]).unwrap();
+        assert_eq!(ignored.annotation.delivery_time, None);
     }
 
     #[test]
