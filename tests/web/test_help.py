@@ -65,7 +65,7 @@ def test_statistics_are_reset_and_web_contexts_are_shown(site, broker):
         with page.expect_request(lambda request: request.method == "DELETE" and "/api/reset" in request.url) as sent:
             page.click(f"[data-test={test}]")
             told = page.locator("[data-test=consequences]")
-            expect(told).to_contain_text("The samples of 2 queues, 10 exchanges, 1 virtual host and of the node are discarded")
+            expect(told).to_contain_text("The samples of 2 queues, 11 exchanges, 1 virtual host and of the node are discarded")
             expect(told).to_contain_text("Counters, messages and metrics for Prometheus stay as they are")
             page.click("[data-test=confirm-yes]")
         assert sent.value.response().status == 204
