@@ -15,7 +15,7 @@ const BATCH_MAGIC: u32 = 0x4843_5442; // "BTCH"
 
 /// Offset of the first batch: the file's header has a block of its own, which is written once.
 pub(crate) const FIRST_BATCH: u64 = 4096;
-const FILE_HEADER_BYTES: usize = 64;
+pub(crate) const FILE_HEADER_BYTES: usize = 64;
 pub(crate) const BATCH_HEADER_BYTES: usize = 48;
 pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 

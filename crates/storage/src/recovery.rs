@@ -6,7 +6,9 @@
 use std::io;
 
 use crate::directory::{Directory, DirectoryFile};
-use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn};
+use crate::format::{
+    FILE_HEADER_BYTES, FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn,
+};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
 use crate::segment_reader::{Corruption, Record, scan};
@@ -230,6 +232,28 @@ pub fn check<D: Directory>(
     )?;
     report.damages.extend(foreign_files(directory, &names, &manifest)?);
     Ok(report)
+}
+
+/// Refuses a log with a file that a newer version has written, before anything is changed.
+///
+/// # Errors
+/// [`OpenError::Version`], or [`OpenError::Io`] if a file cannot be read.
+pub(crate) fn refuse_newer_files<D: Directory>(
+    directory: &D,
+    manifest: &Manifest,
+) -> Result<(), OpenError> {
+    for file in manifest.files.iter().map(FileEntry::name) {
+        let mut header = [0; FILE_HEADER_BYTES];
+        match directory.open(&file).and_then(|opened| opened.read_at(&mut header, 0)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(io_error(format!("read {file}"))(error)),
+        }
+        if let Err(HeaderFault::Version(version)) = FileHeader::decode(&header) {
+            return Err(OpenError::Version { file, version });
+        }
+    }
+    Ok(())
 }
 
 /// Log files that the manifest does not list: created in advance, incomplete, or left over.

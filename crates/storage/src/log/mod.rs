@@ -17,7 +17,7 @@ use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, StoreError, file_id, file_name};
 use crate::recovery::{
     Damage, DamageHandling, OpenError, OpenReport, ReadProgress, References, foreign_files,
-    io_error, read_files, read_manifest, unlisted,
+    io_error, read_files, read_manifest, refuse_newer_files, unlisted,
 };
 use crate::segment_reader::Record;
 use crate::write_batch::WriteBatch;
@@ -116,6 +116,7 @@ impl<D: Directory> Log<D> {
                 Manifest { log_id: options.log_id, reserved: 0, next_file_id: 1, files: Vec::new() }
             }
         };
+        refuse_newer_files(&*directory, &manifest)?;
         // Unlisted files are removed before anything new is written: the disk may be full.
         let foreign = foreign_files(&*directory, &names, &manifest)?;
         remove_unlisted(&*directory, &names, &manifest, &foreign)?;

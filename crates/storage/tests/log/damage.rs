@@ -258,18 +258,49 @@ fn files_of_another_log_are_not_read() {
     assert!(read == book || !report.damages.is_empty());
 }
 
+/// Gives a header of this size the format version 9.
+fn make_newer(bytes: &mut [u8], header_bytes: usize) {
+    let header = &mut bytes[..header_bytes];
+    header[8] = 9;
+    header[12..16].fill(0);
+    let crc = crc32c::crc32c(header);
+    header[12..16].copy_from_slice(&crc.to_le_bytes());
+}
+
 #[test]
 fn newer_format_is_refused_with_a_message() {
     let (disk, _) = whole(10);
     disk.damage("manifest", |bytes| {
-        bytes[8] = 9;
-        bytes[12..16].fill(0);
-        let crc = crc32c::crc32c(bytes);
-        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        let size = bytes.len();
+        make_newer(bytes, size);
     });
     let error = open(&disk, Durability::Fsync).err().unwrap();
     assert_eq!(
         error.to_string(),
         "manifest has format version 9, but this Leveret knows version 1"
     );
+}
+
+/// Neither a segment created in advance is removed nor damage copied: the newer version may need the files.
+#[test]
+fn refusal_of_a_newer_segment_changes_nothing() {
+    let (disk, _) = whole(10);
+    let logs: Vec<_> = disk
+        .files()
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| name.ends_with(".log"))
+        .collect();
+    let [first, .., last] = &*logs else { panic!("{logs:?}") };
+    disk.damage(first, |bytes| bytes[5000] ^= 1);
+    disk.damage(last, |bytes| make_newer(bytes, 64));
+    let spare = storage::Directory::create(&disk, "00000000000000ff.log").unwrap();
+    storage::DirectoryFile::write_at(&spare, &[0; 8192], 0).unwrap();
+    let before = disk.files();
+    let error = open(&disk, Durability::Fsync).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        format!("{last} has format version 9, but this Leveret knows version 1")
+    );
+    assert_eq!(disk.files(), before);
 }
