@@ -51,6 +51,11 @@ impl Delayed {
         self.entries.first_key_value().map(|((ready_at, _), _)| *ready_at)
     }
 
+    /// The time at which the last message is ready.
+    pub(crate) fn last_ready_at(&self) -> Option<Time> {
+        self.entries.last_key_value().map(|((ready_at, _), _)| *ready_at)
+    }
+
     /// Takes the next message that is ready at `now`.
     pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
         let ((ready_at, seq), _) = self.entries.first_key_value()?;

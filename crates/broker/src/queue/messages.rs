@@ -1,13 +1,14 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
 use super::entry::ExpiryKey;
+use super::ready::ReturnTo;
 use super::scheduled::Scheduled;
 use super::{Entry, Queue, Settings};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::PageMembers;
 use crate::publish_properties::delivery_time::scheduled_message;
-use crate::setting::{DeliveryCount, ExpiryOrder};
+use crate::setting::{DelayedRetryOrder, DeliveryCount, ExpiryOrder};
 use crate::time::Time;
 
 /// Messages enter.
@@ -36,7 +37,11 @@ impl Queue {
     /// Lets a returned message wait again.
     pub(crate) fn give_back(&mut self, entry: Entry) {
         let front = entry.expiry_key();
-        self.waiting.ready.give_back(entry);
+        let to = match self.is_strict() {
+            true => ReturnTo::OriginalPlace,
+            false => self.kind().return_to(),
+        };
+        self.waiting.ready.give_back(entry, to);
         self.expiry.list(&front, &self.settings);
     }
 
@@ -45,6 +50,24 @@ impl Queue {
         let front = entry.expiry_key();
         self.waiting.delayed.insert(ready_at, entry);
         self.expiry.list(&front, &self.settings);
+    }
+}
+
+/// A returned message holds the queue.
+impl Queue {
+    /// True if messages stay in their order while one of them waits for its next delivery.
+    fn is_strict(&self) -> bool {
+        self.settings.delayed_retry_order == DelayedRetryOrder::Strict
+    }
+
+    /// True if nothing is delivered, because a returned message waits and all others stay behind it.
+    pub(crate) fn holds_deliveries(&self) -> bool {
+        self.is_strict() && !self.waiting.delayed.is_empty()
+    }
+
+    /// The time until which nothing is delivered; none if messages are delivered.
+    pub fn held_until(&self) -> Option<Time> {
+        self.waiting.delayed.last_ready_at().filter(|_| self.is_strict())
     }
 }
 

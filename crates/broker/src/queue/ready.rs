@@ -248,11 +248,11 @@ impl Ready {
         self.meter.bytes()
     }
 
-    /// Takes back a delivered message.
-    pub(crate) fn give_back(&mut self, entry: Entry) {
+    /// Takes back a delivered message, to the place `to`.
+    pub(crate) fn give_back(&mut self, entry: Entry, to: ReturnTo) {
         self.len += 1;
         self.totals.add(&entry.message, entry.lsn);
-        let place = match self.return_to {
+        let place = match to {
             ReturnTo::OriginalPlace => Place::of(entry.id),
             ReturnTo::Front => {
                 self.returns += 1;
@@ -389,12 +389,9 @@ impl Ready {
     /// The expiry keys at the head of each priority level and of the messages returned to the front: the
     /// candidates of RabbitMQ's head-of-queue rule.
     pub(crate) fn heads(&self) -> impl Iterator<Item = ExpiryKey> {
-        let heads = self.fresh_fronts().filter(|fresh| match self.return_to {
-            ReturnTo::Front => true,
-            ReturnTo::OriginalPlace => {
-                let first = self.first_returned(fresh.id.level);
-                first.is_none_or(|returned| returned.seq > fresh.id.seq)
-            }
+        let heads = self.fresh_fronts().filter(|fresh| {
+            let first = self.first_returned(fresh.id.level);
+            first.is_none_or(|returned| returned.seq > fresh.id.seq)
         });
         heads.chain(self.returned_heads())
     }
@@ -403,20 +400,17 @@ impl Ready {
     fn returned_heads(&self) -> impl Iterator<Item = ExpiryKey> {
         let mut next = self.returned.first_key_value();
         std::iter::from_fn(move || {
-            let (_, entry) = next?;
-            next = match self.return_to {
-                ReturnTo::Front => None,
-                ReturnTo::OriginalPlace => {
-                    let last = EntryId { seq: u64::MAX >> 8, level: entry.id.level };
-                    self.returned.range(Place::of(last)..).next()
-                }
-            };
-            Some(entry.expiry_key())
+            let (place, entry) = next?;
+            let level = if self.is_in_front(*place) { u8::MAX } else { entry.id.level };
+            let last = Place::of(EntryId { seq: u64::MAX >> 8, level });
+            next = self.returned.range(last..).next();
+            Some((*place, entry.expiry_key()))
         })
-        .filter(|front| {
-            self.return_to == ReturnTo::Front
+        .filter(|(place, front)| {
+            self.is_in_front(*place)
                 || self.fresh_front(front.id.level).is_none_or(|fresh| front.id.seq < fresh.id.seq)
         })
+        .map(|(_, front)| front)
     }
 
     /// The first returned message of a level.

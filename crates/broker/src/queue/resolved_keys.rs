@@ -11,8 +11,8 @@ use crate::policy::EffectivePolicies;
 use crate::policy::decision::{Decision, Overridden};
 use crate::queue_type::QueueType;
 use crate::setting::{
-    DeadLetterStrategy, DelayedRetryType, DeliveryCount, Fallback, Overflow, PolicyKey,
-    SettingValue, Word,
+    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, Fallback, Overflow,
+    PolicyKey, SettingValue, Word,
 };
 
 /// Settings of the node for queues without an argument or policy.
@@ -67,6 +67,9 @@ impl ResolvedKeys {
         let mut resolved = Self(PolicyKey::of_queues().map(decide).collect());
         resolved.check_dead_letters();
         resolved.check_delayed_retry();
+        if !arguments.single_active_consumer {
+            resolved.retract_strict_order();
+        }
         resolved
     }
 
@@ -111,6 +114,16 @@ impl ResolvedKeys {
         // Not the default of the row: it holds for queues of every type, and after the checks.
         let at_most_once = Word::DeadLetterStrategy(DeadLetterStrategy::AtMostOnce);
         self.get_mut(key).set_default(Some(SettingValue::Word(at_most_once)));
+    }
+
+    /// Puts the order `due` in force on a queue on which messages of several consumers have no order.
+    fn retract_strict_order(&mut self) {
+        let key = PolicyKey::DelayedRetryOrder;
+        if self.is(key, Word::DelayedRetryOrder(DelayedRetryOrder::Strict)) {
+            self.retract(key, "there is no single active consumer");
+            let due = Word::DelayedRetryOrder(DelayedRetryOrder::Due);
+            self.get_mut(key).set_default(Some(SettingValue::Word(due)));
+        }
     }
 
     /// Disables delayed retry if its settings contradict each other, or if there is no type.

@@ -12,7 +12,9 @@ use super::resolved_keys::{QueueDefaults, ResolvedKeys};
 use crate::dead_letter::DeadLetterTarget;
 use crate::policy::EffectivePolicies;
 use crate::policy::decision::Decision;
-use crate::setting::{DeadLetterStrategy, DeliveryCount, ExpiryOrder, Overflow, PolicyKey, Word};
+use crate::setting::{
+    DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, ExpiryOrder, Overflow, PolicyKey, Word,
+};
 use crate::time::Time;
 
 /// The settings in force for a queue.
@@ -40,6 +42,8 @@ pub struct Settings {
     pub consumer_timeout_ms: Option<u64>,
     /// The delay of returned messages; none if they are ready at once.
     pub delayed_retry: Option<DelayedRetry>,
+    /// The order of messages around one that waits for its next delivery.
+    pub delayed_retry_order: DelayedRetryOrder,
     /// The order of expiry: by deadline, or at the head only.
     pub expiry_order: ExpiryOrder,
 }
@@ -75,6 +79,7 @@ impl Settings {
             delivery_limit_count: always(keys.get(PolicyKey::DeliveryLimitCount)),
             consumer_timeout_ms: keys.get(PolicyKey::ConsumerTimeout).unsigned(),
             delayed_retry: DelayedRetry::of(keys),
+            delayed_retry_order: always(keys.get(PolicyKey::DelayedRetryOrder)),
             expiry_order: always(keys.get(PolicyKey::ExpiryOrder)),
         }
     }

@@ -8,7 +8,7 @@ use amqp::table::{TableRef, Value};
 use super::ratio::number;
 use super::retry_schedule::RetrySchedule;
 use super::value::is_max_age;
-use super::words::WordList;
+use super::words::{DelayedRetryOrder, WordList};
 use crate::erlang_term;
 
 /// The text of a refusal, as RabbitMQ prints it.
@@ -76,6 +76,20 @@ pub(super) fn ratio(value: &Value<'_>, min: u32, max: u32) -> Result<(), Refusal
 pub(super) fn retry_schedule(value: &Value<'_>, _: TableRef<'_>) -> Result<(), RefusalText> {
     let schedule = RetrySchedule::of_argument(value);
     schedule.map(|_| ()).ok_or_else(|| "invalid_delayed_retry_schedule".to_owned())
+}
+
+/// The order `strict` needs a single active consumer, which no policy can give.
+pub(super) fn delayed_retry_order(
+    value: &Value<'_>,
+    table: TableRef<'_>,
+) -> Result<(), RefusalText> {
+    one_of(value, DelayedRetryOrder::LIST, "invalid_delayed_retry_order")?;
+    let order = value.as_long_str().and_then(DelayedRetryOrder::parse);
+    let is_single_active = table.get("x-single-active-consumer") == Some(Value::Bool(true));
+    if order == Some(DelayedRetryOrder::Strict) && !is_single_active {
+        return Err("strict_delayed_retry_order_but_no_single_active_consumer".to_owned());
+    }
+    Ok(())
 }
 
 pub(super) fn boolean(value: &Value<'_>, _: TableRef<'_>) -> Result<(), RefusalText> {

@@ -23,5 +23,6 @@ pub(crate) use value::SettingValue;
 pub use value::{PolicyValue, Unit, ValueKind};
 pub(crate) use words::Word;
 pub use words::{
-    DeadLetterStrategy, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow, WordList,
+    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow,
+    WordList,
 };

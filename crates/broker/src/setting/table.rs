@@ -9,15 +9,17 @@
 //! `x-queue-type` is no row: the type decides which other arguments there are.
 
 use super::argument_checks::{
-    any, boolean, dead_letter_routing_key, in_range, leader_locator, max_age, max_priority,
-    not_negative, one_of, positive, queue_version, ratio, retry_schedule, segment_size,
+    any, boolean, dead_letter_routing_key, delayed_retry_order, in_range, leader_locator, max_age,
+    max_priority, not_negative, one_of, positive, queue_version, ratio, retry_schedule,
+    segment_size,
 };
 use super::merge::Merge;
 use super::ratio::Ratio;
 use super::row::{ArgumentRule, Fallback, Group, Setting};
 use super::value::{PolicyValue, SettingValue, Unit, ValueKind};
 use super::words::{
-    DeadLetterStrategy, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow, Word,
+    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow,
+    Word,
 };
 use crate::limits::TTL_MS_MAX;
 use crate::queue_type::QueueType;
@@ -226,6 +228,13 @@ policy_keys! {
         operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::DeliveryCount(DeliveryCount::Delivery))),
         with_hint("delivery: failed deliveries count against the limit. acquired: all deliveries do.");
+    /// `delayed-retry-order`, Leveret's own: the order of messages around one that waits.
+    DelayedRetryOrder = "delayed-retry-order", Delivery, ValueKind::Word(DelayedRetryOrder::LIST),
+        argument(34, delayed_retry_order),
+        policy("delayed retry order. Must be one of: due, strict"),
+        operator(Merge::Second), with_argument(Merge::Second),
+        or(Fallback::Word(Word::DelayedRetryOrder(DelayedRetryOrder::Due))),
+        with_hint("due: other messages pass one that waits for its next delivery. strict: with a single active consumer, the queue delivers nothing until the wait is over.");
 }
 
 arguments_alone! {

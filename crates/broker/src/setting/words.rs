@@ -126,6 +126,15 @@ words! {
         Acquired = "acquired",
     }
 
+    /// The order of returned messages that wait, and of those behind them: `x-delayed-retry-order`,
+    /// `delayed-retry-order`.
+    DelayedRetryOrder {
+        /// Others pass a returned message until its delay ends.
+        Due = "due",
+        /// A queue with a single active consumer delivers nothing before the delay of every returned message has ended.
+        Strict = "strict",
+    }
+
     /// The position from which expired messages leave a queue: `x-expiry-order`, `expiry-order`.
     ///
     /// COMPAT: expiry order: RabbitMQ expires messages only at the head of the queue.

@@ -52,6 +52,7 @@ fn entry() -> impl Strategy<Value = (&'static str, PolicyValue)> {
         word("delayed-retry-schedule", &["1s,2s", "5"]),
         word("delayed-retry-count", &["delivery", "acquired"]),
         word("delivery-limit-count", &["delivery", "acquired"]),
+        word("delayed-retry-order", &["due", "strict"]),
         word("expiry-order", &["deadline", "head"]),
         word("queue-mode", &["lazy"]),
     ]
@@ -75,6 +76,9 @@ fn arguments(is_quorum: bool, entries: &Entries) -> Table {
             PolicyValue::Float(value) => Value::F64(*value),
             PolicyValue::Other(_) => unreachable!(),
         };
+        if *key == "delayed-retry-order" && value == Value::LongStr(b"strict") {
+            table.insert("x-single-active-consumer", Value::Bool(true));
+        }
         table.insert(format!("x-{key}"), value);
     }
     table.finish()
@@ -136,6 +140,7 @@ fn in_force(settings: &Settings, key: PolicyKey) -> Option<PolicyValue> {
         PolicyKey::DelayedRetryJitter => ratio(retry.and_then(|retry| retry.jitter)),
         PolicyKey::DelayedRetrySchedule => text(schedule?),
         PolicyKey::DelayedRetryCount => text(retry?.count.as_str()),
+        PolicyKey::DelayedRetryOrder => text(settings.delayed_retry_order.as_str()),
         PolicyKey::DeliveryLimitCount => text(settings.delivery_limit_count.as_str()),
         PolicyKey::ExpiryOrder => text(settings.expiry_order.as_str()),
         _ => None,

@@ -129,6 +129,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::same("messages_paged_out"),
     Column::same("message_bytes_paged_out"),
     Column::same("refuses_publishes"),
+    Column::same("held_until_ms"),
     Column::count("publish"),
     Column::rate("publish_rate"),
     Column::count("deliver_get"),

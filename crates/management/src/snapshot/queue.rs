@@ -32,6 +32,8 @@ pub struct QueueSnapshot {
     pub(crate) unacked: Amount,
     pub(crate) delayed: Amount,
     pub(crate) pending: Amount,
+    /// The time until which returned messages in strict order hold the queue, in milliseconds of the epoch.
+    pub(crate) held_until_ms: Option<u64>,
     pub(crate) paged_out: Amount,
     /// Messages that survive a restart.
     pub(crate) persistent: Amount,
@@ -96,6 +98,7 @@ impl QueueSnapshot {
             unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
             delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
             pending: amount(queue.pending_count(), queue.pending_bytes()),
+            held_until_ms: queue.held_until().map(|at| at.as_micros().div_ceil(1000)),
             paged_out: amount(paged_out, paged_out_bytes),
             persistent: amount(persistent.messages, persistent.bytes),
             head_timestamp_s: queue.head_timestamp_s(),

@@ -39,7 +39,7 @@ impl Vhost {
         self.finish_deaths();
         let queue = self.topology.known_queue_mut(id);
         queue.renew_lease(self.now.time);
-        let is_away = queue.is_away();
+        let is_away = queue.is_away() && !queue.holds_deliveries();
         self.arm_queue(id);
         if is_away {
             self.await_get(at, id, no_ack);
@@ -52,8 +52,9 @@ impl Vhost {
     /// Answers `basic.get` with the next message.
     pub(in crate::vhost) fn answer_get(&mut self, at: ChannelKey, id: QueueId, no_ack: bool) {
         // The head may have expired, if more messages had than fit into a slice.
-        let expired = self.topology.known_queue(id).front_is_expired(self.now.time);
-        match if expired { None } else { self.pop_front(id) } {
+        let queue = self.topology.known_queue(id);
+        let has_none = queue.front_is_expired(self.now.time) || queue.holds_deliveries();
+        match if has_none { None } else { self.pop_front(id) } {
             None => {
                 self.topology.known_queue_mut(id).counters.deliveries.got_nothing += 1;
                 self.send_get_empty(at);

@@ -99,6 +99,9 @@ impl Vhost {
 
     fn choose_consumer(&mut self, id: QueueId) -> Option<Chosen> {
         let queue = self.topology.known_queue_mut(id);
+        if queue.holds_deliveries() {
+            return None;
+        }
         let found = queue.consumers.next(|consumer| {
             let at = ChannelKey { connection: consumer.connection, channel: consumer.channel };
             // A consumer is removed before its channel.

@@ -214,7 +214,8 @@ impl Vhost {
             let expired = queue.front_is_expired(self.now.time);
             let is_at_hand = !queue.has_none_ready() && !queue.is_away();
             let stalled = self.alarm.has_stalled(id);
-            if is_at_hand && !expired && !stalled && queue.consumers.any_waits() {
+            let held = queue.holds_deliveries();
+            if is_at_hand && !expired && !stalled && !held && queue.consumers.any_waits() {
                 broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
             if queue.pending_count() > 0 && !self.dead_lettering.has_source(id) {

@@ -58,6 +58,8 @@ struct Queue {
     ready: Vec<Entry>,
     /// Messages before their delivery time.
     scheduled: Vec<Scheduled>,
+    /// Returned messages before their next delivery, with its time.
+    delayed: Vec<(u64, Entry)>,
     consumer: Option<Consumer>,
     seqs: u64,
     returns: u64,
@@ -126,9 +128,30 @@ impl Queue {
         self.consumer.is_some_and(|c| c.no_ack || c.prefetch == 0 || c.unacked < c.prefetch)
     }
 
+    /// True if nothing is delivered, because a returned message waits.
+    fn is_held(&self) -> bool {
+        self.spec.is_strict() && !self.delayed.is_empty()
+    }
+
     /// Messages that count against the limit.
     fn len(&self) -> usize {
-        self.ready.len() + self.scheduled.len()
+        self.ready.len() + self.scheduled.len() + self.delayed.len()
+    }
+
+    /// The returned message that is ready first.
+    fn next_delayed(&self) -> Option<(u64, usize)> {
+        let times = self.delayed.iter().enumerate();
+        let first = times.map(|(i, (at, entry))| (*at, entry.seq, i)).min();
+        first.map(|(at, _, i)| (at, i))
+    }
+
+    /// Puts a returned message back to its place, or in front.
+    fn give_back(&mut self, mut entry: Entry) {
+        if self.spec.quorum && !self.spec.is_strict() {
+            self.returns += 1;
+            entry.returned = Some(self.returns);
+        }
+        self.ready.push(entry);
     }
 
     /// The message with the earliest delivery time.
@@ -149,6 +172,7 @@ impl Model {
             spec: *spec,
             ready: Vec::new(),
             scheduled: Vec::new(),
+            delayed: Vec::new(),
             consumer: None,
             seqs: 0,
             returns: 0,
@@ -169,7 +193,8 @@ impl Model {
             let unacked: Vec<&Unacked> =
                 self.outstanding.iter().filter(|unacked| unacked.queue == q).collect();
             let scheduled = queue.scheduled.iter().map(|scheduled| &scheduled.entry);
-            let waiting = queue.ready.iter().chain(scheduled);
+            let delayed = queue.delayed.iter().map(|(_, entry)| entry);
+            let waiting = queue.ready.iter().chain(scheduled).chain(delayed);
             let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
             let persistent = all.filter(|entry| queue.spec.quorum || entry.message.persistent);
             let (mut messages, mut bytes) = (0, 0);
@@ -179,7 +204,7 @@ impl Model {
             }
             Counts {
                 ready: queue.ready.len() as u64,
-                delayed: queue.scheduled.len() as u64,
+                delayed: (queue.scheduled.len() + queue.delayed.len()) as u64,
                 unacked: unacked.len() as u64,
                 persistent: messages,
                 // Those of a quorum queue depend on encoded properties.
@@ -207,10 +232,11 @@ impl Model {
         self.queues.iter().enumerate().map(waiting).collect()
     }
 
-    /// The deadlines of the ready messages of each queue, ascending; messages without a deadline come first.
+    /// The deadlines of the messages of each queue that may expire, ascending; messages without a deadline come first.
     pub(crate) fn deadlines(&self) -> Vec<Vec<Option<u64>>> {
         let of_queue = |(q, queue): (usize, &Queue)| {
-            let deadlines = queue.ready.iter().map(|entry| self.deadline(q, entry));
+            let delayed = queue.delayed.iter().map(|(_, entry)| entry);
+            let deadlines = queue.ready.iter().chain(delayed).map(|entry| self.deadline(q, entry));
             let mut deadlines: Vec<Option<u64>> = deadlines.collect();
             deadlines.sort();
             deadlines
@@ -243,6 +269,7 @@ impl Model {
                     unacked.by_consumer = false;
                 }
             }
+            Step::Get { queue, .. } if self.queues[queue].spec.refuses_get() => {}
             Step::Get { queue, no_ack } => self.get(queue, no_ack),
             Step::Ack { which } => self.settle(which, false, "ack"),
             Step::AckMultiple { which } => self.settle(which, true, "ack"),
@@ -262,6 +289,7 @@ impl Model {
                 let count = queue.len();
                 queue.ready.clear();
                 queue.scheduled.clear();
+                queue.delayed.clear();
                 self.said.push(format!("purged {count}"));
             }
             Step::Operate { queue, name, operation } => self.operate(queue, name, operation),
@@ -294,7 +322,22 @@ impl Model {
         ttls.contains(&Some(0))
     }
 
-    /// The message of a queue that expires next, with its deadline.
+    /// The returned message before its next delivery that expires next: deadline, order of arrival, and index.
+    fn next_delayed_expiry(&self, q: usize) -> Option<(u64, u64, usize)> {
+        let queue = &self.queues[q];
+        let delayed = queue.delayed.iter().filter(|_| !queue.spec.head_only).enumerate();
+        let due =
+            delayed.filter_map(|(i, (_, entry))| Some((self.deadline(q, entry)?, entry.seq, i)));
+        due.min()
+    }
+
+    /// The deadline of the message of a queue that expires next.
+    fn next_deadline(&self, q: usize) -> Option<u64> {
+        let ready = self.next_expiry(q).map(|(at, _)| at);
+        ready.into_iter().chain(self.next_delayed_expiry(q).map(|(at, ..)| at)).min()
+    }
+
+    /// The ready message of a queue that expires next, with its deadline.
     fn next_expiry(&self, q: usize) -> Option<(u64, usize)> {
         let queue = &self.queues[q];
         let may_expire = |i: &usize| {
@@ -319,10 +362,21 @@ impl Model {
 
     fn expire(&mut self, q: usize) -> bool {
         let mut any = false;
-        while let Some((deadline, i)) = self.next_expiry(q)
+        while let Some(deadline) = self.next_deadline(q)
             && deadline <= self.now
         {
-            let entry = self.queues[q].ready.remove(i);
+            let ready = self.next_expiry(q).map(|(at, i)| (at, self.queues[q].ready[i].seq));
+            let delayed = self.next_delayed_expiry(q).map(|(at, seq, _)| (at, seq));
+            let entry = match delayed.filter(|first| ready.is_none_or(|ready| *first < ready)) {
+                Some(_) => {
+                    let (.., i) = self.next_delayed_expiry(q).unwrap();
+                    self.queues[q].delayed.remove(i).1
+                }
+                None => {
+                    let (_, i) = self.next_expiry(q).unwrap();
+                    self.queues[q].ready.remove(i)
+                }
+            };
             self.dying.push_back((q, entry.message, "expired"));
             any = true;
         }
@@ -332,22 +386,38 @@ impl Model {
     fn sleep(&mut self, until: u64) {
         loop {
             let next = |q: usize| {
-                let expiry = self.next_expiry(q).map(|(at, _)| at);
+                let expiry = self.next_deadline(q);
+                let retry = self.queues[q].next_delayed().map(|(at, _)| at);
                 let delivery = self.queues[q].next_scheduled().map(|(at, _)| at);
-                Some((expiry.into_iter().chain(delivery).min()?, q))
+                Some((expiry.into_iter().chain(retry).chain(delivery).min()?, q))
             };
             let mut queues: Vec<(u64, usize)> = (0..3).filter_map(next).collect();
             queues.sort_unstable();
             let Some((deadline, _)) = queues.first().filter(|(at, _)| *at <= until) else { break };
             self.now = self.now.max(*deadline);
             for (_, q) in queues {
-                if self.expire(q) | self.deliver_scheduled(q) {
+                if self.expire(q) | self.end_delays(q) | self.deliver_scheduled(q) {
                     self.dispatch(q);
+                    // Limits spare messages while they wait for their next delivery.
+                    self.evict(q);
                 }
             }
             self.bury();
         }
         self.now = until;
+    }
+
+    /// Makes returned messages ready whose delay is over.
+    fn end_delays(&mut self, q: usize) -> bool {
+        let mut any = false;
+        while let Some((at, i)) = self.queues[q].next_delayed()
+            && at <= self.now
+        {
+            let (_, entry) = self.queues[q].delayed.remove(i);
+            self.queues[q].give_back(entry);
+            any = true;
+        }
+        any
     }
 
     /// Lets messages arrive whose delivery time has come.
@@ -465,7 +535,7 @@ impl Model {
         queue.seqs += 1;
         let (arrived, seq) = (self.now, queue.seqs);
         let entry = Entry::new(message, arrived, seq);
-        if queue.ready.is_empty() && queue.has_room() {
+        if queue.ready.is_empty() && queue.has_room() && !queue.is_held() {
             self.deliver(q, entry);
         } else if self.expires_on_arrival(q, &entry.message) {
             self.dying.push_back((q, entry.message, "expired"));
@@ -504,7 +574,7 @@ impl Model {
                 self.expire(q);
                 continue;
             }
-            if !self.queues[q].has_room() {
+            if !self.queues[q].has_room() || self.queues[q].is_held() {
                 return;
             }
             let entry = self.queues[q].ready.remove(i);
@@ -530,7 +600,7 @@ impl Model {
     fn get(&mut self, q: usize, no_ack: bool) {
         self.expire(q);
         self.bury();
-        let Some(i) = self.queues[q].next() else {
+        let Some(i) = self.queues[q].next().filter(|_| !self.queues[q].is_held()) else {
             self.said.push("get-empty".to_owned());
             return;
         };
@@ -578,9 +648,9 @@ impl Model {
 
     fn requeue(&mut self, q: usize, mut entry: Entry, failed: bool) {
         let spec = self.queues[q].spec;
-        if spec.quorum && failed {
+        if failed && (spec.quorum || spec.retry.is_some()) {
             entry.failed += 1;
-            if spec.delivery_limit >= 0 && entry.failed > spec.delivery_limit {
+            if spec.quorum && spec.delivery_limit >= 0 && entry.failed > spec.delivery_limit {
                 self.dying.push_back((q, entry.message, "delivery_limit"));
                 return;
             }
@@ -590,11 +660,12 @@ impl Model {
             return;
         }
         let queue = &mut self.queues[q];
-        if spec.quorum {
-            queue.returns += 1;
-            entry.returned = Some(queue.returns);
-        }
-        queue.ready.push(entry);
+        let Some(retry) = spec.retry.filter(|retry| failed || !retry.failed_only) else {
+            queue.give_back(entry);
+            return;
+        };
+        let attempt = u64::try_from(entry.failed.max(1)).unwrap();
+        queue.delayed.push((self.now + retry.max_ms.min(retry.min_ms * attempt), entry));
     }
 
     /// Moves what died, and what dies of that.

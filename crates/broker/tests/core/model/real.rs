@@ -30,6 +30,8 @@ pub(crate) struct Broker {
     published: u64,
     /// Tags of deliveries that are not settled.
     outstanding: Vec<u64>,
+    /// The queues that refuse `basic.get`.
+    refusing_get: Vec<bool>,
     /// The consumer of each queue, and whether it needs no acknowledgement.
     consuming: [Option<bool>; 3],
     /// The last `basic.get` needed no acknowledgement.
@@ -52,6 +54,7 @@ impl Broker {
             now_ms: 0,
             published: 0,
             outstanding: Vec::new(),
+            refusing_get: queues.iter().map(QueueSpec::refuses_get).collect(),
             consuming: [None; 3],
             getting_no_ack: false,
             replay: Replay::default(),
@@ -87,6 +90,7 @@ impl Broker {
                 let consumer_tag = NAMES[queue];
                 self.apply(Command::Cancel { consumer_tag, nowait: true });
             }
+            Step::Get { queue, .. } if self.refusing_get[queue] => {}
             Step::Get { queue, no_ack } => {
                 self.getting_no_ack = no_ack;
                 self.apply(Command::Get { queue: NAMES[queue], no_ack });
@@ -479,6 +483,16 @@ fn arguments(spec: &QueueSpec) -> Table {
     if let Some(to) = spec.dead_letters_to {
         table.insert("x-dead-letter-exchange", Value::LongStr(b""));
         table.insert("x-dead-letter-routing-key", Value::LongStr(NAMES[to].as_bytes()));
+    }
+    if let Some(retry) = spec.retry {
+        let kind: &[u8] = if retry.failed_only { b"failed" } else { b"all" };
+        table.insert("x-delayed-retry-type", Value::LongStr(kind));
+        table.insert("x-delayed-retry-min", number(retry.min_ms));
+        table.insert("x-delayed-retry-max", number(retry.max_ms));
+        if retry.is_strict {
+            table.insert("x-single-active-consumer", Value::Bool(true));
+            table.insert("x-delayed-retry-order", Value::LongStr(b"strict"));
+        }
     }
     if spec.head_only {
         table.insert("x-expiry-order", Value::LongStr(b"head"));

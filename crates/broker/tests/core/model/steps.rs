@@ -11,6 +11,30 @@ pub(crate) enum Overflow {
     RejectDlx,
 }
 
+/// Delayed retry of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Retry {
+    /// Only deliveries that failed are delayed.
+    pub(crate) failed_only: bool,
+    pub(crate) min_ms: u64,
+    pub(crate) max_ms: u64,
+    /// The queue has a single active consumer and the order `strict`.
+    pub(crate) is_strict: bool,
+}
+
+impl Retry {
+    fn any() -> impl Strategy<Value = Self> {
+        (any::<bool>(), 1_u64..60, 0_u64..120, prop::bool::weighted(0.6)).prop_map(
+            |(failed_only, min_ms, more_ms, is_strict)| Self {
+                failed_only,
+                min_ms,
+                max_ms: min_ms + more_ms,
+                is_strict,
+            },
+        )
+    }
+}
+
 /// The declaration of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct QueueSpec {
@@ -24,6 +48,7 @@ pub(crate) struct QueueSpec {
     /// Of a quorum queue.
     pub(crate) delivery_limit: i64,
     pub(crate) head_only: bool,
+    pub(crate) retry: Option<Retry>,
 }
 
 impl QueueSpec {
@@ -37,7 +62,18 @@ impl QueueSpec {
         dead_letters_to: None,
         delivery_limit: 0,
         head_only: false,
+        retry: None,
     };
+
+    /// True if messages stay in their order while one of them waits for its next delivery.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.retry.is_some_and(|retry| retry.is_strict)
+    }
+
+    /// True if the queue refuses `basic.get`.
+    pub(crate) fn refuses_get(&self) -> bool {
+        self.quorum && self.is_strict()
+    }
 
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         let overflow = prop_oneof![
@@ -54,17 +90,21 @@ impl QueueSpec {
             prop::option::weighted(0.7, 0_usize..3),
             -1_i64..3,
             prop::bool::weighted(0.2),
+            prop::option::weighted(0.5, Retry::any()),
         )
             .prop_map(
-                |(quorum, ttl_ms, max_length, overflow, priority, to, limit, head_only)| Self {
-                    quorum,
-                    ttl_ms,
-                    max_length,
-                    overflow,
-                    max_priority: priority.filter(|_| !quorum),
-                    dead_letters_to: to,
-                    delivery_limit: limit,
-                    head_only,
+                |(quorum, ttl_ms, max_length, overflow, priority, to, limit, head_only, retry)| {
+                    Self {
+                        quorum,
+                        ttl_ms,
+                        max_length,
+                        overflow,
+                        max_priority: priority.filter(|_| !quorum),
+                        dead_letters_to: to,
+                        delivery_limit: limit,
+                        head_only,
+                        retry,
+                    }
                 },
             )
     }
@@ -74,7 +114,7 @@ impl QueueSpec {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Counts {
     pub(crate) ready: u64,
-    /// Messages before their delivery time.
+    /// Messages before their delivery time, and returned ones before their next delivery.
     pub(crate) delayed: u64,
     pub(crate) unacked: u64,
     /// Messages that outlive a restart, and in a classic queue their bytes.

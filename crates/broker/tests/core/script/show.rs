@@ -21,6 +21,8 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     add("unacked", queue.unacked_count());
     add("delayed", queue.delayed_count());
     add("pending", queue.pending_count());
+    let start_ms = 1_000_000_000;
+    add("held-until-ms", queue.held_until().map_or(0, |at| at.as_micros() / 1000 - start_ms));
     add("bytes", queue.ready_bytes());
     if queue.persistent().messages < queue.message_count() {
         add("persistent", queue.persistent().messages);

@@ -147,8 +147,8 @@ pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use broker::{
-        DeathCounters, DeliveryCount, ExpiryOrder, MapQueue, Overflow, QueueNumber, QueueType,
-        Settings,
+        DeathCounters, DelayedRetryOrder, DeliveryCount, ExpiryOrder, MapQueue, Overflow,
+        QueueNumber, QueueType, Settings,
     };
 
     use super::*;
@@ -177,6 +177,7 @@ mod tests {
         delivery_limit_count: DeliveryCount::Delivery,
         consumer_timeout_ms: None,
         delayed_retry: None,
+        delayed_retry_order: DelayedRetryOrder::Due,
         expiry_order: ExpiryOrder::Deadline,
     };
 

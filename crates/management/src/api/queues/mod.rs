@@ -236,6 +236,7 @@ fn to_row<'a>(
     row.put("garbage_collection", || COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
     row.put("consumers", || json!(queue.consumers));
     row.put("refuses_publishes", || json!(queue.refuses_publishes));
+    row.put("held_until_ms", || json!(queue.held_until_ms));
     row.put("head_message_timestamp", || json!(queue.head_timestamp_s));
     #[expect(clippy::cast_precision_loss, reason = "at most a million")]
     let capacity = queue.consumer_capacity_ppm as f64 / 1e6;

@@ -24,6 +24,7 @@ export const SETTINGS = [
   {"group":"Delivery","key":"delayed-retry-schedule","argument":"x-delayed-retry-schedule","type":"text","isOperators":true,"hint":"The waits one by one, such as 1s,10s,5m; the last one repeats."},
   {"group":"Delivery","key":"delayed-retry-count","argument":"x-delayed-retry-count","type":"choice","choices":["delivery","acquired"],"isOperators":true,"hint":"delivery: failed deliveries lengthen the wait. acquired: all deliveries do, those that basic.nack ends, too."},
   {"group":"Delivery","key":"delivery-limit-count","argument":"x-delivery-limit-count","type":"choice","choices":["delivery","acquired"],"isOperators":true,"hint":"delivery: failed deliveries count against the limit. acquired: all deliveries do."},
+  {"group":"Delivery","key":"delayed-retry-order","argument":"x-delayed-retry-order","type":"choice","choices":["due","strict"],"isOperators":true,"hint":"due: other messages pass one that waits for its next delivery. strict: with a single active consumer, the queue delivers nothing until the wait is over."},
   {"group":"Delivery","argument":"x-max-priority","type":"number","on":"classic","button":"Max priority","example":5},
   {"group":"Delivery","argument":"x-single-active-consumer","type":"boolean","button":"Single active consumer","example":true},
   {"group":"Exchanges","key":"alternate-exchange","type":"text","of":"exchanges","on":"exchanges","hint":"Exchange for messages that match no binding."},

@@ -82,6 +82,8 @@ function Figures({ queue, expiry, isStale, explanation }) {
     <${Stat} label="Dropped (no DLX)" value=${compact(stats.dropped_without_dlx ?? 0)} hint="Died here without a dead-letter exchange" test="dropped-without-dlx" />
     <${Stat} label="Lost" value=${compact(stats.dead_letters_lost ?? 0)} hint="Died here, and no queue accepted the dead letter" test="lost-total" />
     <${Stat} label="Refused" value=${compact(stats.refused ?? 0)} hint="Refused because the queue was full" test="refused-total" />
+    ${queue.held_until_ms > 0 && html`<${Stat} label="Held" hint="Strict order of retries: a returned message waits, and all others behind it" test="held-until"
+      value=${expiry ? html`<${Countdown} to=${queue.held_until_ms} at=${expiry.now_ms} isStale=${isStale} />` : DASH} />`}
     ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, or with a delivery time, and waiting to be ready" />`}
     ${queue.messages_dlx > 0 && html`<${Stat} label="Dead letters kept" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Dead letters awaiting delivery (at-least-once)" />`}
   <//>`;
