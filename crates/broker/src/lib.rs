@@ -82,9 +82,9 @@ pub use policy::{
     Policies, Policy, PolicyKind, Source,
 };
 pub use setting::{
-    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, ExpiryOrder, Group,
-    Overflow, PolicyKey, PolicyValue, Ratio, RetrySchedule, Setting, Unit, ValueKind, WordList,
-    settings,
+    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, DeliveryLimitAction,
+    ExpiryOrder, Group, Overflow, PolicyKey, PolicyValue, Ratio, RetrySchedule, Setting, Unit,
+    ValueKind, WordList, settings,
 };
 
 // Scheduled messages.

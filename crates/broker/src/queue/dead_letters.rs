@@ -1,8 +1,9 @@
 //! Messages of a queue that died and have not been moved.
 //!
 //! Most are moved in the same call. Under the at-least-once strategy, the queue keeps those that cannot be
-//! routed: they are neither ready nor unacknowledged, count against the queue's limits, and are offered again in
-//! the order in which they died whenever the topology or a target changes.
+//! routed, and with the delivery limit action `keep` those that reached the limit: they are neither ready nor
+//! unacknowledged, count against the queue's limits, and are offered again in the order in which they died whenever
+//! the topology or a target changes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,7 +16,7 @@ use crate::ids::EntryId;
 /// The dead messages of a queue.
 #[derive(Debug)]
 pub(crate) struct DeadLetters {
-    /// Messages that could not be moved, under the at-least-once strategy.
+    /// Messages that could not be moved, and that the queue keeps.
     pub(crate) pending: PendingDeadLetters,
     /// Messages on the vhost's list of the dying.
     dying: u64,
@@ -64,6 +65,8 @@ pub(crate) struct PendingDeadLetters {
     retry_up_to: u64,
     /// The number at which a message was found last: messages leave in about their order.
     last_found: u64,
+    /// Messages of these that reached the delivery limit.
+    over_limit: usize,
     totals: Totals,
 }
 
@@ -74,6 +77,7 @@ impl PendingDeadLetters {
             last_number: 0,
             retry_up_to: 0,
             last_found: 0,
+            over_limit: 0,
             totals: Totals::new(counted),
         }
     }
@@ -96,6 +100,7 @@ impl PendingDeadLetters {
 
     pub(crate) fn push(&mut self, entry: Entry, reason: DeathReason) {
         self.totals.add(&entry.message, entry.lsn);
+        self.over_limit += usize::from(reason == DeathReason::DeliveryLimit);
         self.last_number += 1;
         self.waiting.insert(self.last_number, (entry, reason));
     }
@@ -119,13 +124,32 @@ impl PendingDeadLetters {
 
     /// Takes the next message to offer in this round.
     pub(crate) fn next_retry(&mut self) -> Option<(Entry, DeathReason)> {
-        let first = self.waiting.first_entry()?;
-        if *first.key() > self.retry_up_to {
+        let (first, _) = self.waiting.first_key_value()?;
+        if *first > self.retry_up_to {
             return None;
         }
-        let (entry, reason) = first.remove();
+        self.remove(*first)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<(Entry, DeathReason)> {
+        let (entry, reason) = self.waiting.remove(&number)?;
+        self.over_limit -= usize::from(reason == DeathReason::DeliveryLimit);
         self.totals.subtract(&entry.message, entry.lsn);
         Some((entry, reason))
+    }
+
+    /// True if all messages reached the delivery limit.
+    pub(crate) fn are_over_limit(&self) -> bool {
+        self.over_limit == self.waiting.len()
+    }
+
+    /// Takes the first message, if it reached the delivery limit.
+    pub(crate) fn evict(&mut self) -> Option<Entry> {
+        let (number, (_, reason)) = self.waiting.first_key_value()?;
+        if *reason != DeathReason::DeliveryLimit {
+            return None;
+        }
+        self.remove(*number).map(|(entry, _)| entry)
     }
 
     /// The reason of a message's death; none if the message is not here.
@@ -137,9 +161,7 @@ impl PendingDeadLetters {
     /// Takes a message out: while the log is read, or because a redrive moves the message.
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let number = self.find(id)?;
-        let (entry, _) = self.waiting.remove(&number)?;
-        self.totals.subtract(&entry.message, entry.lsn);
-        Some(entry)
+        self.remove(number).map(|(entry, _)| entry)
     }
 
     /// The number of a message, looked for from the place of the last one.
@@ -165,6 +187,7 @@ impl PendingDeadLetters {
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.retry_up_to = 0;
+        self.over_limit = 0;
         self.totals.clear();
     }
 }

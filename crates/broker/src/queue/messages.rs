@@ -3,12 +3,15 @@
 use super::entry::ExpiryKey;
 use super::ready::ReturnTo;
 use super::scheduled::Scheduled;
-use super::{Entry, Queue, Settings};
+use super::{DropCause, Entry, Queue, Settings};
+use crate::death_history::DeathReason;
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::PageMembers;
 use crate::publish_properties::delivery_time::scheduled_message;
-use crate::setting::{DelayedRetryOrder, DeliveryCount, ExpiryOrder};
+use crate::setting::{
+    DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, DeliveryLimitAction, ExpiryOrder,
+};
 use crate::time::Time;
 
 /// Messages enter.
@@ -95,9 +98,12 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes the oldest message of the lowest priority; if none is ready, the message with the earliest delivery
-    /// time.
+    /// Takes the oldest message that is kept at the delivery limit; without one, the oldest of the lowest priority; if
+    /// none is ready, the message with the earliest delivery time.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
+        if let Some(kept) = self.dead_letters.pending.evict() {
+            return Some(kept);
+        }
         if self.waiting.ready.is_empty() {
             return self.waiting.take_scheduled(Scheduled::pop_first);
         }
@@ -203,6 +209,20 @@ impl Queue {
         let is_counted = failed || count == DeliveryCount::Acquired;
         let limit = self.settings.delivery_limit.filter(|_| is_counted);
         limit.is_some_and(|limit| count.of(entry) > limit)
+    }
+
+    /// True if the queue keeps a message of which the dead letter goes nowhere.
+    pub(crate) fn keeps(&self, reason: DeathReason, cause: DropCause) -> bool {
+        let keeps_any = self.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce
+            && cause != DropCause::NoDeadLetterExchange;
+        keeps_any
+            || reason == DeathReason::DeliveryLimit
+                && self.settings.delivery_limit_action == DeliveryLimitAction::Keep
+    }
+
+    /// True if a kept message may have a target, or has lost the settings by which it was kept.
+    pub(crate) fn offers_kept(&self) -> bool {
+        self.settings.dead_letter.is_some() || !self.dead_letters.pending.are_over_limit()
     }
 
     /// Counts the end of an unacknowledged delivery, for any reason.

@@ -13,7 +13,8 @@ use crate::dead_letter::DeadLetterTarget;
 use crate::policy::EffectivePolicies;
 use crate::policy::decision::Decision;
 use crate::setting::{
-    DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, ExpiryOrder, Overflow, PolicyKey, Word,
+    DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, DeliveryLimitAction, ExpiryOrder,
+    Overflow, PolicyKey, Word,
 };
 use crate::time::Time;
 
@@ -38,6 +39,8 @@ pub struct Settings {
     pub delivery_limit: Option<u32>,
     /// The deliveries that count against the limit.
     pub delivery_limit_count: DeliveryCount,
+    /// The treatment of messages at the limit that no dead-letter target takes.
+    pub delivery_limit_action: DeliveryLimitAction,
     /// Longest time that a delivery may stay unacknowledged, in milliseconds.
     pub consumer_timeout_ms: Option<u64>,
     /// The delay of returned messages; none if they are ready at once.
@@ -77,6 +80,7 @@ impl Settings {
             // A negative limit means unlimited, and so does one that no counter reaches.
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
             delivery_limit_count: always(keys.get(PolicyKey::DeliveryLimitCount)),
+            delivery_limit_action: always(keys.get(PolicyKey::DeliveryLimitAction)),
             consumer_timeout_ms: keys.get(PolicyKey::ConsumerTimeout).unsigned(),
             delayed_retry: DelayedRetry::of(keys),
             delayed_retry_order: always(keys.get(PolicyKey::DelayedRetryOrder)),

@@ -23,6 +23,6 @@ pub(crate) use value::SettingValue;
 pub use value::{PolicyValue, Unit, ValueKind};
 pub(crate) use words::Word;
 pub use words::{
-    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow,
-    WordList,
+    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, DeliveryLimitAction,
+    ExpiryOrder, Overflow, WordList,
 };

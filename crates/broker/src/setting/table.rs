@@ -18,8 +18,8 @@ use super::ratio::Ratio;
 use super::row::{ArgumentRule, Fallback, Group, Setting};
 use super::value::{PolicyValue, SettingValue, Unit, ValueKind};
 use super::words::{
-    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, ExpiryOrder, Overflow,
-    Word,
+    DeadLetterStrategy, DelayedRetryOrder, DelayedRetryType, DeliveryCount, DeliveryLimitAction,
+    ExpiryOrder, Overflow, Word,
 };
 use crate::limits::TTL_MS_MAX;
 use crate::queue_type::QueueType;
@@ -235,6 +235,13 @@ policy_keys! {
         operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::DelayedRetryOrder(DelayedRetryOrder::Due))),
         with_hint("due: other messages pass one that waits for its next delivery. strict: with a single active consumer, the queue delivers nothing until the wait is over.");
+    /// `delivery-limit-action`, Leveret's own: what happens at the delivery limit to a message without a target.
+    DeliveryLimitAction = "delivery-limit-action", Delivery, ValueKind::Word(DeliveryLimitAction::LIST),
+        argument(35, |value, _| one_of(value, DeliveryLimitAction::LIST, "invalid_delivery_limit_action")),
+        policy("delivery limit action. Must be one of: drop, keep"),
+        operator(Merge::Second), with_argument(Merge::Second),
+        or(Fallback::Word(Word::DeliveryLimitAction(DeliveryLimitAction::Drop))),
+        with_hint("What happens at the delivery limit to a message that no dead-letter exchange takes. drop: it is lost. keep: the queue keeps it, to be seen, redriven or purged.");
 }
 
 arguments_alone! {

@@ -135,6 +135,15 @@ words! {
         Strict = "strict",
     }
 
+    /// What happens to a message at the delivery limit that no dead-letter target takes: `x-delivery-limit-action`,
+    /// `delivery-limit-action`.
+    DeliveryLimitAction {
+        /// The message is dropped and counted.
+        Drop = "drop",
+        /// The queue keeps the message.
+        Keep = "keep",
+    }
+
     /// The position from which expired messages leave a queue: `x-expiry-order`, `expiry-order`.
     ///
     /// COMPAT: expiry order: RabbitMQ expires messages only at the head of the queue.

@@ -98,7 +98,9 @@ fn dead_letters(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
             )
         },
     );
-    let waiting = all.iter().filter(|one| one.queue.pending > 0 && one.has_no_route());
+    let waiting = all.iter().filter(|one| {
+        one.queue.pending > 0 && (one.has_no_route() || !one.queue.has_dead_letter_exchange)
+    });
     let waiting =
         waiting.map(|one| one.resource(None, words::count(one.queue.pending, "dead letter")));
     let waiting = Finding::of(

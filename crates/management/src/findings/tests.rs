@@ -131,6 +131,18 @@ fn dead_letters_of_at_least_once_wait_instead_of_being_lost() {
 }
 
 #[test]
+fn messages_kept_at_the_delivery_limit_are_a_finding() {
+    let keeps = QueueCondition { pending: 3, ..queue("keeps") };
+    assert!(!keeps.has_dead_letter_exchange);
+    let findings = of_vhost(vhost(vec![(keeps, QueueRates::default())]));
+    assert_eq!(
+        texts(&findings),
+        [(Severity::Warning, "1 queue keeps dead letters that reach no queue.")]
+    );
+    assert_eq!(findings[0].resources[0].detail, "3 dead letters");
+}
+
+#[test]
 fn ten_thousand_queues_are_one_finding() {
     let full = |n: u64| {
         let overflow = broker::Overflow::RejectPublish;

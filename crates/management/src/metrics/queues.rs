@@ -66,7 +66,7 @@ pub(super) const METRICS: [Family<QueueScrape>; 17] = [
     gauge("queue_messages_delayed", "Messages that wait before they are ready", |q| {
         whole(q.delayed.messages)
     }),
-    gauge("queue_messages_dlx_pending", "Dead messages that at-least-once keeps", |q| {
+    gauge("queue_messages_dlx_pending", "Dead messages that are kept", |q| {
         whole(q.pending.messages)
     }),
     gauge("queue_messages_dlx_pending_bytes", "Bytes of dead messages that are kept", |q| {

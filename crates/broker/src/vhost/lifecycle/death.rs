@@ -268,13 +268,13 @@ impl Vhost {
     /// Keeps or drops a dead message that has nowhere to go, and counts it.
     fn keep_or_drop(&mut self, death: PendingDeath, cause: DropCause) {
         let queue = self.topology.known_queue_mut(death.queue);
-        let keeps = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
+        let keeps = queue.keeps(death.reason, cause);
         let DeadMessage::Entry(entry) = death.dead else {
             queue.counters.deaths_mut().copies_dropped.count(cause, 1);
             self.counters.copies_dropped.count(cause, 1);
             return;
         };
-        if keeps && cause != DropCause::NoDeadLetterExchange {
+        if keeps {
             let record =
                 Record::Pend { queue: queue.number, entry: entry.id, reason: death.reason };
             let lsn = entry.lsn;
@@ -283,6 +283,8 @@ impl Vhost {
             if lsn != Lsn(0) {
                 self.log_about(lsn, record);
             }
+            // A kept message may be one too many.
+            self.enforce_limits(death.queue);
             return;
         }
         let dropped = queue.counters.deaths_mut().dropped.get_mut(death.reason);
@@ -337,7 +339,11 @@ impl Vhost {
         self.dead_lettering.retry_begins();
         let mut budget = DEAD_LETTER_RETRY_SLICE;
         for id in self.dead_lettering.sources() {
-            self.topology.known_queue_mut(id).dead_letters.pending.start_retry();
+            let queue = self.topology.known_queue_mut(id);
+            if !queue.offers_kept() {
+                continue;
+            }
+            queue.dead_letters.pending.start_retry();
             budget -= self.offer_pending(id, budget);
             self.rearm_queue(id);
         }
@@ -351,6 +357,12 @@ impl Vhost {
         while offered < budget
             && let Some((entry, reason)) = queue.dead_letters.pending.next_retry()
         {
+            if reason == DeathReason::DeliveryLimit && queue.settings.dead_letter.is_none() {
+                // Stays, even if the setting by which the message was kept is gone.
+                queue.dead_letters.pending.push(entry, reason);
+                offered += 1;
+                continue;
+            }
             queue.dead_letters.begin_death();
             let (time_s, dead) = (self.now.wall_ms / 1000, DeadMessage::Entry(entry));
             self.dead_lettering.push(PendingDeath { queue: id, reason, time_s, dead });

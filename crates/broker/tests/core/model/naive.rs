@@ -60,6 +60,8 @@ struct Queue {
     scheduled: Vec<Scheduled>,
     /// Returned messages before their next delivery, with its time.
     delayed: Vec<(u64, Entry)>,
+    /// Messages at the delivery limit.
+    kept: Vec<Message>,
     consumer: Option<Consumer>,
     seqs: u64,
     returns: u64,
@@ -135,7 +137,7 @@ impl Queue {
 
     /// Messages that count against the limit.
     fn len(&self) -> usize {
-        self.ready.len() + self.scheduled.len() + self.delayed.len()
+        self.ready.len() + self.scheduled.len() + self.delayed.len() + self.kept.len()
     }
 
     /// The returned message that is ready first.
@@ -173,6 +175,7 @@ impl Model {
             ready: Vec::new(),
             scheduled: Vec::new(),
             delayed: Vec::new(),
+            kept: Vec::new(),
             consumer: None,
             seqs: 0,
             returns: 0,
@@ -196,16 +199,17 @@ impl Model {
             let delayed = queue.delayed.iter().map(|(_, entry)| entry);
             let waiting = queue.ready.iter().chain(scheduled).chain(delayed);
             let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
-            let persistent = all.filter(|entry| queue.spec.quorum || entry.message.persistent);
+            let all = all.map(|entry| &entry.message).chain(&queue.kept);
             let (mut messages, mut bytes) = (0, 0);
-            for entry in persistent {
+            for message in all.filter(|message| queue.spec.quorum || message.persistent) {
                 messages += 1;
-                bytes += entry.message.body.len() as u64;
+                bytes += message.body.len() as u64;
             }
             Counts {
                 ready: queue.ready.len() as u64,
                 delayed: (queue.scheduled.len() + queue.delayed.len()) as u64,
                 unacked: unacked.len() as u64,
+                kept: queue.kept.len() as u64,
                 persistent: messages,
                 // Those of a quorum queue depend on encoded properties.
                 persistent_bytes: (!queue.spec.quorum).then_some(bytes),
@@ -290,6 +294,7 @@ impl Model {
                 queue.ready.clear();
                 queue.scheduled.clear();
                 queue.delayed.clear();
+                queue.kept.clear();
                 self.said.push(format!("purged {count}"));
             }
             Step::Operate { queue, name, operation } => self.operate(queue, name, operation),
@@ -554,6 +559,11 @@ impl Model {
         }
         while is_over(&self.queues[q]) {
             let queue = &mut self.queues[q];
+            if !queue.kept.is_empty() {
+                let message = queue.kept.remove(0);
+                self.dying.push_back((q, message, "maxlen"));
+                continue;
+            }
             let entry = if let Some(i) = queue.evicted() {
                 queue.ready.remove(i)
             } else if let Some((_, i)) = queue.next_scheduled() {
@@ -678,7 +688,13 @@ impl Model {
     }
 
     fn bury_one(&mut self, q: usize, mut message: Message, reason: &'static str) {
-        let Some(target) = self.queues[q].spec.dead_letters_to else { return };
+        let Some(target) = self.queues[q].spec.dead_letters_to else {
+            if self.queues[q].spec.keeps && reason == "delivery_limit" {
+                self.queues[q].kept.push(message);
+                self.evict(q);
+            }
+            return;
+        };
         let same = message.deaths.iter().position(|(dq, r, ..)| (*dq, *r) == (q, reason));
         let (_, _, count, expiration_ms) =
             same.map_or((q, reason, 0, message.expiration_ms), |at| message.deaths.remove(at));

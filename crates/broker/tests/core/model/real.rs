@@ -136,6 +136,7 @@ impl Broker {
             ready: queue.ready_count(),
             delayed: queue.delayed_count(),
             unacked: queue.unacked_count(),
+            kept: queue.pending_count(),
             persistent: queue.persistent().messages,
             persistent_bytes: (queue.kind() == QueueType::Classic)
                 .then_some(queue.persistent().bytes),
@@ -464,6 +465,9 @@ fn arguments(spec: &QueueSpec) -> Table {
     if spec.quorum {
         table.insert("x-queue-type", Value::LongStr(b"quorum"));
         table.insert("x-delivery-limit", Value::I64(spec.delivery_limit));
+    }
+    if spec.keeps {
+        table.insert("x-delivery-limit-action", Value::LongStr(b"keep"));
     }
     if let Some(ttl) = spec.ttl_ms {
         table.insert("x-message-ttl", number(ttl));

@@ -47,6 +47,8 @@ pub(crate) struct QueueSpec {
     pub(crate) dead_letters_to: Option<usize>,
     /// Of a quorum queue.
     pub(crate) delivery_limit: i64,
+    /// Messages at the delivery limit are kept.
+    pub(crate) keeps: bool,
     pub(crate) head_only: bool,
     pub(crate) retry: Option<Retry>,
 }
@@ -61,6 +63,7 @@ impl QueueSpec {
         max_priority: None,
         dead_letters_to: None,
         delivery_limit: 0,
+        keeps: false,
         head_only: false,
         retry: None,
     };
@@ -88,7 +91,7 @@ impl QueueSpec {
             overflow,
             prop::option::weighted(0.4, 1_u8..4),
             prop::option::weighted(0.7, 0_usize..3),
-            -1_i64..3,
+            (-1_i64..3, any::<bool>()),
             prop::bool::weighted(0.2),
             prop::option::weighted(0.5, Retry::any()),
         )
@@ -101,7 +104,8 @@ impl QueueSpec {
                         overflow,
                         max_priority: priority.filter(|_| !quorum),
                         dead_letters_to: to,
-                        delivery_limit: limit,
+                        delivery_limit: limit.0,
+                        keeps: limit.1 && to.is_none(),
                         head_only,
                         retry,
                     }
@@ -117,6 +121,8 @@ pub(crate) struct Counts {
     /// Messages before their delivery time, and returned ones before their next delivery.
     pub(crate) delayed: u64,
     pub(crate) unacked: u64,
+    /// Messages that the queue keeps at the delivery limit.
+    pub(crate) kept: u64,
     /// Messages that outlive a restart, and in a classic queue their bytes.
     pub(crate) persistent: u64,
     pub(crate) persistent_bytes: Option<u64>,

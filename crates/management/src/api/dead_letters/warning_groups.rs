@@ -147,8 +147,8 @@ pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use broker::{
-        DeathCounters, DelayedRetryOrder, DeliveryCount, ExpiryOrder, MapQueue, Overflow,
-        QueueNumber, QueueType, Settings,
+        DeathCounters, DelayedRetryOrder, DeliveryCount, DeliveryLimitAction, ExpiryOrder,
+        MapQueue, Overflow, QueueNumber, QueueType, Settings,
     };
 
     use super::*;
@@ -175,6 +175,7 @@ mod tests {
         overflow: Overflow::DropHead,
         delivery_limit: None,
         delivery_limit_count: DeliveryCount::Delivery,
+        delivery_limit_action: DeliveryLimitAction::Drop,
         consumer_timeout_ms: None,
         delayed_retry: None,
         delayed_retry_order: DelayedRetryOrder::Due,

@@ -252,15 +252,14 @@ fn to_row<'a>(
         });
     }
     row.put("single_active_consumer_tag", || json!(queue.single_active_consumer.as_deref()));
+    row.put("messages_delayed", || json!(queue.delayed.messages));
+    row.put("messages_dlx", || json!(queue.pending.messages));
+    row.put("message_bytes_dlx", || json!(queue.pending.bytes));
     match queue.kind {
         QueueType::Classic => {
             row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
-            row.put("messages_delayed", || json!(queue.delayed.messages));
         }
         QueueType::Quorum => {
-            row.put("messages_delayed", || json!(queue.delayed.messages));
-            row.put("messages_dlx", || json!(queue.pending.messages));
-            row.put("message_bytes_dlx", || json!(queue.pending.bytes));
             let retry = queue.settings.delayed_retry.as_ref().map(|retry| retry.kind);
             let retry = retry.unwrap_or(DelayedRetryType::Disabled);
             row.put("delayed_retry", || json!(retry.as_str()));

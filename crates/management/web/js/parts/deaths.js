@@ -107,7 +107,7 @@ function rest(message, inQueue) {
   const steps = {
     unacknowledged: { at, kind: "wait", parts: [...here, " since then; unacknowledged", ...holder] },
     delayed: { at, kind: "wait", parts: [...here, " since then; returned, and waits to be ready again"] },
-    dead: { at, kind: "wait", parts: ["died ", ...here, ", which keeps it until another queue has it (at-least-once)"] },
+    dead: { at, kind: "wait", parts: ["died ", ...here, ", which keeps it until another queue has it"] },
   };
   const wait = steps[message.state] ?? { at, kind: "wait", parts: ["waits ", ...here, " since then"] };
   return message.expires_ms === null || message.expires_ms === undefined

@@ -45,13 +45,15 @@ function fitting({ "max-length": messages, "max-length-bytes": size, overflow })
   return ["The queue holds at most ", ...limits.flatMap((limit, index) => (index > 0 ? [" and ", ...limit] : limit)), `; ${beyond}.`];
 }
 
-function returned({ "delivery-limit": limit }) {
+function returned({ "delivery-limit": limit, "delivery-limit-action": action }) {
   if (!limit || typeof limit.value !== "number" || limit.value < 0) return null;
-  return [`A message that is returned more than ${count(limit.value, "time")}`, ...because(limit), " dies."];
+  const kept = action?.value === "keep" ? [" and is kept here, unless a dead-letter exchange takes it", ...because(action)] : [];
+  return [`A message that is returned more than ${count(limit.value, "time")}`, ...because(limit), " dies", ...kept, "."];
 }
 
-function dying({ "dead-letter-exchange": dlx, "dead-letter-routing-key": key }, edges) {
-  if (!dlx) return ["Messages that die are dropped: the queue has no dead-letter exchange."];
+function dying({ "dead-letter-exchange": dlx, "dead-letter-routing-key": key, "delivery-limit-action": action }, edges) {
+  const who = action?.value === "keep" ? "Messages that die in another way" : "Messages that die";
+  if (!dlx) return [`${who} are dropped: the queue has no dead-letter exchange.`];
   const own = key ? [...withKeys([key.value]), ...because(key)] : [" with unchanged routing keys"];
   return ["Dead letters go to ", ...toExchange(dlx.value, []), ...because(dlx), ...own, ...leading(edges), "."];
 }

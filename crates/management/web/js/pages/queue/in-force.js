@@ -17,9 +17,10 @@ const ROWS = [
   ["dead-letter-routing-key", "Dead-letter routing key", String],
   ["dead-letter-strategy", "Dead-letter strategy", String],
   ["delivery-limit", "Delivery limit", (value) => (typeof value === "number" ? number(value) : String(value))],
+  ["delivery-limit-action", "Delivery limit action", String],
 ];
 // What their defaults are is worth telling only beside something else.
-const BESIDE = { overflow: ["max-length", "max-length-bytes"], "dead-letter-strategy": ["dead-letter-exchange"] };
+const BESIDE = { overflow: ["max-length", "max-length-bytes"], "dead-letter-strategy": ["dead-letter-exchange"], "delivery-limit-action": ["delivery-limit"] };
 
 /** The settings with their sources; the tab Settings has all of them, and the values that lost. */
 export function Settings({ vhost, name, explanation, edges }) {

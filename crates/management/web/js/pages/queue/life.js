@@ -85,7 +85,7 @@ function Figures({ queue, expiry, isStale, explanation }) {
     ${queue.held_until_ms > 0 && html`<${Stat} label="Held" hint="Strict order of retries: a returned message waits, and all others behind it" test="held-until"
       value=${expiry ? html`<${Countdown} to=${queue.held_until_ms} at=${expiry.now_ms} isStale=${isStale} />` : DASH} />`}
     ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, or with a delivery time, and waiting to be ready" />`}
-    ${queue.messages_dlx > 0 && html`<${Stat} label="Dead letters kept" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Dead letters awaiting delivery (at-least-once)" />`}
+    ${queue.messages_dlx > 0 && html`<${Stat} label="Dead letters kept" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Dead messages that the queue keeps: at-least-once, or at the delivery limit" />`}
   <//>`;
 }
 
