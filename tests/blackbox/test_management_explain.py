@@ -35,6 +35,7 @@ def test_queue_without_arguments_and_policies(http, ch, by_broker, kind):
     assert values == {
         "overflow": "drop-head", "expiry-order": "deadline", "dead-letter-strategy": "at-most-once",
         "delayed-retry-type": "disabled", "delivery-limit-count": "delivery",
+            "delivery-limit-action": "drop", "delayed-retry-order": "due",
     } | ({"delivery-limit": 20, "consumer-timeout": 1800000} if kind == "quorum" else {})
 
 

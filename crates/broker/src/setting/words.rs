@@ -135,7 +135,7 @@ words! {
         Strict = "strict",
     }
 
-    /// What happens to a message at the delivery limit that no dead-letter target takes: `x-delivery-limit-action`,
+    /// The treatment of a message at the delivery limit that no dead-letter target takes: `x-delivery-limit-action`,
     /// `delivery-limit-action`.
     DeliveryLimitAction {
         /// The message is dropped and counted.

@@ -126,6 +126,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::atom("members"),
     Column::atom("online"),
     Column::same("messages_delayed"),
+    Column::same("messages_dlx"),
     Column::same("messages_paged_out"),
     Column::same("message_bytes_paged_out"),
     Column::same("refuses_publishes"),
