@@ -185,3 +185,19 @@ def test_delays_go_on_after_a_restart(broker, prefix, end):
     assert_delayed(consumer, "c", since_ms, delay_ms + 500)
     assert consumer.hears_nothing()
     client.close()
+
+
+def test_the_log_names_both_types_of_a_redeclaration(broker, prefix):
+    client = Client(broker, prefix)
+    ch = client.channel()
+    x = delayed_exchange(ch, "direct")
+    for _ in range(2):
+        ch.exchange("x-delayed-message", x, arguments={"x-delayed-type": "topic"})
+
+    def warnings():
+        return [line for line in broker.log if "x-delayed-type of a redeclaration ignored" in line and x in line]
+
+    ch.poll(warnings, what="the line in the log")
+    line, = warnings()
+    assert "direct" in line and "topic" in line
+    client.close()

@@ -162,6 +162,17 @@ pub enum Event {
         /// The queues of the cycle, most recent first.
         queues: Vec<Name>,
     },
+    /// A delayed exchange was declared again with another routing type, which has no effect; reported once per
+    /// exchange.
+    DelayedTypeIgnored {
+        /// The exchange.
+        exchange: Name,
+        /// `x-delayed-type` of the exchange.
+        current: Name,
+        /// `x-delayed-type` of the declaration that was ignored; its type in AMQP if it is no text, and empty if there is
+        /// none.
+        received: Name,
+    },
     /// An unused queue expired with messages in it.
     QueueExpired {
         /// The queue.

@@ -169,6 +169,10 @@ pub struct VhostCounters {
     pub message_expiry: Lateness,
     /// Lateness of expired unused queues.
     pub queue_expiry: Lateness,
+    /// Lateness of messages with a delivery time, or a delay by an exchange: until they were ready or routed.
+    pub scheduled_delivery: Lateness,
+    /// Lateness of returned messages that waited: until they were ready again.
+    pub retry: Lateness,
     /// Messages published by clients.
     pub published: u64,
     /// Publishes on channels in confirm mode.

@@ -1,6 +1,7 @@
 //! `x-delayed-message`: holds messages with the header `x-delay` and routes them when their delay is over, by the
 //! exchange type that its argument `x-delayed-type` names. See `docs/guides/deliver-later.md`.
 
+use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{TableRef, Value};
 
 use super::kind::ExchangeType;
@@ -29,6 +30,18 @@ pub(crate) fn routing_type(arguments: TableRef<'_>) -> Result<ExchangeType, Refu
     }
 }
 
+/// The routing type that these arguments ask for, as text of at most 255 bytes for the log.
+pub(crate) fn named_routing_type(arguments: TableRef<'_>) -> String {
+    match arguments.get("x-delayed-type") {
+        Some(Value::LongStr(name)) => {
+            let shown = name.get(..SHORT_STRING_BYTES_MAX).unwrap_or(name);
+            String::from_utf8_lossy(shown).into_owned()
+        }
+        Some(other) => other.type_name().to_string(),
+        None => String::new(),
+    }
+}
+
 /// The messages that a delayed exchange holds.
 #[derive(Debug)]
 pub(crate) struct HeldMessages {
@@ -36,6 +49,8 @@ pub(crate) struct HeldMessages {
     pub(crate) number: QueueNumber,
     /// The wake-up that the vhost's timers hold for the exchange.
     pub(crate) armed: Option<Time>,
+    /// A declaration with another routing type was reported.
+    pub(crate) has_reported_type: bool,
     last_seq: u64,
     waiting: Scheduled,
 }
@@ -43,7 +58,7 @@ pub(crate) struct HeldMessages {
 impl HeldMessages {
     pub(super) fn new(number: QueueNumber) -> Self {
         let waiting = Scheduled::default();
-        Self { number, armed: None, last_seq: 0, waiting }
+        Self { number, armed: None, has_reported_type: false, last_seq: 0, waiting }
     }
 
     /// The id of the next message.
@@ -58,8 +73,8 @@ impl HeldMessages {
         self.waiting.insert(ready_at, entry);
     }
 
-    /// Takes the next message whose delay is over at `now`.
-    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
+    /// Takes the next message whose delay is over at `now`, with the time since which it is.
+    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<(Time, Entry)> {
         self.waiting.pop_ready(now)
     }
 

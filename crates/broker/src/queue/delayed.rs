@@ -56,11 +56,13 @@ impl Delayed {
         self.entries.last_key_value().map(|((ready_at, _), _)| *ready_at)
     }
 
-    /// Takes the next message that is ready at `now`.
-    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
-        let ((ready_at, seq), _) = self.entries.first_key_value()?;
-        let id = EntryId { seq: *seq, level: 0 };
-        if *ready_at <= now { self.take(id) } else { None }
+    /// Takes the next message that is ready at `now`, with the time since which it is.
+    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<(Time, Entry)> {
+        let (ready_at, seq) = *self.entries.first_key_value()?.0;
+        if ready_at > now {
+            return None;
+        }
+        self.take(EntryId { seq, level: 0 }).map(|entry| (ready_at, entry))
     }
 
     /// Takes the message that is ready first.

@@ -119,18 +119,20 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes a delayed message that is ready again.
-    pub(crate) fn pop_retry(&mut self, now: Time) -> Option<Entry> {
-        let entry = self.waiting.delayed.pop_ready(now)?;
+    /// Takes a delayed message that is ready again, with the time since which it is.
+    pub(crate) fn pop_retry(&mut self, now: Time) -> Option<(Time, Entry)> {
+        let (ready_at, entry) = self.waiting.delayed.pop_ready(now)?;
         self.left_early(&entry);
-        Some(entry)
+        Some((ready_at, entry))
     }
 
-    /// Takes a message whose delivery time has come, with its new id, by which it has its place behind all others.
-    pub(crate) fn pop_scheduled(&mut self, now: Time) -> Option<(Entry, EntryId)> {
-        let entry = self.waiting.take_scheduled(|scheduled| scheduled.pop_ready(now))?;
+    /// Takes a message whose delivery time has come, with that time, and its new id, by which it has its place behind all
+    /// others.
+    pub(crate) fn pop_scheduled(&mut self, now: Time) -> Option<(Time, Entry, EntryId)> {
+        let (ready_at, entry) =
+            self.waiting.take_scheduled(|scheduled| scheduled.pop_ready(now))?;
         let to = self.waiting.ready.assign(entry.id.level);
-        Some((entry, to))
+        Some((ready_at, entry, to))
     }
 
     /// Takes a message that waits for its delivery time.

@@ -38,11 +38,11 @@ impl Scheduled {
         self.waiting.insert(ready_at, entry);
     }
 
-    /// Takes the next message that is ready at `now`.
-    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
-        let entry = self.waiting.pop_ready(now)?;
+    /// Takes the next message that is ready at `now`, with the time since which it is.
+    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<(Time, Entry)> {
+        let (ready_at, entry) = self.waiting.pop_ready(now)?;
         self.forget_name(&entry);
-        Some(entry)
+        Some((ready_at, entry))
     }
 
     /// Takes the message with the earliest delivery time.

@@ -47,10 +47,10 @@ impl WaitingMessages {
     }
 
     /// Takes a message before or at its delivery time, which `choose` selects.
-    pub(super) fn take_scheduled(
+    pub(super) fn take_scheduled<T>(
         &mut self,
-        choose: impl FnOnce(&mut Scheduled) -> Option<Entry>,
-    ) -> Option<Entry> {
+        choose: impl FnOnce(&mut Scheduled) -> Option<T>,
+    ) -> Option<T> {
         choose(self.scheduled.as_deref_mut()?)
     }
 

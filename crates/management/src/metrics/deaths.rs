@@ -125,7 +125,7 @@ struct LatenessFamily {
     value: fn(&VhostCounters) -> &Lateness,
 }
 
-const LATENESS: [LatenessFamily; 2] = [
+const LATENESS: [LatenessFamily; 4] = [
     LatenessFamily {
         name: "message_expiry_lateness_seconds",
         help: "How long after its deadline a message expired",
@@ -135,6 +135,16 @@ const LATENESS: [LatenessFamily; 2] = [
         name: "queue_expiry_lateness_seconds",
         help: "How long after the end of its lease an unused queue expired",
         value: |counters| &counters.queue_expiry,
+    },
+    LatenessFamily {
+        name: "scheduled_delivery_lateness_seconds",
+        help: "How long after its delivery time a scheduled message was ready or routed",
+        value: |counters| &counters.scheduled_delivery,
+    },
+    LatenessFamily {
+        name: "retry_lateness_seconds",
+        help: "How long after the end of its delay a returned message was ready again",
+        value: |counters| &counters.retry,
     },
 ];
 

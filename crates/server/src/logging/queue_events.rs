@@ -16,6 +16,16 @@ pub(crate) fn write(vhost: &str, event: &Event) {
             let cycle = queues.join(" <- ");
             tracing::warn!(vhost, cycle, "dead-letter cycle: messages dropped");
         }
+        Event::DelayedTypeIgnored { exchange, current, received } => {
+            let (exchange, current, received) = (&**exchange, &**current, &**received);
+            tracing::warn!(
+                vhost,
+                exchange,
+                current,
+                received,
+                "x-delayed-type of a redeclaration ignored: the exchange keeps its own"
+            );
+        }
         Event::QueueExpired { queue, message_count } => {
             let queue = &**queue;
             tracing::info!(vhost, queue, message_count, "queue expired with messages in it");

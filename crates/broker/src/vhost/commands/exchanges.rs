@@ -8,8 +8,9 @@ use crate::access::INTERNAL_USER;
 use crate::access::Permission;
 use crate::channel_key::ChannelKey;
 use crate::command::DeclareExchange;
-use crate::effect::Outgoing;
+use crate::effect::{Event, Outgoing};
 use crate::exchange::control::{SCHEDULE_EXCHANGE, SETTLE_EXCHANGE};
+use crate::exchange::delayed::named_routing_type;
 use crate::exchange::{Exchange, ExchangeDeclaration, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::limits::EXCHANGE_MEMORY_BYTES;
@@ -90,7 +91,10 @@ impl Vhost {
         self.require(at, Permission::Configure, resource)?;
         let alternate = alternate_exchange(&declare, resource)?;
         match self.topology.exchange_id(name.as_str()) {
-            Some(id) => self.check_same_exchange(id, &declare, kind)?,
+            Some(id) => {
+                self.check_same_exchange(id, &declare, kind)?;
+                self.report_other_routing_type(id, &declare);
+            }
             None => self.create_exchange(at, &name, declare, kind, alternate)?,
         }
         self.answer(at, declare.nowait, Outgoing::ExchangeDeclareOk);
@@ -177,6 +181,26 @@ impl Vhost {
         let argument = "alternate-exchange";
         let received = declare.arguments.get(argument);
         check_argument(argument, current.arguments.get(argument), received, resource)
+    }
+
+    /// Reports a declaration of a delayed exchange with another routing type than its own. As in the plugin of RabbitMQ,
+    /// the type is not compared, and the first stays.
+    fn report_other_routing_type(&mut self, id: ExchangeId, declare: &DeclareExchange<'_>) {
+        let exchange = self.topology.known_exchange_mut(id);
+        let argument = "x-delayed-type";
+        if declare.arguments.get(argument) == exchange.arguments.get(argument) {
+            return;
+        }
+        let Some(held) = &mut exchange.held else { return };
+        if std::mem::replace(&mut held.has_reported_type, true) {
+            return;
+        }
+        let event = Event::DelayedTypeIgnored {
+            exchange: Arc::clone(&exchange.name),
+            current: named_routing_type(exchange.arguments.as_ref()).into(),
+            received: named_routing_type(declare.arguments).into(),
+        };
+        self.effects.event(event);
     }
 
     pub(in crate::vhost) fn delete_exchange(

@@ -119,9 +119,10 @@ impl Vhost {
     pub(in crate::vhost) fn deliver_scheduled(&mut self, id: QueueId, budget: usize) -> usize {
         for delivered in 0..budget {
             let queue = self.topology.known_queue_mut(id);
-            let Some((entry, to)) = queue.pop_scheduled(self.now.time) else {
+            let Some((ready_at, entry, to)) = queue.pop_scheduled(self.now.time) else {
                 return delivered;
             };
+            self.counters.scheduled_delivery.record(self.now.time.micros_since(ready_at));
             queue.renew_lease(self.now.time);
             let (number, from) = (queue.number, entry.id);
             let entry = Entry { id: to, ..entry };
@@ -155,7 +156,8 @@ impl Vhost {
             let held = exchange.held.as_mut().expect("only delayed exchanges have a wake-up");
             held.armed = None;
             let number = held.number;
-            let Some(entry) = held.pop_ready(now) else { break };
+            let Some((ready_at, entry)) = held.pop_ready(now) else { break };
+            self.counters.scheduled_delivery.record(now.micros_since(ready_at));
             self.counters.schedules.released += 1;
             self.route_held(id, number, &entry);
             released += 1;

@@ -122,9 +122,10 @@ impl Vhost {
     fn end_delays(&mut self, id: QueueId, budget: usize) -> usize {
         let queue = self.topology.known_queue_mut(id);
         for retried in 0..budget {
-            let Some(entry) = queue.pop_retry(self.now.time) else {
+            let Some((ready_at, entry)) = queue.pop_retry(self.now.time) else {
                 return retried;
             };
+            self.counters.retry.record(self.now.time.micros_since(ready_at));
             queue.give_back(entry);
         }
         budget

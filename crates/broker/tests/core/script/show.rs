@@ -169,6 +169,10 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
     add("redriven", counters.redriven);
     add("expiries", counters.message_expiry.count());
     add("latest-expiry-us", counters.message_expiry.max_us());
+    add("scheduled-deliveries", counters.scheduled_delivery.count());
+    add("latest-scheduled-delivery-us", counters.scheduled_delivery.max_us());
+    add("retries", counters.retry.count());
+    add("latest-retry-us", counters.retry.max_us());
     add("lease-expiries", counters.queue_expiry.count());
     out
 }
