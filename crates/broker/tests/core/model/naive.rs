@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use broker::ScheduleMode;
 
-use super::steps::{Counts, Operation, Overflow, QueueSpec, Step};
+use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 
 /// Deaths: queue, reason, count, and the expiration at the first of them.
 type Death = (usize, &'static str, u64, Option<u64>);
@@ -16,6 +16,8 @@ struct Message {
     priority: Option<u8>,
     persistent: bool,
     deaths: Vec<Death>,
+    /// The reason that a consumer gave last.
+    reason: Option<u8>,
 }
 
 /// A message in a queue.
@@ -68,6 +70,8 @@ struct Unacked {
     queue: usize,
     entry: Entry,
     by_consumer: bool,
+    /// The reason for the return or the rejection.
+    reason: Option<u8>,
 }
 
 /// A whole vhost with one client.
@@ -224,7 +228,8 @@ impl Model {
                 self.published += 1;
                 let body = format!("m{}", self.published);
                 let deaths = Vec::new();
-                let message = Message { body, expiration_ms, priority, persistent, deaths };
+                let reason = None;
+                let message = Message { body, expiration_ms, priority, persistent, deaths, reason };
                 let is_accepted = self.publish(queue, message, delay_ms, schedule);
                 let said = if is_accepted { "confirmed" } else { "refused" };
                 self.bury();
@@ -251,8 +256,11 @@ impl Model {
             Step::Nack { which, .. } | Step::Reject { which, .. } => {
                 self.settle(which, false, "reject");
             }
+            Step::Annotate { which, reason, settlement } => {
+                self.annotate(which, reason, settlement);
+            }
             Step::Recover => {
-                let all = std::mem::take(&mut self.outstanding);
+                let all = self.take_outstanding();
                 self.settle_all(all, "nack");
             }
             Step::Purge { queue } => {
@@ -268,7 +276,7 @@ impl Model {
             Step::Redrive { queue, to } => self.redrive(queue, to),
             Step::CloseChannel => {
                 self.queues.iter_mut().for_each(|queue| queue.consumer = None);
-                let all = std::mem::take(&mut self.outstanding);
+                let all = self.take_outstanding();
                 self.settle_all(all, "fail");
             }
             Step::Sleep { millis } => self.sleep(self.now + millis),
@@ -524,7 +532,7 @@ impl Model {
 
     fn hold(&mut self, queue: usize, mut entry: Entry, by_consumer: bool) {
         entry.acquired += 1;
-        self.outstanding.push(Unacked { queue, entry, by_consumer });
+        self.outstanding.push(Unacked { queue, entry, by_consumer, reason: None });
     }
 
     fn get(&mut self, q: usize, no_ack: bool) {
@@ -542,6 +550,29 @@ impl Model {
         }
     }
 
+    /// Gives the reason for a delivery, instead of one before, and settles the delivery if wanted.
+    fn annotate(&mut self, which: usize, reason: Option<u8>, settlement: Option<Settlement>) {
+        if self.outstanding.is_empty() {
+            return;
+        }
+        let at = which % self.outstanding.len();
+        self.outstanding[at].reason = reason;
+        match settlement {
+            None => {}
+            Some(Settlement::Requeue) => self.settle(at, false, "nack"),
+            Some(Settlement::DeadLetter) => self.settle(at, false, "reject"),
+        }
+        self.bury();
+        self.said.push("confirmed".to_owned());
+    }
+
+    /// All outstanding deliveries, whose reasons are forgotten.
+    fn take_outstanding(&mut self) -> Vec<Unacked> {
+        let mut all = std::mem::take(&mut self.outstanding);
+        all.iter_mut().for_each(|unacked| unacked.reason = None);
+        all
+    }
+
     fn settle(&mut self, which: usize, multiple: bool, outcome: &str) {
         if self.outstanding.is_empty() {
             return;
@@ -554,8 +585,9 @@ impl Model {
 
     fn settle_all(&mut self, settled: Vec<Unacked>, outcome: &str) {
         let mut touched = Vec::new();
-        for unacked in settled {
+        for mut unacked in settled {
             let q = unacked.queue;
+            unacked.entry.message.reason = unacked.reason.or(unacked.entry.message.reason);
             if unacked.by_consumer
                 && let Some(consumer) = &mut self.queues[q].consumer
             {
@@ -637,5 +669,7 @@ fn described(entry: &Entry) -> String {
     let again = if entry.acquired > 0 { " again" } else { "" };
     let deaths: Vec<String> =
         entry.message.deaths.iter().map(|(q, reason, n, _)| format!("q{q}:{reason}:{n}")).collect();
-    format!("{}{again} [{}]", entry.message.body, deaths.join(" "))
+    let reason = entry.message.reason.map(|reason| format!(" because {reason}"));
+    let reason = reason.unwrap_or_default();
+    format!("{}{again} [{}]{reason}", entry.message.body, deaths.join(" "))
 }

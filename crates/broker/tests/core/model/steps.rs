@@ -100,6 +100,13 @@ impl Operation {
     }
 }
 
+/// The settlement that a publish to `amq.settle` makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Settlement {
+    Requeue,
+    DeadLetter,
+}
+
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -145,6 +152,12 @@ pub(crate) enum Step {
     Reject {
         which: usize,
         requeue: bool,
+    },
+    /// Publishes to `amq.settle` about the outstanding delivery that stands at this place, with a header `x-reason`.
+    Annotate {
+        which: usize,
+        reason: Option<u8>,
+        settlement: Option<Settlement>,
     },
     Recover,
     Purge {
@@ -215,8 +228,16 @@ impl Step {
             1 => which.clone().prop_map(|which| Self::AckMultiple { which }),
             4 => (which.clone(), any::<bool>())
                 .prop_map(|(which, requeue)| Self::Nack { which, requeue }),
-            4 => (which, any::<bool>())
+            4 => (which.clone(), any::<bool>())
                 .prop_map(|(which, requeue)| Self::Reject { which, requeue }),
+            4 => (
+                which,
+                prop::option::weighted(0.8, 0_u8..4),
+                prop::option::of(prop_oneof![
+                    Just(Settlement::Requeue),
+                    Just(Settlement::DeadLetter),
+                ]),
+            ).prop_map(|(which, reason, settlement)| Self::Annotate { which, reason, settlement }),
             1 => Just(Self::Recover),
             1 => queue.clone().prop_map(|queue| Self::Purge { queue }),
             3 => (queue, prop::option::of(0_usize..3))
