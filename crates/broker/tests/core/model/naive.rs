@@ -60,6 +60,8 @@ struct Queue {
     ready: Vec<Entry>,
     /// Messages before their delivery time.
     scheduled: Vec<Scheduled>,
+    /// Returned messages, with the time at which each is ready again.
+    delayed: Vec<(u64, Entry)>,
     consumer: Option<Consumer>,
     seqs: u64,
     returns: u64,
@@ -72,6 +74,8 @@ struct Unacked {
     by_consumer: bool,
     /// The reason for the return or the rejection.
     reason: Option<u8>,
+    /// The delay of the return.
+    delay_ms: Option<u64>,
 }
 
 /// A whole vhost with one client.
@@ -132,7 +136,38 @@ impl Queue {
 
     /// Messages that count against the limit.
     fn len(&self) -> usize {
-        self.ready.len() + self.scheduled.len()
+        self.ready.len() + self.scheduled.len() + self.delayed.len()
+    }
+
+    /// The returned message that is ready next.
+    fn next_delayed(&self) -> Option<(u64, usize)> {
+        let times = self.delayed.iter().enumerate().map(|(i, (at, entry))| (*at, entry.seq, i));
+        times.min().map(|(at, _, i)| (at, i))
+    }
+
+    /// The messages that may expire.
+    fn waiting(&self) -> impl Iterator<Item = &Entry> {
+        self.ready.iter().chain(self.delayed.iter().map(|(_, entry)| entry))
+    }
+
+    /// Takes a message that may expire, by its number.
+    fn take(&mut self, seq: u64) -> Entry {
+        match self.ready.iter().position(|entry| entry.seq == seq) {
+            Some(i) => self.ready.remove(i),
+            None => {
+                let i = self.delayed.iter().position(|(_, entry)| entry.seq == seq);
+                self.delayed.remove(i.unwrap()).1
+            }
+        }
+    }
+
+    /// Puts a returned message back.
+    fn give_back(&mut self, mut entry: Entry) {
+        if self.spec.quorum {
+            self.returns += 1;
+            entry.returned = Some(self.returns);
+        }
+        self.ready.push(entry);
     }
 
     /// The message with the earliest delivery time.
@@ -153,6 +188,7 @@ impl Model {
             spec: *spec,
             ready: Vec::new(),
             scheduled: Vec::new(),
+            delayed: Vec::new(),
             consumer: None,
             seqs: 0,
             returns: 0,
@@ -173,7 +209,7 @@ impl Model {
             let unacked: Vec<&Unacked> =
                 self.outstanding.iter().filter(|unacked| unacked.queue == q).collect();
             let scheduled = queue.scheduled.iter().map(|scheduled| &scheduled.entry);
-            let waiting = queue.ready.iter().chain(scheduled);
+            let waiting = queue.waiting().chain(scheduled);
             let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
             let persistent = all.filter(|entry| queue.spec.quorum || entry.message.persistent);
             let (mut messages, mut bytes) = (0, 0);
@@ -183,7 +219,7 @@ impl Model {
             }
             Counts {
                 ready: queue.ready.len() as u64,
-                delayed: queue.scheduled.len() as u64,
+                delayed: (queue.scheduled.len() + queue.delayed.len()) as u64,
                 unacked: unacked.len() as u64,
                 persistent: messages,
                 // Those of a quorum queue depend on encoded properties.
@@ -211,10 +247,10 @@ impl Model {
         self.queues.iter().enumerate().map(waiting).collect()
     }
 
-    /// The deadlines of the ready messages of each queue, ascending; messages without a deadline come first.
+    /// The deadlines of the ready and returned messages of each queue, ascending; messages without a deadline come first.
     pub(crate) fn deadlines(&self) -> Vec<Vec<Option<u64>>> {
         let of_queue = |(q, queue): (usize, &Queue)| {
-            let deadlines = queue.ready.iter().map(|entry| self.deadline(q, entry));
+            let deadlines = queue.waiting().map(|entry| self.deadline(q, entry));
             let mut deadlines: Vec<Option<u64>> = deadlines.collect();
             deadlines.sort();
             deadlines
@@ -256,8 +292,8 @@ impl Model {
             Step::Nack { which, .. } | Step::Reject { which, .. } => {
                 self.settle(which, false, "reject");
             }
-            Step::Annotate { which, reason, settlement } => {
-                self.annotate(which, reason, settlement);
+            Step::Annotate { which, reason, delay_ms, settlement } => {
+                self.annotate(which, (reason, delay_ms), settlement);
             }
             Step::Recover => {
                 let all = self.take_outstanding();
@@ -270,6 +306,7 @@ impl Model {
                 let count = queue.len();
                 queue.ready.clear();
                 queue.scheduled.clear();
+                queue.delayed.clear();
                 self.said.push(format!("purged {count}"));
             }
             Step::Operate { queue, name, operation } => self.operate(queue, name, operation),
@@ -302,15 +339,18 @@ impl Model {
         ttls.contains(&Some(0))
     }
 
-    /// The message of a queue that expires next, with its deadline.
-    fn next_expiry(&self, q: usize) -> Option<(u64, usize)> {
+    /// The deadline of the message of a queue that expires next, and its number.
+    fn next_expiry(&self, q: usize) -> Option<(u64, u64)> {
         let queue = &self.queues[q];
-        let may_expire = |i: &usize| {
+        let may_expire = |entry: &&Entry| {
             if !queue.spec.head_only {
                 return true;
             }
+            let is_ready = |entry: &Entry| queue.ready.iter().any(|other| other.seq == entry.seq);
+            if !is_ready(entry) {
+                return false;
+            }
             // Only the head of each priority level and of the returned messages.
-            let entry = &queue.ready[*i];
             let group = |e: &Entry| (e.returned.is_some(), queue.level(&e.message));
             let same = |e: &&Entry| match entry.returned {
                 Some(_) => e.returned.is_some(),
@@ -318,19 +358,19 @@ impl Model {
             };
             queue.ready.iter().filter(same).all(|e| queue.place(e) >= queue.place(entry))
         };
-        let due = (0..queue.ready.len()).filter(may_expire).filter_map(|i| {
-            let deadline = self.deadline(q, &queue.ready[i])?;
-            Some((deadline, queue.ready[i].seq, queue.level(&queue.ready[i].message), i))
+        let due = queue.waiting().filter(may_expire).filter_map(|entry| {
+            let deadline = self.deadline(q, entry)?;
+            Some((deadline, entry.seq))
         });
-        due.min().map(|(deadline, _, _, i)| (deadline, i))
+        due.min()
     }
 
     fn expire(&mut self, q: usize) -> bool {
         let mut any = false;
-        while let Some((deadline, i)) = self.next_expiry(q)
+        while let Some((deadline, seq)) = self.next_expiry(q)
             && deadline <= self.now
         {
-            let entry = self.queues[q].ready.remove(i);
+            let entry = self.queues[q].take(seq);
             self.dying.push_back((q, entry.message, "expired"));
             any = true;
         }
@@ -342,20 +382,34 @@ impl Model {
             let next = |q: usize| {
                 let expiry = self.next_expiry(q).map(|(at, _)| at);
                 let delivery = self.queues[q].next_scheduled().map(|(at, _)| at);
-                Some((expiry.into_iter().chain(delivery).min()?, q))
+                let again = self.queues[q].next_delayed().map(|(at, _)| at);
+                Some((expiry.into_iter().chain(delivery).chain(again).min()?, q))
             };
             let mut queues: Vec<(u64, usize)> = (0..3).filter_map(next).collect();
             queues.sort_unstable();
             let Some((deadline, _)) = queues.first().filter(|(at, _)| *at <= until) else { break };
             self.now = self.now.max(*deadline);
             for (_, q) in queues {
-                if self.expire(q) | self.deliver_scheduled(q) {
+                if self.expire(q) | self.end_delays(q) | self.deliver_scheduled(q) {
                     self.dispatch(q);
                 }
             }
             self.bury();
         }
         self.now = until;
+    }
+
+    /// Puts returned messages back whose delay is over.
+    fn end_delays(&mut self, q: usize) -> bool {
+        let mut any = false;
+        while let Some((at, i)) = self.queues[q].next_delayed()
+            && at <= self.now
+        {
+            let (_, entry) = self.queues[q].delayed.remove(i);
+            self.queues[q].give_back(entry);
+            any = true;
+        }
+        any
     }
 
     /// Lets messages arrive whose delivery time has come.
@@ -532,7 +586,7 @@ impl Model {
 
     fn hold(&mut self, queue: usize, mut entry: Entry, by_consumer: bool) {
         entry.acquired += 1;
-        self.outstanding.push(Unacked { queue, entry, by_consumer, reason: None });
+        self.outstanding.push(Unacked { queue, entry, by_consumer, reason: None, delay_ms: None });
     }
 
     fn get(&mut self, q: usize, no_ack: bool) {
@@ -550,13 +604,18 @@ impl Model {
         }
     }
 
-    /// Gives the reason for a delivery, instead of one before, and settles the delivery if wanted.
-    fn annotate(&mut self, which: usize, reason: Option<u8>, settlement: Option<Settlement>) {
+    /// Gives the reason and the delay for a delivery, instead of those before, and settles the delivery if wanted.
+    fn annotate(
+        &mut self,
+        which: usize,
+        (reason, delay_ms): (Option<u8>, Option<u64>),
+        settlement: Option<Settlement>,
+    ) {
         if self.outstanding.is_empty() {
             return;
         }
         let at = which % self.outstanding.len();
-        self.outstanding[at].reason = reason;
+        (self.outstanding[at].reason, self.outstanding[at].delay_ms) = (reason, delay_ms);
         match settlement {
             None => {}
             Some(Settlement::Requeue) => self.settle(at, false, "nack"),
@@ -566,10 +625,12 @@ impl Model {
         self.said.push("confirmed".to_owned());
     }
 
-    /// All outstanding deliveries, whose reasons are forgotten.
+    /// All outstanding deliveries, whose reasons and delays are forgotten.
     fn take_outstanding(&mut self) -> Vec<Unacked> {
         let mut all = std::mem::take(&mut self.outstanding);
-        all.iter_mut().for_each(|unacked| unacked.reason = None);
+        for unacked in &mut all {
+            (unacked.reason, unacked.delay_ms) = (None, None);
+        }
         all
     }
 
@@ -596,7 +657,7 @@ impl Model {
             match outcome {
                 "ack" => {}
                 "reject" => self.dying.push_back((q, unacked.entry.message, "rejected")),
-                how => self.requeue(q, unacked.entry, how == "fail"),
+                how => self.requeue(q, unacked.entry, how == "fail", unacked.delay_ms),
             }
             touched.push(q);
         }
@@ -608,7 +669,7 @@ impl Model {
         }
     }
 
-    fn requeue(&mut self, q: usize, mut entry: Entry, failed: bool) {
+    fn requeue(&mut self, q: usize, mut entry: Entry, failed: bool, delay_ms: Option<u64>) {
         let spec = self.queues[q].spec;
         if spec.quorum && failed {
             entry.failed += 1;
@@ -622,11 +683,10 @@ impl Model {
             return;
         }
         let queue = &mut self.queues[q];
-        if spec.quorum {
-            queue.returns += 1;
-            entry.returned = Some(queue.returns);
+        match delay_ms.filter(|delay_ms| *delay_ms > 0) {
+            Some(delay_ms) => queue.delayed.push((self.now + delay_ms, entry)),
+            None => queue.give_back(entry),
         }
-        queue.ready.push(entry);
     }
 
     /// Moves what died, and what dies of that.

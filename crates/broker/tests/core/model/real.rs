@@ -102,8 +102,8 @@ impl Broker {
             Step::Nack { which, requeue: false } | Step::Reject { which, requeue: false } => {
                 self.settle(which, false, Outcome::Reject);
             }
-            Step::Annotate { which, reason, settlement } => {
-                self.annotate(which, reason, settlement);
+            Step::Annotate { which, reason, delay_ms, settlement } => {
+                self.annotate(which, (reason, delay_ms), settlement);
             }
             Step::Recover => {
                 self.outstanding.clear();
@@ -284,7 +284,12 @@ impl Broker {
         self.publish_operation("amq.schedule", &headers.finish());
     }
 
-    fn annotate(&mut self, which: usize, reason: Option<u8>, settlement: Option<Settlement>) {
+    fn annotate(
+        &mut self,
+        which: usize,
+        (reason, delay_ms): (Option<u8>, Option<u64>),
+        settlement: Option<Settlement>,
+    ) {
         if self.outstanding.is_empty() {
             return;
         }
@@ -294,6 +299,10 @@ impl Broker {
         headers.insert("x-delivery-tag", Value::I64(i64::try_from(tag).unwrap()));
         if let Some(reason) = reason {
             headers.insert("x-reason", Value::U8(reason));
+        }
+        if let Some(delay_ms) = delay_ms {
+            let delay_ms = Value::I64(i64::try_from(delay_ms).unwrap());
+            headers.insert("x-opt-delivery-delay", delay_ms);
         }
         if let Some(settlement) = settlement {
             self.outstanding.remove(at);

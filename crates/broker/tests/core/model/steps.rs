@@ -153,10 +153,12 @@ pub(crate) enum Step {
         which: usize,
         requeue: bool,
     },
-    /// Publishes to `amq.settle` about the outstanding delivery that stands at this place, with a header `x-reason`.
+    /// Publishes to `amq.settle` about the outstanding delivery that stands at this place, with the headers `x-reason`
+    /// and `x-opt-delivery-delay`.
     Annotate {
         which: usize,
         reason: Option<u8>,
+        delay_ms: Option<u64>,
         settlement: Option<Settlement>,
     },
     Recover,
@@ -233,11 +235,14 @@ impl Step {
             4 => (
                 which,
                 prop::option::weighted(0.8, 0_u8..4),
+                prop::option::weighted(0.4, 0_u64..200),
                 prop::option::of(prop_oneof![
                     Just(Settlement::Requeue),
                     Just(Settlement::DeadLetter),
                 ]),
-            ).prop_map(|(which, reason, settlement)| Self::Annotate { which, reason, settlement }),
+            ).prop_map(|(which, reason, delay_ms, settlement)| {
+                Self::Annotate { which, reason, delay_ms, settlement }
+            }),
             1 => Just(Self::Recover),
             1 => queue.clone().prop_map(|queue| Self::Purge { queue }),
             3 => (queue, prop::option::of(0_usize..3))
