@@ -33,6 +33,9 @@ def busy(ch, under):
     if under.name == "leveret":
         ch.publish(dying, "m")
         assert Redrives(under.shared().api).moved(dying, to={"queue": q}) == 1
+        ch.publish(qq, "m")
+        headers = {"x-delivery-tag": ch.get_unacked(qq).tag, "x-op": "dead-letter", "x-reason": "503"}
+        ch.publish("", "", exchange="amq.settle", headers=headers)
         ch.publish(qq, "later", headers={"x-opt-delivery-delay": 3_600_000})
         delayed = ch.exchange("x-delayed-message", arguments={"x-delayed-type": "direct"})
         ch.publish("k", "later", exchange=delayed, headers={"x-delay": 3_600_000})

@@ -6,6 +6,7 @@ import pytest
 
 from brokers import quoted
 from client import Client
+from expectations import no_access
 from redrives import DONE_WITHIN_S, Redrives
 
 pytestmark = pytest.mark.better
@@ -203,3 +204,94 @@ def test_a_kept_dead_letter_goes_back_to_its_queue(own):
     assert own.client.redrives.moved(q, kept=True) == 1
     message = own.get(q)
     assert (message.body, message.routing_key, message.headers["x-redrive-count"]) == ("m", q, 1)
+
+
+# --- what is gone between a kill and the next start
+
+
+def brought_back(broker, redrives, job, change):
+    """Another process has the job's file as it was while the job ran, and a broker changed meanwhile."""
+    path = broker.data_dir / "redrives" / f"{job['id']}.json"
+    running = path.read_bytes()
+    assert redrives.cancel(job["id"]) == 204
+    change()
+    broker.kill()
+    path.write_bytes(running)
+    broker.start_again()
+    return Redrives(broker.api).end(job)
+
+
+@pytest.mark.parametrize("gone", ["user", "permissions", "read", "vhost", "vhost made again"])
+def test_a_job_whose_user_or_vhost_is_gone_ends_with_a_reason(defined, by_broker, prefix, gone):
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ has no such thing")
+    ch = defined()
+    broker = defined.client.broker
+    admin, user, vhost = Redrives(broker.api), prefix + "bob", "/"
+    permissions = {"configure": ".*", "write": ".*", "read": ".*"}
+
+    def permit():
+        for name in ("guest", user):
+            broker.api.do("PUT", "/api/permissions/" + quoted(vhost, name), permissions)
+
+    # Not by definitions, which each start would load again.
+    broker.api.do("PUT", "/api/users/" + quoted(user), {"password": user, "tags": "management"})
+    if gone.startswith("vhost"):
+        vhost = prefix + "v"
+        broker.api.do("PUT", "/api/vhosts/" + quoted(vhost), {})
+    permit()
+    if gone.startswith("vhost"):
+        ch = defined.client.connect(vhost=vhost).channel().confirm_select()
+    q, other = filled(ch, 20)
+    job = Redrives(broker.api, vhost, user).begin(q, to={"queue": other}, rate=1)
+
+    def change():
+        api = broker.api
+        if gone == "user":
+            api.do("DELETE", "/api/users/" + quoted(user))
+        elif gone == "permissions":
+            api.do("DELETE", "/api/permissions/" + quoted(vhost, user))
+        elif gone == "read":
+            api.do("PUT", "/api/permissions/" + quoted(vhost, user), permissions | {"read": "^$"})
+        else:
+            api.do("DELETE", "/api/vhosts/" + quoted(vhost))
+            if gone == "vhost made again":
+                api.do("PUT", "/api/vhosts/" + quoted(vhost), {})
+                permit()
+                for queue in (q, other):
+                    api.do("PUT", "/api/queues/" + quoted(vhost, queue), {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+                defined.client.connect(vhost=vhost).channel().confirm_select().publish(q, *"abc", delivery_mode=2)
+
+    before = ch.count(other) if vhost == "/" else 0
+    ended = brought_back(broker, admin, job, change)
+    reason = {
+        "user": f"user '{user}' does not exist any more",
+        "permissions": f"user '{user}' has no permissions in vhost '/' any more",
+        "read": no_access("read", "queue", q, user),
+        "vhost": f"vhost '{vhost}' does not exist any more",
+        "vhost made again": f"vhost '{vhost}' was deleted and made again",
+    }[gone]
+    assert ended["state"] == "failed" and reason in ended["reason"], ended
+    if vhost == "/":
+        # The job moved nothing after the start. It may have moved one between the count and its cancellation.
+        ch = Client(broker, prefix).channel()
+        assert before <= ch.count(other) <= before + 2 and ch.count(q) + ch.count(other) == 20
+    # The result survives the next start.
+    broker.kill_and_start_again()
+    assert Redrives(broker.api).job(job["id"]) == ended
+
+
+def test_a_target_refuses_messages_that_are_too_long_also_after_a_kill(own, prefix):
+    q = own.queue("quorum", name="q")
+    other = own.queue(name="other", max_length_bytes=1000, overflow="reject-publish")
+    bodies = [("x" * 2000 if number % 2 else "short") + str(number) for number in range(100)]
+    own.publish(q, *bodies, delivery_mode=2)
+    redrives, broker = own.client.redrives, own.client.broker
+    job = redrives.begin(q, to={"queue": other}, rate=40)
+    moved(redrives, job, 10)
+    broker.kill_and_start_again()
+    job = Redrives(broker.api).end(job)
+    # Short messages that were moved before the kill are gone; long ones stay, and are examined again.
+    assert (job["state"], job["unroutable"], job["moved"] + job["gone"]) == ("finished", 50, 50), job
+    ch = Client(broker, prefix).channel()
+    assert (ch.drain(other), ch.drain(q)) == (bodies[::2], bodies[1::2])

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from brokers import quoted
 from client import Client
 
 pytestmark = pytest.mark.better
@@ -117,4 +118,45 @@ def test_annotations_survive_a_kill(broker, prefix, queue_type, delay_ms):
     ch = client.channel()
     assert ch.consume(q).next().headers["x-reason"] == "503"
     assert ch.consume(dead).next().headers["x-reason"] == "404"
+    client.close()
+
+
+@pytest.mark.parametrize("end", ["channel", "connection"])
+def test_annotation_is_forgotten_if_the_channel_ends_before_the_settlement(client, ch, kind, end):
+    q = ch.queue(kind)
+    ch.publish(q, "m", delivery_mode=2)
+    other = client.channel().confirm_select()
+    message = other.consume(q).next()
+    settle(other, message.tag, reason="503", opt_delivery_delay=600_000)
+    assert other.confirmed()
+    other.close() if end == "channel" else other.connection.drop()
+    again = ch.consume(q).next()
+    assert again.redelivered and "x-reason" not in (again.headers or {})
+
+
+@pytest.mark.parametrize("op", [None, "dead-letter"])
+def test_reason_stays_with_a_dead_letter_that_its_queue_keeps(broker, prefix, op):
+    client = Client(broker, prefix)
+    ch = client.channel().confirm_select()
+    dead = prefix + "dead"
+    q = ch.queue("quorum", durable=True, overflow="reject-publish", dead_letter_strategy="at-least-once",
+                 dead_letter_exchange="", dead_letter_routing_key=dead)
+    for body in ["kept", "waits"]:
+        ch.publish(q, body, delivery_mode=2)
+    message = ch.get_unacked(q)
+    settle(ch, message.tag, reason="404", **({"op": op} if op else {}))
+    if op is None:
+        ch.reject(message)
+        # Its own confirm is behind the settlement.
+        ch.publish(q, "later", delivery_mode=2)
+    assert ch.confirmed()
+    broker.kill_and_start_again()
+    client = Client(broker, prefix)
+    ch = client.channel()
+    answer = broker.api.ask("/api/queues/" + quoted("/", q) + "/messages?state=dead").json
+    [kept] = answer["messages"]
+    assert (kept["payload"], kept["properties"]["headers"]["x-reason"]) == ("kept", "404")
+    ch.queue(name="dead", durable=True)
+    letter = ch.consume(dead).next()
+    assert (letter.body, letter.headers["x-reason"], letter.headers["x-death"][0]["reason"]) == ("kept", "404", "rejected")
     client.close()

@@ -34,9 +34,22 @@ class Scene:
     def publish(self, queue, body="x", **properties):
         self.channel.basic_publish("", queue, body, pika.BasicProperties(**properties))
 
-    def reject(self, queue):
+    def reject(self, queue, reason=None):
         method, _, _ = self.channel.basic_get(queue)
+        if reason is not None:
+            headers = {"x-delivery-tag": method.delivery_tag, "x-reason": reason}
+            self.channel.basic_publish("amq.settle", "", b"", pika.BasicProperties(headers=headers))
         self.channel.basic_reject(method.delivery_tag, requeue=False)
+
+    def reject_all_but(self, queue, body):
+        """Returns the message with that body, and rejects the others."""
+        while True:
+            method, _, found = self.channel.basic_get(queue)
+            if method is None:
+                break
+            if found.decode() != body:
+                self.channel.basic_reject(method.delivery_tag, requeue=False)
+        self.channel.basic_recover(requeue=True)
 
     def wait_for(self, queue, count):
         for _ in range(200):
@@ -234,6 +247,67 @@ def test_all_dead_letters_go_back_by_their_filter(site, scene):
     site.go(page, "#/redrives")
     row = page.wait_for_selector("tr:has-text('elsewhere')").inner_text()
     assert "dead" in row and "finished" in row
+
+
+def test_dead_letters_are_counted_and_redriven_by_reason(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("a", dead_letter_exchange="dlx")
+    for reason in [MARKUP, "503", MARKUP, None, "x" * 300, "two\nlines"]:
+        scene.publish("a", f"because of {reason}")
+        scene.reject("a", reason)
+    scene.wait_for("dead", 6)
+    page = site.log_in(at="#/dead-letters/queues")
+    page.click("tr:has-text('dead') [data-test=reasons]")
+    rows = page.locator("[data-test=reasons-dialog] tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.nth(0).locator("td")).to_have_text([MARKUP, "2", re.compile("Browse")])
+    expect(rows.nth(1).locator("td")).to_have_text(["503", "1", re.compile("Browse")])
+    # No filter of one line selects these: a redrive would take others, too.
+    for number in (2, 3):
+        expect(rows.nth(number).locator("[data-test=redrive-reason]")).to_be_disabled()
+    assert "1 message without a reason" in page.inner_text("[data-test=reasons-rest]")
+    rows.nth(0).locator("[data-test=browse-reason]").click()
+    expect(page.locator(LINES)).to_have_count(2)
+    page.click("[data-test=reasons]")
+    rows.nth(1).locator("[data-test=redrive-reason]").click()
+    page.get_by_text("1 of 1 matching message would go to:").wait_for()
+    page.click("[data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    scene.wait_for("a", 1)
+
+
+def test_kept_dead_letters_are_redriven(site, scene):
+    scene.queue("elsewhere")
+    scene.queue("keeps", queue_type="quorum", dead_letter_strategy="at-least-once", overflow="reject-publish",
+                dead_letter_exchange="", dead_letter_routing_key="nowhere")
+    for body in ["waits", "first", "second", "third"]:
+        scene.publish("keeps", body)
+    scene.reject_all_but("keeps", "waits")
+    page = site.log_in(at=messages_of("keeps") + "?state=dead")
+    lines = page.locator(LINES)
+    expect(lines).to_contain_text(["first", "second", "third"])
+    # One of them by itself, then the others by the choice in the dialog, which begins with the messages that wait.
+    lines.nth(1).locator("[data-test=choose]").check()
+    page.click("[data-test=redrive-chosen]")
+    redrive_to_elsewhere(page, "1 of 1 matching message would go to:")
+    scene.wait_for("elsewhere", 1)
+    site.go(page, messages_of("keeps"))
+    expect(lines).to_have_count(1)
+    page.click("[data-test=redrive-all]")
+    page.check("dialog [data-test=kept]")
+    redrive_to_elsewhere(page, "2 of 2 matching messages would go to:")
+    scene.wait_for("elsewhere", 3)
+    scene.wait_for("keeps", 1)
+    assert "Dead letters that the queue keeps" in page.inner_text("[data-test=redrive]")
+
+
+def redrive_to_elsewhere(page, expected):
+    """Chooses the target in the dialog, and waits for the end of the redrive."""
+    page.check("[data-test=to-queue]")
+    page.fill("[data-test=target-queue]", "elsewhere")
+    page.get_by_text(expected).wait_for()
+    page.click("dialog [data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
 
 
 def test_a_redrive_is_seen_running_and_cancelled(site, scene):

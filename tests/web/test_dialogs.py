@@ -57,6 +57,7 @@ CASES = {
     "get and remove": Case("pages/queue/publish.js", f"{Q}/publish", f"{hook('get-form')} {hook('submit')}", CANCEL, fill(get_mode="ack_requeue_false")),
     "unbind": Case("parts/bindings.js", f"{Q}/bindings", hook("unbind"), CANCEL),
     "redrive": Case("parts/redrive-dialog.js", f"{Q}/messages", hook("redrive-all"), FIRST),
+    "messages by reason": Case("parts/given-reasons.js", f"{Q}/messages", hook("reasons"), CANCEL),
     "add a queue": Case("pages/queues.js", "queues", hook("add"), FIRST),
     "cancel a scheduled message": Case("pages/scheduled/actions.js", "scheduled", hook("cancel"), CANCEL),
     "deliver a scheduled message": Case("pages/scheduled/actions.js", "scheduled", hook("deliver"), BUTTON),

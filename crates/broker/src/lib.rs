@@ -58,7 +58,9 @@ pub use ids::{
     ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PageId,
     PublishSeq, QueueId, QueueNumber,
 };
-pub use vhost::{Connection, Vhost, VhostOptions};
+pub use vhost::{
+    Connection, GIVEN_REASON_HEADER, GivenReasons, OTHER_REASONS, Vhost, VhostOptions,
+};
 
 // Messages and deliveries.
 pub use delivery::{Delivery, DeliveryCounts};

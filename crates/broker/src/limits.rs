@@ -248,5 +248,11 @@ pub const CHANNEL_ANNOTATIONS_BYTES_MAX: usize = 1024 * 1024;
 /// Memory of an annotation besides its headers, in bytes.
 pub const ANNOTATION_MEMORY_BYTES: usize = 96;
 
+/// Different reasons of deaths, given by consumers, that a vhost counts apart: each is a series of metrics.
+pub const GIVEN_REASONS_MAX: usize = 32;
+
+/// Size of a reason that a vhost counts apart, in bytes; longer ones are cut.
+pub const GIVEN_REASON_BYTES_MAX: usize = 64;
+
 /// Delays of a retry schedule.
 pub const RETRY_SCHEDULE_ENTRIES_MAX: usize = 64;

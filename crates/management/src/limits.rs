@@ -80,6 +80,21 @@ pub const SCHEDULED_BUCKETS_MAX: usize = 200;
 /// The default of the limit above: an hour of minutes.
 pub(crate) const SCHEDULED_BUCKETS_DEFAULT: usize = 60;
 
+/// Reasons in one answer about the reasons that consumers gave; 400.
+pub const GIVEN_REASONS_COUNT_MAX: usize = 100;
+
+/// The default of the limit above.
+pub(crate) const GIVEN_REASONS_COUNT_DEFAULT: usize = 20;
+
+/// Different reasons that are counted apart while a queue is read; messages with further ones count as other.
+pub(crate) const GIVEN_REASONS_KEPT_MAX: usize = 1024;
+
+/// Bytes shown of a reason; the rest is cut.
+pub(crate) const GIVEN_REASON_SHOWN_BYTES_MAX: usize = 256;
+
+/// Messages from which no more are read to count reasons: as many as a dry run of a redrive examines.
+pub(crate) const GIVEN_REASONS_SCANNED_MAX: u64 = 100_000;
+
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 

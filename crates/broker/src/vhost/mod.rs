@@ -48,6 +48,7 @@ use state::connections::Connections;
 use state::dead_lettering::DeadLettering;
 use state::effects::Effects;
 use state::firehose::Firehose;
+pub use state::given_reasons::{GIVEN_REASON_HEADER, GivenReasons, OTHER_REASONS};
 use state::log_state::LogState;
 use state::paging::VhostPaging;
 use state::policy_book::PolicyBook;
@@ -109,6 +110,7 @@ pub struct Vhost {
     firehose: Firehose,
     effects: Effects,
     counters: VhostCounters,
+    given_reasons: GivenReasons,
     /// The places in which a publish waits, if the caller of the command asked for them.
     scheduled_places: Option<Vec<ScheduledPlace>>,
 }
@@ -136,6 +138,7 @@ impl Vhost {
             firehose: Firehose::default(),
             effects: Effects::default(),
             counters: VhostCounters::default(),
+            given_reasons: GivenReasons::default(),
             scheduled_places: None,
         };
         vhost.predeclare_exchanges();
@@ -328,6 +331,12 @@ impl Vhost {
     /// Counters of the vhost since it was opened.
     pub fn counters(&self) -> &VhostCounters {
         &self.counters
+    }
+
+    /// Deaths since the vhost was opened by the reason that a consumer gave with its settlement: rejections, and
+    /// returns above the delivery limit.
+    pub fn given_reasons(&self) -> &GivenReasons {
+        &self.given_reasons
     }
 
     // ---- for every command ----

@@ -8,6 +8,7 @@ mod diagnostics;
 mod dlq;
 mod doctor;
 mod features;
+mod given_reasons;
 mod help;
 mod import_preview;
 mod lifecycle;

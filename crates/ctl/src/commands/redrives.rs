@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::given_reasons;
 use super::policy_preview::not_found;
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
@@ -18,8 +19,10 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Queues,
         "dlq show",
-        "dlq show [--vhost <vhost>] <queue> [--limit <number>] [--id <id>] [--headers] [--body]",
-        "Lists messages of a queue, with queue, reason and time of their last deaths",
+        "dlq show [--vhost <vhost>] <queue> [--limit <number>] [--id <id>] [--headers] [--body] \
+         [--by-reason] [--kept]",
+        "Lists messages of a queue, with queue, reason and time of their last deaths, or counts them by the reason that \
+         their consumers gave",
         show,
     )
     .everywhere()
@@ -29,8 +32,13 @@ pub(super) const COMMANDS: &[Command] = &[
         Switch::text("id"),
         Switch::flag("headers"),
         Switch::flag("body"),
+        Switch::flag("by-reason"),
+        Switch::flag("kept"),
     ])
-    .check(|call| positive(call, "limit").map(drop))
+    .check(|call| {
+        positive(call, "limit")?;
+        given_reasons::check(call)
+    })
     .banner(|call| format!("Showing messages of queue '{}' in vhost '{}' ...", call.word(0), call.vhost())),
     Command::new(
         Section::Queues,
@@ -93,6 +101,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 // ---- looking ----
 
 fn show(call: &Call<'_>) -> Result<Output, Failure> {
+    if call.has("by-reason") {
+        return given_reasons::list(call, positive(call, "limit")?);
+    }
     let mut left = positive(call, "limit")?.unwrap_or(SHOWN_DEFAULT);
     let messages = path(&["queues", call.vhost(), call.word(0), "messages"]);
     let ids: Vec<&str> = call.options.texts("id").collect();

@@ -118,6 +118,22 @@ pub(super) fn write(
     );
 }
 
+/// Writes the deaths by the reason that a consumer gave, by vhost on every endpoint: consumers choose the reasons, so
+/// the vhost limits their number.
+pub(super) fn given_reasons(text: &mut Text, namespace: Namespace, vhosts: &[VhostScrape]) {
+    let mut samples = text.family(
+        namespace,
+        "queue_messages_died_by_given_reason_total",
+        Kind::Counter,
+        "Messages that died with a reason that their consumer gave",
+    );
+    for vhost in vhosts {
+        for (reason, count) in vhost.given_reasons.iter() {
+            samples.put(&labels(&[("vhost", &vhost.name), ("given_reason", reason)]), count);
+        }
+    }
+}
+
 /// A histogram of lateness by vhost: name, help, and value.
 struct LatenessFamily {
     name: &'static str,

@@ -143,7 +143,10 @@ impl<'a> MetricsView<'a> {
             Group::QueueDelivery => self.queues(text, &queues::DELIVERIES),
             Group::QueuePublished => self.published(text),
             Group::QueueTime => self.queues(text, &queues::TIMES),
-            Group::QueueDeath => self.deaths(text),
+            Group::QueueDeath => {
+                self.deaths(text);
+                deaths::given_reasons(text, namespace, &scrape.vhosts);
+            }
             Group::ExpiryLateness => deaths::lateness(text, namespace, &scrape.vhosts),
             Group::Channel => write(text, namespace, &clients::CHANNEL, &self.channels.objects()),
             Group::ChannelExchange => self.channels(text, &clients::PUBLISHES),

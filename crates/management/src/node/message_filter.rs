@@ -64,12 +64,12 @@ impl MessageFilter {
 
 /// True if a value, or one value of a list, is shown as `wanted`.
 fn is_shown_as(value: Field<'_>, wanted: &str) -> bool {
-    let is_wanted = |value| shown(value).as_deref() == Some(wanted);
+    let is_wanted = |value| shown_value(value).as_deref() == Some(wanted);
     if let Field::Array(items) = value { items.iter().any(is_wanted) } else { is_wanted(value) }
 }
 
 /// A single value as text; none for a list or a table.
-fn shown(value: Field<'_>) -> Option<String> {
+pub(crate) fn shown_value(value: Field<'_>) -> Option<String> {
     match value {
         Field::LongStr(bytes) | Field::Binary(bytes) => Some(bytes_to_text(bytes)),
         Field::Array(_) | Field::Table(_) => None,

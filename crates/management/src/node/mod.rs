@@ -30,6 +30,7 @@ pub use lifecycle::{Lifecycle, LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
 pub use logins::{DelayFuture, LoginFuture, LoginRefused, Logins};
 pub use message_filter::MessageFilter;
+pub(crate) use message_filter::shown_value;
 pub use message_id::{MessageId, ParseMessageIdError};
 pub use messages::{
     BrowseBatch, BrowseError, BrowseFuture, Channel, ChannelError, ExpiryBatch, Messages, QueuePath,

@@ -3,7 +3,8 @@
 use broker::statistics::VhostCounters;
 use broker::time::{Now, Time};
 use broker::{
-    Deliveries, Exchange, ExchangeType, Name, Queue, QueueCounters, QueueId, QueueType, Vhost,
+    Deliveries, Exchange, ExchangeType, GivenReasons, Name, Queue, QueueCounters, QueueId,
+    QueueType, Vhost,
 };
 
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
@@ -33,6 +34,7 @@ pub struct Scrape {
 pub struct VhostScrape {
     pub(crate) name: Name,
     pub(crate) counters: VhostCounters,
+    pub(crate) given_reasons: GivenReasons,
     /// Deliveries by type of queue, including deleted queues.
     pub(crate) deliveries: [Deliveries; QueueType::ALL.len()],
     pub(crate) queues: Vec<QueueScrape>,
@@ -164,6 +166,7 @@ impl Scraping {
         VhostScrape {
             name: vhost.name().clone(),
             counters: *vhost.counters(),
+            given_reasons: vhost.given_reasons().clone(),
             deliveries,
             queues,
             exchanges: vhost.exchanges().map(|(_, exchange)| exchange.into()).collect(),

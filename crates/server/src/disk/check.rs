@@ -20,6 +20,7 @@ use crate::disk::recovery_pages::PageRecovery;
 use crate::disk::vhost_files::{VhostId, vhost_path};
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node::global_parameters::GlobalParameters;
+use crate::redrive::{self, CheckedRedrives};
 
 /// Checks the directory and prints the result; fails if there is any fault.
 pub(crate) fn run(data_dir: &Path) -> ExitCode {
@@ -84,6 +85,18 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
             faults += 1;
             print(format!("  {fault}"))?;
         }
+    }
+    let redrives = redrive::check(data_dir).unwrap_or_else(|error| CheckedRedrives {
+        problems: vec![format!("redrives: {error}")],
+        ..CheckedRedrives::default()
+    });
+    let CheckedRedrives { jobs, running, problems } = redrives;
+    if jobs > 0 || !problems.is_empty() {
+        print(format!("redrives: {jobs} jobs, of which {running} go on at the next start"))?;
+    }
+    for problem in problems {
+        faults += 1;
+        print(format!("  {problem}"))?;
     }
     print(if faults == 0 { "nothing is wrong".to_owned() } else { format!("{faults} faults") })?;
     Ok(faults)
@@ -168,7 +181,15 @@ mod tests {
         assert_eq!(check(&folder, &mut out), Ok(1));
         let said = String::from_utf8(out).unwrap();
         assert!(said.contains("vhosts/1: missing"), "{said}");
-        assert!(said.ends_with("1 faults\n"), "{said}");
+        assert!(said.ends_with("1 faults\n") && !said.contains("redrives"), "{said}");
+        std::fs::create_dir(folder.join("redrives")).unwrap();
+        std::fs::write(folder.join("redrives").join("7.json"), "{").unwrap();
+        std::fs::write(folder.join("redrives").join("7.json.new"), "half written").unwrap();
+        let mut out = Vec::new();
+        assert_eq!(check(&folder, &mut out), Ok(2));
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains("redrives: 0 jobs, of which 0 go on"), "{said}");
+        assert!(said.contains("  redrives/7.json: EOF while parsing"), "{said}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

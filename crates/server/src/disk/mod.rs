@@ -7,6 +7,8 @@ pub(crate) mod check;
 pub(crate) mod data_dir;
 pub(crate) mod free_space;
 pub(crate) mod log_queue;
+#[cfg(test)]
+mod log_tests;
 pub(crate) mod log_writer;
 pub(crate) mod node_disk;
 pub(crate) mod node_file;

@@ -14,6 +14,7 @@ mod run;
 mod store;
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,16 @@ use job::{Job, Source, states};
 use record::{Record, Unfinished};
 pub(crate) use resume::resume;
 use run::Run;
+pub(crate) use store::CheckedRedrives;
 use store::Store;
+
+/// Reads the files of the jobs in a data directory that is not in use.
+///
+/// # Errors
+/// If their directory cannot be read.
+pub(crate) fn check(data_dir: &Path) -> io::Result<CheckedRedrives> {
+    Store::new(data_dir).check()
+}
 
 /// All jobs, the oldest first.
 #[derive(Debug)]
@@ -95,6 +105,7 @@ impl Redrives {
         let first = states(request.is_of_kept).first().copied();
         let unfinished = Unfinished {
             is_local,
+            vhost_id: handle.id(),
             queue: source.number,
             last_seq: source.last_seq,
             position: BrowseCursor::start(first.expect("a redrive is about some state")),

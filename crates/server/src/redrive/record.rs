@@ -8,6 +8,8 @@ use management::{
 };
 use serde_json::{Value, json};
 
+use crate::disk::vhost_files::VhostId;
+
 /// A job with the work that is left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Record {
@@ -22,6 +24,8 @@ pub(super) struct Unfinished {
     pub(super) request: RedriveRequest,
     /// True if the local administrator began the job, who is no user with permissions.
     pub(super) is_local: bool,
+    /// Id of the vhost, which differs for a vhost that is made again under its name.
+    pub(super) vhost_id: VhostId,
     /// Number of the queue, which differs for a queue that is declared again.
     pub(super) queue: QueueNumber,
     /// Upper bound of sequence numbers; newer messages are left alone.
@@ -104,6 +108,7 @@ fn unfinished_to_json(rest: &Unfinished) -> Value {
     json!({
         "request": request_to_json(&rest.request),
         "local": rest.is_local,
+        "vhost_id": rest.vhost_id.0,
         "queue_number": rest.queue.0,
         "last_seq": rest.last_seq,
         "position": rest.position.to_string(),
@@ -116,6 +121,7 @@ fn unfinished(value: &Value, job: &RedriveJob) -> Option<Unfinished> {
     Some(Unfinished {
         request: request(value.get("request")?, job)?,
         is_local: value.get("local")?.as_bool()?,
+        vhost_id: VhostId(value.get("vhost_id")?.as_u64()?),
         queue: QueueNumber(value.get("queue_number")?.as_u64()?),
         last_seq: value.get("last_seq")?.as_u64()?,
         position: text(value, "position")?.parse().ok()?,

@@ -62,6 +62,9 @@ fn find(
         .vhosts
         .get(&vhost)
         .ok_or_else(|| format!("vhost '{vhost}' does not exist any more"))?;
+    if handle.id() != rest.vhost_id {
+        return Err(format!("vhost '{vhost}' was deleted and made again"));
+    }
     let access = if rest.is_local {
         full_access()?
     } else {

@@ -158,24 +158,29 @@ impl Run {
 
     /// Writes the progress of the job, and everything that it has moved so far before.
     async fn save(&mut self) {
-        self.handle.durable_at(self.durable).await;
-        if let Err(problem) = self.job.save().await {
+        if let Err(problem) = self.try_save().await {
             tracing::warn!(problem, "the progress of a redrive is not on the disk");
         }
+    }
+
+    async fn try_save(&mut self) -> Result<(), String> {
+        self.handle.durable_at(self.durable).await;
         self.saved_at = Instant::now();
+        self.job.save().await
     }
 
     /// Writes beforehand how many messages a job with a limit may have moved, so that it does not exceed its limit
-    /// after a kill.
-    async fn reserve(&mut self, slice: usize) {
-        let Some(limit) = self.request.limit else { return };
+    /// after a kill. The job ends if the disk refuses.
+    async fn reserve(&mut self, slice: usize) -> Result<(), Stop> {
+        let Some(limit) = self.request.limit else { return Ok(()) };
         let moved = self.job.status.lock().counts.moved;
         if moved.saturating_add(slice as u64) > self.job.reserved() {
             let rate = self.request.rate.map_or(u64::MAX, u64::from);
             let more = rate.clamp(slice as u64, REDRIVE_UNWRITTEN_MAX.max(slice as u64));
             self.job.reserve(moved.saturating_add(more).min(limit));
-            self.save().await;
+            self.try_save().await.map_err(Stop::Failed)?;
         }
+        Ok(())
     }
 
     fn is_stopping(&self) -> bool {
@@ -213,7 +218,7 @@ impl Run {
             self.no_alarm().await?;
             self.must_go_on()?;
             let slice = self.left().min(read_budget.slice()).min(chosen.len());
-            self.reserve(slice).await;
+            self.reserve(slice).await?;
             let moved = self.move_slice(&mut chosen, slice)?;
             read_budget.moved(moved);
         }

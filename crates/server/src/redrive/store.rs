@@ -15,6 +15,17 @@ const DIRECTORY: &str = "redrives";
 const FORMAT: u64 = 1;
 const CHECKSUM: &str = "sha256";
 
+/// The files of redrive jobs in a data directory that is not in use.
+#[derive(PartialEq, Eq, Default, Debug)]
+pub(crate) struct CheckedRedrives {
+    /// Jobs whose files are whole.
+    pub(crate) jobs: u64,
+    /// Whole jobs that a start lets go on.
+    pub(crate) running: u64,
+    /// One sentence for each damaged file.
+    pub(crate) problems: Vec<String>,
+}
+
 /// The directory of the files.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
@@ -33,18 +44,10 @@ impl Store {
     /// Reads all jobs, the oldest first. A file that cannot be read is logged and left as it is: without it
     /// its job stops, and no message is lost.
     pub(super) fn read_all(&self) -> Vec<Record> {
-        let entries = match std::fs::read_dir(self.directory()) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            Err(error) => {
-                tracing::error!(%error, "the redrives of earlier runs cannot be read");
-                return Vec::new();
-            }
-        };
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let ids = names.filter_map(|name| name.to_str()?.strip_suffix(".json")?.parse().ok());
-        let mut ids: Vec<u64> = ids.collect();
-        ids.sort_unstable();
+        let ids = self.ids().unwrap_or_else(|error| {
+            tracing::error!(%error, "the redrives of earlier runs cannot be read");
+            Vec::new()
+        });
         let excess = ids.len().saturating_sub(REDRIVES_READ_MAX);
         let ids = ids.into_iter().skip(excess);
         ids.filter_map(|id| match self.read(id) {
@@ -55,6 +58,40 @@ impl Store {
             }
         })
         .collect()
+    }
+
+    /// The ids of all files, ascending; none without a directory.
+    fn ids(&self) -> io::Result<Vec<u64>> {
+        let entries = match std::fs::read_dir(self.directory()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let names = entries.collect::<io::Result<Vec<_>>>()?;
+        let names = names.into_iter().map(|entry| entry.file_name());
+        let ids = names.filter_map(|name| name.to_str()?.strip_suffix(".json")?.parse().ok());
+        let mut ids: Vec<u64> = ids.collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Reads all jobs for a check.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub(super) fn check(&self) -> io::Result<CheckedRedrives> {
+        let mut found = CheckedRedrives::default();
+        for id in self.ids()? {
+            match self.read(id) {
+                Ok(record) => {
+                    found.jobs += 1;
+                    found.running += u64::from(record.unfinished.is_some());
+                }
+                Err(problem) => {
+                    found.problems.push(format!("{DIRECTORY}/{}: {problem}", name(id)));
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn read(&self, id: u64) -> Result<Record, String> {
@@ -132,6 +169,7 @@ mod tests {
 
     use super::super::record::Unfinished;
     use super::*;
+    use crate::disk::vhost_files::VhostId;
 
     fn record(id: u64) -> Record {
         let to = RedriveTo::Exchange { exchange: "x".into(), routing_key: Some("k".into()) };
@@ -175,6 +213,7 @@ mod tests {
         let unfinished = Unfinished {
             request,
             is_local: true,
+            vhost_id: VhostId(3),
             queue,
             last_seq: 60,
             position: "r1f".parse().unwrap(),
@@ -203,6 +242,8 @@ mod tests {
             store.write_now(record).unwrap();
         }
         assert_eq!(store.read_all(), [running, ended.clone()]);
+        let whole = CheckedRedrives { jobs: 2, running: 1, problems: Vec::new() };
+        assert_eq!(store.check().unwrap(), whole);
         let path = store.directory().join("5.json");
         let text = std::fs::read(&path).unwrap();
         for at in 0..text.len() - 1 {
@@ -211,6 +252,11 @@ mod tests {
             std::fs::write(&path, &changed).unwrap();
             assert_eq!(store.read_all(), std::slice::from_ref(&ended), "byte {at}");
         }
+        let problem = "redrives/5.json: 'sha256' does not fit what it says".to_owned();
+        let damaged = CheckedRedrives { jobs: 1, running: 0, problems: vec![problem] };
+        let changed = String::from_utf8(text).unwrap().replace(r#""user":"u""#, r#""user":"w""#);
+        std::fs::write(&path, &changed).unwrap();
+        assert_eq!(store.check().unwrap(), damaged);
         store.remove(12);
         assert!(path.exists() && store.read_all().is_empty());
         std::fs::remove_dir_all(&store.data_dir).unwrap();

@@ -17,6 +17,7 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::vhost::Vhost;
 use crate::vhost::commands::settle::Touched;
+use crate::vhost::state::given_reasons::GIVEN_REASON_HEADER;
 
 impl Vhost {
     /// Performs a publish to `amq.settle`. One whose delivery is not outstanding on the channel is unroutable.
@@ -100,7 +101,9 @@ impl Vhost {
                 Some(annotation) if outcome != Outcome::Ack => {
                     self.settle_with(unacked, &annotation, outcome);
                 }
-                _ => self.settle_entry(unacked, outcome),
+                _ => {
+                    self.settle_entry(unacked, outcome);
+                }
             }
         }
         self.finish_settling(at, touched, freed_global);
@@ -127,13 +130,20 @@ impl Vhost {
                 self.log_about(unacked.entry.lsn, record);
             }
         }
-        match (outcome, annotation.delivery_time) {
+        let death = match (outcome, annotation.delivery_time) {
             (Outcome::Requeue { failed }, Some(time)) => {
                 let delay_ms = time.delay_ms(self.now);
-                self.requeue(id, unacked.entry, failed, Some(delay_ms));
+                self.requeue(id, unacked.entry, failed, Some(delay_ms))
             }
-            (Outcome::Reject, _) => self.die(id, unacked.entry, DeathReason::Rejected),
+            (Outcome::Reject, _) => {
+                self.die(id, unacked.entry, DeathReason::Rejected);
+                Some(DeathReason::Rejected)
+            }
             (Outcome::Requeue { .. } | Outcome::Ack, _) => self.settle_entry(unacked, outcome),
+        };
+        let Some(DeathReason::Rejected | DeathReason::DeliveryLimit) = death else { return };
+        if let Some(reason) = annotation.headers.get(GIVEN_REASON_HEADER) {
+            self.given_reasons.count(reason);
         }
     }
 }

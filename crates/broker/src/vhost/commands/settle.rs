@@ -106,49 +106,59 @@ impl Vhost {
         channel.prefetch_count_global > 0
     }
 
-    pub(in crate::vhost) fn settle_entry(&mut self, unacked: Unacked, outcome: Outcome) {
+    /// Settles a delivery. Returns the reason if the message dies by that.
+    pub(in crate::vhost) fn settle_entry(
+        &mut self,
+        unacked: Unacked,
+        outcome: Outcome,
+    ) -> Option<DeathReason> {
         let Unacked { queue: id, consumer, entry, .. } = unacked;
         let Some(queue) = self.topology.queue_mut(id) else {
             // The message was deleted with its queue.
-            return;
+            return None;
         };
         match outcome {
             Outcome::Ack => {
                 queue.counters.deliveries.acknowledged += 1;
                 self.log_settled(id, &entry);
                 self.left(id);
+                None
             }
-            Outcome::Reject => self.die(id, entry, DeathReason::Rejected),
+            Outcome::Reject => {
+                self.die(id, entry, DeathReason::Rejected);
+                Some(DeathReason::Rejected)
+            }
             Outcome::Requeue { failed } => {
                 // A consumer that is gone, with its channel or by `basic.cancel`, asks for no delay.
                 let consumer = consumer.and_then(|consumer| queue.consumers.get(consumer));
                 let asked_delay_ms = consumer.and_then(|consumer| consumer.requeue_delay_ms);
-                self.requeue(id, entry, failed, asked_delay_ms);
+                self.requeue(id, entry, failed, asked_delay_ms)
             }
         }
     }
 
     /// Returns a message to its queue, unless it has been returned too often or its deadline has passed meanwhile.
-    /// The message is ready after `asked_delay_ms`, or else by the queue's rule.
+    /// The message is ready after `asked_delay_ms`, or else by the queue's rule. Returns the reason if the
+    /// message dies instead.
     pub(in crate::vhost) fn requeue(
         &mut self,
         id: QueueId,
         mut entry: Entry,
         failed: bool,
         asked_delay_ms: Option<u64>,
-    ) {
+    ) -> Option<DeathReason> {
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
         if queue.counts_deliveries() {
             entry.delivery_count = entry.delivery_count.saturating_add(u32::from(failed));
             if queue.is_over_delivery_limit(&entry, failed) {
                 self.die(id, entry, DeathReason::DeliveryLimit);
-                return;
+                return Some(DeathReason::DeliveryLimit);
             }
         }
         if queue.is_expired(&entry, now) {
             self.die(id, entry, DeathReason::Expired);
-            return;
+            return Some(DeathReason::Expired);
         }
         let retry = queue.settings.delayed_retry.as_ref();
         let delay_ms = asked_delay_ms
@@ -170,6 +180,7 @@ impl Vhost {
             self.log_about(lsn, record);
         }
         self.arm_queue(id);
+        None
     }
 
     /// `basic.recover`: all unacknowledged deliveries of the channel return to their queues, except those that an

@@ -7,6 +7,7 @@ pub(super) mod dead_lettering;
 pub(super) mod effects;
 pub(super) mod enqueue_plan;
 pub(super) mod firehose;
+pub(super) mod given_reasons;
 pub(super) mod log_state;
 pub(super) mod paging;
 pub(super) mod pending_death;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use broker::ScheduleMode;
 
-use super::steps::{Counts, Operation, Overflow, QueueSpec, Step};
+use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 
 /// Deaths: queue, reason, count, and the expiration at the first of them.
 type Death = (usize, &'static str, u64, Option<u64>);
@@ -16,6 +16,8 @@ struct Message {
     priority: Option<u8>,
     persistent: bool,
     deaths: Vec<Death>,
+    /// The reason that a consumer gave last.
+    reason: Option<u8>,
 }
 
 /// A message in a queue.
@@ -72,6 +74,10 @@ struct Unacked {
     queue: usize,
     entry: Entry,
     by_consumer: bool,
+    /// The reason for the return or the rejection.
+    reason: Option<u8>,
+    /// The delay of the return.
+    delay_ms: Option<u64>,
 }
 
 /// A whole vhost with one client.
@@ -147,6 +153,22 @@ impl Queue {
         first.map(|(at, _, i)| (at, i))
     }
 
+    /// The messages that may expire.
+    fn waiting(&self) -> impl Iterator<Item = &Entry> {
+        self.ready.iter().chain(self.delayed.iter().map(|(_, entry)| entry))
+    }
+
+    /// Takes a message that may expire, by its number.
+    fn take(&mut self, seq: u64) -> Entry {
+        match self.ready.iter().position(|entry| entry.seq == seq) {
+            Some(i) => self.ready.remove(i),
+            None => {
+                let i = self.delayed.iter().position(|(_, entry)| entry.seq == seq);
+                self.delayed.remove(i.unwrap()).1
+            }
+        }
+    }
+
     /// Puts a returned message back to its place, or in front.
     fn give_back(&mut self, mut entry: Entry) {
         if self.spec.quorum && !self.spec.is_strict() {
@@ -196,8 +218,7 @@ impl Model {
             let unacked: Vec<&Unacked> =
                 self.outstanding.iter().filter(|unacked| unacked.queue == q).collect();
             let scheduled = queue.scheduled.iter().map(|scheduled| &scheduled.entry);
-            let delayed = queue.delayed.iter().map(|(_, entry)| entry);
-            let waiting = queue.ready.iter().chain(scheduled).chain(delayed);
+            let waiting = queue.waiting().chain(scheduled);
             let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
             let all = all.map(|entry| &entry.message).chain(&queue.kept);
             let (mut messages, mut bytes) = (0, 0);
@@ -236,11 +257,10 @@ impl Model {
         self.queues.iter().enumerate().map(waiting).collect()
     }
 
-    /// The deadlines of the messages of each queue that may expire, ascending; messages without a deadline come first.
+    /// The deadlines of the ready and returned messages of each queue, ascending; messages without a deadline come first.
     pub(crate) fn deadlines(&self) -> Vec<Vec<Option<u64>>> {
         let of_queue = |(q, queue): (usize, &Queue)| {
-            let delayed = queue.delayed.iter().map(|(_, entry)| entry);
-            let deadlines = queue.ready.iter().chain(delayed).map(|entry| self.deadline(q, entry));
+            let deadlines = queue.waiting().map(|entry| self.deadline(q, entry));
             let mut deadlines: Vec<Option<u64>> = deadlines.collect();
             deadlines.sort();
             deadlines
@@ -254,7 +274,8 @@ impl Model {
                 self.published += 1;
                 let body = format!("m{}", self.published);
                 let deaths = Vec::new();
-                let message = Message { body, expiration_ms, priority, persistent, deaths };
+                let reason = None;
+                let message = Message { body, expiration_ms, priority, persistent, deaths, reason };
                 let is_accepted = self.publish(queue, message, delay_ms, schedule);
                 let said = if is_accepted { "confirmed" } else { "refused" };
                 self.bury();
@@ -282,8 +303,11 @@ impl Model {
             Step::Nack { which, .. } | Step::Reject { which, .. } => {
                 self.settle(which, false, "reject");
             }
+            Step::Annotate { which, reason, delay_ms, settlement } => {
+                self.annotate(which, (reason, delay_ms), settlement);
+            }
             Step::Recover => {
-                let all = std::mem::take(&mut self.outstanding);
+                let all = self.take_outstanding();
                 self.settle_all(all, "nack");
             }
             Step::Purge { queue } => {
@@ -301,7 +325,7 @@ impl Model {
             Step::Redrive { queue, to } => self.redrive(queue, to),
             Step::CloseChannel => {
                 self.queues.iter_mut().for_each(|queue| queue.consumer = None);
-                let all = std::mem::take(&mut self.outstanding);
+                let all = self.take_outstanding();
                 self.settle_all(all, "fail");
             }
             Step::Sleep { millis } => self.sleep(self.now + millis),
@@ -327,30 +351,18 @@ impl Model {
         ttls.contains(&Some(0))
     }
 
-    /// The returned message before its next delivery that expires next: deadline, order of arrival, and index.
-    fn next_delayed_expiry(&self, q: usize) -> Option<(u64, u64, usize)> {
+    /// The deadline of the message of a queue that expires next, and its number.
+    fn next_expiry(&self, q: usize) -> Option<(u64, u64)> {
         let queue = &self.queues[q];
-        let delayed = queue.delayed.iter().filter(|_| !queue.spec.head_only).enumerate();
-        let due =
-            delayed.filter_map(|(i, (_, entry))| Some((self.deadline(q, entry)?, entry.seq, i)));
-        due.min()
-    }
-
-    /// The deadline of the message of a queue that expires next.
-    fn next_deadline(&self, q: usize) -> Option<u64> {
-        let ready = self.next_expiry(q).map(|(at, _)| at);
-        ready.into_iter().chain(self.next_delayed_expiry(q).map(|(at, ..)| at)).min()
-    }
-
-    /// The ready message of a queue that expires next, with its deadline.
-    fn next_expiry(&self, q: usize) -> Option<(u64, usize)> {
-        let queue = &self.queues[q];
-        let may_expire = |i: &usize| {
+        let may_expire = |entry: &&Entry| {
             if !queue.spec.head_only {
                 return true;
             }
+            let is_ready = |entry: &Entry| queue.ready.iter().any(|other| other.seq == entry.seq);
+            if !is_ready(entry) {
+                return false;
+            }
             // Only the head of each priority level and of the returned messages.
-            let entry = &queue.ready[*i];
             let group = |e: &Entry| (e.returned.is_some(), queue.level(&e.message));
             let same = |e: &&Entry| match entry.returned {
                 Some(_) => e.returned.is_some(),
@@ -358,30 +370,19 @@ impl Model {
             };
             queue.ready.iter().filter(same).all(|e| queue.place(e) >= queue.place(entry))
         };
-        let due = (0..queue.ready.len()).filter(may_expire).filter_map(|i| {
-            let deadline = self.deadline(q, &queue.ready[i])?;
-            Some((deadline, queue.ready[i].seq, queue.level(&queue.ready[i].message), i))
+        let due = queue.waiting().filter(may_expire).filter_map(|entry| {
+            let deadline = self.deadline(q, entry)?;
+            Some((deadline, entry.seq))
         });
-        due.min().map(|(deadline, _, _, i)| (deadline, i))
+        due.min()
     }
 
     fn expire(&mut self, q: usize) -> bool {
         let mut any = false;
-        while let Some(deadline) = self.next_deadline(q)
+        while let Some((deadline, seq)) = self.next_expiry(q)
             && deadline <= self.now
         {
-            let ready = self.next_expiry(q).map(|(at, i)| (at, self.queues[q].ready[i].seq));
-            let delayed = self.next_delayed_expiry(q).map(|(at, seq, _)| (at, seq));
-            let entry = match delayed.filter(|first| ready.is_none_or(|ready| *first < ready)) {
-                Some(_) => {
-                    let (.., i) = self.next_delayed_expiry(q).unwrap();
-                    self.queues[q].delayed.remove(i).1
-                }
-                None => {
-                    let (_, i) = self.next_expiry(q).unwrap();
-                    self.queues[q].ready.remove(i)
-                }
-            };
+            let entry = self.queues[q].take(seq);
             self.dying.push_back((q, entry.message, "expired"));
             any = true;
         }
@@ -391,7 +392,7 @@ impl Model {
     fn sleep(&mut self, until: u64) {
         loop {
             let next = |q: usize| {
-                let expiry = self.next_deadline(q);
+                let expiry = self.next_expiry(q).map(|(at, _)| at);
                 let retry = self.queues[q].next_delayed().map(|(at, _)| at);
                 let delivery = self.queues[q].next_scheduled().map(|(at, _)| at);
                 Some((expiry.into_iter().chain(retry).chain(delivery).min()?, q))
@@ -604,7 +605,7 @@ impl Model {
 
     fn hold(&mut self, queue: usize, mut entry: Entry, by_consumer: bool) {
         entry.acquired += 1;
-        self.outstanding.push(Unacked { queue, entry, by_consumer });
+        self.outstanding.push(Unacked { queue, entry, by_consumer, reason: None, delay_ms: None });
     }
 
     fn get(&mut self, q: usize, no_ack: bool) {
@@ -622,6 +623,36 @@ impl Model {
         }
     }
 
+    /// Gives the reason and the delay for a delivery, instead of those before, and settles the delivery if wanted.
+    fn annotate(
+        &mut self,
+        which: usize,
+        (reason, delay_ms): (Option<u8>, Option<u64>),
+        settlement: Option<Settlement>,
+    ) {
+        if self.outstanding.is_empty() {
+            return;
+        }
+        let at = which % self.outstanding.len();
+        (self.outstanding[at].reason, self.outstanding[at].delay_ms) = (reason, delay_ms);
+        match settlement {
+            None => {}
+            Some(Settlement::Requeue) => self.settle(at, false, "nack"),
+            Some(Settlement::DeadLetter) => self.settle(at, false, "reject"),
+        }
+        self.bury();
+        self.said.push("confirmed".to_owned());
+    }
+
+    /// All outstanding deliveries, whose reasons and delays are forgotten.
+    fn take_outstanding(&mut self) -> Vec<Unacked> {
+        let mut all = std::mem::take(&mut self.outstanding);
+        for unacked in &mut all {
+            (unacked.reason, unacked.delay_ms) = (None, None);
+        }
+        all
+    }
+
     fn settle(&mut self, which: usize, multiple: bool, outcome: &str) {
         if self.outstanding.is_empty() {
             return;
@@ -634,8 +665,9 @@ impl Model {
 
     fn settle_all(&mut self, settled: Vec<Unacked>, outcome: &str) {
         let mut touched = Vec::new();
-        for unacked in settled {
+        for mut unacked in settled {
             let q = unacked.queue;
+            unacked.entry.message.reason = unacked.reason.or(unacked.entry.message.reason);
             if unacked.by_consumer
                 && let Some(consumer) = &mut self.queues[q].consumer
             {
@@ -644,7 +676,7 @@ impl Model {
             match outcome {
                 "ack" => {}
                 "reject" => self.dying.push_back((q, unacked.entry.message, "rejected")),
-                how => self.requeue(q, unacked.entry, how == "fail"),
+                how => self.requeue(q, unacked.entry, how == "fail", unacked.delay_ms),
             }
             touched.push(q);
         }
@@ -656,7 +688,7 @@ impl Model {
         }
     }
 
-    fn requeue(&mut self, q: usize, mut entry: Entry, failed: bool) {
+    fn requeue(&mut self, q: usize, mut entry: Entry, failed: bool, delay_ms: Option<u64>) {
         let spec = self.queues[q].spec;
         if failed && (spec.quorum || spec.retry.is_some()) {
             entry.failed += 1;
@@ -670,12 +702,13 @@ impl Model {
             return;
         }
         let queue = &mut self.queues[q];
-        let Some(retry) = spec.retry.filter(|retry| failed || !retry.failed_only) else {
-            queue.give_back(entry);
-            return;
-        };
+        let retry = spec.retry.filter(|retry| failed || !retry.failed_only);
         let attempt = u64::try_from(entry.failed.max(1)).unwrap();
-        queue.delayed.push((self.now + retry.max_ms.min(retry.min_ms * attempt), entry));
+        let of_queue = retry.map(|retry| retry.max_ms.min(retry.min_ms * attempt));
+        match delay_ms.filter(|delay_ms| *delay_ms > 0).or(of_queue) {
+            Some(delay_ms) => queue.delayed.push((self.now + delay_ms, entry)),
+            None => queue.give_back(entry),
+        }
     }
 
     /// Moves what died, and what dies of that.
@@ -724,5 +757,7 @@ fn described(entry: &Entry) -> String {
     let again = if entry.acquired > 0 { " again" } else { "" };
     let deaths: Vec<String> =
         entry.message.deaths.iter().map(|(q, reason, n, _)| format!("q{q}:{reason}:{n}")).collect();
-    format!("{}{again} [{}]", entry.message.body, deaths.join(" "))
+    let reason = entry.message.reason.map(|reason| format!(" because {reason}"));
+    let reason = reason.unwrap_or_default();
+    format!("{}{again} [{}]{reason}", entry.message.body, deaths.join(" "))
 }

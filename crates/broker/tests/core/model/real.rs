@@ -16,7 +16,7 @@ use broker::{
     VhostOptions,
 };
 
-use super::steps::{Counts, Operation, Overflow, QueueSpec, Step};
+use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 use crate::disk::look::{self, browse_all};
 use crate::disk::{Disk, PageStore, Replay, log};
 
@@ -105,6 +105,9 @@ impl Broker {
             }
             Step::Nack { which, requeue: false } | Step::Reject { which, requeue: false } => {
                 self.settle(which, false, Outcome::Reject);
+            }
+            Step::Annotate { which, reason, delay_ms, settlement } => {
+                self.annotate(which, (reason, delay_ms), settlement);
             }
             Step::Recover => {
                 self.outstanding.clear();
@@ -283,12 +286,47 @@ impl Broker {
             }
         };
         headers.insert("x-schedule-op", Value::LongStr(operation));
-        let headers = headers.finish();
+        self.publish_operation("amq.schedule", &headers.finish());
+    }
+
+    fn annotate(
+        &mut self,
+        which: usize,
+        (reason, delay_ms): (Option<u8>, Option<u64>),
+        settlement: Option<Settlement>,
+    ) {
+        if self.outstanding.is_empty() {
+            return;
+        }
+        let at = which % self.outstanding.len();
+        let tag = self.outstanding[at];
+        let mut headers = TableBuilder::new();
+        headers.insert("x-delivery-tag", Value::I64(i64::try_from(tag).unwrap()));
+        if let Some(reason) = reason {
+            headers.insert("x-reason", Value::U8(reason));
+        }
+        if let Some(delay_ms) = delay_ms {
+            let delay_ms = Value::I64(i64::try_from(delay_ms).unwrap());
+            headers.insert("x-opt-delivery-delay", delay_ms);
+        }
+        if let Some(settlement) = settlement {
+            self.outstanding.remove(at);
+            let settlement: &[u8] = match settlement {
+                Settlement::Requeue => b"requeue",
+                Settlement::DeadLetter => b"dead-letter",
+            };
+            headers.insert("x-op", Value::LongStr(settlement));
+        }
+        self.publish_operation("amq.settle", &headers.finish());
+    }
+
+    /// Publishes to an exchange of operations.
+    fn publish_operation(&mut self, exchange: &str, headers: &Table) {
         let mut encoded = Vec::new();
         let properties = Properties { headers: Some(headers.as_ref()), ..Properties::default() };
         properties.encode(&mut encoded);
         self.apply(Command::Publish(Publish {
-            exchange: b"amq.schedule".into(),
+            exchange: exchange.as_bytes().into(),
             routing_key: b"".into(),
             mandatory: true,
             content: Content::Assembled { properties: encoded.into(), body: "".into() },
@@ -456,7 +494,10 @@ fn told(message: &Message, again: &str) -> String {
         .flat_map(|deaths| &deaths.entries)
         .map(|death| format!("{}:{}:{}", death.queue, death.reason, death.count))
         .collect();
-    format!("{body}{again} [{}]", deaths.join(" "))
+    let properties = Properties::parse(message.properties()).unwrap();
+    let reason = properties.headers.and_then(|headers| headers.get("x-reason"));
+    let reason = reason.map(|reason| format!(" because {}", reason.as_integer().unwrap()));
+    format!("{body}{again} [{}]{}", deaths.join(" "), reason.unwrap_or_default())
 }
 
 fn arguments(spec: &QueueSpec) -> Table {

@@ -146,6 +146,13 @@ impl Operation {
     }
 }
 
+/// The settlement that a publish to `amq.settle` makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Settlement {
+    Requeue,
+    DeadLetter,
+}
+
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -191,6 +198,14 @@ pub(crate) enum Step {
     Reject {
         which: usize,
         requeue: bool,
+    },
+    /// Publishes to `amq.settle` about the outstanding delivery that stands at this place, with the headers `x-reason`
+    /// and `x-opt-delivery-delay`.
+    Annotate {
+        which: usize,
+        reason: Option<u8>,
+        delay_ms: Option<u64>,
+        settlement: Option<Settlement>,
     },
     Recover,
     Purge {
@@ -261,8 +276,19 @@ impl Step {
             1 => which.clone().prop_map(|which| Self::AckMultiple { which }),
             4 => (which.clone(), any::<bool>())
                 .prop_map(|(which, requeue)| Self::Nack { which, requeue }),
-            4 => (which, any::<bool>())
+            4 => (which.clone(), any::<bool>())
                 .prop_map(|(which, requeue)| Self::Reject { which, requeue }),
+            4 => (
+                which,
+                prop::option::weighted(0.8, 0_u8..4),
+                prop::option::weighted(0.4, 0_u64..200),
+                prop::option::of(prop_oneof![
+                    Just(Settlement::Requeue),
+                    Just(Settlement::DeadLetter),
+                ]),
+            ).prop_map(|(which, reason, delay_ms, settlement)| {
+                Self::Annotate { which, reason, delay_ms, settlement }
+            }),
             1 => Just(Self::Recover),
             1 => queue.clone().prop_map(|queue| Self::Purge { queue }),
             3 => (queue, prop::option::of(0_usize..3))

@@ -4,6 +4,7 @@ mod browse;
 mod deadline_histogram;
 mod expiry;
 pub(crate) mod get;
+mod given_reasons;
 pub(crate) mod message;
 
 use axum::Router;
@@ -56,6 +57,7 @@ pub(super) fn routes() -> Router<SharedNode> {
         .merge(browse::routes())
         .merge(expiry::routes())
         .merge(get::routes())
+        .merge(given_reasons::routes())
 }
 
 /// Treatment of fields without a value. Tools that print lists do not expect nulls.

@@ -5,7 +5,7 @@ import { useBack } from "../away.js";
 import { QueueLink, Waiting } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { count, duration, number } from "../format.js";
-import { ActionForm, NumberField, SelectField, TextField, useForm } from "../forms.js";
+import { ActionForm, CheckField, NumberField, SelectField, TextField, useForm } from "../forms.js";
 import { html, useEffect, useLayoutEffect, useState } from "../html.js";
 import { go, href } from "../router.js";
 import { REASONS } from "./deaths.js";
@@ -24,15 +24,16 @@ const PROPOSED_RATE = 500;
 
 const START = {
   to: "origin", target: "", exchange: "", routing_key: "",
-  reason: "", first_queue: "", header: "", text: "", older: "", limit: "", rate: "", max: "",
+  reason: "", first_queue: "", header: "", text: "", older: "", limit: "", rate: "", max: "", kept: false,
 };
 
 /**
  * Opens the dialog; true if a redrive was begun, whose page is shown then. `ids` are messages of `browse`, or null for
- * all that pass the filter. `isMove` is for messages that have not died: they have no origin to return to.
+ * all that pass the filter. `isMove` is for messages that have not died: they have no origin to return to. `isKept` is for
+ * the dead letters that the queue keeps.
  */
-export async function openRedrive({ vhost, queue, ids = null, filter = {}, isMove = false }) {
-  const job = await openDialog((close) => html`<${Redrive} ...${{ vhost, queue, ids, filter, isMove, close }} />`);
+export async function openRedrive({ vhost, queue, ids = null, filter = {}, isMove = false, isKept = false }) {
+  const job = await openDialog((close) => html`<${Redrive} ...${{ vhost, queue, ids, filter, isMove, isKept, close }} />`);
   if (!job) return false;
   go(href("redrives", job.id));
   return true;
@@ -60,12 +61,13 @@ export function requestOf(values, ids) {
     limit: whole(values.limit),
     rate: whole(values.rate),
     max_redrives: whole(values.max),
+    kept: values.kept || undefined,
   };
 }
 
-function Redrive({ vhost, queue, ids, filter, isMove, close }) {
+function Redrive({ vhost, queue, ids, filter, isMove, isKept, close }) {
   const form = useForm({
-    ...START, to: isMove ? "queue" : START.to, reason: filter.reason ?? "", first_queue: filter.first_queue ?? "", text: filter.text ?? "", header: filter.headers?.[0] ?? "",
+    ...START, to: isMove ? "queue" : START.to, reason: filter.reason ?? "", first_queue: filter.first_queue ?? "", text: filter.text ?? "", header: filter.headers?.[0] ?? "", kept: isKept,
   });
   const { values } = form;
   const url = path("queues", vhost, queue, "redrive");
@@ -90,7 +92,8 @@ function Redrive({ vhost, queue, ids, filter, isMove, close }) {
         <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
         <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
         <${TextField} label="Text in the body" ...${form.bind("text")} />
-        <${NumberField} label="Minimum age" hint="seconds in this queue" step="any" ...${form.bind("older")} />`}
+        <${NumberField} label="Minimum age" hint="seconds in this queue" step="any" ...${form.bind("older")} />
+        <${CheckField} label="Kept dead letters" hint="that the queue keeps until a target takes them (at-least-once), instead of messages that wait" ...${form.bind("kept")} data-test="kept" />`}
       <${NumberField} label="Limit" hint="messages" min="1" ...${form.bind("limit")} />
       <${NumberField} label="Rate" hint="messages per second" min="1" ...${form.bind("rate")} onInput=${proposal.choose} />
       <${NumberField} label="Skip if redriven" hint="N times or more" min="1" ...${form.bind("max")} />

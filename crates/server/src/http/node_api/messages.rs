@@ -28,6 +28,8 @@ impl Messages for Node {
         let access = self.access(caller, vhost);
         let queue = queue.to_owned();
         Box::pin(async move {
+            // Lets other clients use the vhost between two slices.
+            tokio::task::yield_now().await;
             let handle = handle.ok_or(BrowseError::NoSuchQueue)?;
             let state = from.state();
             let known = handle.read(|v, _| {

@@ -5,6 +5,7 @@ import { Badge, Page, QueueLink } from "../../components.js";
 import { DASH, compact, number, rate } from "../../format.js";
 import { html } from "../../html.js";
 import { REASONS } from "../../parts/deaths.js";
+import { openReasons } from "../../parts/given-reasons.js";
 import { openRedrive } from "../../parts/redrive-dialog.js";
 import { Permitted } from "../../permissions.js";
 import { href } from "../../router.js";
@@ -38,8 +39,9 @@ const COLUMNS = [
   { key: "publish", title: "In", width: "4rem", phone: 2, sort: "rates.publish", align: "right", render: (row) => rate(row.rates?.publish) },
   { key: "from", title: "Dead letters from", width: "8rem", render: (row) => html`<${Sources} row=${row} />` },
   { key: "reasons", title: "Deaths at the sources", width: "6rem", hint: "Reasons of the deaths in the queues that the dead letters come from", render: (row) => html`<${Reasons} counts=${row.from_count_by_reason} />` },
-  { key: "actions", title: "", name: "Actions", phone: 4, width: "11rem", render: (row) => html`<span class="row-actions">
+  { key: "actions", title: "", name: "Actions", phone: 4, width: "16rem", render: (row) => html`<span class="row-actions">
     <a class="button" href=${href("queues", row.vhost, row.name, "messages")} data-test="browse">Browse</a>
+    <button type="button" disabled=${row.messages === 0} data-test="reasons" onClick=${() => openReasons({ vhost: row.vhost, queue: row.name })}>Reasons\u2026</button>
     <${Permitted} to="read" vhost=${row.vhost} name=${row.name} what="A redrive" test="cannot-redrive" isInRow=${true}>
       <button type="button" disabled=${row.messages === 0} data-test="redrive"
         onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button><//></span>` },

@@ -5,6 +5,7 @@ import { Waiting } from "../../components.js";
 import { classes, html, useEffect, useMemo, useState } from "../../html.js";
 import { filterOf, Filters, STATES } from "../../parts/message-filter.js";
 import { Message } from "../../parts/browsed-message.js";
+import { openReasons } from "../../parts/given-reasons.js";
 import { openRedrive } from "../../parts/redrive-dialog.js";
 import { PAGE_SIZE, useBrowse } from "../../parts/browse.js";
 import { place, setQuery } from "../../router.js";
@@ -44,13 +45,14 @@ export default function Messages({ vhost, name }) {
     }
     return next;
   });
-  const canRedrive = filter.state === "ready";
+  const isKept = filter.state === "dead";
+  const canRedrive = filter.state === "ready" || isKept;
   // Messages that have not died have no origin to return to: they are moved.
   const have = (messages) => messages.some(({ deaths }) => deaths?.length > 0);
-  const verbOf = (messages) => (have(messages) ? "Redrive" : "Move");
+  const verbOf = (messages) => (isKept || have(messages) ? "Redrive" : "Move");
   const redrive = async (ids) => {
-    const isMove = !have(ids ? [...chosen.values()] : browse.messages);
-    const hasBegun = await openRedrive({ vhost, queue: name, ids, filter, isMove });
+    const isMove = !isKept && !have(ids ? [...chosen.values()] : browse.messages);
+    const hasBegun = await openRedrive({ vhost, queue: name, ids, filter, isMove, isKept });
     if (!hasBegun) return;
     setChosen(new Map());
     browse.refresh();
@@ -65,6 +67,7 @@ export default function Messages({ vhost, name }) {
         <button type="button" class="primary" disabled=${chosen.size === 0} onClick=${() => redrive([...chosen.keys()])} data-test="redrive-chosen">
           ${chosen.size === 0 ? `${verbOf(browse.messages)} selected\u2026` : `${verbOf([...chosen.values()])} ${count(chosen.size, "message")}\u2026`}</button>
         <button type="button" onClick=${() => redrive(null)} data-test="redrive-all">${`${verbOf(browse.messages)} all${filter.isFiltered ? " that match" : ""}\u2026`}</button>`}
+      ${canRedrive && browse.messages.length > 0 && html`<button type="button" onClick=${() => openReasons({ vhost, queue: name, isKept })} data-test="reasons">By reason\u2026</button>`}
       <span class="gap"></span>
       <${Where} browse=${browse} filter=${filter} isHeld=${open.size > 0 || chosen.size > 0} />
     </div>

@@ -1,0 +1,233 @@
+//! A vhost's records through the log on a disk, with compactions: what a restart reads back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::access::Access;
+use broker::time::{Now, Time};
+use broker::{
+    BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, DeliveryTag, Effect,
+    Message, MessageState, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+};
+use storage::{Log, LogOptions, RealDirectory, WriteBatch};
+
+use crate::disk::log_queue::{LogEntry, LogQueue};
+use crate::disk::page_files::PageFiles;
+use crate::disk::recovery::{LogReplay, VhostLog};
+use crate::disk::recovery_pages::PageRecovery;
+
+const NOW: Now = Now::from_millis(1_000_000);
+
+/// Kind of the record of an annotation in the log.
+const ANNOTATE: u8 = 11;
+
+const OPTIONS: LogOptions = LogOptions {
+    log_id: 1,
+    durability: storage::Durability::Os,
+    segment_bytes_min: 8192,
+    segment_bytes_max: 16_384,
+    create_if_missing: true,
+};
+
+/// A directory of the test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("leveret-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("log")).unwrap();
+        std::fs::create_dir_all(path.join("pages")).unwrap();
+        Self(path)
+    }
+
+    /// Opens the log and replays it. Returns the vhost, and the number of annotations that the log had.
+    fn open(&self) -> (VhostLog, Vhost, usize) {
+        let directory = RealDirectory::open(&self.0.join("log")).unwrap();
+        let pages = PageFiles::open(&self.0.join("pages"), 0, None, &Arc::default()).unwrap();
+        let mut pages = PageRecovery::start(Arc::new(pages)).unwrap();
+        let vhost = Vhost::new("/", [0; 32], VhostOptions::default());
+        let mut replay = LogReplay::new(vhost, Time::default(), &mut pages);
+        let mut annotations = 0;
+        let (log, report) = Log::open(
+            directory,
+            OPTIONS,
+            &mut |record, references| {
+                annotations += usize::from(record.kind == ANNOTATE);
+                replay.apply(&record, references).unwrap();
+            },
+            &mut |_| {},
+        )
+        .unwrap();
+        assert!(report.damages.is_empty(), "{report:?}");
+        assert_eq!(replay.recover(), [] as [String; 0]);
+        let vhost = replay.finish(NOW, report.last);
+        pages.finish().unwrap();
+        (log, vhost, annotations)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A vhost with a client, whose records go to the log.
+struct Broker {
+    vhost: Vhost,
+    log: VhostLog,
+    connection: ConnectionId,
+    /// Tag of the last delivery.
+    tag: u64,
+}
+
+impl Broker {
+    fn new(folder: &Folder) -> Self {
+        let (log, vhost, _) = folder.open();
+        let mut broker = Self { vhost, log, connection: ConnectionId::default(), tag: 0 };
+        let access = Access::matching("guest".into(), ".*").unwrap();
+        broker.connection = broker.vhost.open_connection(Arc::new(access), true);
+        broker.apply(Command::OpenChannel);
+        broker
+    }
+
+    fn apply(&mut self, command: Command<'_>) {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(NOW, self.connection, request);
+        let mut queue = LogQueue::default();
+        for effect in self.vhost.drain_effects() {
+            match effect {
+                Effect::Log { lsn, at, about, ended, record, is_joined } => {
+                    ended.iter().for_each(|lsn| queue.release(*lsn));
+                    queue.append(&LogEntry { lsn, at, about, is_joined, record: &record });
+                }
+                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
+                    if let Outgoing::GetOk { delivery, .. } = outgoing {
+                        self.tag = delivery.tag.0;
+                    }
+                }
+                Effect::Page(_)
+                | Effect::AwaitGet(_)
+                | Effect::Event(_)
+                | Effect::Stalled(_)
+                | Effect::AskBacklog(_) => {}
+            }
+        }
+        let mut batch = WriteBatch::default();
+        while queue.take_batch(&mut batch) || !batch.is_empty() {
+            self.log.write_batch(&mut batch).unwrap();
+            batch.clear();
+        }
+        self.vhost.durable(self.vhost.last_lsn());
+    }
+
+    fn publish(&mut self, exchange: &[u8], headers: &Table, body: &str) {
+        let properties = Properties {
+            delivery_mode: Some(2),
+            headers: Some(headers.as_ref()),
+            ..Properties::default()
+        };
+        let mut encoded = Vec::new();
+        properties.encode(&mut encoded);
+        let body = body.as_bytes().to_vec().into();
+        self.apply(Command::Publish(Publish {
+            exchange: exchange.into(),
+            routing_key: b"q".into(),
+            mandatory: false,
+            content: Content::Assembled { properties: encoded.into(), body },
+        }));
+    }
+
+    /// Gets a message, gives it a reason and returns it.
+    fn return_with(&mut self, reason: &str) {
+        self.apply(Command::Get { queue: "q", no_ack: false });
+        let mut headers = TableBuilder::new();
+        headers.insert("x-delivery-tag", Value::I64(i64::try_from(self.tag).unwrap()));
+        headers.insert("x-op", Value::LongStr(b"requeue"));
+        headers.insert("x-reason", Value::LongStr(reason.as_bytes()));
+        self.publish(b"amq.settle", &headers.finish(), "");
+    }
+
+    fn ack_next(&mut self) {
+        self.apply(Command::Get { queue: "q", no_ack: false });
+        let tag = DeliveryTag(self.tag);
+        self.apply(Command::Settle { tag, multiple: false, outcome: Outcome::Ack });
+    }
+
+    /// Compacts the log as far as possible; returns the number of files that were replaced.
+    fn compact(&self) -> usize {
+        let mut files = 0;
+        while let Some(compaction) = self.log.compaction() {
+            files += compaction.run().unwrap().files;
+        }
+        files
+    }
+}
+
+/// The body and the reason of each message, in the order of the queue.
+fn reasons(vhost: &Vhost) -> Vec<(String, Option<String>)> {
+    let queue = vhost.queue_id("q").unwrap();
+    let start = BrowseCursor::start(MessageState::Ready);
+    let browsed = vhost.browse(queue, start, None, usize::MAX).unwrap();
+    let told = |message: &Message| {
+        let properties = Properties::parse(message.properties()).unwrap();
+        let reason = properties.headers.unwrap().get("x-reason");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (text(message.body()), reason.and_then(|reason| reason.as_long_str()).map(text))
+    };
+    browsed.messages.iter().map(|browsed| told(&browsed.entry.message)).collect()
+}
+
+#[test]
+fn annotations_outlive_compactions_and_go_with_their_messages() {
+    let folder = Folder::new("annotations");
+    let mut broker = Broker::new(&folder);
+    broker.apply(Command::DeclareQueue(DeclareQueue {
+        queue: "q",
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        nowait: true,
+        arguments: Table::default().as_ref(),
+    }));
+    let mut headers = TableBuilder::new();
+    headers.insert("h", Value::I32(1));
+    let headers = headers.finish();
+    for number in 0..200 {
+        broker.publish(b"", &headers, &format!("{number:0200}"));
+    }
+    // All messages die but the last ten, of which one returns often. Its publish is in a file of which nothing else is
+    // needed, its annotations are in this file and in later ones.
+    for _ in 0..190 {
+        broker.return_with("dies with its message");
+        broker.ack_next();
+    }
+    for number in 0..300 {
+        broker.return_with(&format!("return {number}"));
+    }
+    let expected: Vec<(String, Option<String>)> = (190..200)
+        .map(|number| {
+            let reason = (number == 190).then(|| "return 299".to_owned());
+            (format!("{number:0200}"), reason)
+        })
+        .collect();
+    assert_eq!(reasons(&broker.vhost), expected);
+    for round in 0..3 {
+        assert!(round > 0 || broker.compact() > 5, "too little was compacted");
+        let Broker { log, .. } = broker;
+        // Once without: a crash leaves the end of the log to be found.
+        if round != 1 {
+            log.close().unwrap();
+        }
+        let (log, vhost, annotations) = folder.open();
+        assert_eq!(reasons(&vhost), expected, "round {round}");
+        // Of 490 annotations one is needed; one for each file that was not rewritten may be left.
+        assert!(annotations < 60, "round {round}: {annotations} annotations");
+        broker = Broker { vhost, log, connection: ConnectionId::default(), tag: 0 };
+        broker.compact();
+    }
+}
