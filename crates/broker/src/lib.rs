@@ -41,6 +41,7 @@ mod policy;
 mod publish_properties;
 mod queue;
 mod queue_type;
+mod recorded_death;
 mod route;
 mod routing_key;
 mod schedule;
@@ -91,6 +92,12 @@ pub use schedule::{
     NoScheduleTarget, NoScheduledCursor, ScheduleCounters, ScheduleId, ScheduleMode,
     ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledCursor,
     ScheduledFilter, ScheduledMessage, ScheduledPage, ScheduledPlace,
+};
+
+// The history of dead letters.
+pub use recorded_death::{
+    DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath, RecordedDeaths,
+    SettledBy,
 };
 
 // Views: browsing, dry runs, the dead-letter map.

@@ -80,6 +80,16 @@ pub const SCHEDULED_BUCKETS_MAX: usize = 200;
 /// The default of the limit above: an hour of minutes.
 pub(crate) const SCHEDULED_BUCKETS_DEFAULT: usize = 60;
 
+/// Deaths in one answer about the history of dead letters, as on a page of a list; 400.
+pub const DEATHS_COUNT_MAX: usize = 500;
+
+/// The default of the limit above.
+pub(crate) const DEATHS_COUNT_DEFAULT: usize = 100;
+
+/// Slices of the history of dead letters that one request reads: more than the default number of deaths. The cursor
+/// continues.
+pub(crate) const DEATHS_READS_MAX: usize = 32;
+
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 

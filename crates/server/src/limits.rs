@@ -139,6 +139,10 @@ pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 /// no page is read twice.
 pub(crate) const BROWSED_PER_LOCK: usize = 2048;
 
+/// Deaths of the history of dead letters that are copied before the vhost's lock is released: a fraction of a
+/// millisecond.
+pub(crate) const DEATHS_PER_LOCK: usize = 2048;
+
 /// Pages of a vhost that are read at the same time for browsing; each is in memory meanwhile.
 pub(crate) const PAGE_LOOKS_MAX: usize = 2;
 

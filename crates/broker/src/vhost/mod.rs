@@ -35,6 +35,7 @@ use crate::message::Name;
 use crate::page::Paging;
 use crate::policy::Policies;
 use crate::queue::{Queue, QueueDefaults, QueueType};
+use crate::recorded_death::DeadLetterHistoryLimits;
 use crate::refusal::{Refusal, Resource, ResourceKind};
 use crate::schedule::ScheduledPlace;
 use crate::statistics::VhostCounters;
@@ -46,6 +47,7 @@ use state::alarm::Alarm;
 pub use state::connections::Connection;
 use state::connections::Connections;
 use state::dead_lettering::DeadLettering;
+use state::death_ledger::DeathLedger;
 use state::effects::Effects;
 use state::firehose::Firehose;
 use state::log_state::LogState;
@@ -74,6 +76,8 @@ pub struct VhostOptions {
     pub queues_max: Option<u64>,
     /// Memory of unacknowledged deliveries above which channels that hold much of it wait, in bytes.
     pub unacked_bytes_max: u64,
+    /// Limits of the history of dead letters.
+    pub dead_letter_history: DeadLetterHistoryLimits,
 }
 
 impl Default for VhostOptions {
@@ -86,6 +90,7 @@ impl Default for VhostOptions {
             default_queue_type: QueueType::default(),
             queues_max: None,
             unacked_bytes_max: u64::MAX,
+            dead_letter_history: DeadLetterHistoryLimits::default(),
         }
     }
 }
@@ -103,6 +108,7 @@ pub struct Vhost {
     timers: Timers,
     log: LogState,
     dead_lettering: DeadLettering,
+    death_ledger: DeathLedger,
     alarm: Alarm,
     paging: VhostPaging,
     unacked_memory: UnackedMemory,
@@ -130,6 +136,7 @@ impl Vhost {
             timers: Timers::default(),
             log: LogState::default(),
             dead_lettering: DeadLettering::default(),
+            death_ledger: DeathLedger::new(options.dead_letter_history),
             alarm: Alarm::default(),
             paging: VhostPaging::new(options.paging),
             unacked_memory: UnackedMemory::new(options.unacked_bytes_max),

@@ -14,6 +14,7 @@ use crate::queue::Entry;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::vhost::Vhost;
+use crate::vhost::state::death_ledger::Settler;
 
 /// Queues whose consumers may have room now.
 pub(in crate::vhost) type Touched = SmallVec<[QueueId; 4]>;
@@ -57,7 +58,7 @@ impl Vhost {
         for unacked in settled {
             freed_global |= self.release(at, &unacked);
             let queue = unacked.queue;
-            self.settle_entry(unacked, outcome);
+            self.settle_entry(at, unacked, outcome);
             if touched.last() != Some(&queue) {
                 touched.push(queue);
             }
@@ -106,7 +107,12 @@ impl Vhost {
         channel.prefetch_count_global > 0
     }
 
-    pub(in crate::vhost) fn settle_entry(&mut self, unacked: Unacked, outcome: Outcome) {
+    pub(in crate::vhost) fn settle_entry(
+        &mut self,
+        at: ChannelKey,
+        unacked: Unacked,
+        outcome: Outcome,
+    ) {
         let Unacked { queue: id, consumer, entry, .. } = unacked;
         let Some(queue) = self.topology.queue_mut(id) else {
             // The message was deleted with its queue.
@@ -118,12 +124,14 @@ impl Vhost {
                 self.log_settled(id, &entry);
                 self.left(id);
             }
-            Outcome::Reject => self.die(id, entry, DeathReason::Rejected),
+            Outcome::Reject => {
+                self.die_settled(id, entry, DeathReason::Rejected, Settler { at, consumer });
+            }
             Outcome::Requeue { failed } => {
                 // A consumer that is gone, with its channel or by `basic.cancel`, asks for no delay.
-                let consumer = consumer.and_then(|consumer| queue.consumers.get(consumer));
-                let asked_delay_ms = consumer.and_then(|consumer| consumer.requeue_delay_ms);
-                self.requeue(id, entry, failed, asked_delay_ms);
+                let known = consumer.and_then(|consumer| queue.consumers.get(consumer));
+                let asked_delay_ms = known.and_then(|consumer| consumer.requeue_delay_ms);
+                self.requeue(id, entry, failed, asked_delay_ms, Settler { at, consumer });
             }
         }
     }
@@ -136,13 +144,14 @@ impl Vhost {
         mut entry: Entry,
         failed: bool,
         asked_delay_ms: Option<u64>,
+        settler: Settler,
     ) {
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
         if queue.counts_deliveries() {
             entry.delivery_count = entry.delivery_count.saturating_add(u32::from(failed));
             if queue.is_over_delivery_limit(&entry, failed) {
-                self.die(id, entry, DeathReason::DeliveryLimit);
+                self.die_settled(id, entry, DeathReason::DeliveryLimit, settler);
                 return;
             }
         }

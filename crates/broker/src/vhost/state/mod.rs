@@ -4,6 +4,7 @@
 pub(super) mod alarm;
 pub(super) mod connections;
 pub(super) mod dead_lettering;
+pub(super) mod death_ledger;
 pub(super) mod effects;
 pub(super) mod enqueue_plan;
 pub(super) mod firehose;
