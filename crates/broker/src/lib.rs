@@ -41,7 +41,6 @@ mod policy;
 mod publish_properties;
 mod queue;
 mod queue_type;
-mod recorded_death;
 mod route;
 mod routing_key;
 mod schedule;
@@ -95,7 +94,7 @@ pub use schedule::{
 };
 
 // The history of dead letters.
-pub use recorded_death::{
+pub use vhost::{
     DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath, RecordedDeaths,
     SettledBy,
 };

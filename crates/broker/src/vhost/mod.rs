@@ -35,7 +35,6 @@ use crate::message::Name;
 use crate::page::Paging;
 use crate::policy::Policies;
 use crate::queue::{Queue, QueueDefaults, QueueType};
-use crate::recorded_death::DeadLetterHistoryLimits;
 use crate::refusal::{Refusal, Resource, ResourceKind};
 use crate::schedule::ScheduledPlace;
 use crate::statistics::VhostCounters;
@@ -53,6 +52,10 @@ use state::firehose::Firehose;
 use state::log_state::LogState;
 use state::paging::VhostPaging;
 use state::policy_book::PolicyBook;
+pub use state::recorded_death::{
+    DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath, RecordedDeaths,
+    SettledBy,
+};
 use state::topology::Topology;
 use state::unacked_memory::UnackedMemory;
 pub use views::dead_letter_map::DeadLetterMapBuilder;

@@ -15,24 +15,15 @@ use crate::limits::{DEAD_LETTER_RETRY_SLICE, DEATHS_PER_CALL_MAX};
 use crate::message::{Message, Name};
 use crate::queue::{DropCause, Entry};
 use crate::record::Record;
-use crate::recorded_death::SettledBy;
 use crate::route::Route;
 use crate::setting::{DeadLetterStrategy, Overflow};
 use crate::statistics::Strategy;
 use crate::vhost::Vhost;
-use crate::vhost::lifecycle::death_record::Fate;
+use crate::vhost::state::death_fate::{Fate, Targets};
 use crate::vhost::state::death_ledger::Settler;
 use crate::vhost::state::enqueue_plan::EnqueuePlan;
 use crate::vhost::state::pending_death::{DeadMessage, PendingDeath};
-
-/// The queues that a dead letter was routed to, by what they do with it.
-pub(super) struct Targets {
-    pub(super) accepting: SmallVec<[QueueId; 4]>,
-    /// Full queues that dead-letter the messages they refuse.
-    pub(super) passing_on: SmallVec<[QueueId; 1]>,
-    pub(super) cyclic: u64,
-    pub(super) full: u64,
-}
+use crate::vhost::state::recorded_death::SettledBy;
 
 impl Vhost {
     /// Lets a message of a queue die; the death is moved before the call ends, or waits for the timer or the

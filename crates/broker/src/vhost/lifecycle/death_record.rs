@@ -4,24 +4,17 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::death::Targets;
 use crate::ids::QueueId;
 use crate::limits::DEATH_TARGETS_KEPT_MAX;
 use crate::message::{Envelope, Message};
 use crate::policy::Policy;
-use crate::queue::DropCause;
-use crate::recorded_death::{CircumstancesIds, DeathCircumstances, DeathOutcome, SettledBy};
 use crate::vhost::Vhost;
+use crate::vhost::state::death_fate::Fate;
 use crate::vhost::state::death_ledger::Settler;
 use crate::vhost::state::pending_death::PendingDeath;
-
-/// The fate of a dead message.
-#[derive(Clone, Copy)]
-pub(super) enum Fate<'a> {
-    DeadLettered(&'a Targets),
-    Kept(DropCause),
-    Dropped(DropCause),
-}
+use crate::vhost::state::recorded_death::{
+    CircumstancesIds, DeathCircumstances, DeathOutcome, SettledBy,
+};
 
 impl Vhost {
     /// Adds a death to the history. `letter` is the dead letter, if the queue has a dead-letter exchange.
@@ -113,22 +106,6 @@ impl Vhost {
         let forgotten = self.death_ledger.forget_old(self.now.time, budget);
         self.death_ledger.arm(&mut self.timers);
         forgotten + 1
-    }
-}
-
-impl Targets {
-    /// The number of queues that take the dead letter.
-    fn count(&self) -> u64 {
-        (self.accepting.len() + self.passing_on.len()) as u64
-    }
-
-    /// True if the first of these queues are the ones in `first`.
-    #[inline]
-    fn begin_with(&self, first: &[QueueId]) -> bool {
-        match (first, &*self.accepting, &*self.passing_on) {
-            ([one], [target], []) => one == target,
-            _ => self.accepting.iter().chain(&self.passing_on).zip(first).all(|(a, b)| a == b),
-        }
     }
 }
 

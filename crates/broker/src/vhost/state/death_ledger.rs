@@ -9,6 +9,10 @@ use std::sync::Arc;
 use amqp::properties::Properties;
 use amqp::table::TableBuilder;
 
+use super::recorded_death::{
+    DeadLetterHistoryLimits, DeathCircumstances, KeptProperties, RecordedDeath, RecordedDeaths,
+    SettledBy,
+};
 use crate::channel_key::ChannelKey;
 use crate::death_headers::is_death_header;
 use crate::ids::{ConsumerId, QueueId};
@@ -17,10 +21,6 @@ use crate::limits::{
     DEATH_PROPERTIES_BYTES_MAX,
 };
 use crate::message::{Message, SharedProperties};
-use crate::recorded_death::{
-    DeadLetterHistoryLimits, DeathCircumstances, KeptProperties, RecordedDeath, RecordedDeaths,
-    SettledBy,
-};
 use crate::time::{Now, Time};
 use crate::timers::{Timers, Wake};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::recorded_death::SettledBy;
 use crate::dead_letter::DeathReason;
 use crate::ids::QueueId;
 use crate::message::Message;
 use crate::queue::Entry;
-use crate::recorded_death::SettledBy;
 
 /// A message that died.
 #[derive(Debug)]

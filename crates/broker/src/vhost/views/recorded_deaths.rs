@@ -1,8 +1,8 @@
 //! The history of dead letters, read in slices.
 
-use crate::recorded_death::RecordedDeaths;
 use crate::time::Now;
 use crate::vhost::Vhost;
+use crate::vhost::state::recorded_death::RecordedDeaths;
 
 impl Vhost {
     /// Up to `count` deaths before the one with the number `before`, or the last ones, the latest first.

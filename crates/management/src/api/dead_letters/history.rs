@@ -63,7 +63,7 @@ struct Page {
     /// Approximate bytes of the deaths in the answer.
     bytes: usize,
     hidden: u64,
-    /// Whether deaths are kept, the number of forgotten ones, and the time since which all are kept.
+    /// True if deaths are kept, the number of forgotten ones, and the time since which all are kept.
     about: Option<(bool, u64, u64)>,
 }
 

@@ -151,7 +151,7 @@ pub struct SettledBy {
 /// The properties of a dead message in the history.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptProperties {
-    /// Nothing that a search could find.
+    /// No properties that a search could find.
     Nothing,
     /// In an allocation of their own, mostly that of the dead letter.
     Whole(SharedProperties),
