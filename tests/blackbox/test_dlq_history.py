@@ -180,7 +180,7 @@ def drop(broker, prefix, *ids):
     """Messages that die at once."""
     client = Client(broker, prefix)
     ch = client.connect().channel()
-    q = ch.queue(name="q", max_length=0)
+    q = ch.queue(name="dropped", max_length=0)
     for id in ids:
         ch.publish(q, "m", message_id=id)
     ch.sync()
@@ -201,3 +201,60 @@ def test_the_history_can_be_off(off, prefix):
     drop(off, prefix, "a")
     answer = History(off.api)()
     assert (answer["enabled"], answer["forgotten"], answer["deaths"]) == (False, 0, [])
+
+
+@pytest.fixture
+def own(under):
+    """A broker that is stopped and killed."""
+    broker = under.start()
+    yield broker
+    broker.stop()
+
+
+def test_the_history_outlives_a_stop_with_every_fact(own, prefix):
+    client = Client(own, prefix)
+    ch = client.connect().channel()
+    dead = ch.queue(name="dead")
+    q = ch.queue(name="q", **dead_letters_to(dead))
+    for id in ("a", "b"):
+        ch.publish(q, "m", message_id=id, headers={"order": id, "reason": "\u00e4"})
+        consumer = ch.consume(q, tag="worker-" + id)
+        ch.reject(consumer.next())
+        consumer.cancel()
+    drop(own, prefix, "c")
+    ch.sync()
+    client.close()
+    before = History(own.api)()
+    own.stop_and_start_again()
+    after = History(own.api)()
+    assert [death["message_id"] for death in after["deaths"]] == ["c", "b", "a"]
+    assert after["deaths"] == before["deaths"]
+    assert after["forgotten"] == 0 and after["kept_since_ms"] == after["deaths"][-1]["time_ms"]
+    # A second time, with a death more.
+    drop(own, prefix, "d")
+    own.stop_and_start_again()
+    assert [death["message_id"] for death in History(own.api).deaths()] == ["d", "c", "b", "a"]
+
+
+def test_the_history_outlives_a_kill(own, prefix):
+    drop(own, prefix, "a", "b")
+    end = time.monotonic() + 30
+    while sum(file.read_text().count("\n") for file in own.data_dir.glob("vhosts/*/deaths/new.jsonl")) < 2:
+        assert time.monotonic() < end, "the deaths are written soon"
+        time.sleep(0.05)
+    own.kill_and_start_again()
+    assert [death["message_id"] for death in History(own.api).deaths()] == ["b", "a"]
+
+
+def test_files_of_the_history_are_bounded(under, prefix):
+    broker = under.start("dead_letter_history.max_entries = 5\n")
+    try:
+        for run in range(4):
+            drop(broker, prefix, *[f"{run}-{number}" for number in range(6)])
+            broker.stop_and_start_again()
+            deaths = History(broker.api).deaths()
+            assert [death["message_id"] for death in deaths] == [f"{run}-{number}" for number in (5, 4, 3, 2, 1)]
+            lines = [file.read_text().count("\n") for file in broker.data_dir.glob("vhosts/*/deaths/*.jsonl")]
+            assert sum(lines) <= 5 + 6 + 6 + 2
+    finally:
+        broker.stop()

@@ -95,8 +95,8 @@ pub use schedule::{
 
 // The history of dead letters.
 pub use vhost::{
-    DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath, RecordedDeaths,
-    SettledBy,
+    CircumstancesIds, DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath,
+    RecordedDeaths, RestoredDeath, SettledBy,
 };
 
 // Views: browsing, dry runs, the dead-letter map.

@@ -53,8 +53,8 @@ use state::log_state::LogState;
 use state::paging::VhostPaging;
 use state::policy_book::PolicyBook;
 pub use state::recorded_death::{
-    DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath, RecordedDeaths,
-    SettledBy,
+    CircumstancesIds, DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath,
+    RecordedDeaths, RestoredDeath, SettledBy,
 };
 use state::topology::Topology;
 use state::unacked_memory::UnackedMemory;

@@ -10,9 +10,10 @@ use broker::dead_letter::DeathReason;
 use broker::limits::{DEATH_HEADERS_BYTES_MAX, DEATH_PROPERTIES_BYTES_MAX};
 use broker::time::Now;
 use broker::{
-    ApplyTo, ChannelNumber, Command, ConnectionId, Consume, Content, DeadLetterHistoryLimits,
-    DeathOutcome, Definition, DeliveryTag, DropCause, Effect, Outcome, Pattern, Policy, PolicyKind,
-    PolicyValue, Publish, RecordedDeath, RecordedDeaths, Request, Vhost, VhostOptions,
+    ApplyTo, ChannelNumber, CircumstancesIds, Command, ConnectionId, Consume, Content,
+    DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, Definition, DeliveryTag, DropCause,
+    Effect, Outcome, Pattern, Policy, PolicyKind, PolicyValue, Publish, RecordedDeath,
+    RecordedDeaths, Request, RestoredDeath, Vhost, VhostOptions,
 };
 
 use crate::commands::declare_queue;
@@ -387,4 +388,62 @@ fn history_is_off_without_entries() {
     let read = broker.read();
     assert!(read.deaths.is_empty() && read.forgotten == 0);
     assert_eq!(broker.vhost.next_wake(), None);
+}
+
+/// Deaths of an earlier process keep their facts and their time; a death since then is not taken for one of them.
+#[test]
+fn restored_deaths_are_read_as_they_were() {
+    let mut before = Broker::new(limits(100, 1 << 20));
+    before.declare("q", None, &[("x-max-length", Value::I32(0))]);
+    for id in ["a", "b"] {
+        before.publish("q", id, &[]);
+        before.sleep(1_000_000);
+    }
+    let restored: Vec<RestoredDeath> =
+        before.vhost.recorded_deaths_after(0, 100).iter().map(restored).collect();
+    let mut after = Broker::new(limits(100, 1 << 20));
+    after.now_ms = before.now_ms + 1_000_000;
+    assert_eq!(after.vhost.restore_deaths(after.now(), restored), 2);
+    after.declare("q", None, &[("x-max-length", Value::I32(0))]);
+    after.publish("q", "c", &[]);
+    let read = after.read();
+    let shown: Vec<_> =
+        read.deaths.iter().map(|death| (death.number, id_of(death), death.time_ms)).collect();
+    let expected = [
+        (3, "c".to_owned(), 4_000_000),
+        (2, "b".to_owned(), 2_000_000),
+        (1, "a".to_owned(), 1_000_000),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!((read.forgotten, read.forgotten_until_ms), (0, Some(1_000_000)));
+    let [c, b, a] = [0, 1, 2].map(|at| &read.deaths[at].circumstances);
+    assert!(Arc::ptr_eq(a, b) && !Arc::ptr_eq(b, c));
+    assert_eq!((&a.outcome, &a.queue, a.reason), (&c.outcome, &c.queue, c.reason));
+    // The age counts from the death, not from the restart.
+    after.sleep(600_000);
+    assert_eq!(after.deaths().len(), 2);
+    let numbers = |number| {
+        after
+            .vhost
+            .recorded_deaths_after(number, 100)
+            .iter()
+            .map(|death| death.number)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (numbers(0), numbers(2), numbers(3), numbers(9)),
+        (vec![2, 3], vec![3], vec![], vec![])
+    );
+}
+
+fn restored(death: &RecordedDeath) -> RestoredDeath {
+    RestoredDeath {
+        time_ms: death.time_ms,
+        circumstances: DeathCircumstances {
+            ids: CircumstancesIds::default(),
+            ..DeathCircumstances::clone(&death.circumstances)
+        },
+        properties: death.properties().to_vec(),
+        is_cut: death.is_cut(),
+    }
 }

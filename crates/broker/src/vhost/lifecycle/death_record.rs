@@ -8,12 +8,13 @@ use crate::ids::QueueId;
 use crate::limits::DEATH_TARGETS_KEPT_MAX;
 use crate::message::{Envelope, Message};
 use crate::policy::Policy;
+use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::state::death_fate::Fate;
 use crate::vhost::state::death_ledger::Settler;
 use crate::vhost::state::pending_death::PendingDeath;
 use crate::vhost::state::recorded_death::{
-    CircumstancesIds, DeathCircumstances, DeathOutcome, SettledBy,
+    CircumstancesIds, DeathCircumstances, DeathOutcome, RestoredDeath, SettledBy,
 };
 
 impl Vhost {
@@ -99,6 +100,20 @@ impl Vhost {
             consumer_tag: consumer.map(|consumer| Arc::clone(&consumer.tag)),
         };
         Some(self.death_ledger.remember_settler(queue, settler, settled_by))
+    }
+
+    /// Adds deaths of an earlier process to the history, the oldest first, before clients connect. Returns the number of
+    /// the last one.
+    pub fn restore_deaths(
+        &mut self,
+        now: Now,
+        deaths: impl IntoIterator<Item = RestoredDeath>,
+    ) -> u64 {
+        if self.death_ledger.is_on() {
+            deaths.into_iter().for_each(|death| self.death_ledger.restore(now, death));
+            self.death_ledger.arm(&mut self.timers);
+        }
+        self.death_ledger.last_number()
     }
 
     /// Forgets up to `budget` deaths whose time is over; returns the amount of work.

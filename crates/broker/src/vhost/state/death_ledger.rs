@@ -11,7 +11,7 @@ use amqp::table::TableBuilder;
 
 use super::recorded_death::{
     DeadLetterHistoryLimits, DeathCircumstances, KeptProperties, RecordedDeath, RecordedDeaths,
-    SettledBy,
+    RestoredDeath, SettledBy,
 };
 use crate::channel_key::ChannelKey;
 use crate::death_headers::is_death_header;
@@ -101,6 +101,11 @@ impl DeathLedger {
             return None;
         }
         self.runs.back().map(|(_, circumstances)| &**circumstances)
+    }
+
+    /// The number of the last death; 0 before the first.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.forgotten + self.kept.len() as u64
     }
 
     /// Notes that policies have changed, which the circumstances of a death name.
@@ -240,6 +245,35 @@ impl DeathLedger {
         cut
     }
 
+    // ---- deaths of an earlier process ----
+
+    /// Adds a death of an earlier process at the end; none is older than those before. Deaths whose time is over are
+    /// only counted.
+    pub(crate) fn restore(&mut self, now: Now, death: RestoredDeath) {
+        let RestoredDeath { time_ms, circumstances, properties, is_cut } = death;
+        // It is unknown how many deaths came before the first of them.
+        self.forgotten_until_ms.get_or_insert(time_ms);
+        let at = now.time.minus_ms(now.wall_ms.saturating_sub(time_ms));
+        if self.last() != Some(&circumstances) {
+            self.begin_run(circumstances);
+        }
+        let properties = match (properties.is_empty(), is_cut) {
+            (true, _) => KeptProperties::Nothing,
+            (false, false) => KeptProperties::Whole(SharedProperties::new(&properties)),
+            (false, true) => KeptProperties::Cut(SharedProperties::new(&properties)),
+        };
+        self.push(Now { time: at, ..now }, time_ms, properties);
+    }
+
+    /// Up to `count` deaths with numbers above `number`, the oldest first.
+    pub(crate) fn read_after(&self, number: u64, count: usize) -> Vec<RecordedDeath> {
+        let passed = usize::try_from(number.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
+        let end = passed.saturating_add(count).min(self.kept.len());
+        let mut deaths = self.collect(passed.min(end), end);
+        deaths.reverse();
+        deaths
+    }
+
     // ---- reading ----
 
     /// Up to `count` deaths with numbers below `before`, the latest first, and none whose time is over.
@@ -248,10 +282,28 @@ impl DeathLedger {
         let end = (first + self.kept.len() as u64).min(before.unwrap_or(u64::MAX)).max(first);
         let below = usize::try_from(end - first).expect("a length in memory");
         let from = below.saturating_sub(count);
-        let is_kept = |death: &KeptDeath| death.at.plus_ms(self.limits.age_max_ms) > now;
+        let mut deaths = self.collect(from, below);
+        // Those whose time is over are the last of them.
+        let is_kept = |number: u64| {
+            let at = usize::try_from(number - first).ok().and_then(|at| self.kept.get(at));
+            at.is_some_and(|death| death.at.plus_ms(self.limits.age_max_ms) > now)
+        };
+        deaths.truncate(deaths.partition_point(|death| is_kept(death.number)));
+        let is_whole = deaths.len() == below - from;
+        RecordedDeaths {
+            deaths,
+            before: (is_whole && from > 0).then_some(first + from as u64),
+            forgotten: self.forgotten,
+            forgotten_until_ms: self.forgotten_until_ms,
+        }
+    }
+
+    /// The deaths at these places of `kept`, the latest first.
+    fn collect(&self, from: usize, end: usize) -> Vec<RecordedDeath> {
+        let first = self.forgotten + 1;
         let mut run = self.runs.len();
-        let newest_first = self.kept.range(from..below).enumerate().rev();
-        let deaths = newest_first.take_while(|(_, death)| is_kept(death)).map(|(at, death)| {
+        let newest_first = self.kept.range(from..end).enumerate().rev();
+        let deaths = newest_first.map(|(at, death)| {
             let number = first + (from + at) as u64;
             if self.runs.get(run).is_none_or(|(begin, _)| *begin > number) {
                 run = self.runs.partition_point(|(begin, _)| *begin <= number) - 1;
@@ -263,14 +315,7 @@ impl DeathLedger {
                 properties: death.properties.clone(),
             }
         });
-        let deaths: Vec<RecordedDeath> = deaths.collect();
-        let is_whole = deaths.len() == below - from;
-        RecordedDeaths {
-            deaths,
-            before: (is_whole && from > 0).then_some(first + from as u64),
-            forgotten: self.forgotten,
-            forgotten_until_ms: self.forgotten_until_ms,
-        }
+        deaths.collect()
     }
 }
 

@@ -62,8 +62,21 @@ impl RecordedDeath {
     }
 }
 
+/// A death that an earlier process recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RestoredDeath {
+    /// Time of the death, in milliseconds since the Unix epoch.
+    pub time_ms: u64,
+    /// The circumstances.
+    pub circumstances: DeathCircumstances,
+    /// The encoded properties; empty for none.
+    pub properties: Vec<u8>,
+    /// True if headers are missing.
+    pub is_cut: bool,
+}
+
 /// The circumstances of a death.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeathCircumstances {
     /// The queue in which the message died.
     pub queue: Name,
@@ -81,7 +94,8 @@ pub struct DeathCircumstances {
     pub policy: Option<Name>,
     /// The operator policy of the queue.
     pub operator_policy: Option<Name>,
-    pub(crate) ids: CircumstancesIds,
+    /// The queues by id; the default for a death of an earlier process, which no queue has.
+    pub ids: CircumstancesIds,
 }
 
 impl DeathCircumstances {
@@ -109,8 +123,8 @@ impl DeathCircumstances {
 }
 
 /// Queues by id, for the comparison with the next death.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct CircumstancesIds {
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CircumstancesIds {
     pub(crate) queue: QueueId,
     /// The first targets.
     pub(crate) targets: SmallVec<[QueueId; 2]>,

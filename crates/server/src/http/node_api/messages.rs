@@ -97,7 +97,7 @@ impl Messages for Node {
                 before: read.before,
                 is_on: options.dead_letter_history.entries_max > 0,
                 forgotten: read.forgotten,
-                kept_since_ms: read.forgotten_until_ms.unwrap_or(0).max(started_ms),
+                kept_since_ms: read.forgotten_until_ms.unwrap_or(started_ms),
             };
             let mut may_see: BTreeMap<Name, bool> = BTreeMap::new();
             for death in read.deaths.into_iter().filter(|death| filter.matches(death)) {
