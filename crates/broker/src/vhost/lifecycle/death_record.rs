@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use amqp::properties::Properties;
 use smallvec::SmallVec;
 
 use crate::ids::QueueId;
@@ -18,7 +19,9 @@ use crate::vhost::state::recorded_death::{
 };
 
 impl Vhost {
-    /// Adds a death to the history. `letter` is the dead letter, if the queue has a dead-letter exchange.
+    /// Adds a death to the history. `letter` is the dead letter, if the queue has a dead-letter exchange. Without one, a
+    /// message that no search could find is left out: a queue that drops its oldest messages all the time would push
+    /// the deaths of others out.
     #[inline]
     pub(super) fn record_death(
         &mut self,
@@ -26,7 +29,7 @@ impl Vhost {
         letter: Option<&Message>,
         fate: Fate<'_>,
     ) {
-        if !self.death_ledger.is_on() {
+        if !self.death_ledger.is_on() || letter.is_none() && !can_be_found(death.message()) {
             return;
         }
         if !self.death_ledger.last().is_some_and(|last| is_like(last, death, letter, fate)) {
@@ -122,6 +125,12 @@ impl Vhost {
         self.death_ledger.arm(&mut self.timers);
         forgotten + 1
     }
+}
+
+/// True if a message has headers or a message id.
+#[inline]
+fn can_be_found(message: &Message) -> bool {
+    Properties::have_headers_or_message_id(message.properties())
 }
 
 /// True if a death has the same circumstances as the last one, while policies do not change.

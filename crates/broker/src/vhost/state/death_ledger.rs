@@ -206,7 +206,7 @@ impl DeathLedger {
 
     // ---- properties ----
 
-    /// The properties of a dead message: those of its dead letter, or else its own if a search could find them.
+    /// The properties of a dead message: those of its dead letter, or else its own.
     #[inline]
     pub(crate) fn properties_of(
         &mut self,
@@ -220,9 +220,6 @@ impl DeathLedger {
             return KeptProperties::Cut(self.cut(properties));
         }
         let properties = message.properties();
-        if !Properties::have_headers_or_message_id(properties) {
-            return KeptProperties::Nothing;
-        }
         if message.memory_bytes() <= DEATH_MESSAGE_BYTES_MAX {
             return KeptProperties::Message(message.clone());
         }

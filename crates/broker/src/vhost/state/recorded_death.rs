@@ -49,8 +49,7 @@ pub struct RecordedDeath {
 }
 
 impl RecordedDeath {
-    /// The encoded properties of the dead letter, or of the message if there was no dead letter. Empty if the
-    /// message had neither headers nor a message id, and no dead letter was made.
+    /// The encoded properties of the dead letter, or of the message if there was no dead letter.
     pub fn properties(&self) -> &[u8] {
         self.properties.encoded()
     }
@@ -165,7 +164,7 @@ pub struct SettledBy {
 /// The properties of a dead message in the history.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptProperties {
-    /// No properties that a search could find.
+    /// No properties: an earlier process has not written them.
     Nothing,
     /// In an allocation of their own, mostly that of the dead letter.
     Whole(SharedProperties),
