@@ -127,7 +127,9 @@ impl DeathLedger {
         let death = KeptDeath { at: now.time, time_ms, properties };
         self.bytes += death.memory_bytes();
         self.kept.push_back(death);
-        while self.kept.len() as u64 > self.limits.entries_max || self.bytes > self.limits.bytes_max
+        while !self.kept.is_empty()
+            && (self.kept.len() as u64 > self.limits.entries_max
+                || self.bytes > self.limits.bytes_max)
         {
             self.forget_first();
         }
