@@ -165,3 +165,31 @@ def test_invalid_options_are_refused(ctl, dlq):
         assert ctl.run("dlq", "redrive", dlq, *options).code == code, options
     assert ctl.run("dlq", "redrive", dlq + "x").code == 65
     assert ctl.run("dlq", "redrive").code == 64
+
+
+def test_history_of_deaths_is_listed(ctl, ch, client):
+    id = client.fresh_name("id")
+    dead = ch.queue(name="dead")
+    work = ch.queue(name="history", dead_letter_exchange="", dead_letter_routing_key=dead)
+    for number in range(3):
+        ch.publish(work, "m", message_id=id, headers={"number": number})
+        ch.reject(ch.get_unacked(work))
+    ch.publish(work, "m")
+    ch.reject(ch.get_unacked(work))
+    ch.purge(dead)
+    header, *rows = ctl.do("dlq", "history", "-q", id)
+    assert header.split("\t") == ["time", "message_id", "queue", "reason", "reason_given", "went_to", "user", "consumer_tag",
+                                  "connection", "policy", "operator_policy"]
+    assert len(rows) == 3
+    time, message_id, queue, reason, given, went_to, user, tag, connection, *policies = rows[0].split("\t")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time) and " -> " in connection
+    assert (message_id, queue, reason, given, went_to, user, tag, policies) == (
+        id, work, "rejected", "", dead, "guest", "", ["", ""])
+    assert len(ctl.do("dlq", "history", "-q", "--queue", work)) == 1 + 4
+    assert len(ctl.do("dlq", "history", "-q", "--queue", work, "--header", "number=1")) == 1 + 1
+    assert len(ctl.do("dlq", "history", "-q", "--queue", work, "--limit", "2")) == 1 + 2
+    assert ctl.do("dlq", "history", "-q", "--queue", work, "--filter-reason", "expired") == []
+    told = "\n".join(ctl.do("dlq", "history", id))
+    assert "Listing deaths of messages in vhost '/'" in told and re.search(r"Deaths since \S+Z are kept, \d+ are forgotten", told)
+    assert ctl.run("dlq", "history", "--filter-reason", "gone").code != 0
+    assert ctl.run("dlq", "history", "-p", "none").code == 65

@@ -28,6 +28,7 @@ SIGNS = {
     "scheduled": ([], "scheduled"),
     "dead-letters": ([], "dead-letters"),
     "dead-letters/queues": ([], "dead-letter-queues"),
+    "dead-letters/history": ([], "dead-letter-history"),
     "redrives": ([], "redrives"),
     "redrives/:id": (["redrive"], "redrive"),
     "nodes": ([], "nodes"),

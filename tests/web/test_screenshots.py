@@ -31,6 +31,7 @@ PAGES = [
     ("scheduled", "#/scheduled", "tbody tr"),
     ("dead-letters", "#/dead-letters", "svg"),
     ("dead-letter-queues", "#/dead-letters/queues", "tbody tr"),
+    ("dead-letter-history", "#/dead-letters/history", "[data-test=history-about]"),
     ("redrives", "#/redrives", "h1"),
     ("users", "#/admin/users", "tbody tr"),
     ("vhosts", "#/admin/vhosts", "tbody tr"),

@@ -142,6 +142,13 @@ impl<'a> Properties<'a> {
         }
     }
 
+    /// True if encoded properties have headers or a message id; reads only the flags.
+    #[inline]
+    pub fn have_headers_or_message_id(encoded: &[u8]) -> bool {
+        let flags = encoded.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags));
+        flags & (HEADERS | MESSAGE_ID) != 0
+    }
+
     /// Appends flags and properties.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_u16(out, self.flags());

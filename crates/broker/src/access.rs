@@ -166,6 +166,11 @@ impl Access {
         pattern.allows(shown_name(resource))
     }
 
+    /// True if the user may read from a queue of this name, which may be gone.
+    pub fn may_read_queue(&self, vhost: &str, queue: &str) -> bool {
+        self.has(Permission::Read, Resource { kind: ResourceKind::Queue, name: queue, vhost })
+    }
+
     /// Requires `permission` on `resource`.
     ///
     /// # Errors

@@ -96,6 +96,12 @@ pub use schedule::{
     ScheduledFilter, ScheduledMessage, ScheduledPage, ScheduledPlace,
 };
 
+// The history of dead letters.
+pub use vhost::{
+    CircumstancesIds, DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath,
+    RecordedDeaths, RestoredDeath, SettledBy,
+};
+
 // Views: browsing, dry runs, the dead-letter map.
 pub use browse::{BrowseCursor, Browsed, BrowsedMessage, DeliveryDetails, MessageState, NoCursor};
 pub use dead_letter_map::{

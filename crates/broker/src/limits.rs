@@ -256,3 +256,39 @@ pub const GIVEN_REASON_BYTES_MAX: usize = 64;
 
 /// Delays of a retry schedule.
 pub const RETRY_SCHEDULE_ENTRIES_MAX: usize = 64;
+
+/// Deaths that the history of dead letters of a vhost keeps, unless configured: an hour of five deaths per second.
+pub const DEATHS_KEPT_MAX: u64 = 20_000;
+
+/// Upper bound of the configured number of deaths in the history, which a search reads to the end.
+pub const DEATHS_KEPT_LIMIT_MAX: u64 = 1_000_000;
+
+/// Memory of the deaths in the history of dead letters of a vhost, unless configured, in bytes: room for twenty
+/// thousand short messages.
+pub const DEATHS_KEPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Time after which a death is forgotten, unless configured, in milliseconds: a week.
+pub const DEATHS_KEPT_AGE_MS: u64 = 7 * 24 * 3600 * 1000;
+
+/// Longest configured time after which a death is forgotten, in milliseconds: a year.
+pub const DEATHS_KEPT_AGE_MS_MAX: u64 = 365 * 24 * 3600 * 1000;
+
+/// Memory of the circumstances of a death besides names and keys, in bytes.
+pub const DEATH_CIRCUMSTANCES_BYTES: u64 = 320;
+
+/// Properties that the history of dead letters keeps whole, in bytes; of longer ones it keeps some headers. A few
+/// deaths of messages with huge headers then do not push out all others.
+pub const DEATH_PROPERTIES_BYTES_MAX: usize = 16 * 1024;
+
+/// Headers that the history of dead letters keeps of properties above that limit, in bytes.
+pub const DEATH_HEADERS_BYTES_MAX: usize = 4 * 1024;
+
+/// Headers of such properties that are examined: the time of a death has a bound, too.
+pub const DEATH_HEADERS_EXAMINED_MAX: usize = 256;
+
+/// Memory of a dropped message that the history of dead letters keeps with its body, in bytes: to copy the properties
+/// of a short message costs more.
+pub const DEATH_MESSAGE_BYTES_MAX: u64 = 1024;
+
+/// Target queues of a dead letter that its history names; the others are only counted.
+pub const DEATH_TARGETS_KEPT_MAX: usize = 8;

@@ -153,6 +153,18 @@ impl SharedProperties {
     pub(crate) fn new(properties: &[u8]) -> Self {
         Self(ThinArc::from_header_and_slice((), properties))
     }
+
+    /// The encoded properties: flags, then values.
+    #[inline]
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.0.slice
+    }
+
+    /// True if both are clones of the same value.
+    #[inline]
+    pub(crate) fn is_same_allocation(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0.ptr(), other.0.ptr())
+    }
 }
 
 impl fmt::Debug for SharedProperties {
@@ -361,6 +373,15 @@ impl Message {
         match &self.header().properties {
             PropertiesAt::Inline(end) => &self.0.slice[..*end as usize],
             PropertiesAt::Shared(properties) => &properties.0.slice,
+        }
+    }
+
+    /// The properties, if the message shares them with others that died together.
+    #[inline]
+    pub(crate) fn shared_properties(&self) -> Option<&SharedProperties> {
+        match &self.header().properties {
+            PropertiesAt::Inline(_) => None,
+            PropertiesAt::Shared(properties) => Some(properties),
         }
     }
 

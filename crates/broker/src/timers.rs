@@ -1,7 +1,7 @@
 //! Wake-ups of a vhost: one ordered set for the timer thread.
 //!
-//! The set holds at most one wake-up per queue and per channel, the earliest, one for dead messages, and one
-//! for policies. The owner of a wake-up knows the work that is due. A wake-up may find nothing to do, because
+//! The set holds at most one wake-up per queue and per channel, the earliest, one for dead messages, one for
+//! the history of dead letters, and one for policies. The owner of a wake-up knows the work that is due. A wake-up may find nothing to do, because
 //! its cause is gone; it is never late.
 
 use std::collections::BTreeSet;
@@ -20,6 +20,8 @@ pub(crate) enum Wake {
     Channel(ConnectionId, ChannelNumber),
     /// Dead messages that still have to be moved.
     Deaths,
+    /// Deaths in the history of dead letters whose time is over.
+    DeadLetterHistory,
     /// Changed policies that are not yet applied to all queues and exchanges.
     Policies,
 }

@@ -95,6 +95,16 @@ pub(crate) const GIVEN_REASON_SHOWN_BYTES_MAX: usize = 256;
 /// Messages from which no more are read to count reasons: as many as a dry run of a redrive examines.
 pub(crate) const GIVEN_REASONS_SCANNED_MAX: u64 = 100_000;
 
+/// Deaths in one answer about the history of dead letters, as on a page of a list; 400.
+pub const DEATHS_COUNT_MAX: usize = 500;
+
+/// The default of the limit above.
+pub(crate) const DEATHS_COUNT_DEFAULT: usize = 100;
+
+/// Slices of the history of dead letters that one request reads: more than the default number of deaths. The cursor
+/// continues.
+pub(crate) const DEATHS_READS_MAX: usize = 32;
+
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 

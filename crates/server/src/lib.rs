@@ -39,7 +39,7 @@ use crate::logging::file::LogFile;
 use crate::node::addresses::{self, Addresses};
 use crate::node::lifecycle::ExitReason;
 use crate::node::start_error::StartError;
-use crate::node::{Node, alarms, sampler, stopped_node};
+use crate::node::{Node, alarms, death_writer, sampler, stopped_node};
 use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
@@ -135,6 +135,7 @@ async fn run(
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
+    tokio::spawn(death_writer::run(Arc::clone(&node)));
     drop(alive);
     tracing::info!(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -139,6 +139,19 @@ pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 /// no page is read twice.
 pub(crate) const BROWSED_PER_LOCK: usize = 2048;
 
+/// Deaths of the history of dead letters that are copied before the vhost's lock is released: a fraction of a
+/// millisecond.
+pub(crate) const DEATHS_PER_LOCK: usize = 2048;
+
+/// Time between two writes of the history of dead letters: a crash may lose the deaths in between.
+pub(crate) const DEATH_WRITE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Slices of the history of dead letters of a vhost that are written before other vhosts have their turn.
+pub(crate) const DEATH_SLICES_WRITTEN_MAX: usize = 64;
+
+/// Bytes of a death in the files of the history, as a line of JSON; longer lines are damaged.
+pub(crate) const DEATH_LINE_BYTES_MAX: u64 = 64 * 1024;
+
 /// Pages of a vhost that are read at the same time for browsing; each is in memory meanwhile.
 pub(crate) const PAGE_LOOKS_MAX: usize = 2;
 

@@ -56,8 +56,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
                 let message = "only management, ctl, perf, and in the server definitions, global \
-                               parameters, the node file, files of redrives and ctl.json know \
-                               JSON: give the value \
+                               parameters, the node file, files of redrives and of deaths and \
+                               ctl.json know JSON: give the value \
                                a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
             }
@@ -86,6 +86,7 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/auth/ctl_token",
         "crates/server/src/definitions",
         "crates/server/src/node/global_parameters",
+        "crates/server/src/disk/death_line",
         "crates/server/src/disk/node_file",
         "crates/server/src/redrive/record",
         "crates/server/src/redrive/store",

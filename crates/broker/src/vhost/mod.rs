@@ -46,12 +46,17 @@ use state::alarm::Alarm;
 pub use state::connections::Connection;
 use state::connections::Connections;
 use state::dead_lettering::DeadLettering;
+use state::death_ledger::DeathLedger;
 use state::effects::Effects;
 use state::firehose::Firehose;
 pub use state::given_reasons::{GIVEN_REASON_HEADER, GivenReasons, OTHER_REASONS};
 use state::log_state::LogState;
 use state::paging::VhostPaging;
 use state::policy_book::PolicyBook;
+pub use state::recorded_death::{
+    CircumstancesIds, DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath,
+    RecordedDeaths, RestoredDeath, SettledBy,
+};
 use state::topology::Topology;
 use state::unacked_memory::UnackedMemory;
 pub use views::dead_letter_map::DeadLetterMapBuilder;
@@ -75,6 +80,8 @@ pub struct VhostOptions {
     pub queues_max: Option<u64>,
     /// Memory of unacknowledged deliveries above which channels that hold much of it wait, in bytes.
     pub unacked_bytes_max: u64,
+    /// Limits of the history of dead letters.
+    pub dead_letter_history: DeadLetterHistoryLimits,
 }
 
 impl Default for VhostOptions {
@@ -87,6 +94,7 @@ impl Default for VhostOptions {
             default_queue_type: QueueType::default(),
             queues_max: None,
             unacked_bytes_max: u64::MAX,
+            dead_letter_history: DeadLetterHistoryLimits::default(),
         }
     }
 }
@@ -104,6 +112,7 @@ pub struct Vhost {
     timers: Timers,
     log: LogState,
     dead_lettering: DeadLettering,
+    death_ledger: DeathLedger,
     alarm: Alarm,
     paging: VhostPaging,
     unacked_memory: UnackedMemory,
@@ -132,6 +141,7 @@ impl Vhost {
             timers: Timers::default(),
             log: LogState::default(),
             dead_lettering: DeadLettering::default(),
+            death_ledger: DeathLedger::new(options.dead_letter_history),
             alarm: Alarm::default(),
             paging: VhostPaging::new(options.paging),
             unacked_memory: UnackedMemory::new(options.unacked_bytes_max),

@@ -7,6 +7,7 @@
 
 mod browse;
 mod commands;
+mod dead_letter_history;
 mod dead_letter_map;
 mod delivery_times;
 mod disk;

@@ -3,6 +3,7 @@
 mod absent;
 mod clients;
 mod completion;
+mod death_history;
 mod definitions;
 mod diagnostics;
 mod dlq;
@@ -51,6 +52,7 @@ const ALL: &[&[Command]] = &[
     policy_preview::COMMANDS,
     queues::COMMANDS,
     dlq::COMMANDS,
+    death_history::COMMANDS,
     doctor::COMMANDS,
     redrives::COMMANDS,
     schedules::COMMANDS,

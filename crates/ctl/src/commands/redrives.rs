@@ -343,7 +343,7 @@ fn natural(call: &Call<'_>, option: &str) -> Result<Option<u64>, Failure> {
 }
 
 /// An option that is a number, more than 0.
-fn positive(call: &Call<'_>, option: &str) -> Result<Option<u64>, Failure> {
+pub(super) fn positive(call: &Call<'_>, option: &str) -> Result<Option<u64>, Failure> {
     match natural(call, option)? {
         Some(0) => Err(Failure::bad_argument(Some(&format!("--{option} must be more than 0")))),
         number => Ok(number),

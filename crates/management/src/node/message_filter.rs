@@ -46,20 +46,27 @@ impl MessageFilter {
         }
         // Properties were validated when the message was published.
         let properties = Properties::parse(message.properties()).unwrap_or_default();
-        let has = |(name, value): &(String, Option<String>)| {
-            let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
-            fields.any(|(key, found)| {
-                key == name.as_bytes()
-                    && value.as_ref().is_none_or(|value| is_shown_as(found, value))
-            })
-        };
-        self.headers.iter().all(has)
+        have_headers(&properties, &self.headers)
     }
 
     fn matches_body(&self, message: &Message) -> bool {
         let Some(wanted) = &self.text else { return true };
         String::from_utf8_lossy(message.body()).contains(wanted)
     }
+}
+
+/// True if properties have all of these headers, each with its value if one is given.
+pub(super) fn have_headers(
+    properties: &Properties<'_>,
+    wanted: &[(String, Option<String>)],
+) -> bool {
+    let has = |(name, value): &(String, Option<String>)| {
+        let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
+        fields.any(|(key, found)| {
+            key == name.as_bytes() && value.as_ref().is_none_or(|value| is_shown_as(found, value))
+        })
+    };
+    wanted.iter().all(has)
 }
 
 /// True if a value, or one value of a list, is shown as `wanted`.

@@ -6,11 +6,12 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{
     BrowseCursor, BrowsedMessage, Command, ExpiryCursor, ExpirySlice, Outgoing, Publish,
-    QueueNumber, ScheduledPlace,
+    QueueNumber, RecordedDeath, ScheduledPlace,
 };
 
 use crate::node::caller::Caller;
 use crate::node::change::ChangeFuture;
+use crate::node::death_filter::DeathFilter;
 use crate::node::redrive::{RedriveDryRun, RedriveError, RedriveJob, RedriveRequest};
 
 /// A queue by name.
@@ -64,6 +65,32 @@ pub struct ExpiryBatch {
     pub now: Now,
 }
 
+/// A position in the history of dead letters, which is read backwards, and the number of deaths to find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeathsBefore {
+    /// The number of a death; only earlier ones are read. None begins at the latest death.
+    pub before: Option<u64>,
+    /// Maximum number of deaths to return.
+    pub count: usize,
+}
+
+/// Deaths of the history of dead letters, the latest first.
+#[derive(Clone, Debug)]
+pub struct DeathsBatch {
+    /// The deaths that match and that the caller may see; possibly none although more follow.
+    pub deaths: Vec<RecordedDeath>,
+    /// Deaths that match, in queues from which the caller may not read.
+    pub hidden: u64,
+    /// The position of the next batch; none at the end.
+    pub before: Option<u64>,
+    /// True if the vhost keeps deaths.
+    pub is_on: bool,
+    /// Deaths that the vhost has forgotten.
+    pub forgotten: u64,
+    /// Time since which all deaths are kept, in milliseconds since the Unix epoch.
+    pub kept_since_ms: u64,
+}
+
 /// The reason why no channel was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChannelError {
@@ -104,6 +131,15 @@ pub trait Messages {
 
     /// Reads the deadlines of some messages that wait in a queue, starting at a cursor.
     fn expiry(&self, queue: QueuePath<'_>, from: ExpiryCursor) -> BrowseFuture<'_, ExpiryBatch>;
+
+    /// Reads a slice of the history of dead letters of a vhost.
+    fn recorded_deaths<'a>(
+        &'a self,
+        caller: &Caller,
+        vhost: &str,
+        filter: &'a DeathFilter,
+        wanted: DeathsBefore,
+    ) -> BrowseFuture<'a, DeathsBatch>;
 
     /// Opens a channel in `vhost` with the permissions of `caller`. Waits while too much is queued for the
     /// disk.

@@ -6,6 +6,7 @@
 mod caller;
 mod change;
 mod clients;
+mod death_filter;
 mod import_preview;
 mod lifecycle;
 mod limits;
@@ -25,6 +26,7 @@ mod vhost;
 pub use caller::{Caller, Credentials};
 pub use change::{ChangeError, ChangeFuture};
 pub use clients::Clients;
+pub use death_filter::DeathFilter;
 pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
 pub use lifecycle::{Lifecycle, LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
@@ -33,7 +35,8 @@ pub use message_filter::MessageFilter;
 pub(crate) use message_filter::shown_value;
 pub use message_id::{MessageId, ParseMessageIdError};
 pub use messages::{
-    BrowseBatch, BrowseError, BrowseFuture, Channel, ChannelError, ExpiryBatch, Messages, QueuePath,
+    BrowseBatch, BrowseError, BrowseFuture, Channel, ChannelError, DeathsBatch, DeathsBefore,
+    ExpiryBatch, Messages, QueuePath,
 };
 pub use permissions::{PermissionDetails, TopicPermissionDetails};
 pub use redrive::{

@@ -29,6 +29,7 @@ const NAVIGATION = [
   ["Dead letters", [
     ["dead-letters", "Map", ["dead-letters"]],
     ["dead-letter-queues", "Dead-letter queues", ["dead-letters", "queues"]],
+    ["dead-letter-history", "History", ["dead-letters", "history"]],
     ["redrives", "Redrives", ["redrives"]],
   ]],
   ["Node", [

@@ -15,6 +15,7 @@ import Channel from "./pages/channel.js";
 import Channels from "./pages/channels.js";
 import Connection from "./pages/connection.js";
 import Connections from "./pages/connections.js";
+import DeathHistory from "./pages/dead-letters/history.js";
 import DeadLetterMap from "./pages/dead-letters/map.js";
 import DeadLetterQueues from "./pages/dead-letters/queues.js";
 import Exchange from "./pages/exchange.js";
@@ -47,6 +48,7 @@ export const ROUTES = [
   ["scheduled", Scheduled, "scheduled"],
   ["dead-letters", DeadLetterMap, "dead-letters"],
   ["dead-letters/queues", DeadLetterQueues, "dead-letter-queues"],
+  ["dead-letters/history", DeathHistory, "dead-letter-history"],
   ["redrives", Redrives, "redrives"],
   ["redrives/:id", Redrive, "redrives"],
   ["nodes", Nodes, "nodes", "monitoring"],

@@ -5,6 +5,8 @@
 
 pub(crate) mod check;
 pub(crate) mod data_dir;
+pub(crate) mod death_files;
+mod death_line;
 pub(crate) mod free_space;
 pub(crate) mod log_queue;
 #[cfg(test)]

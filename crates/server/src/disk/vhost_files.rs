@@ -7,6 +7,7 @@
 //! redrives/ID.json        redrive jobs that run, and the last that ended
 //! reserve                 room for what must be written on a full disk
 //! vhosts/ID/              the log of a vhost; names never become paths
+//! vhosts/ID/deaths/       the history of dead letters
 //! vhosts/ID/pages/        messages of long queues; not used by the next process
 //! ```
 

@@ -5,6 +5,7 @@ pub(crate) mod alarm;
 pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
 pub(crate) mod clock_watch;
+pub(crate) mod death_writer;
 pub(crate) mod files;
 pub(crate) mod global_parameters;
 pub(crate) mod identity;
@@ -118,6 +119,7 @@ impl Node {
 
     /// Writes everything that waits to the disk and ends the threads. Call it when no client is left.
     pub(crate) fn close(&self) {
+        death_writer::write_all(self);
         self.threads.persister.stop();
         if let Some(thread) = self.persister_thread.lock().take()
             && thread.join().is_err()

@@ -363,6 +363,7 @@ impl Node {
         let (vhost, id) = (handle.name(), handle.id());
         let text = format!("vhost '{vhost}' is deleted");
         handle.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
+        handle.stop_writing_deaths();
         match vhost_files::remove_vhost(&self.disk.data_dir, id) {
             Ok(()) => tracing::info!(vhost, "vhost deleted"),
             Err(error) => {

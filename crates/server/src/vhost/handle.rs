@@ -7,6 +7,7 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
 use management::{ClientDescription, ClientOf, Traffic, VhostSettings};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
@@ -17,6 +18,7 @@ use super::pressure::MemoryPressure;
 use super::timer::{Timer, WakeUp};
 use crate::clock::Clock;
 use crate::connection::counters::Socket;
+use crate::disk::death_files::DeathFiles;
 use crate::disk::page_files::PageFiles;
 use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
@@ -53,6 +55,8 @@ pub(crate) struct VhostHandle {
     pub(super) page_files: Arc<PageFiles>,
     /// Problems of the log at the last start.
     pub(super) log_problems: u64,
+    /// Files of the history of dead letters.
+    pub(super) death_files: Mutex<DeathFiles>,
     /// Permits to read pages for requests that browse.
     pub(super) browse_permits: Semaphore,
     pub(super) pressure: MemoryPressure,

@@ -8,6 +8,7 @@ mod alarm;
 mod batch;
 mod browse;
 mod changes;
+mod deaths;
 mod effects;
 mod handle;
 pub(crate) mod internal_channel;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use broker::{Lsn, Vhost, VhostOptions};
 use management::{VhostLimit, VhostSettings, maximum};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use storage::IoCounters;
 use tokio::sync::Semaphore;
 
@@ -18,6 +18,7 @@ use super::pressure::MemoryPressure;
 use super::timer::WakeUp;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
+use crate::disk::death_files::DeathFiles;
 use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::disk::progress::DiskProgress;
@@ -166,6 +167,9 @@ impl Vhosts {
         vhost.set_tracing(settings.tracing);
         vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
         let durable = Lsn(log.last().0);
+        let path = vhost_files::vhost_path(&self.data_dir, id);
+        let (mut death_files, deaths) = DeathFiles::open(&path, options.dead_letter_history);
+        death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
         let state = State { vhost, outputs: Outputs::default(), shutdown: None, settings };
         let handle = Arc::new(VhostHandle {
             id,
@@ -176,6 +180,7 @@ impl Vhosts {
             disk: DiskProgress::new(durable),
             page_files,
             log_problems: problems,
+            death_files: Mutex::new(death_files),
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
             clock: self.clock,

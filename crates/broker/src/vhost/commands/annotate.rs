@@ -17,6 +17,7 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::vhost::Vhost;
 use crate::vhost::commands::settle::Touched;
+use crate::vhost::state::death_ledger::Settler;
 use crate::vhost::state::given_reasons::GIVEN_REASON_HEADER;
 
 impl Vhost {
@@ -99,10 +100,10 @@ impl Vhost {
             touched.push(unacked.queue);
             match annotation {
                 Some(annotation) if outcome != Outcome::Ack => {
-                    self.settle_with(unacked, &annotation, outcome);
+                    self.settle_with(at, unacked, &annotation, outcome);
                 }
                 _ => {
-                    self.settle_entry(unacked, outcome);
+                    self.settle_entry(at, unacked, outcome);
                 }
             }
         }
@@ -111,7 +112,13 @@ impl Vhost {
     }
 
     /// Returns or rejects a message with an annotation, which replaces the rule of the consumer and of the queue.
-    fn settle_with(&mut self, mut unacked: Unacked, annotation: &Annotation, outcome: Outcome) {
+    fn settle_with(
+        &mut self,
+        at: ChannelKey,
+        mut unacked: Unacked,
+        annotation: &Annotation,
+        outcome: Outcome,
+    ) {
         let id = unacked.queue;
         let Some(queue) = self.topology.queue_mut(id) else {
             // The message was deleted with its queue.
@@ -130,16 +137,17 @@ impl Vhost {
                 self.log_about(unacked.entry.lsn, record);
             }
         }
+        let settler = Settler { at, consumer: unacked.consumer };
         let death = match (outcome, annotation.delivery_time) {
             (Outcome::Requeue { failed }, Some(time)) => {
                 let delay_ms = time.delay_ms(self.now);
-                self.requeue(id, unacked.entry, failed, Some(delay_ms))
+                self.requeue(id, unacked.entry, failed, Some(delay_ms), settler)
             }
             (Outcome::Reject, _) => {
-                self.die(id, unacked.entry, DeathReason::Rejected);
+                self.die_settled(id, unacked.entry, DeathReason::Rejected, settler);
                 Some(DeathReason::Rejected)
             }
-            (Outcome::Requeue { .. } | Outcome::Ack, _) => self.settle_entry(unacked, outcome),
+            (Outcome::Requeue { .. } | Outcome::Ack, _) => self.settle_entry(at, unacked, outcome),
         };
         let Some(DeathReason::Rejected | DeathReason::DeliveryLimit) = death else { return };
         if let Some(reason) = annotation.headers.get(GIVEN_REASON_HEADER) {

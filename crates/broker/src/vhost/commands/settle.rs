@@ -14,6 +14,7 @@ use crate::queue::Entry;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::vhost::Vhost;
+use crate::vhost::state::death_ledger::Settler;
 
 /// Queues whose consumers may have room now.
 pub(in crate::vhost) type Touched = SmallVec<[QueueId; 4]>;
@@ -57,7 +58,7 @@ impl Vhost {
         for unacked in settled {
             freed_global |= self.release(at, &unacked);
             let queue = unacked.queue;
-            self.settle_entry(unacked, outcome);
+            self.settle_entry(at, unacked, outcome);
             if touched.last() != Some(&queue) {
                 touched.push(queue);
             }
@@ -109,6 +110,7 @@ impl Vhost {
     /// Settles a delivery. Returns the reason if the message dies by that.
     pub(in crate::vhost) fn settle_entry(
         &mut self,
+        at: ChannelKey,
         unacked: Unacked,
         outcome: Outcome,
     ) -> Option<DeathReason> {
@@ -125,14 +127,14 @@ impl Vhost {
                 None
             }
             Outcome::Reject => {
-                self.die(id, entry, DeathReason::Rejected);
+                self.die_settled(id, entry, DeathReason::Rejected, Settler { at, consumer });
                 Some(DeathReason::Rejected)
             }
             Outcome::Requeue { failed } => {
                 // A consumer that is gone, with its channel or by `basic.cancel`, asks for no delay.
-                let consumer = consumer.and_then(|consumer| queue.consumers.get(consumer));
-                let asked_delay_ms = consumer.and_then(|consumer| consumer.requeue_delay_ms);
-                self.requeue(id, entry, failed, asked_delay_ms)
+                let known = consumer.and_then(|consumer| queue.consumers.get(consumer));
+                let asked_delay_ms = known.and_then(|consumer| consumer.requeue_delay_ms);
+                self.requeue(id, entry, failed, asked_delay_ms, Settler { at, consumer })
             }
         }
     }
@@ -146,13 +148,14 @@ impl Vhost {
         mut entry: Entry,
         failed: bool,
         asked_delay_ms: Option<u64>,
+        settler: Settler,
     ) -> Option<DeathReason> {
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
         if queue.counts_deliveries() {
             entry.delivery_count = entry.delivery_count.saturating_add(u32::from(failed));
             if queue.is_over_delivery_limit(&entry, failed) {
-                self.die(id, entry, DeathReason::DeliveryLimit);
+                self.die_settled(id, entry, DeathReason::DeliveryLimit, settler);
                 return Some(DeathReason::DeliveryLimit);
             }
         }

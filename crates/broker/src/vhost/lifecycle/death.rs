@@ -19,33 +19,47 @@ use crate::route::Route;
 use crate::setting::{DeadLetterStrategy, Overflow};
 use crate::statistics::Strategy;
 use crate::vhost::Vhost;
+use crate::vhost::state::death_fate::{Fate, Targets};
+use crate::vhost::state::death_ledger::Settler;
 use crate::vhost::state::enqueue_plan::EnqueuePlan;
 use crate::vhost::state::pending_death::{DeadMessage, PendingDeath};
-
-/// The queues that a dead letter was routed to, by what they do with it.
-struct Targets {
-    accepting: SmallVec<[QueueId; 4]>,
-    /// Full queues that dead-letter the messages they refuse.
-    passing_on: SmallVec<[QueueId; 1]>,
-    cyclic: u64,
-    full: u64,
-}
+use crate::vhost::state::recorded_death::SettledBy;
 
 impl Vhost {
     /// Lets a message of a queue die; the death is moved before the call ends, or waits for the timer or the
     /// end of an alarm.
     pub(in crate::vhost) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
         self.topology.known_queue_mut(queue).dead_letters.begin_death();
-        self.has_died(queue, reason, DeadMessage::Entry(entry));
+        self.has_died(queue, reason, DeadMessage::Entry(entry), None);
+    }
+
+    /// Lets a message die that a client has settled.
+    pub(in crate::vhost) fn die_settled(
+        &mut self,
+        queue: QueueId,
+        entry: Entry,
+        reason: DeathReason,
+        settler: Settler,
+    ) {
+        let settled_by = self.settled_by(queue, settler);
+        self.topology.known_queue_mut(queue).dead_letters.begin_death();
+        self.has_died(queue, reason, DeadMessage::Entry(entry), settled_by);
     }
 
     /// Dead-letters a message that a full queue refuses.
     pub(in crate::vhost) fn die_refused(&mut self, queue: QueueId, message: Message) {
-        self.has_died(queue, DeathReason::Maxlen, DeadMessage::Refused(message));
+        self.has_died(queue, DeathReason::Maxlen, DeadMessage::Refused(message), None);
     }
 
-    fn has_died(&mut self, queue: QueueId, reason: DeathReason, dead: DeadMessage) {
-        let death = PendingDeath { queue, reason, time_s: self.now.wall_ms / 1000, dead };
+    fn has_died(
+        &mut self,
+        queue: QueueId,
+        reason: DeathReason,
+        dead: DeadMessage,
+        settled_by: Option<Arc<SettledBy>>,
+    ) {
+        let time_ms = self.now.wall_ms;
+        let death = PendingDeath { queue, reason, time_ms, dead, settled_by, is_retry: false };
         if self.must_wait(queue) {
             self.wait_for_alarm(death);
         } else {
@@ -134,12 +148,12 @@ impl Vhost {
             queue.dead_letters.end_deaths(1);
         }
         let Some(target) = &queue.settings.dead_letter else {
-            return self.keep_or_drop(death, DropCause::NoDeadLetterExchange);
+            return self.keep_or_drop(death, None, DropCause::NoDeadLetterExchange);
         };
         let circumstances = Circumstances {
             queue: &queue.name,
             reason: death.reason,
-            time_s: death.time_s,
+            time_s: death.time_ms / 1000,
             target,
             maybe_seen: match &death.dead {
                 DeadMessage::Entry(entry) => queue.may_have_been_seen(entry),
@@ -150,7 +164,7 @@ impl Vhost {
             self.dead_lettering.make_dead_letter(death.message(), circumstances);
         let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let Some(route) = self.dead_letter_route(&message) else {
-            return self.keep_or_drop(death, DropCause::ExchangeMissing);
+            return self.keep_or_drop(death, Some(&message), DropCause::ExchangeMissing);
         };
         let targets = self.targets(&message, &route.queues);
         let refused = targets.cyclic + targets.full;
@@ -164,7 +178,7 @@ impl Vhost {
                 (0, 1..) => DropCause::Cycle,
                 (0, 0) => DropCause::Unroutable,
             };
-            return self.keep_or_drop(death, cause);
+            return self.keep_or_drop(death, Some(&message), cause);
         }
         let queue = self.topology.known_queue_mut(death.queue);
         if let DeadMessage::Entry(_) = death.dead {
@@ -185,6 +199,7 @@ impl Vhost {
         for requester in &route.requesters {
             self.deliver_reply(*requester, &message);
         }
+        self.record_death(&death, Some(&message), Fate::DeadLettered(&targets));
         self.enqueue_in_targets(&death, &message, targets, &route.holders);
         self.left(death.queue);
     }
@@ -266,9 +281,15 @@ impl Vhost {
     }
 
     /// Keeps or drops a dead message that has nowhere to go, and counts it.
-    fn keep_or_drop(&mut self, death: PendingDeath, cause: DropCause) {
+    fn keep_or_drop(&mut self, death: PendingDeath, letter: Option<&Message>, cause: DropCause) {
+        let queue = self.topology.known_queue(death.queue);
+        let keeps = queue.keeps(death.reason, cause) && death.entry().is_some();
+        if keeps && !death.is_retry {
+            self.record_death(&death, letter, Fate::Kept(cause));
+        } else if !keeps {
+            self.record_death(&death, letter, Fate::Dropped(cause));
+        }
         let queue = self.topology.known_queue_mut(death.queue);
-        let keeps = queue.keeps(death.reason, cause);
         let DeadMessage::Entry(entry) = death.dead else {
             queue.counters.deaths_mut().copies_dropped.count(cause, 1);
             self.counters.copies_dropped.count(cause, 1);
@@ -364,8 +385,14 @@ impl Vhost {
                 continue;
             }
             queue.dead_letters.begin_death();
-            let (time_s, dead) = (self.now.wall_ms / 1000, DeadMessage::Entry(entry));
-            self.dead_lettering.push(PendingDeath { queue: id, reason, time_s, dead });
+            self.dead_lettering.push(PendingDeath {
+                queue: id,
+                reason,
+                time_ms: self.now.wall_ms,
+                dead: DeadMessage::Entry(entry),
+                settled_by: None,
+                is_retry: true,
+            });
             offered += 1;
         }
         if queue.dead_letters.pending.is_empty() {

@@ -3,6 +3,7 @@
 
 mod alarm;
 mod death;
+mod death_record;
 mod delayed;
 mod deliver;
 mod direct_reply;

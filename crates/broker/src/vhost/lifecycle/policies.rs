@@ -204,6 +204,7 @@ impl Vhost {
         }
         let settings = Settings::resolve(&queue.arguments, &in_force, self.options.queue_defaults);
         queue.policies = in_force;
+        self.death_ledger.policies_changed();
         queue.apply_settings(settings, self.now.time);
         queue.renew_lease(self.now.time);
         self.arm_queue(id);

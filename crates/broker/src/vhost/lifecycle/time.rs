@@ -41,6 +41,7 @@ impl Vhost {
                     self.time_out_deliveries(ChannelKey { connection, channel }, budget)
                 }
                 Wake::Deaths => self.resume_deaths(budget),
+                Wake::DeadLetterHistory => self.forget_old_deaths(budget),
                 Wake::Policies => self.resume_policies(budget),
             });
         }

@@ -265,6 +265,7 @@ impl Vhost {
         for (time, wake) in self.timers.iter() {
             let armed = match wake {
                 Wake::Deaths => self.dead_lettering.armed(),
+                Wake::DeadLetterHistory => self.death_ledger.armed(),
                 Wake::Policies => self.policies.armed(),
                 Wake::Queue(id) => self.topology.queue(id).and_then(|queue| queue.expiry.armed),
                 Wake::Exchange(id) => {

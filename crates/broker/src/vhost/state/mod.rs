@@ -4,6 +4,8 @@
 pub(super) mod alarm;
 pub(super) mod connections;
 pub(super) mod dead_lettering;
+pub(super) mod death_fate;
+pub(super) mod death_ledger;
 pub(super) mod effects;
 pub(super) mod enqueue_plan;
 pub(super) mod firehose;
@@ -12,5 +14,6 @@ pub(super) mod log_state;
 pub(super) mod paging;
 pub(super) mod pending_death;
 pub(super) mod policy_book;
+pub(super) mod recorded_death;
 pub(super) mod topology;
 pub(super) mod unacked_memory;

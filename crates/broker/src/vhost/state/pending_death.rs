@@ -1,5 +1,8 @@
 //! A message that has died and has not yet been dead-lettered, kept or dropped.
 
+use std::sync::Arc;
+
+use super::recorded_death::SettledBy;
 use crate::dead_letter::DeathReason;
 use crate::ids::QueueId;
 use crate::message::Message;
@@ -11,9 +14,13 @@ pub(crate) struct PendingDeath {
     /// The queue in which the message died.
     pub(crate) queue: QueueId,
     pub(crate) reason: DeathReason,
-    /// Time of death, in seconds since the Unix epoch.
-    pub(crate) time_s: u64,
+    /// Time of death, in milliseconds since the Unix epoch.
+    pub(crate) time_ms: u64,
     pub(crate) dead: DeadMessage,
+    /// The settlement that ended the message, if a client did and the history of dead letters is on.
+    pub(crate) settled_by: Option<Arc<SettledBy>>,
+    /// True if the queue keeps the message already, and offers the dead letter again.
+    pub(crate) is_retry: bool,
 }
 
 /// A dead message, as its queue had it.

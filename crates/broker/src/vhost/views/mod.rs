@@ -5,4 +5,5 @@ pub(super) mod dead_letter_map;
 pub(super) mod dry_run;
 mod explain;
 mod reach;
+mod recorded_deaths;
 mod scheduled;

@@ -1,5 +1,6 @@
-//! Dead letters: where they go, and the queues that hold them.
+//! Dead letters: where they go, the queues that hold them, and the history of deaths.
 
+mod history;
 mod map;
 mod mapped;
 mod queues;
@@ -12,5 +13,5 @@ use crate::http::extract::SharedNode;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
-    map::routes().merge(queues::routes())
+    history::routes().merge(map::routes()).merge(queues::routes())
 }

@@ -3,6 +3,8 @@
 import { Badge, ExchangeLink, QueueLink, Values } from "../components.js";
 import { ago, bytes, count, moment } from "../format.js";
 import { classes, html } from "../html.js";
+import { withQuery } from "../api.js";
+import { href } from "../router.js";
 import { Countdown, useNow } from "./countdown.js";
 import { REASONS, story } from "./deaths.js";
 import { Payload } from "./payload.js";
@@ -63,7 +65,8 @@ export function Message({ message, vhost, queue, isOpen, onToggle, isChosen, onC
 function Body({ message, vhost, queue }) {
   const { headers = {}, ...properties } = message.properties ?? {};
   return html`
-    <section><h3>History</h3><${Timeline} message=${message} vhost=${vhost} queue=${queue} /></section>
+    <section><h3>History</h3><${Timeline} message=${message} vhost=${vhost} queue=${queue} />
+      ${message.deaths?.length > 0 && properties.message_id && html`<p><a href=${withQuery(href("dead-letters", "history"), { vhost, message_id: properties.message_id })} data-test="each-death">Each death, with the consumer and the policy</a></p>`}</section>
     <section><h3>Body</h3><${Payload} message=${message} /></section>
     <section><h3>Headers</h3><${Headers} headers=${headers} /></section>
     <section><h3>Properties and routing</h3><${Values} table=${properties} empty="No properties." />

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
+use broker::limits::{DEATHS_KEPT_AGE_MS_MAX, DEATHS_KEPT_LIMIT_MAX};
 use management::RABBITMQ_VERSION;
 
 use crate::config::key::Key;
@@ -51,6 +52,19 @@ pub(super) const KEYS: &[Key] = &[
     }),
     Key::new("consumer_max_per_channel", Some("infinity"), |config, _, value| {
         config.vhost.consumers_per_channel_max = number_or("infinity", value, 1..=u32::MAX)?;
+        Ok(())
+    }),
+    Key::new("dead_letter_history.max_entries", Some("20000"), |config, _, value| {
+        config.vhost.dead_letter_history.entries_max = number(value, 0..=DEATHS_KEPT_LIMIT_MAX)?;
+        Ok(())
+    }),
+    Key::new("dead_letter_history.max_bytes", Some("16MiB"), |config, _, value| {
+        config.vhost.dead_letter_history.bytes_max = bytes(value)?;
+        Ok(())
+    }),
+    Key::new("dead_letter_history.max_age", Some("604800000"), |config, _, value| {
+        let age_max_ms = number(value, 1..=DEATHS_KEPT_AGE_MS_MAX)?;
+        config.vhost.dead_letter_history.age_max_ms = age_max_ms;
         Ok(())
     }),
     Key::new("deprecated_features.permit.global_qos", Some("true"), |config, _, value| {

@@ -1,16 +1,18 @@
 //! Messages: browsed, published and taken on channels, and redriven.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::access::Access;
-use broker::{BrowseCursor, ExpiryCursor};
+use broker::{BrowseCursor, ExpiryCursor, Name};
 use management::{
     BrowseBatch, BrowseError, BrowseFuture, Caller, ChangeFuture, Channel, ChannelError,
-    ExpiryBatch, Messages, QueuePath, RedriveDryRun, RedriveError, RedriveJob, RedriveRequest,
+    DeathFilter, DeathsBatch, DeathsBefore, ExpiryBatch, Messages, QueuePath, RedriveDryRun,
+    RedriveError, RedriveJob, RedriveRequest,
 };
 
 use crate::auth::ctl_token::full_access;
-use crate::limits::BROWSED_PER_LOCK;
+use crate::limits::{BROWSED_PER_LOCK, DEATHS_PER_LOCK};
 use crate::node::Node;
 use crate::redrive::dry_run;
 use crate::vhost::BrowseProblem;
@@ -67,6 +69,57 @@ impl Messages for Node {
                 Some(ExpiryBatch { slice, message_ttl_ms, now })
             });
             batch.ok_or(BrowseError::NoSuchQueue)
+        })
+    }
+
+    fn recorded_deaths<'a>(
+        &'a self,
+        caller: &Caller,
+        vhost: &str,
+        filter: &'a DeathFilter,
+        wanted: DeathsBefore,
+    ) -> BrowseFuture<'a, DeathsBatch> {
+        let handle = self.vhosts.get(vhost);
+        let access = self.access(caller, vhost);
+        let vhost = vhost.to_owned();
+        Box::pin(async move {
+            // Lets other clients use the vhost between two slices.
+            tokio::task::yield_now().await;
+            let handle = handle.ok_or(BrowseError::NoSuchQueue)?;
+            let access = access.ok_or(BrowseError::NoPermissions)?;
+            let (read, options, now) = handle.read_fair(|vhost, now| {
+                let read = vhost.recorded_deaths(now, wanted.before, DEATHS_PER_LOCK);
+                (read, vhost.options(), now)
+            });
+            let uptime_ms = u64::try_from(self.lifecycle.started.elapsed().as_millis());
+            let started_ms = now.wall_ms.saturating_sub(uptime_ms.unwrap_or(u64::MAX));
+            let mut batch = DeathsBatch {
+                deaths: Vec::new(),
+                hidden: 0,
+                before: read.before,
+                is_on: options.dead_letter_history.entries_max > 0,
+                forgotten: read.forgotten,
+                kept_since_ms: read.forgotten_until_ms.unwrap_or(started_ms),
+            };
+            let mut may_see: BTreeMap<Name, bool> = BTreeMap::new();
+            for death in read.deaths.into_iter().filter(|death| filter.matches(death)) {
+                if batch.deaths.len() == wanted.count {
+                    batch.before = batch.deaths.last().map(|death| death.number);
+                    break;
+                }
+                let queue = &death.circumstances.queue;
+                let is_visible = may_see.get(queue).copied().unwrap_or_else(|| {
+                    let may_see_queue = access.may_read_queue(&vhost, queue);
+                    may_see.insert(Arc::clone(queue), may_see_queue);
+                    may_see_queue
+                });
+                if is_visible {
+                    batch.deaths.push(death);
+                } else {
+                    batch.hidden += 1;
+                }
+            }
+            Ok(batch)
         })
     }
 

@@ -1,4 +1,4 @@
-// The two pages about dead letters.
+// The three pages about dead letters.
 
 import { Tabs } from "../../components.js";
 import { html } from "../../html.js";
@@ -8,4 +8,5 @@ import { href } from "../../router.js";
 export const Parts = ({ current }) => html`<${Tabs} current=${current} items=${[
   ["map", "Map", href("dead-letters")],
   ["queues", "Dead-letter queues", href("dead-letters", "queues")],
+  ["history", "History", href("dead-letters", "history")],
 ]} />`;

@@ -1,0 +1,231 @@
+//! The files of the history of dead letters of a vhost: a line of JSON for each death.
+//!
+//! The deaths are appended to `deaths/new.jsonl`. A file that has as many deaths or bytes as the history may have
+//! becomes `deaths/old.jsonl`, in place of the older one. Both together have the whole history. Nothing depends on
+//! these files but the history: they are not synced, and a line that cannot be read is left out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use broker::{DeadLetterHistoryLimits, RecordedDeath, RestoredDeath};
+
+use crate::disk::death_line;
+use crate::disk::private_files::{self, FILE_MODE};
+use crate::limits::DEATH_LINE_BYTES_MAX;
+
+/// The files of one vhost.
+#[derive(Debug)]
+pub(crate) struct DeathFiles {
+    directory: PathBuf,
+    limits: DeadLetterHistoryLimits,
+    /// The number of the last death that is written.
+    last_number: u64,
+    /// The file that deaths are appended to, once there is one.
+    file: Option<File>,
+    /// Deaths and bytes of that file.
+    deaths: u64,
+    bytes: u64,
+    /// True if the last write has failed, which was logged.
+    has_failed: bool,
+    /// True if the vhost is being deleted.
+    is_closed: bool,
+}
+
+impl DeathFiles {
+    /// The files in the directory of a vhost, and the deaths in them, the oldest first.
+    pub(crate) fn open(
+        vhost_path: &Path,
+        limits: DeadLetterHistoryLimits,
+    ) -> (Self, Vec<RestoredDeath>) {
+        let mut files = Self {
+            directory: vhost_path.join("deaths"),
+            limits,
+            last_number: 0,
+            file: None,
+            deaths: 0,
+            bytes: 0,
+            has_failed: false,
+            is_closed: false,
+        };
+        let mut deaths = Vec::new();
+        if limits.entries_max > 0 {
+            read(&files.directory.join(OLD), limits, &mut deaths);
+            let old = deaths.len();
+            let new = files.directory.join(NEW);
+            read(&new, limits, &mut deaths);
+            files.deaths = (deaths.len() - old) as u64;
+            files.bytes = std::fs::metadata(new).map_or(0, |found| found.len());
+        }
+        (files, deaths)
+    }
+
+    /// The number of the last death that is written.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// Notes that the history has the deaths of the files, up to the one with this number.
+    pub(crate) fn restored(&mut self, last_number: u64) {
+        self.last_number = last_number;
+    }
+
+    /// Writes nothing any more.
+    pub(crate) fn close(&mut self) {
+        self.file = None;
+        self.is_closed = true;
+    }
+
+    /// Appends deaths, the oldest first. A failure is logged once; the deaths are written later if they are still in
+    /// the history then. True if they are written.
+    pub(crate) fn append(&mut self, deaths: &[RecordedDeath]) -> bool {
+        let Some(last) = deaths.last().filter(|_| !self.is_closed) else { return false };
+        let mut lines = Vec::new();
+        for death in deaths {
+            death_line::encode(death, &mut lines);
+        }
+        match self.write(&lines) {
+            Ok(()) => {
+                self.last_number = last.number;
+                self.deaths += deaths.len() as u64;
+                self.bytes += lines.len() as u64;
+                self.has_failed = false;
+                true
+            }
+            Err(error) => {
+                // The next write begins a new line.
+                self.file = None;
+                if !self.has_failed {
+                    let path = self.directory.display();
+                    tracing::warn!(%path, %error, "deaths of messages cannot be written to the history");
+                }
+                self.has_failed = true;
+                false
+            }
+        }
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.deaths >= self.limits.entries_max || self.bytes >= self.limits.bytes_max {
+            self.file = None;
+            std::fs::rename(self.directory.join(NEW), self.directory.join(OLD))?;
+            (self.deaths, self.bytes) = (0, 0);
+        }
+        if self.file.is_none() {
+            if !self.directory.is_dir() {
+                private_files::create_dir(&self.directory)?;
+            }
+            let mut options = OpenOptions::new();
+            let options = options.append(true).create(true).mode(FILE_MODE);
+            let mut file = options.open(self.directory.join(NEW))?;
+            if file.metadata()?.len() > 0 {
+                // The last line may be torn.
+                file.write_all(b"\n")?;
+            }
+            self.file = Some(file);
+        }
+        match &mut self.file {
+            Some(file) => file.write_all(lines),
+            None => Ok(()),
+        }
+    }
+}
+
+const NEW: &str = "new.jsonl";
+const OLD: &str = "old.jsonl";
+
+/// Adds the deaths of a file; reads no more than a file may have.
+fn read(path: &Path, limits: DeadLetterHistoryLimits, deaths: &mut Vec<RestoredDeath>) {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "deaths of messages cannot be read");
+            return;
+        }
+    };
+    let mut reader = BufReader::new(file.take(limits.bytes_max.saturating_mul(2)));
+    let mut left_out = 0_u64;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match reader.by_ref().take(DEATH_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) if line.trim_ascii().is_empty() => {}
+            Ok(_) => match death_line::decode(&line) {
+                Some(death) => deaths.push(death),
+                None => left_out += 1,
+            },
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "deaths of messages cannot be read");
+                break;
+            }
+        }
+        // No more than the history keeps, of each file.
+        if deaths.len() as u64 >= limits.entries_max.saturating_mul(3) {
+            break;
+        }
+    }
+    if left_out > 0 {
+        tracing::info!(path = %path.display(), left_out, "lines of the history of deaths are damaged");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_lines_are_left_out_and_torn_ones_end_where_a_new_one_begins() {
+        let name = format!("leveret-deaths-{}", std::process::id());
+        let vhost = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(vhost.join("deaths")).unwrap();
+        let line = r#"{"time_ms":7,"queue":"q","reason":"expired","exchange":"","key":"cQ==","outcome":"dropped","cause":"cycle"}"#;
+        let torn = &line[..40];
+        let huge = "x".repeat(usize::try_from(DEATH_LINE_BYTES_MAX).unwrap() * 2);
+        let text = format!("{line}\n\n[]\n{huge}\nnull\n{line}\n{torn}");
+        std::fs::write(vhost.join("deaths").join(NEW), text).unwrap();
+        let limits = DeadLetterHistoryLimits::default();
+        let (mut files, deaths) = DeathFiles::open(&vhost, limits);
+        assert_eq!(deaths.len(), 2);
+        assert_eq!((&*deaths[0].circumstances.queue, deaths[0].time_ms), ("q", 7));
+        files.write(format!("{line}\n").as_bytes()).unwrap();
+        assert_eq!(DeathFiles::open(&vhost, limits).1.len(), 3);
+        let off = DeadLetterHistoryLimits { entries_max: 0, ..limits };
+        assert!(DeathFiles::open(&vhost, off).1.is_empty());
+        std::fs::remove_dir_all(&vhost).unwrap();
+    }
+
+    #[test]
+    fn line_with_any_damage_is_read_or_left_out() {
+        let line = br#"{"time_ms":7,"queue":"q","reason":"expired","exchange":"","key":"cQ==","outcome":"dead_lettered","targets":["a"],"targets_total":1,"copies_dropped":0,"user":"u","connection":"c","channel":1,"properties":"AAA="}"#;
+        assert!(death_line::decode(line).is_some());
+        for at in 0..line.len() {
+            assert!(death_line::decode(&line[..at]).is_none());
+            for byte in [0, b'"', b'9', b'-', 0xff] {
+                let mut damaged = line.to_vec();
+                damaged[at] = byte;
+                // Damage within a text is not noticed.
+                let _ = death_line::decode(&damaged);
+            }
+        }
+    }
+
+    #[test]
+    fn full_file_replaces_the_older_one() {
+        let name = format!("leveret-deaths-full-{}", std::process::id());
+        let vhost = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&vhost).unwrap();
+        let limits = DeadLetterHistoryLimits { bytes_max: 10, ..Default::default() };
+        let (mut files, _) = DeathFiles::open(&vhost, limits);
+        for text in ["a", "b", "c"] {
+            let line = text.repeat(12);
+            files.write(line.as_bytes()).unwrap();
+            files.bytes += 12;
+        }
+        let content = |name| std::fs::read_to_string(vhost.join("deaths").join(name)).unwrap();
+        assert_eq!((content(OLD), content(NEW)), ("b".repeat(12), "c".repeat(12)));
+        std::fs::remove_dir_all(&vhost).unwrap();
+    }
+}
