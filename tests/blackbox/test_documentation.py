@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pika
 import pytest
+from pika.adapters.blocking_connection import BlockingChannel
 
 pytestmark = pytest.mark.tools
 
@@ -85,7 +86,17 @@ class Session:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile("\n" * line + source, "example", "exec"), self.names)  # noqa: S102
+        self.wait_for_channels()
         return printed.getvalue()
+
+    def wait_for_channels(self):
+        """Wait until the broker has done what the examples sent: publishes, acks and rejects have no answer.
+
+        The next example may look at it through another connection.
+        """
+        for value in self.names.values():
+            if isinstance(value, BlockingChannel) and value.is_open:
+                value.exchange_declare("amq.direct", passive=True)
 
     def close(self):
         """Close the connections that the examples have left open."""
