@@ -92,8 +92,8 @@ pub use setting::{
 // Scheduled messages.
 pub use schedule::{
     NoScheduleTarget, NoScheduledCursor, ScheduleCounters, ScheduleId, ScheduleMode,
-    ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledCursor,
-    ScheduledFilter, ScheduledMessage, ScheduledPage, ScheduledPlace,
+    ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledContent,
+    ScheduledCursor, ScheduledFilter, ScheduledMessage, ScheduledPage, ScheduledPlace,
 };
 
 // The history of dead letters.

@@ -187,6 +187,10 @@ pub const HEAD_PAGES: usize = 2;
 /// the longest queue.
 pub const TAIL_PAGES: usize = 8;
 
+/// Pages of scheduled messages that stay in memory once others are on disk, independent of the vhost's memory: maps of
+/// that size stay in the processor's caches.
+pub const SCHEDULED_HEAD_PAGES: usize = 32;
+
 /// Arrivals per check of `TAIL_PAGES`; the check is not urgent.
 pub const TAIL_PAGE_ARRIVALS: u64 = 64;
 
@@ -197,6 +201,10 @@ pub const MESSAGE_MEMORY_BYTES: u64 = 160;
 /// Pages that one arrival writes out, so that the arrival is not delayed by a queue that has just become
 /// long.
 pub const PAGES_PER_ARRIVAL: usize = 2;
+
+/// Bytes of messages with late delivery times that are written to pages, where much is in memory, for each byte of the
+/// messages that begin to wait.
+pub const PAGED_PER_ARRIVED: u64 = 2;
 
 /// Lead time for reading back a paged message before its own deadline, in milliseconds: longer than a disk
 /// read takes, so that the message is in memory when it expires.

@@ -6,7 +6,10 @@
 //! passes the messages read to `Vhost::page_read`. Pages are not records: a restart rebuilds them from the
 //! log, so they need not survive.
 
-use crate::ids::{Lsn, PageId, QueueId};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ids::{ExchangeId, Lsn, PageId, QueueId};
 use crate::limits::{PAGE_BYTES, PAGE_BYTES_MIN, PAGED_DUE_MAX, PAGED_DUE_MIN};
 use crate::message::Message;
 use crate::record::{DecodeError, Envelopes, Reader, put_message};
@@ -85,15 +88,63 @@ impl PagedMessage {
     }
 }
 
+/// The owner of the messages of a page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PageOwner {
+    /// A queue, in which the messages of one priority level are ready.
+    Ready {
+        /// The queue.
+        queue: QueueId,
+        /// The priority level.
+        level: u8,
+    },
+    /// A queue, in which the messages wait for their delivery times.
+    Scheduled(QueueId),
+    /// A delayed exchange, in which the messages wait for their delivery times.
+    Exchange(ExchangeId),
+}
+
 /// The location of a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PageLocation {
-    /// The queue.
-    pub queue: QueueId,
-    /// The priority level of its messages.
-    pub level: u8,
+    /// The owner of its messages.
+    pub owner: PageOwner,
     /// The page.
     pub page: PageId,
+}
+
+/// The messages that left together with their page.
+#[derive(Clone, Debug)]
+pub enum EndedMessages {
+    /// The messages with these numbers; their records are in the page.
+    Members(PageMembers),
+    /// Messages whose records are known.
+    Records(Arc<dyn PageRecords>),
+}
+
+impl EndedMessages {
+    /// The records of the durable messages among them. `meta` reads the facts in the page.
+    ///
+    /// # Errors
+    /// The error of `meta`.
+    pub fn records<E>(
+        &self,
+        meta: impl FnOnce() -> Result<Vec<PagedMeta>, E>,
+    ) -> Result<Vec<Lsn>, E> {
+        Ok(match self {
+            Self::Members(held) => {
+                let left = meta()?.into_iter().filter(|meta| held.contains(meta.seq));
+                left.map(|meta| meta.lsn).filter(|lsn| *lsn != Lsn(0)).collect()
+            }
+            Self::Records(page) => page.records(),
+        })
+    }
+}
+
+/// The facts about the messages of a page that its owner keeps in memory.
+pub trait PageRecords: fmt::Debug + Send + Sync {
+    /// The records of the durable messages that have not left the page.
+    fn records(&self) -> Vec<Lsn>;
 }
 
 /// A task for the owner of the disk. The tasks of a vhost are done in order.
@@ -103,7 +154,7 @@ pub enum PageTask {
     Write {
         /// The id of the page.
         page: PageId,
-        /// The messages, in order of arrival.
+        /// The messages, in order of arrival or of delivery time.
         messages: Vec<PagedMessage>,
     },
     /// Read messages of a page and hand them to [`Vhost::page_read`](crate::Vhost::page_read).
@@ -119,7 +170,7 @@ pub enum PageTask {
         /// The id of the page.
         page: PageId,
         /// The messages.
-        ended: Option<PageMembers>,
+        ended: Option<EndedMessages>,
     },
 }
 
@@ -139,6 +190,8 @@ pub enum PageSelection {
     },
     /// One message, by its sequence number.
     Only(u64),
+    /// The messages with these sequence numbers, which are in ascending order.
+    Listed(Vec<u64>),
 }
 
 impl PageSelection {
@@ -150,6 +203,10 @@ impl PageSelection {
             Self::Only(seq) => {
                 let at = meta.iter().position(|meta| meta.seq == *seq);
                 (at.into_iter().collect(), None)
+            }
+            Self::Listed(seqs) => {
+                let is_listed = |at: &usize| seqs.binary_search(&meta[*at].seq).is_ok();
+                ((0..meta.len()).filter(is_listed).collect(), None)
             }
             Self::Due { certain, likely, held } => {
                 let left = meta.iter().enumerate().filter(|(_, meta)| held.contains(meta.seq));
@@ -236,6 +293,12 @@ impl PageMembers {
         self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
+    /// The sequence numbers in the set, in ascending order.
+    pub(crate) fn seqs(&self) -> impl Iterator<Item = u64> {
+        let places = (64 * self.words.len()).max(self.count) as u64;
+        (self.first..self.first + places).filter(|seq| self.contains(*seq))
+    }
+
     /// True if a message with a higher sequence number is in the set.
     pub(crate) fn has_after(&self, seq: u64) -> bool {
         if seq < self.first || self.words.is_empty() {
@@ -271,7 +334,7 @@ impl PageMembers {
 
 /// Storage for pages during recovery of a vhost from its log. No client is served meanwhile, so calls may
 /// block on the disk. The implementation remembers its errors.
-pub trait Pages: std::fmt::Debug {
+pub trait Pages: fmt::Debug {
     /// Writes messages to a new page.
     fn write(&mut self, page: PageId, messages: Vec<PagedMessage>);
 
@@ -311,6 +374,7 @@ mod tests {
                 prop_assert_eq!(held.remove(seq), model.remove(&seq));
             }
             prop_assert_eq!(held.count(), model.len());
+            prop_assert_eq!(held.seqs().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
             for seq in 0..1200 {
                 prop_assert_eq!(held.contains(seq), model.contains(&seq), "{}", seq);
                 let has_after = model.range(seq + 1..).next().is_some();

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::limits::SCHEDULE_ID_BYTES_MAX;
 use crate::message::{Message, Name};
+use crate::page::PageLocation;
 use crate::time::Time;
 
 /// The name of a schedule (`x-schedule-id`): 1 to 255 bytes of UTF-8, chosen by the publisher.
@@ -198,9 +199,18 @@ impl FromStr for ScheduledCursor {
     }
 }
 
+/// The place of a message that waits for its delivery time.
+#[derive(Clone, Debug)]
+pub enum ScheduledContent {
+    /// In memory.
+    Here(Message),
+    /// On disk.
+    Paged(PageLocation),
+}
+
 /// A message that waits for its delivery time.
 #[derive(Clone, Debug)]
-pub struct ScheduledMessage {
+pub struct ScheduledMessage<M = Message> {
     /// The place in which the message waits.
     pub target: ScheduleTarget,
     /// The number of the message within the target; the message keeps the number when it is rescheduled.
@@ -209,12 +219,20 @@ pub struct ScheduledMessage {
     pub id: Option<ScheduleId>,
     /// The delivery time on the broker's axis.
     pub ready_at: Time,
-    /// The message.
-    pub message: Message,
+    /// The message, or its place.
+    pub message: M,
     /// True if the message survives a restart.
     pub is_durable: bool,
     /// The position behind the message.
     pub behind: ScheduledCursor,
+}
+
+impl<M> ScheduledMessage<M> {
+    /// The same message with this content.
+    pub fn with<Other>(self, message: Other) -> ScheduledMessage<Other> {
+        let Self { target, handle, id, ready_at, message: _, is_durable, behind } = self;
+        ScheduledMessage { target, handle, id, ready_at, message, is_durable, behind }
+    }
 }
 
 /// A place in which a publish waits for its delivery time.
@@ -232,9 +250,9 @@ pub struct ScheduledPlace {
 
 /// Consecutive scheduled messages of a vhost, by delivery time.
 #[derive(Clone, Debug)]
-pub struct ScheduledPage {
+pub struct ScheduledPage<M = Message> {
     /// The messages.
-    pub messages: Vec<ScheduledMessage>,
+    pub messages: Vec<ScheduledMessage<M>>,
     /// The position to continue from; none at the end.
     pub next: Option<ScheduledCursor>,
 }

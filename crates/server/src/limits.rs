@@ -139,6 +139,9 @@ pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 /// no page is read twice.
 pub(crate) const BROWSED_PER_LOCK: usize = 2048;
 
+/// Pages of scheduled messages that are in memory at once while messages are browsed: each takes half a mebibyte.
+pub(crate) const BROWSED_PAGES_MAX: usize = 32;
+
 /// Deaths of the history of dead letters that are copied before the vhost's lock is released: a fraction of a
 /// millisecond.
 pub(crate) const DEATHS_PER_LOCK: usize = 2048;

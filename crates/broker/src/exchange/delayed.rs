@@ -5,9 +5,12 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{TableRef, Value};
 
 use super::kind::ExchangeType;
-use crate::ids::{EntryId, Lsn, QueueNumber};
-use crate::queue::Entry;
+use crate::ids::{EntryId, Lsn, PageId, QueueNumber};
+use crate::page::EndedMessages;
 use crate::queue::scheduled::Scheduled;
+use crate::queue::scheduled_pages::RemovedMessage;
+use crate::queue::totals::CountedBytes;
+use crate::queue::{Entry, QueueMemory};
 use crate::refusal::Refusal;
 use crate::time::Time;
 
@@ -28,6 +31,14 @@ pub(crate) fn routing_type(arguments: TableRef<'_>) -> Result<ExchangeType, Refu
         Some(kind) => Ok(kind),
         None => Err(ExchangeType::unknown(&name)),
     }
+}
+
+/// The place of the messages that a delayed exchange holds.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldStore {
+    /// The number under which the log knows the messages.
+    pub(crate) number: QueueNumber,
+    pub(crate) memory: QueueMemory,
 }
 
 /// The routing type that these arguments ask for, as text of at most 255 bytes for the log.
@@ -56,8 +67,9 @@ pub(crate) struct HeldMessages {
 }
 
 impl HeldMessages {
-    pub(super) fn new(number: QueueNumber) -> Self {
-        let waiting = Scheduled::default();
+    pub(super) fn new(store: HeldStore) -> Self {
+        let HeldStore { number, memory } = store;
+        let waiting = Scheduled::new(CountedBytes::Body).with_memory(memory);
         Self { number, armed: None, has_reported_type: false, last_seq: 0, waiting }
     }
 
@@ -78,16 +90,14 @@ impl HeldMessages {
         self.waiting.pop_ready(now)
     }
 
-    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
-        self.waiting.take(id)
+    /// Removes a message.
+    pub(crate) fn remove(&mut self, id: EntryId) -> Option<RemovedMessage> {
+        self.waiting.remove(id)
     }
 
     /// Lets a message wait until another time. Returns the entry with its record; none if no such message waits.
     pub(crate) fn reschedule(&mut self, id: EntryId, ready_at: Time) -> Option<(EntryId, Lsn)> {
-        let entry = self.waiting.take(id)?;
-        let rescheduled = (entry.id, entry.lsn);
-        self.waiting.insert(ready_at, entry);
-        Some(rescheduled)
+        self.waiting.reschedule(id, ready_at, None)
     }
 
     /// Assumes that any message whose delay was over at `now` may have been routed and delivered.
@@ -97,7 +107,7 @@ impl HeldMessages {
 
     /// The time at which the next message is to be routed.
     pub(crate) fn next_ready_at(&self) -> Option<Time> {
-        self.waiting.waiting().next_ready_at()
+        self.waiting.next_ready_at()
     }
 
     /// The messages by time and by schedule id.
@@ -105,18 +115,22 @@ impl HeldMessages {
         &self.waiting
     }
 
+    /// The messages by time and by schedule id.
+    pub(crate) fn schedules_mut(&mut self) -> &mut Scheduled {
+        &mut self.waiting
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.waiting.waiting().len()
+        self.waiting.len()
     }
 
     /// The messages in memory that survive a restart.
     pub(crate) fn durable(&self) -> impl Iterator<Item = &Entry> {
-        self.waiting.waiting().entries().filter(|entry| entry.is_durable())
+        self.waiting.entries().filter(|entry| entry.is_durable())
     }
 
-    /// Removes all messages; calls `ended` with the record of each durable one.
-    pub(crate) fn end_all(&mut self, ended: &mut dyn FnMut(Lsn)) {
-        self.durable().for_each(|entry| ended(entry.lsn));
-        self.waiting.clear();
+    /// Removes all messages. Returns the pages with what was in them.
+    pub(crate) fn clear(&mut self) -> Vec<(PageId, EndedMessages)> {
+        self.waiting.clear()
     }
 }

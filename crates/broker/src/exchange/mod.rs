@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
 
-use crate::ids::{ExchangeId, Lsn, QueueNumber};
+use crate::ids::{ExchangeId, Lsn};
 use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
 use crate::policy::EffectivePolicies;
@@ -37,7 +37,7 @@ use crate::time::Time;
 pub use binding::{Binding, BindingArguments, Destination};
 use consistent_hash::ConsistentHash;
 pub use counters::ExchangeCounters;
-use delayed::HeldMessages;
+use delayed::{HeldMessages, HeldStore};
 use direct::Direct;
 use fanout::Fanout;
 use headers::Headers;
@@ -111,8 +111,8 @@ pub(crate) struct ExchangeDeclaration {
     pub(crate) arguments: Table,
     pub(crate) alternate: Option<Name>,
     pub(crate) declared_by: Name,
-    /// The number under which the log knows the messages of a delayed exchange.
-    pub(crate) store: Option<QueueNumber>,
+    /// The place of the messages of a delayed exchange.
+    pub(crate) store: Option<HeldStore>,
 }
 
 impl Exchange {
@@ -158,7 +158,7 @@ impl Exchange {
             bound_from: BTreeSet::new(),
             bindings: BTreeSet::new(),
             counters: ExchangeCounters::default(),
-            held: declaration.store.map(|number| Box::new(HeldMessages::new(number))),
+            held: declaration.store.map(|store| Box::new(HeldMessages::new(store))),
             router,
         })
     }

@@ -5,22 +5,27 @@ use std::ops::Bound;
 
 use super::level::{Fresh, Level, Page, Piece};
 use super::ready::{Place, Ready};
+use super::scheduled::ScheduledAt;
+use super::scheduled_pages::PagedPlace;
 use super::{Entry, Queue};
 use crate::browse::{BrowseCursor, BrowsedMessage, CursorPosition};
 use crate::ids::{EntryId, PageId};
 use crate::page::PagedMessage;
+use crate::publish_properties::delivery_time::scheduled_message;
 use crate::time::Time;
 
-/// A page that was read for browsing, with its messages.
-pub(crate) type ReadPage<'a> = Option<(PageId, &'a [PagedMessage])>;
+/// Pages that were read for browsing, with their messages.
+pub(crate) type ReadPages<'a> = &'a [(PageId, Vec<PagedMessage>)];
 
 /// The result of one browsing step.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A message; boxed, because the other variant is small.
     Message(Box<BrowsedMessage>),
-    /// A page that must be read before browsing can continue.
+    /// A page of ready messages that must be read before browsing can continue.
     Page(u8, PageId),
+    /// A page of scheduled messages that must be read before browsing can continue.
+    ScheduledPage(PageId),
 }
 
 impl Found {
@@ -56,7 +61,7 @@ impl Queue {
     pub(crate) fn browse_ready<'a>(
         &'a self,
         passed: u64,
-        read: ReadPage<'a>,
+        read: ReadPages<'a>,
     ) -> impl Iterator<Item = Found> + 'a {
         let ready = &self.waiting.ready;
         let after = Place(passed);
@@ -124,33 +129,59 @@ impl Queue {
         BrowsedMessage { may_have_been_delivered, ..self.browsed(entry, passed) }
     }
 
-    /// True if messages are in this page.
+    /// True if ready messages are in this page.
     pub(crate) fn has_page(&self, level: u8, page: PageId) -> bool {
         let level =
             self.waiting.ready.level_at(level).and_then(|at| self.waiting.ready.levels.get(at));
         level.is_some_and(|level| level.knows_page(page))
     }
 
-    /// The delayed and scheduled messages after a position, in the order in which they become ready.
-    pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
+    /// The delayed and scheduled messages after a position, in the order in which they become ready, up to the first
+    /// page that was not read.
+    pub(crate) fn browse_delayed<'a>(
+        &'a self,
+        passed: (Time, u64),
+        read: ReadPages<'a>,
+    ) -> impl Iterator<Item = Found> + 'a {
         let mut delayed = self.waiting.delayed.after(passed).peekable();
         let mut scheduled = self.waiting.scheduled().after(passed).peekable();
         std::iter::from_fn(move || {
             let first = delayed.peek().map(|(at, _)| *at);
-            let is_first = |next: &((Time, u64), &Entry)| first.is_none_or(|first| next.0 < first);
-            if let Some(((at, seq), entry)) = scheduled.next_if(is_first) {
-                let passed = CursorPosition::Delayed(at, seq);
-                let browsed = self.browsed(entry.clone(), passed);
-                // Its TTL begins when it is ready.
-                return Some(Found::message(BrowsedMessage {
-                    ready_at: Some(at),
-                    deadline: None,
-                    ..browsed
-                }));
+            let is_first = |next: &ScheduledAt<'_>| first.is_none_or(|first| next.place() < first);
+            if let Some(next) = scheduled.next_if(is_first) {
+                return Some(self.found_scheduled(next, read));
             }
             let ((at, seq), entry) = delayed.next()?;
             let browsed = self.browsed(entry.clone(), CursorPosition::Delayed(at, seq));
             Some(Found::message(BrowsedMessage { ready_at: Some(at), ..browsed }))
+        })
+    }
+
+    fn found_scheduled(&self, scheduled: ScheduledAt<'_>, read: ReadPages<'_>) -> Found {
+        let (ready_at, seq) = scheduled.place();
+        let (entry, paged) = match scheduled {
+            ScheduledAt::Here(_, entry) => (entry.clone(), None),
+            ScheduledAt::Paged(PagedPlace { id, page, scheduled_for_ms, .. }) => {
+                let Some(messages) = messages_of(page, read) else {
+                    return Found::ScheduledPage(page);
+                };
+                let message = messages.iter().find(|message| message.meta.seq == seq);
+                let PagedMessage { meta, message } = message.expect("a page is read as a whole");
+                let message = match scheduled_for_ms {
+                    Some(scheduled_for_ms) => scheduled_message(message, scheduled_for_ms),
+                    None => message.clone(),
+                };
+                let entry = Entry::new(id, message, meta.lsn, meta.arrived);
+                (entry, Some((page, *meta)))
+            }
+        };
+        let browsed = self.browsed(entry, CursorPosition::Delayed(ready_at, seq));
+        // Its TTL begins when it is ready.
+        Found::message(BrowsedMessage {
+            ready_at: Some(ready_at),
+            deadline: None,
+            paged,
+            ..browsed
         })
     }
 
@@ -164,13 +195,18 @@ impl Queue {
     }
 }
 
+/// The messages of a page, if it was read.
+fn messages_of(page: PageId, read: ReadPages<'_>) -> Option<&[PagedMessage]> {
+    read.iter().find(|(id, _)| *id == page).map(|(_, messages)| messages.as_slice())
+}
+
 impl Ready {
     /// The messages that were never delivered after a place, in order of arrival, including those of the page
     /// that was read.
     pub(super) fn fresh_after<'a>(
         &'a self,
         after: Place,
-        read: ReadPage<'a>,
+        read: ReadPages<'a>,
     ) -> impl Iterator<Item = Next<'a>> {
         let (number, seq) = after.level_and_seq();
         let first = self.levels.partition_point(|level| level.number > number);
@@ -182,17 +218,17 @@ impl Ready {
 }
 
 impl Level {
-    fn next_after<'a>(&'a self, seq: u64, read: ReadPage<'a>) -> impl Iterator<Item = Next<'a>> {
+    fn next_after<'a>(&'a self, seq: u64, read: ReadPages<'a>) -> impl Iterator<Item = Next<'a>> {
         let id = |seq| EntryId { seq, level: self.number };
         self.pieces_after(seq).flat_map(move |piece| {
             let (one, page, messages) = match (piece, read) {
                 (Piece::Message(seq, fresh), _) => {
                     (Some(Next::Here(id(seq), fresh)), None, &[][..])
                 }
-                (Piece::Page(page), Some((read, messages))) if page.id == read => {
-                    (None, Some(page), messages)
-                }
-                (Piece::Page(page), _) => (Some(Next::Away(self.number, page)), None, &[][..]),
+                (Piece::Page(page), _) => match messages_of(page.id, read) {
+                    Some(messages) => (None, Some(page), messages),
+                    None => (Some(Next::Away(self.number, page)), None, &[][..]),
+                },
             };
             let of_page = page.into_iter().flat_map(move |page| {
                 let held = messages.iter().filter(move |message| {

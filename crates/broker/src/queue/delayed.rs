@@ -27,10 +27,6 @@ impl Delayed {
         self.entries.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     pub(crate) fn bytes(&self) -> u64 {
         self.totals.bytes()
     }
@@ -51,6 +47,25 @@ impl Delayed {
         self.entries.first_key_value().map(|((ready_at, _), _)| *ready_at)
     }
 
+    /// The place of the message that is ready first.
+    pub(crate) fn first_place(&self) -> Option<(Time, u64)> {
+        self.entries.first_key_value().map(|(place, _)| *place)
+    }
+
+    /// Messages that are ready behind the place `from` and before `to`, which is not less; the last one first.
+    pub(crate) fn between(
+        &self,
+        from: (Time, u64),
+        to: (Time, u64),
+    ) -> impl Iterator<Item = ((Time, u64), &Entry)> {
+        self.entries.range(from..to).rev().map(|(at, entry)| (*at, entry))
+    }
+
+    /// Messages that are ready before that time and number, the last one first.
+    pub(crate) fn before(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
+        self.entries.range(..at).rev().map(|(at, entry)| (*at, entry))
+    }
+
     /// The time at which the last message is ready.
     pub(crate) fn last_ready_at(&self) -> Option<Time> {
         self.entries.last_key_value().map(|((ready_at, _), _)| *ready_at)
@@ -63,12 +78,6 @@ impl Delayed {
             return None;
         }
         self.take(EntryId { seq, level: 0 }).map(|entry| (ready_at, entry))
-    }
-
-    /// Takes the message that is ready first.
-    pub(crate) fn pop_first(&mut self) -> Option<Entry> {
-        let (_, seq) = *self.entries.first_key_value()?.0;
-        self.take(EntryId { seq, level: 0 })
     }
 
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {

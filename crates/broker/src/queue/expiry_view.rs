@@ -104,7 +104,7 @@ impl Queue {
         });
         let returned =
             returned.map(|(place, entry)| (Passed::Returned(*place), entry.expiry_key()));
-        let fresh = fresh.into_iter().flat_map(|place| self.waiting.ready.fresh_after(place, None));
+        let fresh = fresh.into_iter().flat_map(|place| self.waiting.ready.fresh_after(place, &[]));
         let delayed =
             delayed.into_iter().flat_map(move |at| self.waiting.delayed.after((at, delayed_seq)));
         let delayed =

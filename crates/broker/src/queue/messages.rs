@@ -3,12 +3,12 @@
 use super::entry::ExpiryKey;
 use super::ready::ReturnTo;
 use super::scheduled::Scheduled;
+use super::scheduled_pages::RemovedMessage;
 use super::{DropCause, Entry, Queue, Settings};
 use crate::death_history::DeathReason;
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
-use crate::page::PageMembers;
-use crate::publish_properties::delivery_time::scheduled_message;
+use crate::page::EndedMessages;
 use crate::setting::{
     DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, DeliveryLimitAction, ExpiryOrder,
 };
@@ -65,7 +65,7 @@ impl Queue {
 
     /// True if nothing is delivered, because a returned message waits and all others stay behind it.
     pub(crate) fn holds_deliveries(&self) -> bool {
-        self.is_strict() && !self.waiting.delayed.is_empty()
+        self.is_strict() && self.waiting.delayed.len() > 0
     }
 
     /// The time until which nothing is delivered; none if messages are delivered.
@@ -105,7 +105,7 @@ impl Queue {
             return Some(kept);
         }
         if self.waiting.ready.is_empty() {
-            return self.waiting.take_scheduled(Scheduled::pop_first);
+            return self.waiting.scheduled_mut()?.pop_first();
         }
         let entry = self.waiting.ready.evict()?;
         self.left_early(&entry);
@@ -129,15 +129,19 @@ impl Queue {
     /// Takes a message whose delivery time has come, with that time, and its new id, by which it has its place behind all
     /// others.
     pub(crate) fn pop_scheduled(&mut self, now: Time) -> Option<(Time, Entry, EntryId)> {
-        let (ready_at, entry) =
-            self.waiting.take_scheduled(|scheduled| scheduled.pop_ready(now))?;
+        let (ready_at, entry) = self.waiting.scheduled_mut()?.pop_ready(now)?;
         let to = self.waiting.ready.assign(entry.id.level);
         Some((ready_at, entry, to))
     }
 
-    /// Takes a message that waits for its delivery time.
-    pub(crate) fn take_scheduled(&mut self, id: EntryId) -> Option<Entry> {
-        self.waiting.take_scheduled(|scheduled| scheduled.take(id))
+    /// Takes a message that waits for its delivery time in memory.
+    pub(crate) fn take_scheduled_at_hand(&mut self, id: EntryId) -> Option<Entry> {
+        self.waiting.scheduled_mut()?.take_at_hand(id)
+    }
+
+    /// Removes a message that waits for its delivery time.
+    pub(crate) fn remove_scheduled(&mut self, id: EntryId) -> Option<RemovedMessage> {
+        self.waiting.scheduled_mut()?.remove(id)
     }
 
     /// Gives a message that waits for its delivery time another one: `ready_at`, and on the wall clock
@@ -148,27 +152,30 @@ impl Queue {
         ready_at: Time,
         scheduled_for_ms: u64,
     ) -> Option<(EntryId, Lsn)> {
-        let entry = self.take_scheduled(id)?;
-        let rescheduled = (entry.id, entry.lsn);
-        let message = scheduled_message(&entry.message, scheduled_for_ms);
-        self.waiting.schedule(ready_at, Entry { message, ..entry });
-        Some(rescheduled)
+        self.waiting.scheduled_mut()?.reschedule(id, ready_at, Some(scheduled_for_ms))
     }
 
     /// The messages that wait for their delivery time.
     pub(crate) fn schedules(&self) -> &Scheduled {
-        self.waiting.schedules()
+        self.waiting.scheduled()
+    }
+
+    /// The messages that wait for their delivery time, unless the queue never had one.
+    pub(crate) fn schedules_mut(&mut self) -> Option<&mut Scheduled> {
+        self.waiting.scheduled_mut()
     }
 
     /// Removes all messages that wait. Returns their number, and the pages that held some of them.
-    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, PageMembers)>) {
+    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, EndedMessages)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
         self.counters.purged += count;
         self.waiting.delayed.clear();
-        self.waiting.clear_scheduled();
+        let mut pages = self.waiting.clear_scheduled();
         self.dead_letters.pending.clear();
         self.expiry.clear();
-        (count, self.waiting.ready.clear())
+        let ready = self.waiting.ready.clear().into_iter();
+        pages.extend(ready.map(|(page, held)| (page, EndedMessages::Members(held))));
+        (count, pages)
     }
 
     fn left_early(&mut self, entry: &Entry) {
@@ -326,7 +333,7 @@ impl Queue {
         // Before the queue goes, the messages that expired before are to be read from disk.
         let lease_ends = self.lease_ends().filter(|_| !self.is_being_read());
         let delayed = self.waiting.delayed.next_ready_at();
-        let scheduled = self.waiting.scheduled().next_ready_at();
+        let scheduled = self.waiting.scheduled().next_wake();
         let times = [now, self.next_deadline(), delayed, scheduled, lease_ends];
         times.into_iter().flatten().min()
     }

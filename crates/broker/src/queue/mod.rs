@@ -23,13 +23,16 @@ mod level;
 mod messages;
 pub(crate) mod meter;
 mod ownership;
+mod page_index;
 mod paged;
 pub(crate) mod ready;
 mod registration;
 pub(crate) mod resolved_keys;
 pub(crate) mod scheduled;
+mod scheduled_page;
+pub(crate) mod scheduled_pages;
 mod settings;
-mod totals;
+pub(crate) mod totals;
 mod waiting;
 
 use std::sync::Arc;

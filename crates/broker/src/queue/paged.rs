@@ -30,10 +30,10 @@ impl Queue {
         Some(messages)
     }
 
-    /// Ready messages on disk and their bytes, counted as the queue type counts them.
+    /// Ready and scheduled messages on disk and their bytes, counted as the queue type counts them.
     pub fn paged_out(&self) -> (u64, u64) {
         let pages = self.waiting.ready.levels.iter().flat_map(Level::pages);
-        pages.fold((0, 0), |(count, bytes), page| {
+        pages.fold(self.waiting.scheduled().paged_out(), |(count, bytes), page| {
             (count + page.held.count() as u64, bytes + page.bytes)
         })
     }
@@ -44,7 +44,7 @@ impl Queue {
 
     /// True if messages of the queue are being read.
     pub(crate) fn is_being_read(&self) -> bool {
-        self.waiting.ready.is_being_read()
+        self.waiting.ready.is_being_read() || self.waiting.scheduled().is_being_read()
     }
 
     /// The next page to read as a whole.
@@ -94,19 +94,25 @@ impl Queue {
 
     /// Takes a message from memory or from its page.
     pub(crate) fn take(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
-        let entry = self.take_at_hand(id).or_else(|| self.take_not_ready(id));
+        let entry = self.take_at_hand(id).or_else(|| self.dead_letters.pending.take(id));
+        let entry = entry.or_else(|| self.take_scheduled(id, pages));
         entry.or_else(|| self.waiting.ready.take_paged(id, pages))
+    }
+
+    /// Takes a message that waits for its delivery time from memory or from its page.
+    pub(crate) fn take_scheduled(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
+        self.waiting.scheduled_mut()?.take(id, pages)
     }
 
     /// Removes a message from memory or from its page.
     pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
-        if self.take_at_hand(id).is_none() && self.take_not_ready(id).is_none() {
-            self.waiting.ready.forget(id, pages);
+        if self.take_at_hand(id).is_some() || self.dead_letters.pending.take(id).is_some() {
+            return;
         }
-    }
-
-    fn take_not_ready(&mut self, id: EntryId) -> Option<Entry> {
-        self.dead_letters.pending.take(id).or_else(|| self.take_scheduled(id))
+        match self.remove_scheduled(id) {
+            None => self.waiting.ready.forget(id, pages),
+            Some(removed) => removed.empty_page.into_iter().for_each(|page| pages.remove(page)),
+        }
     }
 
     /// Removes all waiting messages; calls `ended` with the record of each durable one.
@@ -117,6 +123,9 @@ impl Queue {
                 ended(meta.lsn);
             }
         });
+        if let Some(scheduled) = self.waiting.scheduled_mut() {
+            scheduled.end_pages(pages, ended);
+        }
         self.purge();
     }
 

@@ -62,7 +62,7 @@ impl Place {
 }
 
 /// The limits and the count of the memory that the waiting messages of a vhost take.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct QueueMemory {
     pub(crate) paging: Paging,
     pub(crate) meter: Meter,
@@ -241,6 +241,11 @@ impl Ready {
 
     fn memory(&self) -> u64 {
         self.levels.iter().map(Level::memory).sum()
+    }
+
+    /// The options and the meter that the queue shares with others.
+    pub(super) fn queue_memory(&self) -> QueueMemory {
+        QueueMemory { paging: self.paging, meter: self.meter.clone() }
     }
 
     /// Memory of the waiting messages of all queues of the vhost, in bytes.

@@ -8,7 +8,8 @@ use super::entry::{Entry, ExpiryKey};
 use super::ready::Ready;
 use super::scheduled::Scheduled;
 use super::totals::CountedBytes;
-use crate::ids::EntryId;
+use crate::ids::{EntryId, PageId};
+use crate::page::EndedMessages;
 use crate::time::Time;
 
 /// Ready, delayed and scheduled messages.
@@ -30,28 +31,22 @@ impl WaitingMessages {
     }
 
     /// The messages before their delivery time.
-    pub(super) fn schedules(&self) -> &Scheduled {
+    pub(super) fn scheduled(&self) -> &Scheduled {
         self.scheduled.as_deref().unwrap_or(&NONE_SCHEDULED)
     }
 
-    /// The messages before their delivery time, by time.
-    pub(super) fn scheduled(&self) -> &Delayed {
-        self.schedules().waiting()
+    /// The messages before their delivery time, unless the queue never had one.
+    pub(super) fn scheduled_mut(&mut self) -> Option<&mut Scheduled> {
+        self.scheduled.as_deref_mut()
     }
 
     /// Lets a message wait for its delivery time.
     pub(super) fn schedule(&mut self, ready_at: Time, entry: Entry) {
-        let counted = self.ready.counted();
-        let scheduled = self.scheduled.get_or_insert_with(|| Box::new(Scheduled::new(counted)));
+        let (counted, memory) = (self.ready.counted(), self.ready.queue_memory());
+        let scheduled = self
+            .scheduled
+            .get_or_insert_with(|| Box::new(Scheduled::new(counted).with_memory(memory)));
         scheduled.insert(ready_at, entry);
-    }
-
-    /// Takes a message before or at its delivery time, which `choose` selects.
-    pub(super) fn take_scheduled<T>(
-        &mut self,
-        choose: impl FnOnce(&mut Scheduled) -> Option<T>,
-    ) -> Option<T> {
-        choose(self.scheduled.as_deref_mut()?)
     }
 
     /// Marks the durable messages whose delivery time has come as possibly delivered before a crash.
@@ -61,9 +56,9 @@ impl WaitingMessages {
         }
     }
 
-    /// Removes all messages before their delivery time.
-    pub(super) fn clear_scheduled(&mut self) {
-        self.scheduled = None;
+    /// Removes all messages before their delivery time. Returns their pages with what was in them.
+    pub(super) fn clear_scheduled(&mut self) -> Vec<(PageId, EndedMessages)> {
+        self.scheduled.take().map(|mut scheduled| scheduled.clear()).unwrap_or_default()
     }
 
     /// True if the message waits in memory and may expire.

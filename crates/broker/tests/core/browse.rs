@@ -76,7 +76,7 @@ fn look(
     count: usize,
 ) -> (Vec<BrowsedMessage>, Option<BrowseCursor>) {
     let queue = vhost.queue_id("q").unwrap();
-    let browsed = vhost.browse(queue, from, None, count).unwrap();
+    let browsed = vhost.browse(queue, from, &[], count).unwrap();
     (browsed.messages, browsed.next)
 }
 

@@ -11,7 +11,7 @@ use broker::time::Now;
 use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Content, DeclareExchange, Outgoing, Publish,
     Request, ScheduleId, ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget,
-    ScheduledFilter, Vhost, VhostOptions,
+    ScheduledContent, ScheduledFilter, Vhost, VhostOptions,
 };
 
 use crate::commands::declare_queue;
@@ -152,7 +152,8 @@ impl Broker {
             let page = self.vhost.scheduled_messages(filter, &access, behind, count);
             assert!(page.messages.len() <= count);
             for listed in page.messages {
-                bodies.push_str(std::str::from_utf8(listed.message.body()).unwrap());
+                let ScheduledContent::Here(message) = listed.message else { panic!("on disk") };
+                bodies.push_str(std::str::from_utf8(message.body()).unwrap());
             }
             behind = page.next;
             if behind.is_none() {

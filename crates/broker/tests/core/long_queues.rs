@@ -24,24 +24,24 @@ use crate::disk::{Disk, PageStore, SMALL_PAGES};
 const RESIDENT_BYTES_MAX: u64 = 512 * 1024;
 
 /// A vhost with one client on one channel, whose pages are kept on a page_store.
-struct Broker {
-    vhost: Vhost,
-    connection: ConnectionId,
-    now_us: u64,
-    page_store: PageStore,
-    disk: Disk,
+pub(crate) struct Broker {
+    pub(crate) vhost: Vhost,
+    pub(crate) connection: ConnectionId,
+    pub(crate) now_us: u64,
+    pub(crate) page_store: PageStore,
+    pub(crate) disk: Disk,
     /// Deliveries: time, tag, and the number in the body.
-    delivered: Vec<(u64, DeliveryTag, u64)>,
-    resident_most: u64,
+    pub(crate) delivered: Vec<(u64, DeliveryTag, u64)>,
+    pub(crate) resident_most: u64,
     told: Vec<Event>,
 }
 
 impl Broker {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Paging::beyond(RESIDENT_BYTES_MAX))
     }
 
-    fn with(paging: Paging) -> Self {
+    pub(crate) fn with(paging: Paging) -> Self {
         Self::with_options(VhostOptions { paging, ..VhostOptions::default() })
     }
 
@@ -63,11 +63,11 @@ impl Broker {
         broker
     }
 
-    fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Now {
         Now { time: Time::from_micros(self.now_us), wall_ms: self.now_us / 1000 }
     }
 
-    fn apply(&mut self, command: Command<'_>) {
+    pub(crate) fn apply(&mut self, command: Command<'_>) {
         self.apply_on(1, command);
     }
 
@@ -78,12 +78,14 @@ impl Broker {
         self.finish();
     }
 
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         loop {
+            self.vhost.set_backlog(self.now(), self.connection, 0);
             self.vhost.durable(self.vhost.last_lsn());
             self.vhost.flush();
-            let mut tasks = Vec::new();
+            let (mut tasks, mut is_done) = (Vec::new(), true);
             for effect in self.vhost.drain_effects() {
+                is_done = false;
                 self.disk.write(&effect);
                 match effect {
                     Effect::Page(task) => tasks.push(task),
@@ -100,8 +102,7 @@ impl Broker {
                 }
             }
             self.resident_most = self.resident_most.max(self.vhost.resident_bytes());
-            if tasks.is_empty() {
-                self.vhost.set_backlog(self.now(), self.connection, 0);
+            if is_done {
                 return;
             }
             let now = self.now();
@@ -111,7 +112,20 @@ impl Broker {
         }
     }
 
-    fn sleep_until(&mut self, end_us: u64) {
+    /// Ends as by a crash, if `crashes`, or well, and comes back from the log.
+    pub(crate) fn restart(&mut self, crashes: bool) {
+        let now = self.now();
+        (self.vhost, self.page_store) = if crashes {
+            self.disk.restart_after_crash(now, &self.vhost)
+        } else {
+            self.disk.restart(now, &self.vhost)
+        };
+        let access = Access::matching("guest".into(), ".*").unwrap();
+        self.connection = self.vhost.open_connection(Arc::new(access), true);
+        self.apply(Command::OpenChannel);
+    }
+
+    pub(crate) fn sleep_until(&mut self, end_us: u64) {
         while let Some(wake) = self.vhost.next_wake().filter(|wake| wake.as_micros() <= end_us) {
             self.now_us = self.now_us.max(wake.as_micros());
             self.vhost.tick(self.now());
@@ -120,7 +134,7 @@ impl Broker {
         self.now_us = end_us;
     }
 
-    fn declare(&mut self, queue: &str, arguments: &Table) {
+    pub(crate) fn declare(&mut self, queue: &str, arguments: &Table) {
         self.apply(declare_queue(queue, arguments));
     }
 
@@ -131,19 +145,28 @@ impl Broker {
             expiration: expiration.as_ref().map(|text| text.as_bytes()),
             ..Properties::default()
         };
+        self.publish_with("", &properties, number);
+    }
+
+    pub(crate) fn publish_with(
+        &mut self,
+        exchange: &str,
+        properties: &Properties<'_>,
+        number: u64,
+    ) {
         let mut bytes = Vec::new();
         properties.encode(&mut bytes);
         let properties_len = bytes.len();
         bytes.extend(number.to_le_bytes());
         self.apply(Command::Publish(Publish {
-            exchange: b"".into(),
+            exchange: exchange.as_bytes().into(),
             routing_key: b"q".into(),
             mandatory: false,
             content: Content::Framed { bytes: &bytes, properties_len, body_start: properties_len },
         }));
     }
 
-    fn consume(&mut self, queue: &str, no_ack: bool, prefetch_count: u16) {
+    pub(crate) fn consume(&mut self, queue: &str, no_ack: bool, prefetch_count: u16) {
         self.apply(Command::Qos { prefetch_count, global: false });
         self.apply(Command::Consume(Consume {
             queue,
@@ -156,7 +179,7 @@ impl Broker {
     }
 
     /// Of the pages that a long queue keeps at either end.
-    fn assert_memory_was_bounded(&self) {
+    pub(crate) fn assert_memory_was_bounded(&self) {
         let most = RESIDENT_BYTES_MAX + 6 * Paging::beyond(RESIDENT_BYTES_MAX).page_bytes;
         assert!(self.resident_most < most, "{} of {most} bytes", self.resident_most);
     }

@@ -19,6 +19,7 @@ mod lost_declarations;
 mod model;
 mod redelivered;
 mod scaling;
+mod scheduled_pages;
 mod scheduled_views;
 mod script;
 mod scripts;

@@ -278,7 +278,7 @@ fn redriven_message_delivered_before_its_record_is_marked() {
 fn redrive(broker: &mut Broker) {
     let from = BrowseCursor::start(MessageState::Ready);
     let queue = broker.vhost.queue_id("dlq").unwrap();
-    let browsed = broker.vhost.browse(queue, from, None, 10).unwrap();
+    let browsed = broker.vhost.browse(queue, from, &[], 10).unwrap();
     let entries: Vec<_> = browsed.messages.into_iter().map(|message| message.entry).collect();
     let access = access();
     let redrive = Redrive { queue, to: &RedriveTo::Origin, access: &access, is_of_kept: false };

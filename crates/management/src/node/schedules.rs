@@ -82,6 +82,8 @@ pub enum ScheduleError {
     NoPermissions,
     /// The refusal that AMQP would send.
     Refused(Refusal),
+    /// A page of messages cannot be read from disk, for this reason.
+    Unreadable(String),
 }
 
 impl From<Refusal> for ScheduleError {
@@ -95,7 +97,7 @@ pub trait Schedules {
     /// Up to `count` scheduled messages behind a position, by delivery time, from places that the caller may read.
     ///
     /// # Errors
-    /// If the vhost is missing or the caller has no permissions there.
+    /// If the vhost is missing, the caller has no permissions there, or a page of messages cannot be read.
     fn scheduled(
         &self,
         caller: &Caller,
@@ -108,14 +110,14 @@ pub trait Schedules {
     /// The scheduled messages of one place that `selector` selects.
     ///
     /// # Errors
-    /// If the place is missing or the caller may not read it.
+    /// If the place is missing, the caller may not read it, or a page of messages cannot be read.
     fn find_scheduled(
         &self,
         caller: &Caller,
         vhost: &str,
-        target: &ScheduleTarget,
-        selector: &ScheduleSelector,
-    ) -> Result<(Vec<ScheduledMessage>, Now), ScheduleError>;
+        target: ScheduleTarget,
+        selector: ScheduleSelector,
+    ) -> ChangeFuture<'_, Result<(Vec<ScheduledMessage>, Now), ScheduleError>>;
 
     /// Changes the scheduled messages of one place that `selector` selects; `operation` is called with the time of
     /// the change. Completes when the change is on disk.

@@ -171,7 +171,7 @@ impl Broker {
 fn reasons(vhost: &Vhost) -> Vec<(String, Option<String>)> {
     let queue = vhost.queue_id("q").unwrap();
     let start = BrowseCursor::start(MessageState::Ready);
-    let browsed = vhost.browse(queue, start, None, usize::MAX).unwrap();
+    let browsed = vhost.browse(queue, start, &[], usize::MAX).unwrap();
     let told = |message: &Message| {
         let properties = Properties::parse(message.properties()).unwrap();
         let reason = properties.headers.unwrap().get("x-reason");

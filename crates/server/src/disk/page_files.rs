@@ -91,12 +91,16 @@ impl PageFiles {
         read
     }
 
-    /// Reads all messages of a page concurrently with the pager, which may overwrite it meanwhile.
+    /// Reads messages of a page concurrently with the pager, which may overwrite it meanwhile.
     ///
     /// # Errors
     /// If the page cannot be read or is damaged. The error is meaningless if the page is gone by then.
-    pub(crate) fn read_beside(&self, page: PageId) -> Result<Vec<PagedMessage>, PageError> {
-        Ok(self.read_with(page, PageSelection::Whole, &mut Vec::new())?.messages)
+    pub(crate) fn read_beside(
+        &self,
+        page: PageId,
+        wanted: PageSelection,
+    ) -> Result<Vec<PagedMessage>, PageError> {
+        Ok(self.read_with(page, wanted, &mut Vec::new())?.messages)
     }
 
     /// Number of pages that the disk did not take.

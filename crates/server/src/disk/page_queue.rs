@@ -123,11 +123,13 @@ impl PageProgress {
 #[cfg(test)]
 mod tests {
     use broker::PageId;
+    use broker::page::{EndedMessages, PageMembers};
 
     use super::*;
 
     fn drop_page(page: u64) -> PageTask {
-        PageTask::Drop { page: PageId(page), ended: Some(broker::page::PageMembers::default()) }
+        let ended = Some(EndedMessages::Members(PageMembers::default()));
+        PageTask::Drop { page: PageId(page), ended }
     }
 
     #[test]

@@ -224,11 +224,9 @@ impl Job {
                 Err(error) => exit(source.name(), &error),
             },
             PageTask::Drop { page, ended } => {
-                if let Some(held) = ended {
-                    let meta =
-                        page_files.meta(page).unwrap_or_else(|error| exit(source.name(), &error));
-                    let left = meta.into_iter().filter(|meta| held.contains(meta.seq));
-                    let lsns = left.map(|meta| meta.lsn).filter(|lsn| *lsn != Lsn(0)).collect();
+                if let Some(ended) = ended {
+                    let lsns = ended.records(|| page_files.meta(page));
+                    let lsns = lsns.unwrap_or_else(|error| exit(source.name(), &error));
                     self.result = self.report(TaskResult::Ended(lsns));
                 }
                 page_files.remove(page);

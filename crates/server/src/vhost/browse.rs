@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use broker::page::{PageLocation, PagedMessage};
+use broker::page::{PageLocation, PageOwner, PageSelection, PagedMessage};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId};
 
 use super::handle::VhostHandle;
-use crate::limits::BROWSED_PER_LOCK;
+use crate::limits::{BROWSED_PAGES_MAX, BROWSED_PER_LOCK};
 
 /// Consecutive messages of a queue.
 #[derive(Debug)]
@@ -36,7 +36,8 @@ pub(crate) enum BrowseProblem {
 
 impl VhostHandle {
     /// Copies messages of a queue from a cursor on, at most `count` and at most [`BROWSED_PER_LOCK`];
-    /// continue at [`BrowseBatch::next`]. At most one page is read.
+    /// continue at [`BrowseBatch::next`]. At most one page of ready messages is read, and at most
+    /// [`BROWSED_PAGES_MAX`] of scheduled ones, whose delivery times may overlap.
     ///
     /// # Errors
     /// If the queue is gone or its page cannot be read.
@@ -47,15 +48,19 @@ impl VhostHandle {
         count: usize,
     ) -> Result<BrowseBatch, BrowseProblem> {
         let count = count.clamp(1, BROWSED_PER_LOCK);
-        let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
+        let mut read: Vec<(PageId, Vec<PagedMessage>)> = Vec::new();
         loop {
-            let of_page = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
             let (browsed, now) =
-                self.read_fair(|vhost, now| (vhost.browse(queue, from, of_page, count), now));
+                self.read_fair(|vhost, now| (vhost.browse(queue, from, &read, count), now));
             let browsed = browsed.ok_or(BrowseProblem::NoQueue)?;
+            let is_stuck = browsed.messages.is_empty() && browsed.next == Some(from);
             match browsed.page {
-                Some(at) if browsed.messages.is_empty() && browsed.next == Some(from) => {
-                    read = self.read_to_browse(at).await?.map(|messages| (at.page, messages));
+                Some(at) if is_stuck || reads_another(at, read.len()) => {
+                    if !reads_another(at, read.len()) {
+                        read.clear();
+                    }
+                    let messages = self.read_to_browse(at, PageSelection::Whole).await?;
+                    read.extend(messages.map(|messages| (at.page, messages)));
                 }
                 _ => {
                     let (messages, next) = (browsed.messages, browsed.next);
@@ -65,19 +70,20 @@ impl VhostHandle {
         }
     }
 
-    /// Reads a page. None if the queue does not have it any more.
-    async fn read_to_browse(
+    /// Reads messages of a page. None if its owner does not have it any more.
+    pub(crate) async fn read_to_browse(
         &self,
         at: PageLocation,
+        wanted: PageSelection,
     ) -> Result<Option<Vec<PagedMessage>>, BrowseProblem> {
         let _permit = self.browse_permits.acquire().await;
         loop {
             let changed = self.disk.changed();
             let is_kept = self.page_files.has(at.page);
             if is_kept {
-                let page_files = Arc::clone(&self.page_files);
-                let read =
-                    tokio::task::spawn_blocking(move || page_files.read_beside(at.page)).await;
+                let (page_files, wanted) = (Arc::clone(&self.page_files), wanted.clone());
+                let read = move || page_files.read_beside(at.page, wanted);
+                let read = tokio::task::spawn_blocking(read).await;
                 let read = read.map_err(|error| error.to_string());
                 match read.and_then(|read| read.map_err(|error| error.to_string())) {
                     Ok(messages) => return Ok(Some(messages)),
@@ -98,7 +104,15 @@ impl VhostHandle {
         }
     }
 
-    fn has_page(&self, at: PageLocation) -> bool {
+    pub(super) fn has_page(&self, at: PageLocation) -> bool {
         self.read(|vhost, _| vhost.has_page(at))
+    }
+}
+
+/// True if another page is read before the messages found so far are returned.
+fn reads_another(at: PageLocation, read: usize) -> bool {
+    match at.owner {
+        PageOwner::Ready { .. } => false,
+        PageOwner::Scheduled(_) | PageOwner::Exchange(_) => read < BROWSED_PAGES_MAX,
     }
 }

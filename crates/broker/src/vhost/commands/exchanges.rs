@@ -10,7 +10,7 @@ use crate::channel_key::ChannelKey;
 use crate::command::DeclareExchange;
 use crate::effect::{Event, Outgoing};
 use crate::exchange::control::{SCHEDULE_EXCHANGE, SETTLE_EXCHANGE};
-use crate::exchange::delayed::named_routing_type;
+use crate::exchange::delayed::{HeldStore, named_routing_type};
 use crate::exchange::{Exchange, ExchangeDeclaration, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::limits::EXCHANGE_MEMORY_BYTES;
@@ -125,6 +125,7 @@ impl Vhost {
         let name: Name = name.into();
         let is_delayed = kind == ExchangeType::Delayed;
         let store = is_delayed.then(|| self.topology.next_queue_number());
+        let memory = self.paging.for_queue();
         let mut exchange = Exchange::new(
             ExchangeDeclaration {
                 name: Arc::clone(&name),
@@ -135,7 +136,7 @@ impl Vhost {
                 arguments: declare.arguments.to_table(),
                 alternate,
                 declared_by: self.user(at),
-                store,
+                store: store.map(|number| HeldStore { number, memory }),
             },
             self.topology.seed(),
             self.topology.memory(),

@@ -100,6 +100,7 @@ impl Vhost {
         match place.holder {
             Holder::Queue(id) => {
                 self.topology.known_queue_mut(id).schedule(entry, place.ready_at);
+                self.page_out_scheduled(place.holder);
                 self.arm_queue(id);
                 self.enforce_limits(id);
             }
@@ -107,6 +108,7 @@ impl Vhost {
                 let exchange = self.topology.known_exchange_mut(id);
                 let held = exchange.held.as_mut().expect("only delayed exchanges hold messages");
                 held.hold(entry, place.ready_at);
+                self.page_out_scheduled(place.holder);
                 self.arm_exchange(id);
             }
         }
@@ -154,7 +156,7 @@ impl Vhost {
             let now = self.now.time;
             let Some(exchange) = self.topology.exchange_mut(id) else { return 1 };
             let held = exchange.held.as_mut().expect("only delayed exchanges have a wake-up");
-            held.armed = None;
+            self.timers.disarm(&mut held.armed, Wake::Exchange(id));
             let number = held.number;
             let Some((ready_at, entry)) = held.pop_ready(now) else { break };
             self.counters.scheduled_delivery.record(now.micros_since(ready_at));
@@ -162,6 +164,10 @@ impl Vhost {
             self.route_held(id, number, &entry);
             released += 1;
         }
+        if self.topology.exchange(id).is_none() {
+            return released.max(1);
+        }
+        self.read_scheduled_pages(Holder::Exchange(id));
         self.arm_exchange(id);
         released.max(1)
     }
@@ -213,7 +219,7 @@ impl Vhost {
     pub(in crate::vhost) fn arm_exchange(&mut self, id: ExchangeId) {
         let exchange = self.topology.known_exchange_mut(id);
         if let Some(held) = &mut exchange.held
-            && let Some(at) = held.next_ready_at()
+            && let Some(at) = held.schedules().next_wake()
         {
             self.timers.arm(&mut held.armed, at.max(self.now.time), Wake::Exchange(id));
         }
@@ -224,12 +230,14 @@ impl Vhost {
         let Some(held) = &mut exchange.held else { return };
         self.timers.disarm(&mut held.armed, Wake::Exchange(id));
         self.counters.dropped_unroutable += held.len() as u64;
-        let mut ended = Vec::new();
-        held.end_all(&mut |lsn| ended.push(lsn));
-        if !ended.is_empty() {
+        let ended: Vec<Lsn> = held.durable().map(|entry| entry.lsn).collect();
+        let has_durable = held.schedules().persistent().messages > 0;
+        let pages = held.clear();
+        if has_durable {
             let record = Record::Purge { queue: held.number, kept: Vec::new() };
             self.log_ending(Lsn(0), ended, record);
         }
+        self.end_pages(pages);
     }
 }
 

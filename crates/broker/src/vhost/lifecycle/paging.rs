@@ -9,14 +9,50 @@ use crate::channel_key::ChannelKey;
 use crate::effect::Effect;
 use crate::ids::{ConnectionId, PageId, QueueId};
 use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
-use crate::page::{PageLocation, PageMembers, PageRead, PageSelection, PageTask, PagedMessage};
+use crate::page::{
+    EndedMessages, PageLocation, PageOwner, PageRead, PageSelection, PageTask, PagedMessage,
+};
 use crate::queue::Queue;
 use crate::time::Now;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
+use crate::vhost::state::enqueue_plan::Holder;
 
 /// Pages to write.
 type Written = SmallVec<[(PageId, Vec<PagedMessage>); PAGES_PER_ARRIVAL]>;
+
+/// Scheduled messages.
+impl Vhost {
+    /// Cuts a page of scheduled messages, if much is in memory.
+    pub(in crate::vhost) fn cut_scheduled_page(
+        &mut self,
+        holder: Holder,
+    ) -> Option<(PageId, Vec<PagedMessage>)> {
+        let now = self.now.time;
+        let page = self.paging.next_page();
+        let messages = self.schedules_mut(holder)?.cut_page(page, now)?;
+        self.paging.page_cut(page);
+        Some((page, messages))
+    }
+
+    /// Cuts a page after a message began to wait for its delivery time, and requests writing it.
+    pub(in crate::vhost) fn page_out_scheduled(&mut self, holder: Holder) {
+        if let Some((page, messages)) = self.cut_scheduled_page(holder) {
+            self.effects.page(PageTask::Write { page, messages });
+        }
+    }
+
+    /// Requests reading pages of scheduled messages whose delivery times are near.
+    pub(in crate::vhost) fn read_scheduled_pages(&mut self, holder: Holder) {
+        let now = self.now.time;
+        while let Some(scheduled) = self.schedules_mut(holder)
+            && let Some((page, wanted)) = scheduled.ask(now)
+        {
+            let at = PageLocation { owner: holder.page_owner(), page };
+            self.effects.page(PageTask::Read { at, wanted });
+        }
+    }
+}
 
 impl Vhost {
     /// Memory of the messages that wait in all queues, without those in pages, in bytes.
@@ -54,16 +90,17 @@ impl Vhost {
     /// Requests reading pages of a queue that are needed soon: for the next deliveries, and for messages that
     /// expire.
     pub(in crate::vhost) fn read_pages(&mut self, id: QueueId) {
+        self.read_scheduled_pages(Holder::Queue(id));
         let queue = self.topology.known_queue_mut(id);
         if !queue.has_pages() {
             return;
         }
         while let Some((level, page)) = queue.await_page() {
-            let at = PageLocation { queue: id, level, page };
+            let at = PageLocation { owner: PageOwner::Ready { queue: id, level }, page };
             self.effects.page(PageTask::Read { at, wanted: PageSelection::Whole });
         }
         while let Some(((level, page), wanted)) = queue.ask_due(self.now.time) {
-            let at = PageLocation { queue: id, level, page };
+            let at = PageLocation { owner: PageOwner::Ready { queue: id, level }, page };
             self.effects.page(PageTask::Read { at, wanted });
         }
     }
@@ -71,15 +108,36 @@ impl Vhost {
     /// Puts messages that were read from a page back into their queue, in answer to [`PageTask::Read`].
     pub fn page_read(&mut self, now: Now, at: PageLocation, read: PageRead) {
         self.advance(now);
-        let PageLocation { queue: id, level, page } = at;
-        let Some(queue) = self.topology.queue_mut(id) else {
-            return;
+        let PageLocation { owner, page } = at;
+        let empty_page = match owner {
+            PageOwner::Ready { queue, level } => {
+                let queue = self.topology.queue_mut(queue);
+                queue.and_then(|queue| queue.read_back((level, page), read))
+            }
+            PageOwner::Scheduled(_) | PageOwner::Exchange(_) => {
+                let scheduled = Holder::of_pages(owner).and_then(|at| self.schedules_mut(at));
+                scheduled.and_then(|scheduled| scheduled.read_back(page, read.messages))
+            }
         };
-        if let Some(page) = queue.read_back((level, page), read) {
+        self.drop_page(empty_page);
+        match owner {
+            PageOwner::Ready { queue, .. } | PageOwner::Scheduled(queue) => {
+                if self.topology.queue(queue).is_some() {
+                    self.head_changed(queue);
+                }
+            }
+            PageOwner::Exchange(exchange) => {
+                self.release_held(exchange, EXPIRY_SLICE);
+            }
+        }
+        self.finish_deaths();
+    }
+
+    /// Drops a page that is empty.
+    pub(in crate::vhost) fn drop_page(&mut self, empty: Option<PageId>) {
+        if let Some(page) = empty {
             self.effects.page(PageTask::Drop { page, ended: None });
         }
-        self.head_changed(id);
-        self.finish_deaths();
     }
 
     /// Does what a new head of the queue allows or requires: pages are read, consumers and `basic.get`s served.
@@ -92,10 +150,10 @@ impl Vhost {
         self.answer_gets(id);
     }
 
-    /// Drops the pages of a queue that was purged or deleted; their messages have left the queue.
-    pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, PageMembers)>) {
-        for (page, held) in pages {
-            let ended = Some(held);
+    /// Drops the pages of a queue or delayed exchange that was purged or deleted; their messages have left.
+    pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, EndedMessages)>) {
+        for (page, ended) in pages {
+            let ended = Some(ended);
             self.effects.page(PageTask::Drop { page, ended });
         }
     }

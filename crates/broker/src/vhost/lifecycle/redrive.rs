@@ -14,7 +14,6 @@ use crate::exchange::ExchangeType;
 use crate::ids::QueueId;
 use crate::limits::REDRIVE_BYTES_PER_CALL_MAX;
 use crate::message::{Message, Name};
-use crate::page::PageTask;
 use crate::queue::Entry;
 use crate::redrive::{self, Redrive, RedriveNote, RedriveTo, Redriven};
 use crate::refusal::Refusal;
@@ -219,15 +218,18 @@ impl Vhost {
             }
             (entry, None)
         } else {
-            let at_hand = queue.take_at_hand(chosen.id).or_else(|| queue.take_scheduled(chosen.id));
+            let at_hand = queue.take_at_hand(chosen.id);
+            let at_hand = at_hand.or_else(|| queue.take_scheduled_at_hand(chosen.id));
             let at_hand = at_hand.map(|entry| (entry, None));
-            at_hand.or_else(|| queue.take_from_page(chosen))?
+            let removed = at_hand.or_else(|| {
+                let removed = queue.remove_scheduled(chosen.id)?;
+                Some((chosen.clone(), removed.empty_page))
+            });
+            removed.or_else(|| queue.take_from_page(chosen))?
         };
         queue.counters.deaths_mut().redriven += 1;
         self.counters.redriven += 1;
-        if let Some(page) = empty_page {
-            self.effects.page(PageTask::Drop { page, ended: None });
-        }
+        self.drop_page(empty_page);
         Some(entry)
     }
 }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use crate::ids::{EntryId, QueueNumber};
 use crate::limits::SCHEDULES_PER_ID_MAX;
 use crate::publish_properties::schedule_headers::NamedSchedule;
-use crate::queue::Entry;
 use crate::queue::scheduled::Scheduled;
+use crate::queue::scheduled_pages::RemovedMessage;
 use crate::record::Record;
 use crate::schedule::{ScheduleId, ScheduleMode, ScheduleOperation, ScheduleSelector};
 use crate::vhost::Vhost;
@@ -65,7 +65,7 @@ impl Vhost {
             let Some(id) = &place.replaces else { continue };
             for entry in self.take_named(place.holder, id) {
                 self.counters.schedules.replaced += 1;
-                if entry.is_durable() {
+                if entry.lsn.0 > 0 {
                     let record = Record::Settle { queue: place.number, entry: entry.id };
                     if is_logged {
                         self.log_joined_about(entry.lsn, record);
@@ -77,7 +77,7 @@ impl Vhost {
         }
     }
 
-    fn take_named(&mut self, holder: Holder, id: &ScheduleId) -> Vec<Entry> {
+    fn take_named(&mut self, holder: Holder, id: &ScheduleId) -> Vec<RemovedMessage> {
         let Some(schedules) = self.schedules(holder) else { return Vec::new() };
         let older: Vec<EntryId> = schedules.named(id).take(SCHEDULES_PER_ID_MAX).collect();
         older.into_iter().filter_map(|entry| self.remove_scheduled(holder, entry)).collect()
@@ -115,7 +115,10 @@ impl Vhost {
                 self.scheduled_left(id);
                 self.left(id);
             }
-            Holder::Exchange(id) => self.arm_exchange(id),
+            Holder::Exchange(id) => {
+                self.read_scheduled_pages(holder);
+                self.arm_exchange(id);
+            }
         }
         selected.into_iter().map(|id| id.seq).collect()
     }
@@ -125,7 +128,7 @@ impl Vhost {
         let entry = self.remove_scheduled(holder, id);
         let entry = entry.expect("the message was selected in this call");
         self.counters.schedules.cancelled += 1;
-        if entry.is_durable() {
+        if entry.lsn.0 > 0 {
             self.log_about(entry.lsn, Record::Settle { queue: number, entry: entry.id });
         }
     }
@@ -174,19 +177,32 @@ impl Vhost {
         }
     }
 
-    /// Takes a message that is not to be delivered, and counts it.
-    fn remove_scheduled(&mut self, holder: Holder, entry: EntryId) -> Option<Entry> {
+    /// The scheduled messages of a queue or delayed exchange; none if it is gone, or never had one.
+    pub(in crate::vhost) fn schedules_mut(&mut self, holder: Holder) -> Option<&mut Scheduled> {
         match holder {
+            Holder::Queue(id) => self.topology.queue_mut(id)?.schedules_mut(),
+            Holder::Exchange(id) => {
+                let held = self.topology.exchange_mut(id)?.held.as_mut()?;
+                Some(held.schedules_mut())
+            }
+        }
+    }
+
+    /// Removes a message that is not to be delivered, and counts it.
+    fn remove_scheduled(&mut self, holder: Holder, entry: EntryId) -> Option<RemovedMessage> {
+        let removed = match holder {
             Holder::Queue(id) => {
                 let queue = self.topology.queue_mut(id)?;
-                let entry = queue.take_scheduled(entry)?;
+                let removed = queue.remove_scheduled(entry)?;
                 queue.counters.deaths_mut().cancelled += 1;
-                Some(entry)
+                removed
             }
             Holder::Exchange(id) => {
                 let held = self.topology.exchange_mut(id)?.held.as_mut()?;
-                held.take(entry)
+                held.remove(entry)?
             }
-        }
+        };
+        self.drop_page(removed.empty_page);
+        Some(removed)
     }
 }

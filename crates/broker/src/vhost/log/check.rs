@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::channel::ConsumerAt;
 use crate::channel_key::ChannelKey;
-use crate::exchange::Destination;
-use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
+use crate::exchange::{Destination, Exchange};
+use crate::ids::{ConsumerId, EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::message::Name;
-use crate::page::{PageLocation, PageMembers};
+use crate::page::{PageLocation, PageOwner};
 use crate::queue::{Entry, PersistentMessages, Queue};
 use crate::setting::ExpiryOrder;
 use crate::time::Time;
@@ -36,15 +36,29 @@ impl Vhost {
     }
 
     /// All pages, with the messages that each still holds.
-    pub fn pages(&self) -> Vec<(PageLocation, QueueNumber, PageMembers)> {
+    pub fn pages(&self) -> Vec<(PageLocation, QueueNumber, BTreeSet<EntryId>)> {
         let of_queue = |(id, queue): (QueueId, &Queue)| {
             let number = queue.number;
-            let pages = queue.paged().map(move |(level, page, held)| {
-                (PageLocation { queue: id, level, page }, number, held.clone())
+            let ready = queue.paged().map(move |(level, page, held)| {
+                let owner = PageOwner::Ready { queue: id, level };
+                let ids = held.seqs().map(|seq| EntryId { seq, level });
+                (PageLocation { owner, page }, number, ids.collect())
             });
-            pages.collect::<Vec<_>>()
+            let scheduled = queue.schedules().members().map(move |(page, ids)| {
+                (PageLocation { owner: PageOwner::Scheduled(id), page }, number, ids)
+            });
+            ready.chain(scheduled).collect::<Vec<_>>()
         };
-        self.queues().flat_map(of_queue).collect()
+        let of_exchange = |(id, exchange): (ExchangeId, &Exchange)| {
+            let held = exchange.held.iter().flat_map(|held| {
+                let owner = PageOwner::Exchange(id);
+                let pages = held.schedules().members();
+                pages.map(move |(page, ids)| (PageLocation { owner, page }, held.number, ids))
+            });
+            held.collect::<Vec<_>>()
+        };
+        let queues = self.queues().flat_map(of_queue);
+        queues.chain(self.topology.exchanges().flat_map(of_exchange)).collect()
     }
 
     /// Every durable message that is not in a page, by queue. Together with those in pages, replaying the log
@@ -240,9 +254,10 @@ impl Vhost {
         }
         for (_, exchange) in self.topology.exchanges() {
             if let Some(held) = &exchange.held
-                && !self.is_armed(held.armed, held.next_ready_at())
+                && let due = held.schedules().next_wake()
+                && !self.is_armed(held.armed, due)
             {
-                let (name, due, armed) = (&exchange.name, held.next_ready_at(), held.armed);
+                let (name, armed) = (&exchange.name, held.armed);
                 broken.push(format!("exchange {name}: due {due:?}, armed {armed:?}"));
             }
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use amqp::table::{Table, Value};
 
 use super::undeclared::{RecoveredQueue, UndeclaredQueues};
-use crate::exchange::delayed::HeldMessages;
+use crate::exchange::delayed::{HeldMessages, HeldStore};
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
 use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::lookup::Lookup;
@@ -22,6 +22,7 @@ use crate::record::{BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord
 use crate::refusal::{Resource, ResourceKind};
 use crate::time::{Now, Time};
 use crate::vhost::Vhost;
+use crate::vhost::state::enqueue_plan::Holder;
 
 /// A vhost during recovery.
 #[derive(Debug)]
@@ -88,13 +89,13 @@ impl Replay {
                 }
             }
             Record::Schedule { message, entries, ready_at } => {
-                self.enter_delayed(lsn, &message, &entries, arrived, ready_at);
+                self.enter_delayed(lsn, &message, &entries, arrived, ready_at, pages);
             }
             Record::Ready { queue, entry, to } => {
                 let id = self.queues.get(&queue).copied();
                 if let Some(id) = id
                     && let Some(entry) =
-                        self.vhost.topology.known_queue_mut(id).take_scheduled(entry)
+                        self.vhost.topology.known_queue_mut(id).take_scheduled(entry, pages)
                 {
                     self.push(id, Entry { id: to, arrived, ..entry }, pages);
                 }
@@ -140,7 +141,7 @@ impl Replay {
                 self.vhost.policies.take_lsn(kind, &name);
             }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
-            Record::DeleteExchange { name } => self.delete_exchange(&name, ended),
+            Record::DeleteExchange { name } => self.delete_exchange(&name, pages, ended),
             Record::Bind(binding) => self.bind(lsn, binding),
             Record::Unbind(binding) => self.unbind(&binding),
         }
@@ -182,10 +183,13 @@ impl Replay {
         entries: &Entries,
         arrived: Time,
         ready_at: Time,
+        pages: &mut dyn Pages,
     ) {
         for (number, id) in entries {
-            if let Some(held) = self.held(*number) {
+            if let Some(exchange) = self.delayed.get(number).copied() {
+                let held = self.held(*number).expect("delayed exchanges hold messages");
                 held.hold(Entry::new(*id, message.clone(), lsn, arrived), ready_at);
+                self.page_out_scheduled(Holder::Exchange(exchange), pages);
                 continue;
             }
             let queue = self.queue_or_undeclared(*number);
@@ -193,6 +197,13 @@ impl Replay {
             let message = kept.unwrap_or_else(|| message.clone());
             let entry = Entry::new(*id, message, lsn, arrived);
             self.vhost.topology.known_queue_mut(queue).schedule(entry, ready_at);
+            self.page_out_scheduled(Holder::Queue(queue), pages);
+        }
+    }
+
+    fn page_out_scheduled(&mut self, holder: Holder, pages: &mut dyn Pages) {
+        if let Some((page, messages)) = self.vhost.cut_scheduled_page(holder) {
+            pages.write(page, messages);
         }
     }
 
@@ -223,7 +234,9 @@ impl Replay {
 
     fn forget(&mut self, number: QueueNumber, entry: EntryId, pages: &mut dyn Pages) {
         if let Some(held) = self.held(number) {
-            held.take(entry);
+            let removed = held.remove(entry);
+            let empty_page = removed.and_then(|removed| removed.empty_page);
+            empty_page.into_iter().for_each(|page| pages.remove(page));
         } else if let Some(queue) = self.queue(number) {
             queue.forget(entry, pages);
         }
@@ -251,7 +264,7 @@ impl Replay {
         ended: &mut dyn FnMut(Lsn),
     ) {
         if let Some(held) = self.held(number) {
-            held.end_all(ended);
+            held.schedules_mut().end_all(pages, ended);
             return;
         }
         let Some(queue) = self.queue(number) else {
@@ -323,6 +336,7 @@ impl Replay {
     }
 
     fn declare_exchange(&mut self, lsn: Lsn, record: ExchangeRecord) -> Result<(), ReplayProblem> {
+        let memory = self.vhost.paging.for_queue();
         let declaration = ExchangeDeclaration {
             name: record.name,
             kind: record.kind,
@@ -332,7 +346,7 @@ impl Replay {
             alternate: alternate(&record.arguments),
             arguments: record.arguments,
             declared_by: record.declared_by,
-            store: record.store,
+            store: record.store.map(|number| HeldStore { number, memory }),
         };
         let vhost = &mut self.vhost;
         let name = Arc::clone(&declaration.name);
@@ -347,7 +361,7 @@ impl Replay {
         Ok(())
     }
 
-    fn delete_exchange(&mut self, name: &Name, ended: &mut dyn FnMut(Lsn)) {
+    fn delete_exchange(&mut self, name: &Name, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
         let topology = &mut self.vhost.topology;
         let Some(id) = topology.exchange_id(name) else {
             return;
@@ -359,7 +373,7 @@ impl Replay {
         }
         if let Some(mut exchange) = topology.remove_exchange(id) {
             if let Some(held) = &mut exchange.held {
-                held.end_all(ended);
+                held.schedules_mut().end_all(pages, ended);
                 self.delayed.remove(&held.number);
             }
             for binding in exchange.bindings() {

@@ -16,10 +16,11 @@ use crate::channel::Channel;
 use crate::channel::transaction::Transaction;
 use crate::channel::unacked::Unacked;
 use crate::ids::{ConnectionId, DeliveryTag, PageId, QueueId};
-use crate::page::{PageLocation, PagedMessage};
+use crate::page::{PageLocation, PageOwner, PagedMessage};
 use crate::queue::Queue;
 use crate::queue::browse::Found;
 use crate::refusal::Refusal;
+use crate::vhost::state::enqueue_plan;
 use crate::vhost::{Connection, Vhost};
 
 impl Vhost {
@@ -41,13 +42,13 @@ impl Vhost {
     }
 
     /// Browses up to `count` messages of a queue from a cursor on, in the order of delivery, or
-    /// unacknowledged ones by holder. `read` holds the messages read from a whole page ([`Browsed::page`]);
-    /// those that have left it since are left out. None if the queue is gone.
+    /// unacknowledged ones by holder. `read` holds the messages of pages that were read as a whole
+    /// ([`Browsed::page`]); those that have left their page since are left out. None if the queue is gone.
     pub fn browse(
         &self,
         queue: QueueId,
         from: BrowseCursor,
-        read: Option<(PageId, &[PagedMessage])>,
+        read: &[(PageId, Vec<PagedMessage>)],
         count: usize,
     ) -> Option<Browsed> {
         let known = self.topology.queue(queue)?;
@@ -56,7 +57,7 @@ impl Vhost {
                 collect(queue, from, known.browse_ready(place, read), count)
             }
             CursorPosition::Delayed(at, seq) => {
-                collect(queue, from, known.browse_delayed((at, seq)), count)
+                collect(queue, from, known.browse_delayed((at, seq), read), count)
             }
             CursorPosition::Dead(passed) => collect(queue, from, known.browse_dead(passed), count),
             CursorPosition::Unacknowledged(holder) => self.browse_held(queue, known, holder, count),
@@ -65,7 +66,11 @@ impl Vhost {
 
     /// True if a queue still has messages in the page.
     pub fn has_page(&self, at: PageLocation) -> bool {
-        self.topology.queue(at.queue).is_some_and(|queue| queue.has_page(at.level, at.page))
+        if let PageOwner::Ready { queue, level } = at.owner {
+            return self.topology.queue(queue).is_some_and(|queue| queue.has_page(level, at.page));
+        }
+        let scheduled = enqueue_plan::Holder::of_pages(at.owner).and_then(|at| self.schedules(at));
+        scheduled.is_some_and(|scheduled| scheduled.has_page(at.page))
     }
 
     /// Messages of a state in a queue; none if the queue is gone.
@@ -189,7 +194,12 @@ fn collect(
             }
             Some(Found::Message(_)) => return browsed,
             Some(Found::Page(level, page)) => {
-                browsed.page = Some(PageLocation { queue, level, page });
+                let owner = PageOwner::Ready { queue, level };
+                browsed.page = Some(PageLocation { owner, page });
+                return browsed;
+            }
+            Some(Found::ScheduledPage(page)) => {
+                browsed.page = Some(PageLocation { owner: PageOwner::Scheduled(queue), page });
                 return browsed;
             }
             None => return Browsed { next: None, ..browsed },

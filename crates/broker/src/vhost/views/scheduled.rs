@@ -6,13 +6,12 @@ use std::collections::BinaryHeap;
 use crate::access::{Access, Permission};
 use crate::ids::QueueNumber;
 use crate::limits::SCHEDULED_LISTED_MAX;
-use crate::publish_properties::schedule_headers::schedule_id_of;
-use crate::queue::Entry;
-use crate::queue::scheduled::Scheduled;
+use crate::page::{PageLocation, PageOwner};
+use crate::queue::scheduled::{Scheduled, ScheduledAt};
 use crate::refusal::Refusal;
 use crate::schedule::{
-    ScheduleSelector, ScheduleTarget, ScheduledCursor, ScheduledFilter, ScheduledMessage,
-    ScheduledPage,
+    ScheduleSelector, ScheduleTarget, ScheduledContent, ScheduledCursor, ScheduledFilter,
+    ScheduledMessage, ScheduledPage,
 };
 use crate::time::Time;
 use crate::vhost::Vhost;
@@ -21,11 +20,10 @@ use crate::vhost::Vhost;
 struct Source<'a> {
     number: QueueNumber,
     target: ScheduleTarget,
+    /// The owner of the pages.
+    owner: PageOwner,
     scheduled: &'a Scheduled,
 }
-
-/// A message of a source.
-type Found<'a> = ((Time, u64), &'a Entry);
 
 impl Vhost {
     /// Up to `count` scheduled messages behind a position, in the order of delivery times, from the queues and delayed
@@ -36,13 +34,13 @@ impl Vhost {
         access: &Access,
         behind: Option<ScheduledCursor>,
         count: usize,
-    ) -> ScheduledPage {
+    ) -> ScheduledPage<ScheduledContent> {
         let behind = behind.unwrap_or_default();
         let sources = self.sources(filter, access);
         let mut iterators: Vec<_> =
             sources.iter().map(|source| source.after(filter, behind)).collect();
         let mut heads: BinaryHeap<_> = BinaryHeap::new();
-        let mut found: Vec<Option<Found<'_>>> = Vec::with_capacity(iterators.len());
+        let mut found: Vec<Option<ScheduledAt<'_>>> = Vec::with_capacity(iterators.len());
         for (index, iterator) in iterators.iter_mut().enumerate() {
             found.push(iterator.next());
             push_head(&mut heads, &sources, index, found[index]);
@@ -70,12 +68,16 @@ impl Vhost {
         target: &ScheduleTarget,
         selector: &ScheduleSelector,
         access: &Access,
-    ) -> Result<Vec<ScheduledMessage>, Refusal> {
+    ) -> Result<Vec<ScheduledMessage<ScheduledContent>>, Refusal> {
         access.require(Permission::Read, self.target_resource(target))?;
         let holder = self.shared_holder(target)?;
         let scheduled = self.schedules(holder).expect("the target was found in this call");
-        let source =
-            Source { number: self.holder_number(holder), target: target.clone(), scheduled };
+        let source = Source {
+            number: self.holder_number(holder),
+            target: target.clone(),
+            owner: holder.page_owner(),
+            scheduled,
+        };
         let found = scheduled.places(selector);
         Ok(found.into_iter().map(|found| source.message(found)).collect())
     }
@@ -86,9 +88,9 @@ impl Vhost {
             |target: &ScheduleTarget| filter.target.as_ref().is_none_or(|wanted| wanted == target);
         let has_any = |scheduled: &Scheduled| match &filter.id {
             Some(id) => scheduled.named(id).next().is_some(),
-            None => !scheduled.waiting().is_empty(),
+            None => !scheduled.is_empty(),
         };
-        let queues = self.topology.queues().filter_map(|(_, queue)| {
+        let queues = self.topology.queues().filter_map(|(id, queue)| {
             let scheduled = queue.schedules();
             if !has_any(scheduled) || queue.ownership.exclusive_owner.is_some() {
                 return None;
@@ -97,16 +99,18 @@ impl Vhost {
             let is_readable =
                 || access.require(Permission::Read, self.queue_resource(&queue.name)).is_ok();
             let is_shown = is_wanted(&target) && is_readable();
-            is_shown.then_some(Source { number: queue.number, target, scheduled })
+            let (number, owner) = (queue.number, PageOwner::Scheduled(id));
+            is_shown.then_some(Source { number, target, owner, scheduled })
         });
-        let exchanges = self.topology.exchanges().filter_map(|(_, exchange)| {
+        let exchanges = self.topology.exchanges().filter_map(|(id, exchange)| {
             let held = exchange.held.as_ref().filter(|held| has_any(held.schedules()))?;
             let target = ScheduleTarget::Exchange(exchange.name.clone());
             let is_readable =
                 || access.require(Permission::Read, self.exchange_resource(&exchange.name)).is_ok();
             let is_shown = is_wanted(&target) && is_readable();
             let (number, scheduled) = (held.number, held.schedules());
-            is_shown.then_some(Source { number, target, scheduled })
+            let owner = PageOwner::Exchange(id);
+            is_shown.then_some(Source { number, target, owner, scheduled })
         });
         queues.chain(exchanges).collect()
     }
@@ -118,7 +122,7 @@ impl<'a> Source<'a> {
         &self,
         filter: &ScheduledFilter,
         behind: ScheduledCursor,
-    ) -> impl Iterator<Item = Found<'a>> + use<'a> {
+    ) -> impl Iterator<Item = ScheduledAt<'a>> + use<'a> {
         let seq = match self.number.0.cmp(&behind.target) {
             std::cmp::Ordering::Less => u64::MAX,
             std::cmp::Ordering::Equal => behind.handle,
@@ -127,24 +131,34 @@ impl<'a> Source<'a> {
         let from = filter.from.map(|from| (from.just_before(), u64::MAX)).unwrap_or_default();
         let passed = (behind.ready_at, seq).max(from);
         let before = filter.before.unwrap_or(Time::MAX);
-        let found: Box<dyn Iterator<Item = Found<'a>> + 'a> = match &filter.id {
-            None => Box::new(self.scheduled.waiting().after(passed)),
+        let found: Box<dyn Iterator<Item = ScheduledAt<'a>> + 'a> = match &filter.id {
+            None => Box::new(self.scheduled.after(passed)),
             Some(id) => {
                 let named = self.scheduled.places(&ScheduleSelector::Id(id.clone()));
-                Box::new(named.into_iter().filter(move |(at, _)| *at > passed))
+                Box::new(named.into_iter().filter(move |found| found.place() > passed))
             }
         };
-        found.take_while(move |((at, _), _)| *at < before)
+        found.take_while(move |found| found.place().0 < before)
     }
 
-    fn message(&self, ((ready_at, handle), entry): Found<'_>) -> ScheduledMessage {
+    fn message(&self, found: ScheduledAt<'_>) -> ScheduledMessage<ScheduledContent> {
+        let (ready_at, handle) = found.place();
+        let (is_durable, message) = match found {
+            ScheduledAt::Here(_, entry) => {
+                (entry.is_durable(), ScheduledContent::Here(entry.message.clone()))
+            }
+            ScheduledAt::Paged(paged) => {
+                let at = PageLocation { owner: self.owner, page: paged.page };
+                (paged.is_durable, ScheduledContent::Paged(at))
+            }
+        };
         ScheduledMessage {
             target: self.target.clone(),
             handle,
-            id: schedule_id_of(&entry.message),
+            id: self.scheduled.name_of(found),
             ready_at,
-            message: entry.message.clone(),
-            is_durable: entry.is_durable(),
+            message,
+            is_durable,
             behind: ScheduledCursor { ready_at, target: self.number.0, handle },
         }
     }
@@ -155,9 +169,10 @@ fn push_head(
     heads: &mut BinaryHeap<Reverse<(ScheduledCursor, usize)>>,
     sources: &[Source<'_>],
     index: usize,
-    found: Option<Found<'_>>,
+    found: Option<ScheduledAt<'_>>,
 ) {
-    if let Some(((ready_at, handle), _)) = found {
+    if let Some(found) = found {
+        let (ready_at, handle) = found.place();
         let cursor = ScheduledCursor { ready_at, target: sources[index].number.0, handle };
         heads.push(Reverse((cursor, index)));
     }

@@ -60,6 +60,18 @@ impl Disk {
 
     /// The vhost that comes back, and what of it was put aside on the way.
     pub(crate) fn restart(&self, now: Now, before: &Vhost) -> (Vhost, PageStore) {
+        let (replay, last, mut page_store) = self.replayed(now, before);
+        (replay.finish(now, last, &mut page_store), page_store)
+    }
+
+    /// The vhost that comes back after a crash, which may have lost records.
+    pub(crate) fn restart_after_crash(&self, now: Now, before: &Vhost) -> (Vhost, PageStore) {
+        let (mut replay, last, mut page_store) = self.replayed(now, before);
+        replay.records_lost();
+        (replay.finish(now, last, &mut page_store), page_store)
+    }
+
+    fn replayed(&self, now: Now, before: &Vhost) -> (broker::Replay, Lsn, PageStore) {
         let mut page_store = PageStore::default();
         let mut envelopes = Envelopes::default();
         let options = before.options();
@@ -71,7 +83,7 @@ impl Disk {
             replay.apply(*lsn, decoded, false, &mut page_store, &mut |_| {}).unwrap();
             last = *lsn;
         }
-        (replay.finish(now, last, &mut page_store), page_store)
+        (replay, last, page_store)
     }
 }
 

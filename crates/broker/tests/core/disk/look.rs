@@ -19,15 +19,14 @@ pub(crate) fn browse_all(
     let queue = vhost.queue_id(name).unwrap();
     let mut messages = Vec::new();
     let mut next = Some(BrowseCursor::start(state));
-    let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
+    let mut read: Vec<(PageId, Vec<PagedMessage>)> = Vec::new();
     let mut asked = BTreeSet::new();
     while let Some(from) = next {
-        let page = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
-        let browsed = vhost.browse(queue, from, page, count).unwrap();
+        let browsed = vhost.browse(queue, from, &read, count).unwrap();
         assert!(browsed.messages.len() <= count, "{} messages", browsed.messages.len());
         if let Some(at) = browsed.page {
             assert!(asked.insert((from.to_string(), at.page)), "{from} asks for a page twice");
-            read = Some((at.page, page_store.read(at.page, PageSelection::Whole).messages));
+            read.push((at.page, page_store.read(at.page, PageSelection::Whole).messages));
         }
         let progress = browsed.page.is_some() || browsed.next != Some(from);
         assert!(progress, "{from} leads nowhere");

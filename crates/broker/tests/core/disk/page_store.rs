@@ -1,6 +1,7 @@
 //! Pages of a vhost in memory, as bytes: what a disk would hold.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use broker::page::{
     PageLocation, PageRead, PageSelection, PageTask, PagedMessage, PagedMeta, Pages, Paging,
@@ -12,7 +13,7 @@ use super::log::Disk;
 
 /// The smallest possible pages, with as many messages as possible in them.
 pub(crate) const SMALL_PAGES: Paging =
-    Paging { resident_bytes_max: 0, page_bytes: 1 << 20, page_messages: 1 };
+    Paging { resident_bytes_max: 0, page_bytes: 256, page_messages: 1 };
 
 /// The pages by name.
 #[derive(Default, Debug)]
@@ -32,10 +33,9 @@ impl PageStore {
                 vhost.page_read(now, at, read);
             }
             PageTask::Drop { page, ended } => {
-                if let Some(held) = ended {
-                    let meta = self.meta(page).into_iter();
-                    let left = meta.filter(|meta| held.contains(meta.seq));
-                    left.filter(|meta| meta.lsn != Lsn(0)).for_each(|meta| disk.end(meta.lsn));
+                if let Some(ended) = ended {
+                    let Ok(records) = ended.records(|| Ok::<_, Infallible>(self.meta(page)));
+                    records.into_iter().for_each(|lsn| disk.end(lsn));
                 }
                 self.remove(page);
             }
@@ -50,11 +50,12 @@ impl PageStore {
     ) {
         let pages = vhost.pages();
         assert_eq!(pages.len(), self.pages.len(), "no page is left over");
-        for (PageLocation { level, page, .. }, queue, held) in pages {
-            let left = self.pages[&page].iter().map(|(meta, _)| meta);
-            let left = left.filter(|meta| meta.lsn != Lsn(0) && held.contains(meta.seq));
-            for meta in left {
-                let entry = EntryId { seq: meta.seq, level };
+        for (PageLocation { page, .. }, queue, held) in pages {
+            let durable = |seq: u64| {
+                let meta = self.pages[&page].iter().map(|(meta, _)| meta);
+                meta.clone().any(|meta| meta.seq == seq && meta.lsn != Lsn(0))
+            };
+            for entry in held.into_iter().filter(|entry| durable(entry.seq)) {
                 assert!(
                     entries.entry(queue).or_default().insert(entry),
                     "{entry:?} is there twice"

@@ -128,6 +128,11 @@ pub(crate) struct Counts {
     pub(crate) persistent_bytes: Option<u64>,
 }
 
+/// A delay, sometimes so long that the message may wait on disk.
+fn delay_ms() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..200, 1000_u64..4000]
+}
+
 /// An operation on scheduled messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
@@ -140,7 +145,7 @@ impl Operation {
     fn any() -> impl Strategy<Value = Self> {
         prop_oneof![
             Just(Self::Cancel),
-            (1_u64..200).prop_map(|delay_ms| Self::Reschedule { delay_ms }),
+            delay_ms().prop_map(|delay_ms| Self::Reschedule { delay_ms }),
             Just(Self::Deliver),
         ]
     }
@@ -255,7 +260,7 @@ impl Step {
                 prop::option::weighted(0.6, prop_oneof![Just(0_u64), 1_u64..300]),
                 prop::option::of(0_u8..6),
                 any::<bool>(),
-                prop::option::weighted(0.4, 0_u64..200),
+                prop::option::weighted(0.4, delay_ms()),
                 prop::option::of((0_u8..2, prop_oneof![
                     Just(ScheduleMode::Replace),
                     Just(ScheduleMode::Keep),
@@ -295,6 +300,7 @@ impl Step {
                 .prop_map(|(queue, to)| Self::Redrive { queue, to }),
             1 => Just(Self::CloseChannel),
             8 => (1_u64..120).prop_map(|millis| Self::Sleep { millis }),
+            2 => (1_u64..2000).prop_map(|millis| Self::Sleep { millis }),
             1 => prop::option::of(0_u64..150).prop_map(|ttl_ms| Self::Policy { ttl_ms }),
         ]
     }

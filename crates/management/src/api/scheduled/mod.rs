@@ -34,6 +34,7 @@ impl From<ScheduleError> for ApiError {
             ScheduleError::NoSuchVhost => Self::no_such_vhost(),
             ScheduleError::NoPermissions => Self::access_refused(),
             ScheduleError::Refused(refusal) => refused_read(&refusal),
+            ScheduleError::Unreadable(problem) => Self::internal(problem),
         }
     }
 }

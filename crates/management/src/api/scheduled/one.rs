@@ -31,8 +31,9 @@ async fn show(
     selected: Selected,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &selected.vhost)?;
-    let Selected { vhost, target, selector } = &selected;
-    let (messages, now) = node.find_scheduled(&caller, vhost, target, selector)?;
+    let (target, selector) = (selected.target.clone(), selected.selector.clone());
+    let vhost = &selected.vhost;
+    let (messages, now) = node.find_scheduled(&caller, vhost, target, selector).await?;
     if messages.is_empty() {
         return Err(selected.missing());
     }

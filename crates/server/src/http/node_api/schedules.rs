@@ -1,12 +1,14 @@
 //! Scheduled messages: listed, changed and cancelled for HTTP users.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::access::Access;
+use broker::page::{PageLocation, PageSelection};
 use broker::time::Now;
 use broker::{
-    ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledCursor,
-    ScheduledMessage, Vhost,
+    Message, PageId, ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget,
+    ScheduledContent, ScheduledCursor, ScheduledMessage, ScheduledPage, Vhost,
 };
 use management::{
     Caller, ChangeFuture, ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery,
@@ -15,7 +17,7 @@ use management::{
 
 use crate::limits::{SCHEDULES_CANCELLED_MAX, SCHEDULES_CANCELLED_PER_LOCK};
 use crate::node::Node;
-use crate::vhost::VhostHandle;
+use crate::vhost::{BrowseProblem, VhostHandle};
 
 impl Schedules for Node {
     fn scheduled(
@@ -31,10 +33,11 @@ impl Schedules for Node {
             let (handle, access) = found?;
             // Lets other clients use the vhost between two slices.
             tokio::task::yield_now().await;
-            Ok(handle.read_fair(|v, now| {
-                let page = v.scheduled_messages(&query.filter(now), &access, behind, count);
-                ScheduledBatch { page, now }
-            }))
+            let (page, now) = handle.read_fair(|v, now| {
+                (v.scheduled_messages(&query.filter(now), &access, behind, count), now)
+            });
+            let messages = with_content(&handle, &access, page.messages).await?;
+            Ok(ScheduledBatch { page: ScheduledPage { messages, next: page.next }, now })
         })
     }
 
@@ -42,13 +45,16 @@ impl Schedules for Node {
         &self,
         caller: &Caller,
         vhost: &str,
-        target: &ScheduleTarget,
-        selector: &ScheduleSelector,
-    ) -> Result<(Vec<ScheduledMessage>, Now), ScheduleError> {
-        let (handle, access) = self.schedules_for(caller, vhost)?;
-        let find = |v: &Vhost, now| (v.find_scheduled(target, selector, &access), now);
-        let (messages, now) = handle.read_fair(find);
-        Ok((messages?, now))
+        target: ScheduleTarget,
+        selector: ScheduleSelector,
+    ) -> ChangeFuture<'_, Result<(Vec<ScheduledMessage>, Now), ScheduleError>> {
+        let found = self.schedules_for(caller, vhost);
+        Box::pin(async move {
+            let (handle, access) = found?;
+            let find = |v: &Vhost, now| (v.find_scheduled(&target, &selector, &access), now);
+            let (messages, now) = handle.read_fair(find);
+            Ok((with_content(&handle, &access, messages?).await?, now))
+        })
     }
 
     fn change_scheduled(
@@ -97,6 +103,61 @@ impl Node {
         let handle = self.vhosts.get(vhost).ok_or(ScheduleError::NoSuchVhost)?;
         let access = self.access(caller, vhost).ok_or(ScheduleError::NoPermissions)?;
         Ok((handle, access))
+    }
+}
+
+/// The messages with their content, read from disk where necessary. Messages that have left meanwhile are left out.
+async fn with_content(
+    handle: &VhostHandle,
+    access: &Access,
+    found: Vec<ScheduledMessage<ScheduledContent>>,
+) -> Result<Vec<ScheduledMessage>, ScheduleError> {
+    let mut read: BTreeMap<(PageId, u64), Message> = BTreeMap::new();
+    for (at, wanted) in pages_of(&found) {
+        let messages = handle.read_to_browse(at, PageSelection::Listed(wanted)).await;
+        let messages = messages.map_err(|problem| match problem {
+            BrowseProblem::Disk(reason) => ScheduleError::Unreadable(reason),
+            BrowseProblem::NoQueue => unreachable!("a page is read, not a queue"),
+        })?;
+        let messages = messages.unwrap_or_default().into_iter();
+        read.extend(messages.map(|message| ((at.page, message.meta.seq), message.message)));
+    }
+    let mut messages = Vec::with_capacity(found.len());
+    for message in found {
+        let content = match &message.message {
+            ScheduledContent::Here(content) => Some(content.clone()),
+            ScheduledContent::Paged(at) => read
+                .remove(&(at.page, message.handle))
+                .or_else(|| content_at_hand(handle, access, &message)),
+        };
+        messages.extend(content.map(|content| message.with(content)));
+    }
+    Ok(messages)
+}
+
+/// The pages of messages, with the numbers of the messages in ascending order.
+fn pages_of(messages: &[ScheduledMessage<ScheduledContent>]) -> BTreeMap<PageLocation, Vec<u64>> {
+    let mut pages: BTreeMap<PageLocation, Vec<u64>> = BTreeMap::new();
+    for message in messages {
+        if let ScheduledContent::Paged(at) = message.message {
+            pages.entry(at).or_default().push(message.handle);
+        }
+    }
+    pages.values_mut().for_each(|handles| handles.sort_unstable());
+    pages
+}
+
+/// The content of a message that came back to memory while its page was to be read.
+fn content_at_hand(
+    handle: &VhostHandle,
+    access: &Access,
+    message: &ScheduledMessage<ScheduledContent>,
+) -> Option<Message> {
+    let selector = ScheduleSelector::Handle(message.handle);
+    let found = handle.read_fair(|v, _| v.find_scheduled(&message.target, &selector, access));
+    match found.ok()?.pop()?.message {
+        ScheduledContent::Here(content) => Some(content),
+        ScheduledContent::Paged(_) => None,
     }
 }
 

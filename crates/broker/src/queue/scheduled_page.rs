@@ -1,0 +1,227 @@
+//! One page of scheduled messages: the messages are on disk, the facts about them in memory.
+
+use super::Entry;
+use super::totals::CountedBytes;
+use crate::ids::{EntryId, Lsn};
+use crate::page::{PageRecords, PagedMessage, PagedMeta};
+use crate::time::Time;
+
+/// The place of a message among the scheduled ones: its delivery time, then its number.
+pub(super) type TimePlace = (Time, u64);
+
+/// The state of a message in a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SlotState {
+    /// Waits for the delivery time that it had when the page was written.
+    Waits,
+    /// Waits for another delivery time.
+    Rescheduled,
+    /// Has left the page.
+    Left,
+}
+
+/// The facts about a message in a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// The delivery time when the page was written.
+    pub(super) ready_at: Time,
+    pub(super) id: EntryId,
+    /// The record of the message; 0 if the message is transient.
+    pub(super) lsn: Lsn,
+    /// Bytes that the message counts against limits.
+    pub(super) bytes: u64,
+}
+
+impl Slot {
+    pub(super) fn place(&self) -> TimePlace {
+        (self.ready_at, self.id.seq)
+    }
+}
+
+/// A page of scheduled messages: the facts in columns, which take less memory than rows.
+#[derive(Debug)]
+pub(super) struct ScheduledPage {
+    /// The lowest number of a message.
+    first_seq: u64,
+    /// Delivery times, in ascending order; the other columns are in the same order.
+    ready_at: Box<[Time]>,
+    lsn: Box<[Lsn]>,
+    /// Numbers, counted from the lowest.
+    seq: Box<[u32]>,
+    bytes: Box<[u32]>,
+    level: Box<[u8]>,
+    state: Box<[SlotState]>,
+    /// Indices of the messages, by number.
+    by_seq: Box<[u16]>,
+    /// Index of the first message that waits for its delivery time.
+    first: usize,
+    /// Messages that have not left.
+    len: usize,
+    /// True while some of the messages are being read.
+    pub(super) is_being_read: bool,
+}
+
+impl ScheduledPage {
+    /// True if messages with the lowest and the highest of these numbers can be in the same page.
+    pub(super) fn spans((lowest, highest): (u64, u64)) -> bool {
+        u32::try_from(highest - lowest).is_ok()
+    }
+
+    /// A page of these messages, in the order of their places, and the messages as they are written.
+    pub(super) fn new(
+        entries: Vec<(Time, Entry)>,
+        counted: CountedBytes,
+    ) -> (Self, Vec<PagedMessage>) {
+        let seqs = entries.iter().map(|(_, entry)| entry.id.seq);
+        let first_seq = seqs.min().expect("a page has messages");
+        let short = |seq| u32::try_from(seq - first_seq).expect("the page spans these numbers");
+        let bytes_of = |entry: &Entry| counted.of(&entry.message);
+        let bytes = |entry: &Entry| {
+            u32::try_from(bytes_of(entry)).expect("a message is far shorter than 4 GiB")
+        };
+        let seq: Box<[u32]> = entries.iter().map(|(_, entry)| short(entry.id.seq)).collect();
+        let count = u16::try_from(seq.len()).expect("a page is a small part of a queue");
+        let mut by_seq: Box<[u16]> = (0..count).collect();
+        by_seq.sort_unstable_by_key(|at| seq[usize::from(*at)]);
+        let page = Self {
+            first_seq,
+            ready_at: entries.iter().map(|(ready_at, _)| *ready_at).collect(),
+            lsn: entries.iter().map(|(_, entry)| entry.lsn).collect(),
+            bytes: entries.iter().map(|(_, entry)| bytes(entry)).collect(),
+            level: entries.iter().map(|(_, entry)| entry.id.level).collect(),
+            state: entries.iter().map(|_| SlotState::Waits).collect(),
+            len: seq.len(),
+            seq,
+            by_seq,
+            first: 0,
+            is_being_read: false,
+        };
+        let messages = entries.into_iter().map(|(_, entry)| {
+            let bytes = bytes_of(&entry);
+            let Entry { id, message, lsn, arrived, .. } = entry;
+            let meta = PagedMeta { seq: id.seq, lsn, arrived, deadline: None, bytes };
+            PagedMessage { meta, message }
+        });
+        (page, messages.collect())
+    }
+
+    fn slot(&self, at: usize) -> Slot {
+        Slot {
+            ready_at: self.ready_at[at],
+            id: EntryId { seq: self.seq_at(at), level: self.level[at] },
+            lsn: self.lsn[at],
+            bytes: u64::from(self.bytes[at]),
+        }
+    }
+
+    fn seq_at(&self, at: usize) -> u64 {
+        self.first_seq + u64::from(self.seq[at])
+    }
+
+    /// Messages that have not left.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The place of the first message that waits for its delivery time.
+    pub(super) fn first(&self) -> Option<TimePlace> {
+        let at = self.first;
+        (at < self.state.len()).then(|| (self.ready_at[at], self.seq_at(at)))
+    }
+
+    /// The facts about a message that has not left.
+    pub(super) fn get(&self, seq: u64) -> Option<Slot> {
+        let at = self.index_of(seq)?;
+        (self.state[at] != SlotState::Left).then(|| self.slot(at))
+    }
+
+    fn index_of(&self, seq: u64) -> Option<usize> {
+        let seq_of = |at: &u16| self.seq_at(usize::from(*at));
+        let at = self.by_seq.binary_search_by_key(&seq, seq_of).ok()?;
+        Some(usize::from(self.by_seq[at]))
+    }
+
+    /// Changes the state of a message that has not left. Returns the facts about the message.
+    pub(super) fn set_state(&mut self, seq: u64, state: SlotState) -> Option<Slot> {
+        let at = self.index_of(seq)?;
+        if self.state[at] == SlotState::Left {
+            return None;
+        }
+        self.state[at] = state;
+        self.len -= usize::from(state == SlotState::Left);
+        while self.state.get(self.first).is_some_and(|state| *state != SlotState::Waits) {
+            self.first += 1;
+        }
+        Some(self.slot(at))
+    }
+
+    /// The numbers of the first messages that wait for their delivery times: those up to `until`, at least `least` and
+    /// at most `most`.
+    pub(super) fn due(&self, until: Time, least: usize, most: usize) -> Vec<u64> {
+        let waiting = self.waiting_from(self.first).take(most).enumerate();
+        let due = waiting.take_while(|(at, slot)| *at < least || slot.ready_at <= until);
+        due.map(|(_, slot)| slot.id.seq).collect()
+    }
+
+    /// The messages that wait for their delivery times, behind a place.
+    pub(super) fn after(&self, passed: TimePlace) -> impl Iterator<Item = Slot> {
+        let at = self.ready_at.partition_point(|ready_at| *ready_at < passed.0);
+        self.waiting_from(at).skip_while(move |slot| slot.place() <= passed)
+    }
+
+    fn waiting_from(&self, at: usize) -> impl Iterator<Item = Slot> {
+        let waiting = (at..self.state.len()).filter(|at| self.state[*at] == SlotState::Waits);
+        waiting.map(|at| self.slot(at))
+    }
+
+    /// The messages that have not left.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let here = (0..self.state.len()).filter(|at| self.state[*at] != SlotState::Left);
+        here.map(|at| self.slot(at))
+    }
+}
+
+impl PageRecords for ScheduledPage {
+    fn records(&self) -> Vec<Lsn> {
+        self.slots().map(|slot| slot.lsn).filter(|lsn| *lsn != Lsn(0)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{Content, Envelope, Message, MessageMeta};
+
+    use super::*;
+
+    fn entry(seq: u64, lsn: u64) -> Entry {
+        let envelope = std::sync::Arc::new(Envelope::new("".into(), "k".into()));
+        let content = Content::Assembled { properties: vec![0, 0].into(), body: "b".into() };
+        let message = Message::new(envelope, MessageMeta::default(), content, None);
+        Entry::new(EntryId { seq, level: 3 }, message, Lsn(lsn), Time::default())
+    }
+
+    #[test]
+    fn messages_of_a_page_need_not_have_consecutive_numbers() {
+        let far = 7 + u64::from(u32::MAX);
+        assert!(ScheduledPage::spans((7, far)));
+        assert!(!ScheduledPage::spans((7, far + 1)));
+        let entries = vec![
+            (Time::from_millis(1), entry(far, 5)),
+            (Time::from_millis(2), entry(7, 0)),
+            (Time::from_millis(2), entry(9, 6)),
+        ];
+        let (mut page, messages) = ScheduledPage::new(entries, CountedBytes::Body);
+        assert_eq!(messages.iter().map(|one| one.meta.seq).collect::<Vec<_>>(), [far, 7, 9]);
+        assert_eq!(page.get(8).map(|slot| slot.id), None);
+        let slot = page.get(far).unwrap();
+        assert_eq!((slot.place(), slot.id.level), ((Time::from_millis(1), far), 3));
+        assert_eq!(page.due(Time::from_millis(1), 0, 9), [far]);
+        assert_eq!(page.due(Time::default(), 2, 9), [far, 7]);
+        page.set_state(far, SlotState::Left).unwrap();
+        assert_eq!(page.first(), Some((Time::from_millis(2), 7)));
+        assert!(page.set_state(far, SlotState::Rescheduled).is_none());
+        page.set_state(7, SlotState::Rescheduled).unwrap();
+        let after: Vec<_> = page.after((Time::from_millis(2), 7)).map(|slot| slot.id.seq).collect();
+        assert_eq!((page.len(), after, page.records()), (2, vec![9], vec![Lsn(6)]));
+    }
+}
