@@ -271,7 +271,7 @@ impl Scheduled {
     }
 }
 
-/// Paging.
+/// Messages go to pages and come back.
 impl Scheduled {
     /// Writes messages with late delivery times to a page with this id, if many wait in memory and either the vhost has
     /// much there or others are in pages already. The arrivals pay for the page: no slice of arrivals takes much longer
@@ -379,7 +379,7 @@ impl Scheduled {
     }
 }
 
-/// Lists.
+/// Messages in the order of their delivery times, for lists.
 impl Scheduled {
     /// The messages with this name, in order of arrival.
     pub(crate) fn named(&self, id: &ScheduleId) -> impl Iterator<Item = EntryId> {
