@@ -68,7 +68,7 @@ def main():
     restarts.sort()
     print(json.dumps({
         "program": "crashloop", "seed": arguments.seed, "durability": arguments.durability, "kills": kills,
-        "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"], "faults": 0,
+        "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"], **delays.operations, "faults": 0,
         "restart_ms": {"median": round(restarts[len(restarts) // 2] * 1000), "most": round(restarts[-1] * 1000)},
     }))
     print(f"{kills} passed")

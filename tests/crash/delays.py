@@ -1,5 +1,8 @@
-"""Messages with a delivery time and messages that are retried with a delay, across kills of the broker."""
+"""Messages with a delivery time, with names and without, and messages that are retried with a delay, across kills of the
+broker.
+"""
 
+import collections
 import json
 import random
 import threading
@@ -8,6 +11,7 @@ import urllib.request
 
 import pika
 
+import schedules
 from ledger import Fault
 from workload import GONE, JOIN_TIMEOUT_S
 
@@ -15,7 +19,8 @@ EXCHANGE = "crash.later"
 SCHEDULED = ("crash.later.classic", "crash.later.quorum")
 HELD = ("crash.held.classic", "crash.held.quorum")
 RETRIED = ("crash.retry.classic", "crash.retry.quorum")
-QUEUES = SCHEDULED + HELD + RETRIED
+QUEUES = SCHEDULED + HELD + RETRIED + schedules.NAMED
+EXCHANGES = (EXCHANGE, schedules.EXCHANGE)
 DELAYS_MS = (0, 1, 20, 100, 300, 300, 1000)
 RETRY_MS = 200
 PREFETCH = 20
@@ -27,7 +32,7 @@ PERIOD_S = 0.02
 class Place:
     """What is known of one message in one queue; times are nanoseconds of the wall clock."""
 
-    __slots__ = ("not_before_ns", "confirmed", "settled", "settling", "seen")
+    __slots__ = ("not_before_ns", "confirmed", "settled", "settling", "seen", "is_cancelled", "may_be_gone")
 
     def __init__(self, not_before_ns):
         self.not_before_ns = not_before_ns
@@ -35,6 +40,8 @@ class Place:
         self.settled = False  # acknowledged, and a later method was answered
         self.settling = False  # acknowledged, without an answer so far
         self.seen = False  # a client has got it
+        self.is_cancelled = False  # cancelled or replaced, and that is confirmed
+        self.may_be_gone = False  # cancelled or replaced, or about to be
 
 
 class Delays:
@@ -44,6 +51,7 @@ class Delays:
         self.lock = threading.Lock()
         self.places = {}
         self.last = 0
+        self.operations = collections.Counter()
 
     def new(self, queues, delay_ms):
         """The number of the next message, and its places in these queues. Called before the publish: the delay
@@ -65,6 +73,8 @@ class Delays:
         early_ns = place.not_before_ns - now_ns
         if early_ns > 0:
             raise Fault(f"message {number} comes to {queue} {early_ns / 1e6:.3f} ms early")
+        if place.is_cancelled:
+            raise Fault(f"message {number} comes to {queue} after its cancellation was confirmed")
         if place.settled:
             raise Fault(f"message {number} is back in {queue} after its acknowledgement was durable")
         if place.seen and not method.redelivered:
@@ -87,7 +97,7 @@ def declare(broker):
     channel = connection.channel()
     channel.exchange_declare(EXCHANGE, "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
     for queue in QUEUES:
-        arguments = {"x-queue-type": queue.rsplit(".")[-1]}
+        arguments = {"x-queue-type": "quorum" if queue.endswith("quorum") else "classic"}
         if queue in RETRIED:
             arguments.update({
                 "x-delayed-retry-type": "all", "x-delayed-retry-min": RETRY_MS, "x-delayed-retry-max": RETRY_MS,
@@ -95,6 +105,7 @@ def declare(broker):
         channel.queue_declare(queue, durable=True, arguments=arguments)
     for queue in HELD:
         channel.queue_bind(queue, EXCHANGE)
+    schedules.declare(channel)
     connection.close()
 
 
@@ -107,7 +118,7 @@ class DelayWorkload:
         self.stop = threading.Event()
         self.threads = [
             threading.Thread(target=self._run, args=(client, broker, delays, rng.random()), daemon=True)
-            for client in (publish, publish, consume)]
+            for client in (publish, publish, schedules.operate, consume)]
         for thread in self.threads:
             thread.start()
 
@@ -217,7 +228,7 @@ def check_delays(broker, delays):
         raise Fault(f"{messages_left(broker)} delayed messages wait {LATE_S} s after the last delivery time")
     connection.close()
     for (queue, number), place in delays.places.items():
-        if place.confirmed and not place.settling and (queue, number) not in came:
+        if place.confirmed and not (place.settling or place.may_be_gone or (queue, number) in came):
             raise Fault(f"confirmed message {number} of {queue} is lost")
     confirmed = sum(place.confirmed for place in delays.places.values())
     delays.places.clear()
@@ -225,9 +236,9 @@ def check_delays(broker, delays):
 
 
 def messages_left(broker):
-    """The messages of all queues and of the exchange, delayed and unacknowledged ones included."""
+    """The messages of all queues and exchanges, delayed and unacknowledged ones included."""
     left = sum(ask(broker, f"queues/%2F/{queue}")["messages"] for queue in QUEUES)
-    return left + ask(broker, f"exchanges/%2F/{EXCHANGE}")["messages_delayed"]
+    return left + sum(ask(broker, f"exchanges/%2F/{exchange}")["messages_delayed"] for exchange in EXCHANGES)
 
 
 def ask(broker, path):
