@@ -14,6 +14,7 @@ from tls import Certificate
 DAY_S = 86_400
 TTL_S = 2.0
 LOOK_S = 1.0  # between two looks of the broker at its clocks
+HOUR_S = 3600
 LATE_MAX_S = 20.0  # the machine is shared; a day is what would be wrong
 SINCE_1970_S = int(time.time())
 OFFSETS_S = {
@@ -138,4 +139,62 @@ def test_a_clock_that_is_set_is_a_finding(broker, clock_library, tmp_path):
     step.unlink()
     assert broker.wait_until(lambda: "set back by 1 h" in said("clock_step")[0], LATE_MAX_S)
     assert steps() == 2
+    assert broker.stop() == 0
+
+
+@pytest.mark.parametrize("step", ["forward", "back"])
+def test_delays_do_not_follow_a_clock_that_is_set(broker, clock_library, tmp_path, step):
+    """By an hour, while messages wait for their delivery times and for their next delivery: none is early, none lost."""
+    file = tmp_path / "step"
+    if step == "back":
+        file.touch()
+    broker.start({"LD_PRELOAD": str(clock_library), "CLOCK_STEP_FILE": str(file)})
+    connection = broker.connect()
+    channel = connection.channel()
+    channel.exchange_declare("later", "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
+    channel.queue_declare("held", durable=True)
+    channel.queue_bind("held", "later")
+    for kind in ("classic", "quorum"):
+        retries = {"x-delayed-retry-type": "all", "x-delayed-retry-min": 3000, "x-delayed-retry-max": 3000}
+        channel.queue_declare(f"retried.{kind}", durable=True, arguments={"x-queue-type": kind, **retries})
+        channel.queue_declare(f"scheduled.{kind}", durable=True, arguments={"x-queue-type": kind})
+    channel.confirm_delivery()
+    not_before, came = {}, []
+
+    def publish(exchange, key, body, wait_s, headers):
+        not_before[body] = time.monotonic() + wait_s
+        properties = pika.BasicProperties(delivery_mode=2, headers=headers)
+        channel.basic_publish(exchange, key, body, properties)
+
+    offset_s = HOUR_S if step == "back" else 0
+    for wait_s in (2, 3, 4):
+        publish("later", "", f"held {wait_s}", wait_s, {"x-delay": wait_s * 1000})
+        for kind in ("classic", "quorum"):
+            queue = f"scheduled.{kind}"
+            publish("", queue, f"{queue} by delay {wait_s}", wait_s, {"x-opt-delivery-delay": wait_s * 1000})
+            at_ms = int((time.time() + offset_s + wait_s) * 1000)
+            publish("", queue, f"{queue} by time {wait_s}", wait_s - 0.002, {"x-opt-delivery-time": at_ms})
+    for kind in ("classic", "quorum"):
+        publish("", f"retried.{kind}", f"retried.{kind}", 0, {})
+        method, _, body = channel.basic_get(f"retried.{kind}")
+        not_before[body.decode()] = time.monotonic() + 3
+        channel.basic_reject(method.delivery_tag)
+
+    def delivered(_channel, _method, _properties, body):
+        came.append((body.decode(), time.monotonic()))
+
+    for queue in ("held", "retried.classic", "retried.quorum", "scheduled.classic", "scheduled.quorum"):
+        channel.basic_consume(queue, delivered, auto_ack=True)
+    if step == "forward":
+        file.touch()
+    else:
+        file.unlink()
+    deadline = time.monotonic() + 4 + LATE_MAX_S
+    while len(came) < len(not_before):
+        assert time.monotonic() < deadline, not_before.keys() - dict(came)
+        connection.process_data_events(0.05)
+    early = [body for body, at in came if at < not_before[body]]
+    assert not early
+    assert sorted(body for body, _ in came) == sorted(not_before)
+    connection.close()
     assert broker.stop() == 0
