@@ -2,7 +2,7 @@
 //!
 //! Where many messages wait, most of them are in pages on disk; those with the next delivery times are in memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::delayed::Delayed;
@@ -38,6 +38,30 @@ pub(crate) struct Scheduled {
     arrived_bytes: u64,
     /// The first message has to leave the queue and is in a page.
     wants_first: bool,
+    /// Messages that get an earlier delivery time when the log is durable, by number.
+    moves: BTreeMap<u64, Move>,
+}
+
+/// An earlier delivery time for a message. A message that is delivered at this time before its record is on disk would
+/// wait again after a crash, and come a second time without a mark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    /// The record of the new time.
+    pub(crate) lsn: Lsn,
+    pub(crate) ready_at: Time,
+    /// The delivery time on the wall clock, if the message names it.
+    pub(crate) scheduled_for_ms: Option<u64>,
+    /// The message is to be delivered at once: no operation finds it any more.
+    pub(crate) is_leaving: bool,
+}
+
+/// The facts about a message that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownMessage {
+    pub(crate) id: EntryId,
+    /// The record of the message; 0 if the message is transient.
+    pub(crate) lsn: Lsn,
+    pub(crate) ready_at: Time,
 }
 
 /// The share of the scheduled messages in the memory of their vhost.
@@ -77,6 +101,7 @@ impl Scheduled {
             cut_down_to: None,
             arrived_bytes: 0,
             wants_first: false,
+            moves: BTreeMap::new(),
         }
     }
 
@@ -178,6 +203,7 @@ impl Scheduled {
     /// Takes a message that is in memory.
     pub(crate) fn take_at_hand(&mut self, id: EntryId) -> Option<Entry> {
         let entry = self.take_known(id)?;
+        self.moves.remove(&id.seq);
         if !self.named.is_empty()
             && let Some(id) = schedule_id_of(&entry.message)
         {
@@ -202,6 +228,7 @@ impl Scheduled {
         }
         let name = self.pages.name(id.seq).cloned();
         let taken = self.pages.take(id.seq)?;
+        self.moves.remove(&id.seq);
         if let Some(name) = name {
             self.forget_name(name, id.seq);
         }
@@ -221,6 +248,7 @@ impl Scheduled {
         ready_at: Time,
         scheduled_for_ms: Option<u64>,
     ) -> Option<(EntryId, Lsn)> {
+        self.moves.remove(&id.seq);
         let Some(entry) = self.take_known(id) else {
             return self.pages.reschedule(id.seq, ready_at, scheduled_for_ms);
         };
@@ -233,6 +261,36 @@ impl Scheduled {
         };
         self.insert_known(ready_at, entry);
         Some(rescheduled)
+    }
+
+    /// Lets a message get an earlier delivery time when the record of that time is durable.
+    pub(crate) fn begin_move(&mut self, id: EntryId, to: Move) {
+        assert!(self.contains(id), "only a message that waits gets another time");
+        self.moves.insert(id.seq, to);
+    }
+
+    /// Gives a message the earlier delivery time whose record `lsn` is durable. False if the message has left, or was
+    /// given another time since.
+    pub(crate) fn finish_move(&mut self, id: EntryId, lsn: Lsn) -> bool {
+        let to = self.moves.get(&id.seq).copied().filter(|to| to.lsn == lsn);
+        to.is_some_and(|to| self.reschedule(id, to.ready_at, to.scheduled_for_ms).is_some())
+    }
+
+    /// The facts about a message.
+    pub(crate) fn known(&self, id: EntryId) -> Option<KnownMessage> {
+        match self.waiting.get(id) {
+            Some(((ready_at, _), entry)) => {
+                Some(KnownMessage { id: entry.id, lsn: entry.lsn, ready_at })
+            }
+            None => {
+                let (place, lsn) = self.pages.place(id.seq)?;
+                Some(KnownMessage { id: place.id, lsn, ready_at: place.at.0 })
+            }
+        }
+    }
+
+    fn is_leaving(&self, seq: u64) -> bool {
+        self.moves.get(&seq).is_some_and(|to| to.is_leaving)
     }
 
     /// Marks the durable messages whose delivery time has come as possibly delivered before a crash.
@@ -248,6 +306,7 @@ impl Scheduled {
         }
         self.waiting.clear();
         self.named.clear();
+        self.moves.clear();
         (self.cut_down_to, self.wants_first) = (None, false);
         self.pages.clear()
     }
@@ -381,9 +440,9 @@ impl Scheduled {
 
 /// Messages in the order of their delivery times, for lists.
 impl Scheduled {
-    /// The messages with this name, in order of arrival.
+    /// The messages with this name that are not about to be delivered, in order of arrival.
     pub(crate) fn named(&self, id: &ScheduleId) -> impl Iterator<Item = EntryId> {
-        let name = self.named.range(all_of(id));
+        let name = self.named.range(all_of(id)).filter(|(_, seq)| !self.is_leaving(*seq));
         name.map(|(_, seq)| EntryId { seq: *seq, level: 0 })
     }
 
@@ -395,13 +454,14 @@ impl Scheduled {
         }
     }
 
-    /// The messages that `selector` selects, in order of arrival.
+    /// The messages that `selector` selects and that are not about to be delivered, in order of arrival.
     pub(crate) fn select(&self, selector: &ScheduleSelector) -> Vec<EntryId> {
         match selector {
             ScheduleSelector::Id(id) => self.named(id).collect(),
             ScheduleSelector::Handle(handle) => {
                 let id = EntryId { seq: *handle, level: 0 };
-                self.contains(id).then_some(id).into_iter().collect()
+                let is_found = self.contains(id) && !self.is_leaving(*handle);
+                is_found.then_some(id).into_iter().collect()
             }
         }
     }
@@ -411,7 +471,7 @@ impl Scheduled {
         let selected = self.select(selector).into_iter().take(SCHEDULES_PER_ID_MAX);
         let place = |id: EntryId| match self.waiting.get(id) {
             Some((at, entry)) => Some(ScheduledAt::Here(at, entry)),
-            None => self.pages.place(id.seq).map(ScheduledAt::Paged),
+            None => self.pages.place(id.seq).map(|(place, _)| ScheduledAt::Paged(place)),
         };
         let mut found: Vec<_> = selected.filter_map(place).collect();
         found.sort_unstable_by_key(ScheduledAt::place);

@@ -282,16 +282,18 @@ impl ScheduledPages {
         Some((slot.id, slot.lsn))
     }
 
-    /// The place of a message.
-    pub(super) fn place(&self, seq: u64) -> Option<PagedPlace> {
+    /// The place of a message, and its record.
+    pub(super) fn place(&self, seq: u64) -> Option<(PagedPlace, Lsn)> {
         let index = self.index.get(seq)?;
         let (id, page) = self.page_at(index);
         let slot = page.get(seq).expect("the index knows the page of the message");
         let place = slot.paged_in(*id);
-        let Some(ready_at) = self.rescheduled_at.get(&seq).copied() else { return Some(place) };
+        let Some(ready_at) = self.rescheduled_at.get(&seq).copied() else {
+            return Some((place, slot.lsn));
+        };
         let message = self.rescheduled.get(&(ready_at, seq)).expect("both maps have the message");
         let scheduled_for_ms = message.scheduled_for_ms;
-        Some(PagedPlace { at: (ready_at, seq), scheduled_for_ms, ..place })
+        Some((PagedPlace { at: (ready_at, seq), scheduled_for_ms, ..place }, slot.lsn))
     }
 
     /// The messages behind a place, in order.
@@ -311,7 +313,7 @@ impl ScheduledPages {
         std::iter::from_fn(move || {
             let head = heads.peek().map(|Reverse((place, ..))| *place);
             if let Some((_, seq)) = rescheduled.next_if(|at| head.is_none_or(|head| *at < head)) {
-                return self.place(seq);
+                return self.place(seq).map(|(place, _)| place);
             }
             let Reverse((_, number, paged)) = heads.pop()?;
             next_of(number, &mut heads);

@@ -22,7 +22,8 @@ use crate::refusal::Refusal;
 use crate::route::Route;
 use crate::time::Time;
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::{EnqueuePlan, Holder};
+use crate::vhost::state::enqueue_plan::EnqueuePlan;
+use crate::vhost::state::holder::Holder;
 
 /// The outcome of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

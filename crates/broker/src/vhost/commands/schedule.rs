@@ -17,7 +17,7 @@ use crate::schedule::{ScheduleOperation, ScheduleRequest, ScheduleTarget};
 use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::commands::publish::Verdict;
-use crate::vhost::state::enqueue_plan::Holder;
+use crate::vhost::state::holder::Holder;
 
 impl Vhost {
     /// Performs an operation on scheduled messages for an operator. Returns the handles of the messages, and the

@@ -5,7 +5,8 @@ use crate::publish_properties::schedule_headers::NamedSchedule;
 use crate::schedule::{ScheduleId, ScheduleTarget, ScheduledPlace};
 use crate::time::{Now, Time};
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::{DelayedPlace, Holder};
+use crate::vhost::state::enqueue_plan::DelayedPlace;
+use crate::vhost::state::holder::Holder;
 use crate::{ConnectionId, Request};
 
 impl Vhost {

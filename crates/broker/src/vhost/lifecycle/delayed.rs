@@ -18,7 +18,8 @@ use crate::schedule::ScheduleId;
 use crate::time::Time;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::{DelayedPlace, EnqueuePlan, Holder};
+use crate::vhost::state::enqueue_plan::{DelayedPlace, EnqueuePlan};
+use crate::vhost::state::holder::Holder;
 
 /// Messages with a delivery time arrive.
 impl Vhost {

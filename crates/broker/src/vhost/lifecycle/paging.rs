@@ -16,7 +16,7 @@ use crate::queue::Queue;
 use crate::time::Now;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::Holder;
+use crate::vhost::state::holder::Holder;
 
 /// Pages to write.
 type Written = SmallVec<[(PageId, Vec<PagedMessage>); PAGES_PER_ARRIVAL]>;

@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use crate::ids::{EntryId, QueueNumber};
 use crate::limits::SCHEDULES_PER_ID_MAX;
 use crate::publish_properties::schedule_headers::NamedSchedule;
-use crate::queue::scheduled::Scheduled;
+use crate::queue::scheduled::{Move, Scheduled};
 use crate::queue::scheduled_pages::RemovedMessage;
 use crate::record::Record;
 use crate::schedule::{ScheduleId, ScheduleMode, ScheduleOperation, ScheduleSelector};
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::{DelayedPlace, Holder};
+use crate::vhost::state::enqueue_plan::DelayedPlace;
+use crate::vhost::state::holder::Holder;
 
 /// The meaning of a schedule id at one target.
 enum NameUse {
@@ -110,6 +111,12 @@ impl Vhost {
                 ScheduleOperation::Deliver => self.reschedule(holder, *id, 0),
             }
         }
+        self.schedules_changed(holder);
+        selected.into_iter().map(|id| id.seq).collect()
+    }
+
+    /// Does what fewer messages, or earlier delivery times, allow or require.
+    fn schedules_changed(&mut self, holder: Holder) {
         match holder {
             Holder::Queue(id) => {
                 self.scheduled_left(id);
@@ -120,7 +127,24 @@ impl Vhost {
                 self.arm_exchange(id);
             }
         }
-        selected.into_iter().map(|id| id.seq).collect()
+    }
+
+    /// Gives messages the earlier delivery times whose records are durable now.
+    pub(in crate::vhost) fn finish_moves(&mut self) {
+        let mut changed = None;
+        while let Some((lsn, holder, id)) = self.log.pop_move() {
+            // The queue or exchange may be gone.
+            if self.schedules_mut(holder).is_none_or(|schedules| !schedules.finish_move(id, lsn)) {
+                continue;
+            }
+            if let Some(before) = changed.replace(holder).filter(|before| *before != holder) {
+                self.schedules_changed(before);
+            }
+        }
+        if let Some(holder) = changed {
+            self.schedules_changed(holder);
+            self.finish_deaths();
+        }
     }
 
     fn cancel_scheduled(&mut self, holder: Holder, id: EntryId) {
@@ -135,24 +159,32 @@ impl Vhost {
 
     fn reschedule(&mut self, holder: Holder, id: EntryId, wait_ms: u64) {
         let ready_at = self.now.time.plus_ms(wait_ms);
-        let scheduled_for_ms = self.now.wall_ms.saturating_add(wait_ms);
-        let number = self.holder_number(holder);
-        self.counters.schedules.rescheduled += 1;
-        let entry = match holder {
-            Holder::Queue(queue) => {
-                let queue = self.topology.known_queue_mut(queue);
-                queue.reschedule(id, ready_at, scheduled_for_ms)
-            }
-            Holder::Exchange(exchange) => {
-                let exchange = self.topology.known_exchange_mut(exchange);
-                let held = exchange.held.as_mut().expect("only delayed exchanges hold messages");
-                held.reschedule(id, ready_at)
-            }
+        let scheduled_for_ms = match holder {
+            Holder::Queue(_) => Some(self.now.wall_ms.saturating_add(wait_ms)),
+            Holder::Exchange(_) => None,
         };
-        let (entry, lsn) = entry.expect("the message was selected in this call");
-        if lsn.0 > 0 {
-            self.log_about(lsn, Record::Reschedule { queue: number, entry, ready_at });
+        let queue = self.holder_number(holder);
+        self.counters.schedules.rescheduled += 1;
+        let known = self.schedules(holder).and_then(|schedules| schedules.known(id));
+        let known = known.expect("the message was selected in this call");
+        if known.lsn.0 > 0 {
+            let record = Record::Reschedule { queue, entry: known.id, ready_at };
+            let lsn = self.log_about(known.lsn, record);
+            if ready_at < known.ready_at {
+                let is_leaving = ready_at <= self.now.time;
+                let to = Move { lsn, ready_at, scheduled_for_ms, is_leaving };
+                self.known_schedules_mut(holder).begin_move(known.id, to);
+                self.log.note_move(lsn, holder, known.id);
+                return;
+            }
         }
+        let rescheduled =
+            self.known_schedules_mut(holder).reschedule(known.id, ready_at, scheduled_for_ms);
+        rescheduled.expect("the message was found in this call");
+    }
+
+    fn known_schedules_mut(&mut self, holder: Holder) -> &mut Scheduled {
+        self.schedules_mut(holder).expect("the message was found there in this call")
     }
 
     /// The number of a queue or delayed exchange in the log.

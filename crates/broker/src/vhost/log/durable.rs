@@ -71,6 +71,7 @@ impl Vhost {
     /// Takes note that the log is durable up to `lsn`; call `flush` at the end of the batch.
     pub fn durable(&mut self, lsn: Lsn) {
         self.log.set_durable(lsn);
+        self.finish_moves();
         while let Some(at) = self.log.pop_reached(lsn) {
             // The channel may have been closed.
             let Some(channel) = self.connections.channel_mut(at) else {

@@ -22,7 +22,7 @@ use crate::record::{BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord
 use crate::refusal::{Resource, ResourceKind};
 use crate::time::{Now, Time};
 use crate::vhost::Vhost;
-use crate::vhost::state::enqueue_plan::Holder;
+use crate::vhost::state::holder::Holder;
 
 /// A vhost during recovery.
 #[derive(Debug)]

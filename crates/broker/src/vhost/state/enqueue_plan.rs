@@ -2,39 +2,13 @@
 
 use smallvec::SmallVec;
 
-use crate::ids::{EntryId, ExchangeId, QueueId, QueueNumber};
+use super::holder::Holder;
+use crate::ids::{EntryId, QueueId, QueueNumber};
 use crate::message::Message;
-use crate::page::PageOwner;
 use crate::queue::Queue;
 use crate::record::Entries;
 use crate::schedule::ScheduleId;
 use crate::time::Time;
-
-/// The place in which a message waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::vhost) enum Holder {
-    Queue(QueueId),
-    Exchange(ExchangeId),
-}
-
-impl Holder {
-    /// The owner of pages of messages that wait here.
-    pub(in crate::vhost) fn page_owner(self) -> PageOwner {
-        match self {
-            Self::Queue(id) => PageOwner::Scheduled(id),
-            Self::Exchange(id) => PageOwner::Exchange(id),
-        }
-    }
-
-    /// The place in which the messages of pages with this owner wait; none if they are ready.
-    pub(in crate::vhost) fn of_pages(owner: PageOwner) -> Option<Self> {
-        match owner {
-            PageOwner::Ready { .. } => None,
-            PageOwner::Scheduled(queue) => Some(Self::Queue(queue)),
-            PageOwner::Exchange(exchange) => Some(Self::Exchange(exchange)),
-        }
-    }
-}
 
 /// A place in which a message waits for a time.
 #[derive(Clone, Debug)]

@@ -1,12 +1,13 @@
 //! Positions in the log, and the channels and queues with records to write or confirms to send at the end of
 //! the batch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::effects::Effects;
+use super::holder::Holder;
 use crate::channel_key::ChannelKey;
 use crate::effect::Effect;
-use crate::ids::{Lsn, QueueId};
+use crate::ids::{EntryId, Lsn, QueueId};
 use crate::record::Record;
 use crate::time::Now;
 
@@ -35,6 +36,8 @@ pub(crate) struct LogState {
     to_flush: Vec<ChannelKey>,
     /// Queues that have delivered new messages in this batch.
     delivered: Vec<QueueId>,
+    /// Scheduled messages that get an earlier delivery time when the log is durable, in the order of their records.
+    moves: VecDeque<(Lsn, Holder, EntryId)>,
 }
 
 impl LogState {
@@ -135,6 +138,19 @@ impl LogState {
     #[inline]
     pub(crate) fn flushed(&mut self, emptied: Vec<ChannelKey>) {
         self.to_flush = emptied;
+    }
+
+    // ---- scheduled messages ----
+
+    /// Notes that a message gets an earlier delivery time once the log is durable up to `lsn`.
+    pub(crate) fn note_move(&mut self, lsn: Lsn, holder: Holder, id: EntryId) {
+        self.moves.push_back((lsn, holder, id));
+    }
+
+    /// Takes the next message whose new delivery time is durable.
+    #[inline]
+    pub(crate) fn pop_move(&mut self) -> Option<(Lsn, Holder, EntryId)> {
+        self.moves.pop_front_if(|(lsn, ..)| *lsn <= self.durable)
     }
 
     // ---- deliveries ----

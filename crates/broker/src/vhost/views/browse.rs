@@ -20,7 +20,7 @@ use crate::page::{PageLocation, PageOwner, PagedMessage};
 use crate::queue::Queue;
 use crate::queue::browse::Found;
 use crate::refusal::Refusal;
-use crate::vhost::state::enqueue_plan;
+use crate::vhost::state::holder;
 use crate::vhost::{Connection, Vhost};
 
 impl Vhost {
@@ -69,7 +69,7 @@ impl Vhost {
         if let PageOwner::Ready { queue, level } = at.owner {
             return self.topology.queue(queue).is_some_and(|queue| queue.has_page(level, at.page));
         }
-        let scheduled = enqueue_plan::Holder::of_pages(at.owner).and_then(|at| self.schedules(at));
+        let scheduled = holder::Holder::of_pages(at.owner).and_then(|at| self.schedules(at));
         scheduled.is_some_and(|scheduled| scheduled.has_page(at.page))
     }
 
