@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::map_delays::Delay;
+use super::map_delay::Delay;
 use super::reach::ReachableQueues;
 use crate::dead_letter_map::{
     DeadLetterMap, GivenBy, MapDelay, MapEdge, MapExchange, MapQueue, MapRoute,

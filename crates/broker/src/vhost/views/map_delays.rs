@@ -1,9 +1,7 @@
 //! Finds the delays of a dead-letter map: delayed exchanges, delayed retry, and messages before their delivery time.
 
-use std::collections::BTreeMap;
-
 use super::dead_letter_map::{DeadLetterMapBuilder, copied};
-use crate::dead_letter_map::{DelayPlace, MapDelay};
+use super::map_delay::{Delay, DelayedFrom};
 use crate::exchange::Certainty;
 use crate::ids::QueueId;
 use crate::limits::MAP_STEPS_PER_SLICE;
@@ -11,48 +9,6 @@ use crate::message::Name;
 use crate::queue::{DelayedMessages, Queue};
 use crate::setting::DelayedRetryType;
 use crate::vhost::Vhost;
-
-/// A delay whose queues are not yet numbered.
-#[derive(Debug)]
-pub(super) struct Delay {
-    from: From,
-    pub(super) to: Vec<QueueId>,
-    is_certain: bool,
-    is_anywhere: bool,
-    messages: DelayedMessages,
-}
-
-#[derive(Debug)]
-enum From {
-    Exchange(Name),
-    Retry(QueueId),
-    Schedule(QueueId),
-}
-
-impl Delay {
-    fn in_queue(from: From, queue: QueueId, messages: DelayedMessages) -> Self {
-        Self { from, to: vec![queue], is_certain: true, is_anywhere: false, messages }
-    }
-
-    /// The delay with the indices of its queues; none if its queue was deleted.
-    pub(super) fn placed(self, places: &BTreeMap<QueueId, usize>) -> Option<MapDelay> {
-        let at = match self.from {
-            From::Exchange(name) => DelayPlace::Exchange(name),
-            From::Retry(queue) => DelayPlace::Retry(*places.get(&queue)?),
-            From::Schedule(queue) => DelayPlace::Schedule(*places.get(&queue)?),
-        };
-        let mut to: Vec<usize> = self.to.iter().filter_map(|id| places.get(id)).copied().collect();
-        to.sort_unstable();
-        Some(MapDelay {
-            at,
-            to,
-            is_certain: self.is_certain,
-            is_anywhere: self.is_anywhere,
-            messages: self.messages.count,
-            next_at: self.messages.next_at,
-        })
-    }
-}
 
 impl DeadLetterMapBuilder {
     /// Adds delayed exchanges of the vhost, each once, and leaves out others; stops early to keep the slice short.
@@ -78,7 +34,7 @@ impl DeadLetterMapBuilder {
         self.is_whole &= !reach.is_cut;
         let is_certain = reach.queues.values().all(|certainty| *certainty == Certainty::Certain);
         self.delays.push(Delay {
-            from: From::Exchange(name.clone()),
+            from: DelayedFrom::Exchange(name.clone()),
             to: reach.queues.into_keys().collect(),
             is_certain: is_certain && !reach.depends_on_key && !reach.is_anywhere && !reach.is_cut,
             is_anywhere: reach.is_anywhere,
@@ -92,10 +48,10 @@ impl DeadLetterMapBuilder {
         let has_retry = retry.is_some_and(|retry| retry.kind != DelayedRetryType::Disabled);
         let (returned, scheduled) = (queue.delayed_returned(), queue.scheduled());
         if has_retry || returned.count > 0 {
-            self.delays.push(Delay::in_queue(From::Retry(id), id, returned));
+            self.delays.push(Delay::in_queue(DelayedFrom::Retry(id), id, returned));
         }
         if scheduled.count > 0 {
-            self.delays.push(Delay::in_queue(From::Schedule(id), id, scheduled));
+            self.delays.push(Delay::in_queue(DelayedFrom::Schedule(id), id, scheduled));
         }
         if has_retry || returned.count > 0 || scheduled.count > 0 {
             self.queues.entry(id).or_insert_with(|| copied(queue));
