@@ -5,6 +5,7 @@
 #![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
 
 pub mod configuration;
+pub mod death_lines;
 pub mod definitions;
 pub mod frames;
 pub mod http;
@@ -25,6 +26,7 @@ pub type Check = fn(&[u8]);
 /// All targets by name.
 pub const TARGETS: &[(&str, Check)] = &[
     ("configuration", configuration::check),
+    ("death_lines", death_lines::check),
     ("definitions", definitions::check),
     ("frames", frames::check),
     ("http", http::check),

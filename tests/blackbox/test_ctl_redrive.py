@@ -35,16 +35,28 @@ def dlq(ch):
 
 def test_dead_messages_are_listed(ctl, ch, dlq):
     header, *rows = ctl.do("dlq", "show", "-q", dlq)
-    assert header.split("\t") == ["id", "reason", "queue", "count", "time", "exchange", "routing_key", "redrives",
-                                  "payload_bytes"]
+    assert header.split("\t") == ["id", "reason", "queue", "count", "time", "given_reason", "exchange", "routing_key",
+                                  "redrives", "payload_bytes"]
     assert len(rows) == 3
-    id, reason, queue, count, time, exchange, key, redrives, size = rows[0].split("\t")
-    assert (reason, queue, count, exchange, key, redrives, size) == ("rejected", ch.work, "1", "", ch.work, "0", "1")
+    id, reason, queue, count, time, given, exchange, key, redrives, size = rows[0].split("\t")
+    assert (reason, queue, count, given, exchange, key, redrives, size) == (
+        "rejected", ch.work, "1", "", "", ch.work, "0", "1")
     assert re.fullmatch(r"\d+-1-0", id) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time)
     assert len(ctl.do("dlq", "show", "-q", dlq, "--limit", "2")) == 3
     assert len(json.loads(ctl.run("dlq", "show", dlq, "--formatter", "json").out)) == 3
     assert ctl.run("dlq", "show", dlq + "x").code == 65
     assert ch.count(dlq) == 3
+
+
+def test_reasons_that_consumers_gave_are_a_column(ctl, ch, dlq):
+    ch.publish(ch.work, "d")
+    message = ch.get_unacked(ch.work)
+    headers = {"x-delivery-tag": message.tag, "x-reason": "no stock of 7"}
+    ch.publish("", "", exchange="amq.settle", headers=headers)
+    ch.reject(message)
+    ch.sync()
+    rows = json.loads(ctl.run("dlq", "show", dlq, "--formatter", "json").out)
+    assert [row["given_reason"] for row in rows] == ["", "", "", "no stock of 7"]
 
 
 def test_dead_messages_are_listed_with_headers_and_bodies(ctl, ch, dlq):

@@ -65,6 +65,15 @@ def test_queries_use_existing_metrics(families, name):
     assert {one: fault for one in asked if (fault := faults(one, families))} == {}
 
 
+@pytest.mark.parametrize("name", ["leveret-expiry-and-dead-lettering.json", "leveret-alerts.yml"])
+def test_messages_that_are_late_are_asked_for(families, name):
+    asked = " ".join(expressions(GRAFANA / name))
+    kinds = {family for family in families if family.endswith("_lateness_seconds")}
+    # Nobody waits for a queue that goes; the dashboard shows it.
+    kinds -= {"rabbitmq_queue_expiry_lateness_seconds"} if name.endswith(".yml") else set()
+    assert len(kinds) > 2 and {kind for kind in kinds if f"{kind}_bucket" not in asked} == set()
+
+
 def test_a_query_for_something_else_is_found_out(families):
     assert faults("sum by (nobody) (rabbitmq_nothing)", families) == [
         "rabbitmq_nothing is not told", "nothing has the label nobody"]

@@ -312,6 +312,110 @@ def test_edges_with_a_warning_can_be_chosen(look, ch, prefix):
     assert all(one["severity"] for one in wrong["edges"]), dead
 
 
+def delay(told, kind, name):
+    """The delay of this kind that messages wait for in a queue or exchange."""
+    [found] = [one for one in told["delays"] if one["kind"] == kind and name in (one["from_queue"], one["exchange"])]
+    return found
+
+
+def test_times_of_a_ladder_are_on_its_edges(look, ch, by_broker):
+    end = ch.queue(name="end")
+    above = end
+    for level, ttl in enumerate((1000, 60000, 3600000)):
+        above = ch.queue(name=f"level-{level}", message_ttl=ttl, dead_letter_exchange="", dead_letter_routing_key=above)
+    each = ch.queue(name="each", dead_letter_exchange="", dead_letter_routing_key=end)
+    ch.publish(each, "m", expiration="3600000")
+    begin_ms = time.time() * 1000
+    # The answer to this comes after the publish.
+    ch.count(each)
+    told = look()
+    levels = [edge(told, one) for one in sorted(one["from_queue"] for one in told["edges"] if "level-" in one["from_queue"])]
+    assert [(one["ttl_min_ms"], one["ttl_max_ms"]) for one in levels] == [(ms, ms) for ms in (1000, 60000, 3600000)]
+    assert [one["next_expiry_time_ms"] for one in levels] == [None] * 3
+    assert (edge(told, each)["ttl_min_ms"], edge(told, each)["ttl_max_ms"]) == (None, None)
+    assert abs(edge(told, each)["next_expiry_time_ms"] - begin_ms - 3_600_000) < 60_000
+    # In a group, the shortest and the longest.
+    alike = [ch.queue(name=f"alike-{n}", message_ttl=5000 * (n + 1), dead_letter_exchange="", dead_letter_routing_key=end)
+             for n in range(3)]
+    [group] = [one for one in look(group="true")["edges"] if alike[1] in one["from_queues"]]
+    assert (group["ttl_min_ms"], group["ttl_max_ms"]) == (5000, 15000)
+
+
+def test_delayed_exchange_is_an_edge_with_its_messages(look, ch, http, prefix, by_broker):
+    x = ch.exchange("x-delayed-message", name="later", delayed_type="direct")
+    to = ch.queue(name="to")
+    empty = delay(look(), "exchange", x)
+    assert (empty["to_queues"], empty["messages"], empty["next_time_ms"], empty["anywhere"]) == ([], 0, None, False)
+    ch.bind(to, x, "k")
+    begin_ms = time.time() * 1000
+    for hours in (2, 1, 3):
+        ch.publish("k", "m", exchange=x, headers={"x-delay": hours * 3_600_000})
+    ch.count(to)
+    found = delay(look(), "exchange", x)
+    assert (found["to_queues"], found["to_queues_total"], found["certain"], found["messages"]) == ([to], 1, False, 3)
+    assert abs(found["next_time_ms"] - begin_ms - 3_600_000) < 60_000
+    assert (found["from_queue"], found["from_queues"], found["from_queues_total"], found["retry"]) == (None, [], 0, None)
+    # Delayed messages are no dead letters.
+    assert [one["name"] for one in ask(http, "dead-letter-queues", name=prefix)] == []
+    assert [(one["name"], one["is_dead_letter_queue"]) for one in look()["queues"]] == [(to, False)]
+
+
+def test_retries_and_delivery_times_are_edges_of_a_queue_to_itself(look, ch, by_broker):
+    schedule = ch.queue(name="by-schedule", delayed_retry_type="all", delayed_retry_schedule="1h,5h", delayed_retry_jitter=0.2)
+    growing = ch.queue("quorum", name="growing", delayed_retry_type="failed", delayed_retry_min=1000,
+                       delayed_retry_max=60000, delayed_retry_multiplier=2)
+    timed, plain = ch.queue(name="timed"), ch.queue(name="plain")
+    told = look()
+    assert [(one["kind"], one["from_queue"]) for one in told["delays"]] == [("retry", schedule), ("retry", growing)]
+    assert delay(told, "retry", schedule)["retry"] == {
+        "type": "all", "count": "acquired", "min_ms": None, "max_ms": None, "multiplier": None, "jitter": 0.2,
+        "schedule": "1h,5h"}
+    assert delay(told, "retry", growing)["retry"] == {
+        "type": "failed", "count": "acquired", "min_ms": 1000, "max_ms": 60000, "multiplier": 2.0, "jitter": None,
+        "schedule": None}
+    ch.publish(schedule, "m")
+    ch.publish(timed, "m", "m", headers={"x-opt-delivery-delay": 7_200_000})
+    begin_ms = time.time() * 1000
+    ch.nack(ch.get_unacked(schedule), requeue=True)
+    ch.count(plain)
+    told = look()
+    assert [(one["kind"], one["from_queue"], one["messages"]) for one in told["delays"]] == [
+        ("schedule", timed, 2), ("retry", schedule, 1), ("retry", growing, 0)]
+    found = delay(told, "schedule", timed)
+    assert (found["to_queues"], found["certain"], found["retry"], found["exchange"]) == ([timed], True, None, None)
+    assert abs(found["next_time_ms"] - begin_ms - 7_200_000) < 60_000
+    assert 0.7 < (delay(told, "retry", schedule)["next_time_ms"] - begin_ms) / 3_600_000 < 1.3
+    assert {one["name"] for one in told["queues"]} == {schedule, growing, timed}
+    assert (told["total_delays"] >= 3, told["filtered_delays"], told["delay_entries"]) == (True, 3, 3)
+    # No warning is about a delay.
+    assert look(has_warning="true")["delays"] == []
+
+
+def test_equal_retries_are_one_group(look, http, ch, prefix, by_broker):
+    dead = ch.queue(name="dead")
+    rule = {"delayed_retry_type": "all", "delayed_retry_schedule": "1s,5s"}
+    alike = [ch.queue(name=f"r{n:02}", **rule) for n in range(40)]
+    routed = ch.queue(name="routed", dead_letter_exchange="", dead_letter_routing_key=dead, **rule)
+    other = ch.queue(name="s", delayed_retry_type="all", delayed_retry_schedule="1s,6s")
+    told = look(group="true")
+    found = {one["from_queue"]: (one["from_queues_total"], one["from_queues"]) for one in told["delays"]}
+    # A queue that the picture has anyway keeps its own.
+    assert found == {alike[0]: (40, alike[:32]), routed: (1, [routed]), other: (1, [other])}
+    assert (told["filtered_delays"], told["delay_entries"]) == (42, 3)
+    by_name = ask(http, "dead-letter-map", name=alike[7], group="true")["delays"]
+    assert [one["from_queues"] for one in by_name] == [[alike[7]]]
+
+
+def test_two_hundred_delays_are_in_an_answer(look, ch, prefix, by_broker):
+    queues = [ch.queue(name=f"r{n:03}", delayed_retry_type="all", delayed_retry_min=1000 + n, delayed_retry_max=9999)
+              for n in range(203)]
+    ch.publish(queues[-1], "m", headers={"x-opt-delivery-delay": 3_600_000})
+    ch.count(queues[-1])
+    told = look(group="true")
+    assert (len(told["delays"]), told["filtered_delays"], told["delay_entries"]) == (200, 204, 204)
+    assert (told["delays"][0]["from_queue"], told["delays"][0]["kind"]) == (queues[-1], "schedule")
+
+
 def test_ten_thousand_queues(defined, by_broker):
     if by_broker(rabbitmq=True, leveret=False):
         pytest.skip("RabbitMQ has no such paths")

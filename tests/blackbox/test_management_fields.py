@@ -11,7 +11,7 @@ ROW = re.compile(r"\| `(\w+)` \| (.*) \|$")
 # Objects whose keys are chosen by users, or are values: reasons, causes, parts.
 OPEN = {
     "arguments", "client_properties", "effective_policy_definition", "dead_lettered_by_reason", "dropped_by_reason",
-    "from_count_by_reason", "garbage_collection", "ra_open_file_metrics", "vm_memory_high_watermark_setting", "exchange_types",
+    "from_count_by_reason", "count_by_reason", "rate_by_reason", "source", "garbage_collection", "ra_open_file_metrics", "vm_memory_high_watermark_setting", "exchange_types",
     "auth_mechanisms", "sample_retention_policies", "cluster_tags", "node_tags", "metrics_gc_queue_length", "to",
 }
 
@@ -43,7 +43,7 @@ def test_fields_of_the_reference_have_a_meaning():
 
 @pytest.mark.parametrize("path", [
     "overview", "nodes", "queues", "connections", "channels", "exchanges", "consumers", "dead-letter-queues", "redrives",
-    "health/findings", "scheduled", "scheduled-counts",
+    "health/findings", "scheduled", "scheduled-counts", "dead-letter-map",
 ])
 def test_fields_of_an_answer_have_a_meaning(under, ch, path):
     if under.name == "rabbitmq":
@@ -52,6 +52,7 @@ def test_fields_of_an_answer_have_a_meaning(under, ch, path):
     dead = ch.queue(name="dead")
     queues = [ch.queue(kind, dead_letter_exchange="", dead_letter_routing_key=dead) for kind in ("classic", "quorum")]
     queues.append(ch.queue(exclusive=True, dead_letter_exchange="nobody-declared-it"))
+    ch.queue(name="retries", delayed_retry_type="all", delayed_retry_schedule="1s,5s")
     for queue in queues:
         ch.publish(queue, "a")
     ch.publish(queues[0], "later", headers={"x-opt-delivery-delay": 3_600_000, "x-schedule-id": "s"})

@@ -371,6 +371,27 @@ def test_exchanges_have_their_own_series(ch, fetch, under):
     assert clustered.value("rabbitmq_cluster_vhost_status", vhost="/") == 1
 
 
+def test_lateness_has_a_histogram_for_each_kind(ch, kind, fetch, own):
+    kinds = ("message_expiry", "scheduled_delivery", "retry")
+    count = lambda metrics, name: metrics.value(f"rabbitmq_{name}_lateness_seconds_count", vhost="/")
+    counts = lambda metrics: {name: count(metrics, name) for name in kinds}
+    before = counts(fetch("/metrics"))
+    q = ch.queue(kind, name="retries", delayed_retry_type="all", delayed_retry_min=1, delayed_retry_max=1)
+    dying = ch.queue(kind, name="dying", message_ttl=1)
+    x = ch.exchange("x-delayed-message", arguments={"x-delayed-type": "fanout"})
+    ch.bind(q, x)
+    ch.publish(dying, "m")
+    ch.publish(q, "m", headers={"x-opt-delivery-delay": 1})
+    ch.publish("", "m", exchange=x, headers={"x-delay": 1})
+    ch.reaches(q, 2)
+    for _ in range(3):
+        ch.nack(ch.get_unacked(q), requeue=True)
+        ch.reaches(q, 2)
+    expected = {"message_expiry": 1, "scheduled_delivery": 2, "retry": 3}
+    added = lambda now: {name: now[name] - before[name] for name in kinds}
+    eventually(ch, lambda: added(counts(fetch("/metrics"))), expected)
+
+
 def test_scheduled_messages_are_counted(ch, kind, api, fetch, own):
     names = ("scheduled", "released", "cancelled", "rescheduled", "replaced", "kept", "ignored")
     family = lambda name: "rabbitmq_global_messages_scheduled" + ("" if name == "scheduled" else "_" + name) + "_total"

@@ -437,6 +437,62 @@ def test_the_map_is_a_table_as_well(site, tangle):
     assert "no queue" in cells["lonely"] and "dead" in cells["sms"] and "loop.a" in cells["loop.b"]
 
 
+@pytest.fixture
+def delays(scene):
+    """A delayed exchange, retries, messages before their delivery time, and a ladder of queues with TTLs."""
+    scene.channel.exchange_declare("later", "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
+    scene.queue("jobs", delayed_retry_type="all", delayed_retry_schedule="1s,5s,30s")
+    scene.channel.queue_bind("jobs", "later", "")
+    scene.channel.basic_publish("later", "", "m", pika.BasicProperties(headers={"x-delay": 3_600_000}))
+    growing = {"type": "all", "min": 1000, "max": 60000, "multiplier": 2, "jitter": 0.2}
+    arguments = {f"x-delayed-retry-{name}": value for name, value in growing.items()}
+    scene.api.do("PUT", "/api/queues/%2F/growing", {"durable": True, "arguments": arguments})
+    for number in range(3):
+        scene.queue(f"alike-{number}", delayed_retry_type="all", delayed_retry_min=2000, delayed_retry_max=2000)
+    scene.queue("reminders")
+    for _ in range(2):
+        scene.publish("reminders", headers={"x-opt-delivery-delay": 3_600_000})
+    scene.queue("ladder.1", message_ttl=60_000, dead_letter_exchange="", dead_letter_routing_key="jobs")
+    scene.queue("ladder.2", message_ttl=5000, dead_letter_exchange="", dead_letter_routing_key="ladder.1")
+    scene.wait_for("reminders", 0)
+
+
+def test_delays_are_lines_of_the_map_with_their_times(site, delays):
+    page = site.log_in(at="#/dead-letters")
+    lines = page.locator("[data-test=map] .link")
+    # Two of the ladder, the delayed exchange, and four of queues to themselves.
+    expect(lines).to_have_count(7)
+    words = [" | ".join(line.locator("text").all_text_contents()) for line in lines.all()]
+    for part in ["after 5 s", "after 1 min", "1s, 5s, 30s", "2 scheduled", "next "]:
+        assert any(part in word for word in words), (part, words)
+    titles = [text for line in lines.all() for text in line.locator("title").all_text_contents()]
+    assert any("1 s to 1 min, \u00d7 2, \u00b1 20 %" in text for text in titles), titles
+    expect(page.locator("[data-test=node-group]")).to_contain_text("3 queues")
+    expect(page.locator("[data-test=node-exchange]")).to_contain_text("1 delayed")
+    name = page.locator("[data-test=node-queue]", has_text="jobs").get_attribute("aria-label")
+    assert "returned messages wait 1s, 5s, 30s" in name, name
+    expect(page.locator("[data-test=edge-count]")).to_contain_text("7 delays")
+    page.fill("[data-test=filter]", "reminders")
+    expect(lines).to_have_count(1)
+    expect(page.locator("[data-test=edge-count]")).to_contain_text("6 delays do not match the filter")
+    page.fill("[data-test=filter]", "")
+    expect(lines).to_have_count(7)
+    page.check("[data-test=only-faults]")
+    expect(page.locator("[data-test=edge-count]")).to_contain_text("delays are not shown")
+
+
+def test_delays_are_a_table_as_well(site, delays):
+    page = site.log_in(at="#/dead-letters?view=table")
+    rows = page.locator("table[data-test=delays] tbody tr")
+    expect(rows).to_have_count(5)
+    cells = {row.locator("td").first.inner_text(): row.inner_text() for row in rows.all()}
+    assert "delivery time" in cells["reminders"] and "the same queue" in cells["reminders"]
+    assert "delayed exchange" in cells["later"] and "jobs" in cells["later"]
+    assert "1s, 5s, 30s" in cells["jobs"] and "2 s" in cells["alike-0 and 2 other queues"]
+    edges = page.locator("table[data-test=edges] tbody tr")
+    expect(edges.filter(has_text="ladder.2")).to_contain_text("after 5 s")
+
+
 def test_markup_is_text_wherever_it_stands(site, scene):
     scene.channel.exchange_declare(MARKUP, "fanout")
     scene.queue("<b>dead</b>")

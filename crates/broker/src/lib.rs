@@ -105,8 +105,8 @@ pub use vhost::{
 // Views: browsing, dry runs, the dead-letter map.
 pub use browse::{BrowseCursor, Browsed, BrowsedMessage, DeliveryDetails, MessageState, NoCursor};
 pub use dead_letter_map::{
-    DeadLetterMap, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute, MapWarning, Severity,
-    WarningKind,
+    DeadLetterMap, DelayPlace, GivenBy, MapDelay, MapEdge, MapExchange, MapQueue, MapRoute,
+    MapWarning, Severity, WarningKind,
 };
 pub use vhost::{
     DeadLetterMapBuilder, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange,

@@ -45,7 +45,10 @@ pub(crate) const CASES: &[Case] = &[
         expire(&dead_letters_to("dead", &[]), random_ttl)
     }),
     Case::new("core: publish, deliver, reject into a queue", || settled(true, Outcome::Reject)),
-    Case::new("core: publish, overflow into a queue", overflow),
+    Case::new("core: publish, overflow into a queue", || overflow(Sample::small())),
+    Case::new("core: publish with a message_id, overflow into a queue", || {
+        overflow(Sample::with_id())
+    }),
     Case::new("core: publish persistently, log, confirm", persistent),
     Case::new("core: the same, deliver, ack, log", persistent_with_ack),
     Case::new("bytes to bytes: 16 B without ack", || whole::through(&Sample::small())),
@@ -209,16 +212,17 @@ fn expire(arguments: &Table, ttl_ms: fn(u64) -> u64) -> Run {
     })
 }
 
-fn overflow() -> Run {
+/// Publishes push older ones out of their queue; the history of dead letters is on.
+fn overflow(sample: Sample) -> Run {
     let mut core = Core::new();
     core.queue("dead", &Table::default());
     core.queue("q", &dead_letters_to("dead", &[("x-max-length", 100)]));
-    let sample = Sample::small();
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
             publish_batch(&mut core, &sample);
         }
         assert!(core.waiting("dead") + 100 >= messages, "what is too much is dead");
+        assert!(core.has_recorded_deaths(), "deaths are in the history");
     })
 }
 

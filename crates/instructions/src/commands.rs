@@ -188,6 +188,11 @@ impl Core {
         }
     }
 
+    /// True if the history of dead letters has a death.
+    pub(crate) fn has_recorded_deaths(&self) -> bool {
+        !self.vhost.recorded_deaths(self.now(), None, 1).deaths.is_empty()
+    }
+
     /// Number of messages that wait in a queue.
     pub(crate) fn waiting(&self, queue: &str) -> u64 {
         self.vhost.queue(queue).map_or(0, |queue| queue.ready_count())

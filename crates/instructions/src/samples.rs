@@ -49,6 +49,12 @@ impl Sample {
         Self::new(&Properties { expiration, ..Properties::default() }, 16)
     }
 
+    /// 16 bytes with a `message_id`.
+    pub(crate) fn with_id() -> Self {
+        let message_id = Some(b"order-7f3c2a9e".as_slice());
+        Self::new(&Properties { message_id, ..Properties::default() }, 16)
+    }
+
     fn new(properties: &Properties<'_>, body_len: usize) -> Self {
         let mut bytes = Vec::new();
         properties.encode(&mut bytes);

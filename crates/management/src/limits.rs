@@ -31,6 +31,9 @@ pub(crate) const NAMED_TOGETHER_MAX: usize = 32;
 /// time.
 pub(crate) const MAP_WARNINGS_MAX: usize = 200;
 
+/// Delays in one answer about the dead-letter map, those with the most messages first: as many as a picture shows.
+pub(crate) const MAP_DELAYS_MAX: usize = 200;
+
 /// Bytes of a field table in JSON. Like a table over AMQP, it must fit into a frame of the usual size (128
 /// KiB); 400.
 pub const TABLE_BYTES_MAX: usize = 128 * 1024 - 1024;

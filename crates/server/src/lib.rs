@@ -44,6 +44,15 @@ use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
 
+/// Reads lines of a file of the history of dead letters as at a start, writes the deaths as lines and reads them again,
+/// for fuzzing. Returns the number of deaths.
+///
+/// # Panics
+/// When the deaths are not the same.
+pub fn check_death_lines(lines: &[u8]) -> usize {
+    disk::death_files::check_lines(lines)
+}
+
 /// The program `leveret`, with the command line of this process.
 pub fn main() -> ExitCode {
     allocator::decline_huge_pages();

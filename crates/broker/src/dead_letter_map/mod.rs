@@ -6,6 +6,7 @@
 //! dead letters reach.
 
 mod components;
+mod delay;
 mod loops;
 mod targets;
 mod warning;
@@ -19,13 +20,16 @@ use crate::message::{Name, RoutingKey};
 use crate::policy::Source;
 use crate::queue::{DeathCounters, QueueType, Settings};
 use crate::setting::PolicyKey;
+use crate::time::Time;
+pub use delay::{DelayPlace, MapDelay};
 pub use warning::{MapWarning, Severity, WarningKind};
 
 /// The part of a vhost's topology that takes part in dead-lettering. Queues, exchanges and routes refer to
 /// each other by index into these lists.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeadLetterMap {
-    /// Queues that have a dead-letter exchange or that dead letters can reach, sorted by name.
+    /// Queues that have a dead-letter exchange or a delay, or that dead letters or delayed messages can reach, sorted by
+    /// name.
     pub queues: Vec<MapQueue>,
     /// The dead-letter exchanges, including those that do not exist, sorted by name.
     pub exchanges: Vec<MapExchange>,
@@ -33,6 +37,9 @@ pub struct DeadLetterMap {
     pub routes: Vec<MapRoute>,
     /// One edge for each queue with a dead-letter exchange, sorted by name of the queue.
     pub edges: Vec<MapEdge>,
+    /// Delayed exchanges, queues with delayed retry, and queues in which messages wait for their delivery time, sorted
+    /// by kind and name.
+    pub delays: Vec<MapDelay>,
     /// Problems found in the map, the most severe first.
     pub warnings: Vec<MapWarning>,
     /// True if the map is complete; false if the topology exceeds the limit of a map.
@@ -56,6 +63,8 @@ pub struct MapQueue {
     pub consumers: u32,
     /// Counters of the messages that died in the queue.
     pub deaths: DeathCounters,
+    /// The first deadline of a message that waits in the queue, if known.
+    pub first_deadline: Option<Time>,
 }
 
 /// A dead-letter exchange.

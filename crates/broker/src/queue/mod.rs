@@ -103,6 +103,14 @@ pub struct Queue {
     waiting: WaitingMessages,
 }
 
+/// Messages that wait in one place until their time comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DelayedMessages {
+    pub(crate) count: u64,
+    /// The time of the first of them.
+    pub(crate) next_at: Option<Time>,
+}
+
 impl Queue {
     /// Creates an empty queue.
     pub(crate) fn new(
@@ -182,6 +190,18 @@ impl Queue {
     /// Messages that wait to become ready: returned ones, and those with a delivery time.
     pub fn delayed_count(&self) -> u64 {
         (self.waiting.delayed.len() + self.waiting.scheduled().len()) as u64
+    }
+
+    /// Returned messages that wait for their next delivery.
+    pub(crate) fn delayed_returned(&self) -> DelayedMessages {
+        let delayed = &self.waiting.delayed;
+        DelayedMessages { count: delayed.len() as u64, next_at: delayed.next_ready_at() }
+    }
+
+    /// Messages that wait for their delivery time.
+    pub(crate) fn scheduled(&self) -> DelayedMessages {
+        let scheduled = self.waiting.scheduled();
+        DelayedMessages { count: scheduled.len() as u64, next_at: scheduled.next_ready_at() }
     }
 
     /// Bytes of messages that wait to become ready.

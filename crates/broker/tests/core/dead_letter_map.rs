@@ -11,9 +11,9 @@ use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeadLetterMap,
-    DeadLetterMapBuilder, DeclareExchange, Definition, Effect, MapEdge, Outgoing, Pattern, Policy,
-    PolicyKey, PolicyKind, PolicyValue, Publish, QueueId, Request, Severity, Source, Vhost,
-    VhostOptions, WarningKind,
+    DeadLetterMapBuilder, DeclareExchange, Definition, DelayPlace, Effect, MapEdge, Name, Outgoing,
+    Pattern, Policy, PolicyKey, PolicyKind, PolicyValue, Publish, QueueId, Request, Severity,
+    Source, Vhost, VhostOptions, WarningKind,
 };
 use proptest::prelude::*;
 
@@ -99,9 +99,15 @@ impl Broker {
     }
 
     fn publish(&mut self, exchange: &str, routing_key: &str, header: Option<&str>) {
-        let headers = table(&header.map(|value| ("h", value)).into_iter().collect::<Vec<_>>());
-        let properties =
-            Properties { headers: header.map(|_| headers.as_ref()), ..Properties::default() };
+        let headers: Vec<(&str, &str)> = header.map(|value| ("h", value)).into_iter().collect();
+        self.publish_with(exchange, routing_key, &headers);
+    }
+
+    fn publish_with(&mut self, exchange: &str, routing_key: &str, headers: Arguments<'_>) {
+        let is_empty = headers.is_empty();
+        let headers = table(headers);
+        let headers = (!is_empty).then(|| headers.as_ref());
+        let properties = Properties { headers, ..Properties::default() };
         let mut bytes = Vec::new();
         properties.encode(&mut bytes);
         let properties_len = bytes.len();
@@ -147,6 +153,12 @@ impl Broker {
         let mut rest = queues.as_slice();
         while !rest.is_empty() {
             rest = &rest[taking.sources(&self.vhost, rest)..];
+        }
+        let exchanges: Vec<Name> =
+            self.vhost.exchanges().map(|(_, exchange)| exchange.name.clone()).collect();
+        let mut rest = exchanges.as_slice();
+        while !rest.is_empty() {
+            rest = &rest[taking.delayed_exchanges(&self.vhost, rest)..];
         }
         taking.targets(&self.vhost, &taking.missing());
         taking.end()
@@ -214,6 +226,81 @@ fn map_names_sources_and_leaves_out_other_queues() {
     assert_eq!(leads(&broker, "policy"), (vec!["dead".to_owned()], true));
     assert_eq!(map.sources(1)[1], (vec![0], 2));
     assert_eq!(map.sources(5)[1], (vec![0, 1], 2));
+}
+
+/// The delays, as `place -> queues, messages, milliseconds from now to the next`.
+fn delays(broker: &Broker) -> Vec<String> {
+    let map = broker.map();
+    let name = |at: usize| map.queues[at].name.to_string();
+    let told = map.delays.iter().map(|delay| {
+        let place = match &delay.at {
+            DelayPlace::Exchange(exchange) => exchange.to_string(),
+            DelayPlace::Retry(queue) | DelayPlace::Schedule(queue) => name(*queue),
+        };
+        let to: Vec<String> = delay.to.iter().map(|to| name(*to)).collect();
+        let next_ms = delay.next_at.map(|at| at.micros_since(broker.now().time) / 1000);
+        let certain = if delay.is_certain { "" } else { "?" };
+        let anywhere = if delay.is_anywhere { " anywhere" } else { "" };
+        let kind = delay.at.as_str();
+        format!("{kind} {place} -> {to:?}{certain}{anywhere}, {}, {next_ms:?}", delay.messages)
+    });
+    told.collect()
+}
+
+#[test]
+fn delayed_exchanges_lead_to_what_is_bound() {
+    let mut broker = Broker::new();
+    broker.exchange("direct", "x-delayed-message", &[("x-delayed-type", "direct")]);
+    broker.exchange("fanout", "x-delayed-message", &[("x-delayed-type", "fanout")]);
+    broker.exchange("plain", "fanout", &[]);
+    for queue in ["a", "b", "other"] {
+        broker.queue(queue, &[]);
+        broker.bind("direct", queue, queue);
+    }
+    broker.bind("fanout", "", "plain");
+    broker.bind("plain", "", "b");
+    for delay_ms in ["900", "300", "0"] {
+        broker.publish_with("direct", "a", &[("x-delay", delay_ms)]);
+    }
+    assert_eq!(
+        delays(&broker),
+        [
+            r#"exchange direct -> ["a", "b", "other"]?, 2, Some(300)"#,
+            r#"exchange fanout -> ["b"], 0, None"#
+        ]
+    );
+    // Nothing dies.
+    let map = broker.map();
+    assert_eq!((map.routes.len(), map.edges.len(), map.warnings.len()), (0, 0, 0));
+    assert_eq!(map.queues.len(), 3);
+}
+
+#[test]
+fn queues_with_retries_and_delivery_times_are_delays() {
+    let mut broker = Broker::new();
+    let retry = [("x-delayed-retry-type", "all"), ("x-delayed-retry-schedule", "1s,5s")];
+    broker.queue("retry", &retry);
+    broker.queue("plain", &[]);
+    broker.queue("disabled", &[("x-delayed-retry-type", "disabled")]);
+    broker.queue("dead", &[(DLX, ""), (DLRK, "retry"), (TTL, "5000")]);
+    let nothing = r#"retry retry -> ["retry"], 0, None"#;
+    assert_eq!(delays(&broker), [nothing]);
+    broker.publish_with("", "plain", &[("x-opt-delivery-delay", "700")]);
+    broker.publish_with("", "retry", &[("x-opt-delivery-delay", "200")]);
+    broker.publish_with("", "retry", &[("x-opt-delivery-delay", "100")]);
+    broker.publish("", "dead", None);
+    assert_eq!(
+        delays(&broker),
+        [
+            nothing,
+            r#"schedule plain -> ["plain"], 1, Some(700)"#,
+            r#"schedule retry -> ["retry"], 2, Some(100)"#
+        ]
+    );
+    let map = broker.map();
+    let first = edge(&map, "dead").0.from;
+    let deadline = broker.now().time.plus_ms(5000);
+    assert_eq!(map.queues[first].first_deadline, Some(deadline));
 }
 
 #[test]

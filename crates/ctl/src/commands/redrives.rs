@@ -156,6 +156,7 @@ fn row(message: &Value, details: Details) -> Vec<(String, Term)> {
         same(&last, "queue"),
         same(&last, "count"),
         ("time".to_owned(), Term::text(time.unwrap_or_default())),
+        ("given_reason".to_owned(), given_reason(message)),
         ("exchange".to_owned(), Term::of(exchange)),
         ("routing_key".to_owned(), key),
         ("redrives".to_owned(), Term::of(Some(&json!(redrives)))),
@@ -175,6 +176,13 @@ fn row(message: &Value, details: Details) -> Vec<(String, Term)> {
         row.push(same(message, "payload"));
     }
     row
+}
+
+/// The reason that the consumer of a dead message gave: the header `x-reason`, where it is text.
+fn given_reason(message: &Value) -> Term {
+    let header =
+        message.pointer("/properties/headers/x-reason").filter(|header| header.is_string());
+    header.map_or_else(|| Term::text(String::new()), |header| Term::of(Some(header)))
 }
 
 // ---- redriving ----
@@ -390,10 +398,18 @@ mod tests {
             "routing_keys": ["a", "b"], "exchange": "x"});
         let dead = json!({"id": "1-2-0", "deaths": [death], "redrives": [{}], "payload_bytes": 5,
             "routing_key": "dlq"});
-        assert_eq!(shown(dead), "1-2-0|expired|q|2|1970-01-01T00:01:00Z|x|a, b|1|5");
+        assert_eq!(shown(dead.clone()), "1-2-0|expired|q|2|1970-01-01T00:01:00Z||x|a, b|1|5");
         let alive = json!({"id": "1-3-0", "deaths": [], "routing_key": "k", "exchange": "amq.topic",
             "payload_bytes": 0});
-        assert_eq!(shown(alive), "1-3-0|||||amq.topic|k|0|0");
+        assert_eq!(shown(alive), "1-3-0||||||amq.topic|k|0|0");
+        let mut given = dead;
+        given["properties"] = json!({"headers": {"x-reason": "no\tstock"}});
+        assert_eq!(
+            shown(given.clone()),
+            "1-2-0|expired|q|2|1970-01-01T00:01:00Z|no\tstock|x|a, b|1|5"
+        );
+        given["properties"] = json!({"headers": {"x-reason": [1]}});
+        assert_eq!(shown(given), "1-2-0|expired|q|2|1970-01-01T00:01:00Z||x|a, b|1|5");
     }
 
     #[test]
@@ -401,7 +417,7 @@ mod tests {
         let message = json!({"id": "1-2-0", "payload": "a\nb", "payload_encoding": "string",
             "properties": {"headers": {"h": [1]}, "message_id": "m"}});
         let details = Details { headers: true, body: true };
-        let cells = row(&message, details).into_iter().skip(9);
+        let cells = row(&message, details).into_iter().skip(10);
         let cells: Vec<String> =
             cells.map(|(name, term)| format!("{name} {}", term.shown())).collect();
         let expected = [

@@ -5,11 +5,12 @@
 //! these files but the history: they are not synced, and a line that cannot be read is left out.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use broker::{DeadLetterHistoryLimits, RecordedDeath, RestoredDeath};
+use broker::time::Now;
+use broker::{DeadLetterHistoryLimits, RecordedDeath, RestoredDeath, Vhost, VhostOptions};
 
 use crate::disk::death_line;
 use crate::disk::private_files::{self, FILE_MODE};
@@ -145,10 +146,26 @@ fn read(path: &Path, limits: DeadLetterHistoryLimits, deaths: &mut Vec<RestoredD
             return;
         }
     };
-    let mut reader = BufReader::new(file.take(limits.bytes_max.saturating_mul(2)));
+    let reader = BufReader::new(file.take(limits.bytes_max.saturating_mul(2)));
+    let (left_out, result) = read_lines(reader, limits.entries_max, deaths);
+    if let Err(error) = result {
+        tracing::warn!(path = %path.display(), %error, "deaths of messages cannot be read");
+    }
+    if left_out > 0 {
+        tracing::info!(path = %path.display(), left_out, "lines of the history of deaths are damaged");
+    }
+}
+
+/// Adds the deaths of these lines until there are three times `entries_max`: no more than the history keeps, of each
+/// file. Returns the number of lines that are damaged, and the error that ended the reading.
+pub(super) fn read_lines(
+    mut reader: impl BufRead,
+    entries_max: u64,
+    deaths: &mut Vec<RestoredDeath>,
+) -> (u64, io::Result<()>) {
     let mut left_out = 0_u64;
     let mut line = Vec::new();
-    loop {
+    while (deaths.len() as u64) < entries_max.saturating_mul(3) {
         line.clear();
         match reader.by_ref().take(DEATH_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(0) => break,
@@ -157,19 +174,36 @@ fn read(path: &Path, limits: DeadLetterHistoryLimits, deaths: &mut Vec<RestoredD
                 Some(death) => deaths.push(death),
                 None => left_out += 1,
             },
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "deaths of messages cannot be read");
-                break;
-            }
-        }
-        // No more than the history keeps, of each file.
-        if deaths.len() as u64 >= limits.entries_max.saturating_mul(3) {
-            break;
+            Err(error) => return (left_out, Err(error)),
         }
     }
-    if left_out > 0 {
-        tracing::info!(path = %path.display(), left_out, "lines of the history of deaths are damaged");
+    (left_out, Ok(()))
+}
+
+/// Reads lines into the history of a vhost, writes the history, and reads it again. Returns the number of deaths.
+///
+/// # Panics
+/// When the deaths are not the same.
+pub(crate) fn check_lines(lines: &[u8]) -> usize {
+    let limits = DeadLetterHistoryLimits::default();
+    let decoded = |lines: &[u8]| {
+        let mut deaths = Vec::new();
+        let (left_out, result) = read_lines(lines, limits.entries_max, &mut deaths);
+        assert!(result.is_ok(), "bytes in memory can be read");
+        (deaths, left_out)
+    };
+    let (mut deaths, _) = decoded(lines);
+    // Only properties can be cut.
+    deaths.iter_mut().for_each(|death| death.is_cut &= !death.properties.is_empty());
+    let options = VhostOptions { dead_letter_history: limits, ..VhostOptions::default() };
+    let mut vhost = Vhost::new("/", [0; 32], options);
+    vhost.restore_deaths(Now::default(), deaths.iter().cloned());
+    let mut written = Vec::new();
+    for death in vhost.recorded_deaths_after(0, usize::MAX) {
+        death_line::encode(&death, &mut written);
     }
+    assert_eq!(decoded(&written), (deaths.clone(), 0), "the same deaths");
+    deaths.len()
 }
 
 #[cfg(test)]

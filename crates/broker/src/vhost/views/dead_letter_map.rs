@@ -2,8 +2,8 @@
 //! wait for the whole copy.
 //!
 //! The first slices copy the queues that have a dead-letter exchange and route their dead letters; equal
-//! routes are computed once. Later slices copy the queues that these routes reach. A change between two
-//! slices shows in its old or its new state.
+//! routes are computed once. The same slices, and those of the delayed exchanges, find delays (`map_delays`). Later
+//! slices copy the queues that routes and delays reach. A change between two slices shows in its old or its new state.
 //!
 //! A dead letter without a dead-letter routing key keeps the keys of its message. These keys are not known in
 //! advance, but a message usually needs a certain key to be in this queue at all: the key of a binding to the
@@ -13,8 +13,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::map_delay::Delay;
 use super::reach::ReachableQueues;
-use crate::dead_letter_map::{DeadLetterMap, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute};
+use crate::dead_letter_map::{
+    DeadLetterMap, GivenBy, MapDelay, MapEdge, MapExchange, MapQueue, MapRoute,
+};
 use crate::exchange::Certainty;
 use crate::ids::QueueId;
 use crate::limits::{MAP_OWN_KEYS_MAX, MAP_STEPS_MAX, MAP_STEPS_PER_SLICE};
@@ -50,14 +53,15 @@ struct Routed {
 /// A dead-letter map under construction.
 #[derive(Debug)]
 pub struct DeadLetterMapBuilder {
-    queues: BTreeMap<QueueId, MapQueue>,
+    pub(super) queues: BTreeMap<QueueId, MapQueue>,
     exchanges: BTreeMap<Name, MapExchange>,
     routes: Vec<Routed>,
     known_routes: BTreeMap<(Name, Keys), usize>,
     edges: Vec<(QueueId, MapEdge)>,
+    pub(super) delays: Vec<Delay>,
     /// The number of destinations that may still be visited.
-    steps: usize,
-    is_whole: bool,
+    pub(super) steps: usize,
+    pub(super) is_whole: bool,
 }
 
 impl Default for DeadLetterMapBuilder {
@@ -68,6 +72,7 @@ impl Default for DeadLetterMapBuilder {
             routes: Vec::new(),
             known_routes: BTreeMap::new(),
             edges: Vec::new(),
+            delays: Vec::new(),
             steps: MAP_STEPS_MAX,
             is_whole: true,
         }
@@ -82,10 +87,9 @@ impl DeadLetterMapBuilder {
         let mut done = 0;
         for id in queues {
             done += 1;
-            if let Some(queue) = vhost.queue_of(*id)
-                && queue.settings.dead_letter.is_some()
-            {
+            if let Some(queue) = vhost.queue_of(*id) {
                 self.source(vhost, *id, queue);
+                self.delays_in(*id, queue);
             }
             if self.steps <= enough && self.steps > 0 {
                 break;
@@ -97,6 +101,7 @@ impl DeadLetterMapBuilder {
     /// The queues that are reached but not yet copied.
     pub fn missing(&self) -> Vec<QueueId> {
         let reached = self.routes.iter().flat_map(|routed| &routed.to);
+        let reached = reached.chain(self.delays.iter().flat_map(|delay| &delay.to));
         let mut missing: Vec<QueueId> =
             reached.filter(|id| !self.queues.contains_key(id)).copied().collect();
         missing.sort_unstable();
@@ -189,7 +194,7 @@ impl DeadLetterMapBuilder {
 
     /// Completes the map and adds its warnings; the vhost is not needed any more.
     pub fn end(self) -> DeadLetterMap {
-        let Self { queues, exchanges, routes, known_routes, edges, is_whole, .. } = self;
+        let Self { queues, exchanges, routes, known_routes, edges, delays, is_whole, .. } = self;
         let mut queues: Vec<(QueueId, MapQueue)> = queues.into_iter().collect();
         queues.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         let places = queues.iter().enumerate().map(|(at, (id, _))| (*id, at));
@@ -215,11 +220,15 @@ impl DeadLetterMapBuilder {
             .filter_map(|(id, edge)| Some(MapEdge { from: *places.get(&id)?, ..edge }))
             .collect();
         edges.sort_by_key(|edge| edge.from);
+        let delays = delays.into_iter().filter_map(|delay| delay.placed(&places));
+        let mut delays: Vec<MapDelay> = delays.collect();
+        delays.sort_by(|a, b| a.at.cmp(&b.at));
         DeadLetterMap {
             queues: queues.into_iter().map(|(_, queue)| queue).collect(),
             exchanges: exchanges.into_values().collect(),
             routes,
             edges,
+            delays,
             warnings: Vec::new(),
             is_whole,
         }
@@ -266,7 +275,7 @@ fn own_keys(vhost: &Vhost, queue: &Queue) -> Option<Arc<[Name]>> {
     Some(keys.into())
 }
 
-fn copied(queue: &Queue) -> MapQueue {
+pub(super) fn copied(queue: &Queue) -> MapQueue {
     MapQueue {
         name: Arc::clone(&queue.name),
         number: queue.number,
@@ -275,6 +284,7 @@ fn copied(queue: &Queue) -> MapQueue {
         messages: queue.message_count(),
         consumers: queue.consumer_count(),
         deaths: queue.counters.deaths(),
+        first_deadline: queue.first_deadline(),
     }
 }
 

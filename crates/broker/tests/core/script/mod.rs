@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `at 250ms` | time passes and the timer fires whenever something is due |
 //! | `late 250ms`, `tick` | time passes, but the timer does not fire; it fires once |
-//! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters`, `channels`, `exchanges` | show the state |
+//! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters`, `deaths`, `channels`, `exchanges` | show the state |
 //! | `policy`, `operator-policy`, `clear-policy`, `clear-operator-policy` | change policies |
 //! | `alarm on`, `alarm off` | memory or disk is short, or no more |
 //! | `tracing on`, `tracing off` | turns the firehose on or off |
@@ -207,6 +207,7 @@ impl World {
             "consumers" => out.push(show::consumers(&self.vhost, &words.next())),
             "ages" => out.push(show::ages(&mut self.vhost, &words.next())),
             "counters" => out.push(show::counters(&self.vhost)),
+            "deaths" => out.extend(show::deaths(&self.vhost, self.now())),
             "channels" => out.extend(show::channels(&self.vhost)),
             "exchanges" => out.extend(show::exchanges(&self.vhost)),
             "policy" => self.policy(PolicyKind::User, &mut words, &mut out),

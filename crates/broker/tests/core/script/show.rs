@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 
+use amqp::properties::Properties;
 use broker::dead_letter::DeathReason;
 use broker::statistics::Strategy;
-use broker::time::Time;
-use broker::{Definition, Deliveries, DropCause, Policy, QueueType, Vhost};
+use broker::time::{Now, Time};
+use broker::{
+    DeathOutcome, Definition, Deliveries, DropCause, Envelope, Policy, QueueType, RecordedDeath,
+    Vhost,
+};
 
 /// The messages in a queue, and counts of those that have left it.
 pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
@@ -234,4 +238,51 @@ fn deliveries(counted: &Deliveries, add: &mut impl FnMut(&str, u64)) {
     add("got-nothing", counted.got_nothing);
     add("redelivered", counted.redelivered);
     add("acknowledged", counted.acknowledged);
+}
+
+/// The history of dead letters, the oldest death first.
+pub(crate) fn deaths(vhost: &Vhost, now: Now) -> Vec<String> {
+    let recorded = vhost.recorded_deaths(now, None, usize::MAX);
+    let mut lines: Vec<String> = recorded.deaths.iter().rev().map(death).collect();
+    if recorded.forgotten > 0 {
+        lines.push(format!("forgotten: {}", recorded.forgotten));
+    }
+    lines
+}
+
+fn death(death: &RecordedDeath) -> String {
+    let at = &*death.circumstances;
+    let envelope = |envelope: &Envelope| {
+        let exchange = if envelope.exchange.is_empty() { "-" } else { &envelope.exchange };
+        let keys = envelope.routing_keys().map(ToString::to_string).collect::<Vec<_>>();
+        format!("{exchange}/{}", keys.join(","))
+    };
+    let start_ms = 1_000_000;
+    let mut out = format!("death {} at {}ms:", death.number, death.time_ms - start_ms);
+    write!(out, " {} in {} from {}", at.reason, at.queue, envelope(&at.published)).unwrap();
+    let letter = at.dead_letter.as_deref().map(envelope).unwrap_or_default();
+    match &at.outcome {
+        DeathOutcome::DeadLettered { queues, queues_total, copies_dropped } => {
+            write!(out, ", as {letter} into {queues_total}: {}", queues.join(" ")).unwrap();
+            if *copies_dropped > 0 {
+                write!(out, ", copies dropped: {copies_dropped}").unwrap();
+            }
+        }
+        DeathOutcome::Kept(cause) => write!(out, ", kept ({})", cause.as_str()).unwrap(),
+        DeathOutcome::Dropped(cause) => write!(out, ", dropped ({})", cause.as_str()).unwrap(),
+    }
+    if let Some(by) = &at.settled_by {
+        let consumer = by.consumer_tag.as_deref().unwrap_or("get");
+        write!(out, ", by {} on {} with {consumer}", by.user, by.channel.0).unwrap();
+    }
+    for (kind, policy) in [("policy", &at.policy), ("operator policy", &at.operator_policy)] {
+        if let Some(policy) = policy {
+            write!(out, ", {kind} {policy}").unwrap();
+        }
+    }
+    let properties = Properties::parse(death.properties()).unwrap();
+    if let Some(id) = properties.message_id {
+        write!(out, ", message id {}", String::from_utf8_lossy(id)).unwrap();
+    }
+    out
 }

@@ -2,7 +2,8 @@
 //! with that. RabbitMQ has no such thing.
 //!
 //! There is a page of edges, those with something wrong first, then those with most dead letters; queues
-//! and exchanges are those of the page. Warnings are the worst of all that the filter wants.
+//! and exchanges are those of the page. Warnings are the worst of all that the filter wants, and delays those with most
+//! messages.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +14,7 @@ use broker::dead_letter::DeathReason;
 use broker::{GivenBy, MapEdge, MapQueue, MapWarning, Severity};
 use serde_json::{Map, Value, json};
 
+use crate::api::dead_letters::delays::Delays;
 use crate::api::dead_letters::mapped::Mapped;
 use crate::api::dead_letters::selection::{Entry, MapQuery, Selection, select};
 use crate::api::dead_letters::warning_groups::{self, Warned};
@@ -49,6 +51,7 @@ async fn show_vhost(
 
 fn answer(vhosts: &[Mapped], query: &MapQuery) -> Result<Json, ApiError> {
     let Selection { entries, total_edges, filtered_edges } = select(vhosts, query);
+    let delays = Delays::of(vhosts, query);
     let query = &query.list;
     let entries = query.order_by_json(entries, |one| edge(one).unwrap_or_default());
     let (page, place) = query.cut(entries, total_edges)?;
@@ -62,7 +65,7 @@ fn answer(vhosts: &[Mapped], query: &MapQuery) -> Result<Json, ApiError> {
         let all = of_vhost().flat_map(|(edge, route)| {
             std::iter::once(edge.from).chain(route.to.iter().copied().take(NAMED_TOGETHER_MAX))
         });
-        let all: BTreeSet<usize> = all.collect();
+        let all: BTreeSet<usize> = all.chain(delays.queues_in(mapped)).collect();
         let targets = mapped.targets();
         queues.extend(all.into_iter().filter_map(|at| queue(mapped, at, targets.contains(&at))));
         let through: BTreeSet<usize> = of_vhost().map(|(_, route)| route.exchange).collect();
@@ -77,6 +80,10 @@ fn answer(vhosts: &[Mapped], query: &MapQuery) -> Result<Json, ApiError> {
     put("edges", json!(edges));
     put("warning_groups", json!(warnings.groups));
     put("warnings", json!(warnings.worst));
+    put("delays", json!(delays.json()));
+    put("total_delays", json!(delays.total));
+    put("filtered_delays", json!(delays.filtered));
+    put("delay_entries", json!(delays.entries));
     put("total_edges", json!(total_edges));
     put("filtered_edges", json!(filtered_edges));
     put("total_warnings", json!(warnings.total));
@@ -134,6 +141,8 @@ fn edge(entry: &Entry<'_>) -> Option<Value> {
         (reason.as_str().to_owned(), json!(entry.edges().filter_map(rate).sum::<f64>()))
     });
     let rates: Map<String, Value> = rates.collect();
+    let ttls_ms = || queues.iter().filter_map(|queue| queue.settings.message_ttl_ms);
+    let first_deadline = queues.iter().filter_map(|queue| queue.first_deadline).min();
     Some(json!({
         "vhost": mapped.vhost,
         "from_queue": *queue.name,
@@ -143,6 +152,9 @@ fn edge(entry: &Entry<'_>) -> Option<Value> {
         "from_consumers": queues.iter().map(|queue| u64::from(queue.consumers)).sum::<u64>(),
         "severity": (entry.severity < Severity::Info).then(|| entry.severity.as_str()),
         "rate": entry.rate,
+        "ttl_min_ms": ttls_ms().min(),
+        "ttl_max_ms": ttls_ms().max(),
+        "next_expiry_time_ms": first_deadline.map(|deadline| deadline.as_micros() / 1000),
         "exchange": mapped.exchange_name(route.exchange),
         "routing_key": queue.routing_key().map(ToString::to_string),
         "own_keys": edge.own_keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect::<Vec<_>>()),

@@ -1,5 +1,6 @@
 //! Dead letters: where they go, the queues that hold them, and the history of deaths.
 
+mod delays;
 mod history;
 mod map;
 mod mapped;

@@ -15,9 +15,9 @@ use crate::http::answer::ApiError;
 pub(super) struct MapQuery {
     pub(super) list: Query,
     /// Edges that look alike are one entry.
-    is_grouped: bool,
+    pub(super) is_grouped: bool,
     /// Only edges with an error or a warning.
-    has_warning: bool,
+    pub(super) has_warning: bool,
 }
 
 impl<S: Sync> FromRequestParts<S> for MapQuery {

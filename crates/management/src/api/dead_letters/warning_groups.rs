@@ -191,6 +191,7 @@ mod tests {
             messages: 0,
             consumers: 0,
             deaths: DeathCounters::default(),
+            first_deadline: None,
         }
     }
 
@@ -207,6 +208,7 @@ mod tests {
             exchanges: Vec::new(),
             routes: Vec::new(),
             edges: Vec::new(),
+            delays: Vec::new(),
             warnings,
             is_whole: true,
         };

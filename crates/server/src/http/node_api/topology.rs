@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::{
-    DeadLetterMap, DeadLetterMapBuilder, DryRun, Policy, PolicyChange, PolicyKind, QueueId,
+    DeadLetterMap, DeadLetterMapBuilder, DryRun, ExchangeType, Name, Policy, PolicyChange,
+    PolicyKind, QueueId,
 };
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
@@ -165,6 +166,16 @@ impl Topology for Node {
                 let done = handle.read(|v, _| taking.sources(v, slice));
                 slice = slice.get(done..).unwrap_or_default();
             }
+        }
+        let exchanges: Vec<Name> = handle.read(|v, _| {
+            let delayed = v.exchanges().filter(|(_, one)| one.kind == ExchangeType::Delayed);
+            delayed.map(|(_, exchange)| exchange.name.clone()).collect()
+        });
+        let mut left = exchanges.as_slice();
+        while !left.is_empty() {
+            let slice = left.get(..MAPPED_PER_LOCK).unwrap_or(left);
+            let done = handle.read(|v, _| taking.delayed_exchanges(v, slice));
+            left = left.get(done..).unwrap_or_default();
         }
         for slice in taking.missing().chunks(MAPPED_PER_LOCK) {
             handle.read(|v, _| taking.targets(v, slice));

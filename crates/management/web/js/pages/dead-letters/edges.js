@@ -6,6 +6,7 @@ import { html } from "../../html.js";
 import { Source } from "../../parts/source.js";
 import { sign } from "../../parts/warnings.js";
 import { PagedTable } from "../../table.js";
+import { expiryOf } from "./delays.js";
 import { deathsOf } from "./graph.js";
 
 /** The source of the setting: the queue's arguments, or a policy. */
@@ -28,6 +29,7 @@ const COLUMNS = [
   { key: "to", title: "To queues", phone: 1, sort: "to_queues", render: (edge) => html`<${Targets} edge=${edge} />` },
   { key: "certain", title: "Certain", width: "4rem", sort: "certain", render: (edge) => (edge.certain ? "yes" : html`<span class="muted">depends on the key</span>`) },
   { key: "source", title: "Set by", width: "5rem", sort: "source.dead-letter-exchange.name", render: (edge) => html`<${GivenBy} edge=${edge} />` },
+  { key: "after", title: "Expires", width: "5rem", sort: "ttl_min_ms", render: (edge) => expiryOf(edge) ?? "\u2013" },
   { key: "deaths", title: "Deaths", width: "6rem", phone: 2, align: "right", sort: "rate", render: (edge) => deathsOf(edge).map((one) => one.text).join(", ") || "\u2013" },
   { key: "strategy", title: "Strategy", width: "6rem", isOptional: true, sort: "strategy", render: (edge) => edge.strategy },
   { key: "vhost", title: "Vhost", width: "5rem", isOptional: true, sort: "vhost", render: (edge) => edge.vhost },

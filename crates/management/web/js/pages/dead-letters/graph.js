@@ -3,6 +3,7 @@
 import { count, rate, number } from "../../format.js";
 import { REASONS } from "../../parts/deaths.js";
 import { about } from "../../parts/warnings.js";
+import { addDelays, expiryOf, labelOfLines } from "./delays.js";
 
 /** Kinds of warnings that are about an exchange as well as about the queue. */
 const DEAD_ENDS = ["exchange_missing", "unroutable"];
@@ -14,7 +15,7 @@ export const nodeId = (kind, vhost, name, way = null) => JSON.stringify([kind, v
  * Nodes and links of a map. An exchange has a node for each way through it, by key and targets: else nobody
  * could tell which of its sources leads to which of its targets. Through the default exchange a link leads
  * straight to the queue its key names; what has none to go to there ends at a node of the kind "nowhere", or
- * "anywhere" if that depends on each message.
+ * "anywhere" if that depends on each message. A delay in a queue is a link from the queue to itself.
  */
 export function graphOf(map) {
   const nodes = new Map();
@@ -47,6 +48,7 @@ export function graphOf(map) {
       for (const to of targets) link(middle, to, { isCertain });
     }
   }
+  addDelays(map.delays ?? [], { node, link });
   addFacts(nodes, map);
   return { nodes: [...nodes.values()], links: [...links.values()] };
 }
@@ -106,7 +108,9 @@ export function deathsOf({ rate_by_reason: rates = {}, count_by_reason: counts =
 
 function labelOf(edge) {
   const deaths = deathsOf(edge);
-  return { lines: deaths.slice(0, 2).map((one) => one.text), isMoving: deaths.some((one) => one.rate > 0) };
+  const after = [expiryOf(edge)].filter(Boolean);
+  const lines = [...after, ...deaths.slice(0, 2).map((one) => one.text)];
+  return labelOfLines(lines, { fixed: after.length, height: 2 + after.length, isMoving: deaths.some((one) => one.rate > 0) });
 }
 
 /** Nodes that hang together, in groups: those with faults first, then the largest. */

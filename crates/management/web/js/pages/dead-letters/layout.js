@@ -8,22 +8,21 @@ const SMALL_LETTER = 6.1;
 const NODE_MIN = 148;
 const WAY_MIN = 96;
 const NODE_MAX = 230;
-const LABEL = { width: 96, height: 30 };
 const MARGIN = 12;
 const GAP = 26;
 
 /** How large a node is: it must not change with figures, or everything would jump. */
-export function sizeOf({ kind, name, title = name, key, warnings }) {
+export function sizeOf({ kind, name, title = name, key, text, warnings }) {
   if (kind === "more") return { width: 150, height: 28 };
   if (kind === "nowhere" || kind === "anywhere") return { width: 104, height: 28 };
   const isWay = kind === "exchange";
-  const letters = Math.max(title.length * LETTER, isWay ? keyOf({ key }).length * SMALL_LETTER : 0);
+  const letters = Math.max(title.length * LETTER, isWay ? keyOf({ key, text }).length * SMALL_LETTER : 0);
   const width = Math.min(NODE_MAX, Math.max(isWay ? WAY_MIN : NODE_MIN, letters + 30));
   return { width: warnings.length > 0 ? Math.max(width, 150) : width, height: 16 + (warnings.length > 0 ? 3 : 2) * 16 };
 }
 
-/** What an exchange's node says about keys. */
-export const keyOf = ({ key }) => (key === null ? "key unchanged" : `with key ${key}`);
+/** What an exchange's node says about keys, or about its delayed messages. */
+export const keyOf = ({ key, text }) => text ?? (key === null ? "key unchanged" : `with key ${key}`);
 
 /** As many letters of a text as have room in a node. */
 export function fitting(text, width, isSmall = false) {
@@ -31,19 +30,55 @@ export function fitting(text, width, isSmall = false) {
   return text.length > room ? `${text.slice(0, Math.max(1, room - 1))}\u2026` : text;
 }
 
+/** Half of a loop's width at its queue, and its room between the queue and the label. */
+const LOOP = { width: 24, gap: 12 };
+
+/** Where the line from the middle of a box to a point leaves the box. */
+function edgeOf({ x, y, width, height }, { x: toX, y: toY }) {
+  const [dx, dy] = [toX - x, toY - y];
+  if (dx === 0 && dy === 0) return { x, y: y + height / 2 };
+  const part = Math.min(width / 2 / Math.abs(dx), height / 2 / Math.abs(dy));
+  return { x: x + dx * part, y: y + dy * part };
+}
+
+/** A line from a box to itself, below the box. */
+function loopOf({ id, label }, { x, y, width, height }) {
+  const bottom = y + height / 2;
+  const middle = bottom + LOOP.gap + label.height / 2;
+  const out = Math.max(LOOP.width, Math.min(width, label.width) / 2);
+  const points = [[-LOOP.width, bottom], [-out, middle], [out, middle], [LOOP.width, bottom]];
+  return { id, points: points.map(([dx, at]) => ({ x: x + dx, y: at })), x, y: middle };
+}
+
 /** One group: its nodes with `x`, `y`, its links with `points`, its size. */
 function layGroup({ nodes, links }, direction) {
   const graph = new dagre.graphlib.Graph({ multigraph: true });
   graph.setGraph({ rankdir: direction, nodesep: 18, ranksep: direction === "LR" ? 30 : 22, edgesep: 12, marginx: MARGIN, marginy: MARGIN, ranker: "tight-tree" });
-  for (const node of nodes) graph.setNode(node.id, sizeOf(node));
-  for (const link of links) graph.setEdge(link.from, link.to, link.label ? { ...LABEL, labelpos: "c" } : {}, link.id);
+  const loops = new Map(links.filter(({ from, to }) => from === to).map((link) => [link.from, link]));
+  const ways = links.filter(({ from, to }) => from !== to);
+  const boxes = new Map(nodes.map((node) => {
+    const { width, height } = sizeOf(node);
+    const label = loops.get(node.id)?.label;
+    return [node.id, { width: Math.max(width, label?.width ?? 0), height, below: label ? LOOP.gap + label.height : 0 }];
+  }));
+  for (const [id, { width, height, below }] of boxes) graph.setNode(id, { width, height: height + below });
+  for (const link of ways) graph.setEdge(link.from, link.to, link.label ? { width: link.label.width, height: link.label.height, labelpos: "c" } : {}, link.id);
   dagre.layout(graph);
+  for (const [id, box] of boxes) {
+    const { x, y } = graph.node(id);
+    Object.assign(box, { x, y: y - box.below / 2 });
+  }
+  const wayOf = ({ id, from, to }) => {
+    const { points, x, y } = graph.edge(from, to, id);
+    const inner = points.slice(1, -1);
+    return { id, x, y, points: [edgeOf(boxes.get(from), inner[0]), ...inner, edgeOf(boxes.get(to), inner.at(-1))] };
+  };
   const { width, height } = graph.graph();
   return {
     width,
     height,
-    nodes: nodes.map((node) => ({ id: node.id, ...graph.node(node.id) })),
-    links: links.map((link) => ({ id: link.id, ...graph.edge(link.from, link.to, link.id) })),
+    nodes: nodes.map(({ id }) => ({ id, ...boxes.get(id) })),
+    links: [...ways.map(wayOf), ...[...loops].map(([id, link]) => loopOf(link, boxes.get(id)))],
   };
 }
 
@@ -74,7 +109,7 @@ export function layOut(graph, room) {
 
 /** What decides about the layout, as text: as long as it stays, so does every node. */
 export const shapeOf = ({ nodes, links }) =>
-  JSON.stringify([nodes.map((node) => [node.id, node.warnings.length > 0]), links.map((link) => [link.id, link.label !== null])]);
+  JSON.stringify([nodes.map((node) => [node.id, node.warnings.length > 0]), links.map((link) => [link.id, link.label && [link.label.width, link.label.height]])]);
 
 /** A line through points, rounded. */
 export function curve(points) {

@@ -10,6 +10,7 @@ import { usePolled } from "../../poll.js";
 import { place, setQuery } from "../../router.js";
 import { chosenVhost } from "../../session.js";
 import { useStore } from "../../store.js";
+import { Delays, shownDelays } from "./delays.js";
 import { graphOf } from "./graph.js";
 import { Edges } from "./edges.js";
 import { Parts } from "./parts.js";
@@ -43,7 +44,7 @@ export default function DeadLetterMap() {
 }
 
 /** What the picture has, and what it has not. */
-function drawn(map) {
+function drawn(map, hasWarning) {
   const edges = map.edges.reduce((sum, edge) => sum + edge.from_queues_total, 0);
   const isAll = edges === map.filtered_edges;
   const amount = isAll ? count(edges, "dead-letter route") : `${number(edges)} of ${count(map.filtered_edges, "dead-letter route")} are drawn, those with warnings first. The table has all of them; a filter draws others`;
@@ -51,6 +52,9 @@ function drawn(map) {
     amount,
     map.edges.length < edges && `equal routes of several queues are one line`,
     map.filtered_edges < map.total_edges && `${number(map.total_edges - map.filtered_edges)} do not match the filter`,
+    shownDelays(map),
+    map.filtered_delays < map.total_delays && !hasWarning && `${count(map.total_delays - map.filtered_delays, "delay")} ${map.total_delays - map.filtered_delays === 1 ? "does" : "do"} not match the filter`,
+    hasWarning && map.total_delays > 0 && "delays are not shown, because no warning is about them",
     map.whole === false && "the map does not cover all queues",
   ];
   return parts.filter(Boolean).join("; ");
@@ -58,14 +62,14 @@ function drawn(map) {
 
 function Shown({ map, view, url, hasWarning }) {
   const graph = useMemo(() => graphOf(map), [map]);
-  if (map.total_edges === 0 && map.warnings.length === 0) {
-    return html`<p class="empty" data-test="none">No queue has a dead-letter exchange: messages that die are dropped.</p>`;
+  if (map.total_edges === 0 && map.total_delays === 0 && map.warnings.length === 0) {
+    return html`<p class="empty" data-test="none">No queue has a dead-letter exchange: messages that die are dropped. No message waits for its time.</p>`;
   }
   return html`
     <${WarningGroups} map=${map} />
-    ${view === "table" ? html`<${Edges} url=${url} hasWarning=${hasWarning} />` : html`
-      <p class="muted" data-test="edge-count">${drawn(map)}.</p>
-      ${map.edges.length === 0 ? html`<p class="empty">No match for the filter.</p>` : html`<${Picture} graph=${graph} /><${Legend} />`}`}`;
+    ${view === "table" ? html`<${Edges} url=${url} hasWarning=${hasWarning} /><${Delays} map=${map} />` : html`
+      <p class="muted" data-test="edge-count">${drawn(map, hasWarning)}.</p>
+      ${map.edges.length + map.delays.length === 0 ? html`<p class="empty">No match for the filter.</p>` : html`<${Picture} graph=${graph} /><${Legend} />`}`}`;
 }
 
 const Legend = () => html`<ul class="map-legend muted">
@@ -73,4 +77,5 @@ const Legend = () => html`<ul class="map-legend muted">
   <li><svg width="26" height="16" aria-hidden="true"><path class="legend-exchange" d="M1,8L6,1H20L25,8L20,15H6z" /></svg>exchange</li>
   <li><span class="legend-queue is-group"></span>several queues with the same route</li>
   <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line" d="M0,5H34" /></svg>dead letters go there</li>
-  <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line is-uncertain" d="M0,5H34" /></svg>depends on the routing key of the message</li></ul>`;
+  <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line is-uncertain" d="M0,5H34" /></svg>depends on the routing key of the message</li>
+  <li><svg width="26" height="16" aria-hidden="true"><path class="legend-line" d="M4,15C4,0 22,0 22,15" /></svg>messages wait in the queue: delayed retry, or their delivery time</li></ul>`;

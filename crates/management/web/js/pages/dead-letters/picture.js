@@ -55,6 +55,7 @@ function Link({ link, place, isNear }) {
   return html`<g class=${classes("link", !link.isCertain && "is-uncertain", label?.isMoving && "is-moving", isNear && "is-near")}>
     <path d=${curve(place.points)} marker-end="url(#arrow)" />
     ${!link.isCertain && html`<title>Depends on the routing key of each message</title>`}
+    ${label?.title && html`<title>${label.title}</title>`}
     ${label && place.x !== null && label.lines.map((line, index) => {
       const y = place.y - (label.lines.length - 1) * 7 + index * 14;
       const width = line.length * LETTER;
@@ -64,14 +65,14 @@ function Link({ link, place, isNear }) {
 }
 
 /** The description of a node for screen readers. */
-function spoken({ kind, name, key, facts, warnings, names, total }) {
+function spoken({ kind, name, key, text, facts, warnings, names, total, delays = [] }) {
   const figures = facts ? `, ${count(facts.messages, "message")}, ${count(facts.consumers, "consumer")}` : "";
   const what = kind === "group"
     ? `${count(total, "queue")} with the same route${figures}: ${names.join(", ")}${total > names.length ? ` and ${count(total - names.length, "other")}` : ""}`
     : kind === "exchange"
-    ? `Exchange ${name} ${keyOf({ key })}${facts?.exists === false ? ", which does not exist" : ""}`
+    ? `Exchange ${name} ${keyOf({ key, text })}${facts?.exists === false ? ", which does not exist" : ""}`
     : `Queue ${name}${figures}`;
-  return [what, ...warnings.map((warning) => warning.text)].join(". ");
+  return [what, ...delays, ...warnings.map((warning) => warning.text)].join(". ");
 }
 
 /** The second line of a queue. */
@@ -91,7 +92,7 @@ function Node({ node, place, isNear, onAt, onLeave }) {
   const words = [...new Set(worst.map((warning) => kindName(warning.kind)))].join(", ");
   const isDlq = isQueue && facts?.is_dead_letter_queue;
   const events = { onFocus: () => onAt(node.id), onBlur: onLeave, onMouseEnter: () => onAt(node.id), onMouseLeave: onLeave };
-  const to = isGroup ? hrefWith({ view: "table", name: node.way[0] || name }, "dead-letters") : href(isQueue ? "queues" : "exchanges", vhost, name);
+  const to = isGroup ? hrefWith({ view: "table", name: node.filter ?? (node.way[0] || name) }, "dead-letters") : href(isQueue ? "queues" : "exchanges", vhost, name);
   return html`<a href=${to} aria-label=${spoken(node)} ...${events}
     class=${classes("node", `is-${kind}`, isDlq && "is-dlq", worst.length > 0 && `has-${worst[0].severity}`, isNear && "is-near")} data-test=${`node-${kind}`}>
     <title>${spoken(node)}</title>
