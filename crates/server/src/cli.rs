@@ -89,8 +89,8 @@ pub(crate) fn print_config(config: &Config) -> ExitCode {
 }
 
 /// Prints an error that occurs before the log is started.
-pub(crate) fn fail(error: &dyn std::error::Error) -> ExitCode {
+pub(crate) fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
     // There is no other place to report a failure.
     let _ = writeln!(std::io::stderr(), "leveret: {error}");
-    ExitCode::FAILURE
+    ExitCode::from(code)
 }
