@@ -12,30 +12,48 @@ use sd_notify::NotifyState;
 
 use crate::limits::START_STEP_TIME_MAX;
 
-/// The phase of the process that the service manager knows.
+/// The state of the process that the service manager knows.
 #[derive(Debug)]
+struct Service {
+    phase: Phase,
+    /// Description of a broker that serves without a problem.
+    status: String,
+    /// The problem of the broker, also one that began during the start.
+    problem: Option<String>,
+}
+
+impl Service {
+    /// The text for the operator while the broker serves.
+    fn shown(&self) -> &str {
+        self.problem.as_ref().unwrap_or(&self.status)
+    }
+}
+
+/// The phase of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The broker is part of another program.
     Embedded,
     /// No client is served yet.
     Starting,
-    /// Clients are served; with the text that describes this state.
-    Serving(String),
+    /// Clients are served.
+    Serving,
     /// The broker ends.
     Stopping,
 }
 
-static PHASE: Mutex<Phase> = Mutex::new(Phase::Embedded);
+static SERVICE: Mutex<Service> =
+    Mutex::new(Service { phase: Phase::Embedded, status: String::new(), problem: None });
 
 /// Begins a start: from now on messages are sent.
 pub(crate) fn starting() {
-    *PHASE.lock() = Phase::Starting;
+    SERVICE.lock().phase = Phase::Starting;
 }
 
 /// Reports a step of the start, and asks for [`START_STEP_TIME_MAX`] until the next report. Does nothing when
 /// the broker serves already.
 pub(crate) fn start_step(status: &str) {
-    if matches!(*PHASE.lock(), Phase::Starting) {
+    if SERVICE.lock().phase == Phase::Starting {
         let time_max_us = u32::try_from(START_STEP_TIME_MAX.as_micros())
             .expect("a step of the start may take less than an hour");
         let status = one_line(status);
@@ -45,25 +63,26 @@ pub(crate) fn start_step(status: &str) {
 
 /// Reports that every vhost is restored and that all listeners accept clients.
 pub(crate) fn ready(status: &str) {
-    let mut phase = PHASE.lock();
-    if matches!(*phase, Phase::Starting) {
-        let status = one_line(status);
-        send(&[NotifyState::Ready, NotifyState::Status(&status)]);
-        *phase = Phase::Serving(status.into_owned());
+    let mut service = SERVICE.lock();
+    if service.phase == Phase::Starting {
+        service.phase = Phase::Serving;
+        service.status = one_line(status).into_owned();
+        send(&[NotifyState::Ready, NotifyState::Status(service.shown())]);
     }
 }
 
-/// Reports a problem of a broker that serves, or its end.
+/// Reports a problem of the broker, or the end of all problems.
 pub(crate) fn problem(problem: Option<&str>) {
-    if let Phase::Serving(status) = &*PHASE.lock() {
-        let problem = one_line(problem.unwrap_or(status));
-        send(&[NotifyState::Status(&problem)]);
+    let mut service = SERVICE.lock();
+    service.problem = problem.map(|text| one_line(text).into_owned());
+    if service.phase == Phase::Serving {
+        send(&[NotifyState::Status(service.shown())]);
     }
 }
 
 /// Reports that the broker does not serve clients, and waits to be started by an operator.
 pub(crate) fn stopped(status: &str) {
-    if matches!(*PHASE.lock(), Phase::Starting) {
+    if SERVICE.lock().phase == Phase::Starting {
         // The service runs: a stopped node answers `leveretctl`.
         send(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
     }
@@ -72,8 +91,8 @@ pub(crate) fn stopped(status: &str) {
 /// Runs `reload`; a broker that serves reports its begin and its end.
 pub(crate) fn reload(reload: impl FnOnce()) {
     // Held meanwhile: a broker that stops must not be reported as ready again.
-    let phase = PHASE.lock();
-    let serves = matches!(*phase, Phase::Serving(_));
+    let service = SERVICE.lock();
+    let serves = service.phase == Phase::Serving;
     if serves {
         // `Type=notify-reload` requires the time; without a clock the manager is told nothing.
         match NotifyState::monotonic_usec_now() {
@@ -89,16 +108,16 @@ pub(crate) fn reload(reload: impl FnOnce()) {
 
 /// Reports that the broker stops.
 pub(crate) fn stopping() {
-    let mut phase = PHASE.lock();
-    if !matches!(*phase, Phase::Embedded) {
-        *phase = Phase::Stopping;
+    let mut service = SERVICE.lock();
+    if service.phase != Phase::Embedded {
+        service.phase = Phase::Stopping;
         send(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
     }
 }
 
 /// Reports that the broker lives; false if it stops, so that no further report is expected.
 pub(crate) fn lives() -> bool {
-    let is_expected = matches!(*PHASE.lock(), Phase::Starting | Phase::Serving(_));
+    let is_expected = matches!(SERVICE.lock().phase, Phase::Starting | Phase::Serving);
     if is_expected {
         send(&[NotifyState::Watchdog]);
     }
