@@ -50,6 +50,9 @@ pub use embedded::{Configuration, Embedded};
 pub fn main() -> ExitCode {
     allocator::decline_huge_pages();
     let arguments = cli::Arguments::parse();
+    if let Some(page) = arguments.man_page() {
+        return cli::print_man_page(page);
+    }
     let mut config = match arguments.config() {
         Ok(config) => config,
         Err(error) => return cli::fail(&error, EXIT_CONFIG),
