@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let (root, target) = (repository::root(), repository::target_folder()?);
     let logs = target.join("xtask").join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
-    let log = logs.join("dist.log");
+    let log = logs.join("dist-programs.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
     let place = Place { root: &root, target: &target, log: &log };
     let release = Release::of_commit()?;
