@@ -19,7 +19,7 @@ pub(crate) async fn run(watched: Watched) {
     let Some(interval) = sd_notify::watchdog_enabled() else { return };
     let pause = (interval / 3).max(WATCHDOG_INTERVAL_MIN);
     loop {
-        match stuck(&watched) {
+        match stuck(&watched, STUCK_HOLD) {
             Some(problem) => tracing::error!("no report to the watchdog: {problem}"),
             None => {
                 // Does not keep the tasks of this worker from running if the manager takes no messages.
@@ -33,8 +33,8 @@ pub(crate) async fn run(watched: Watched) {
     }
 }
 
-/// The part of the node that is stuck, in words.
-fn stuck(watched: &OnceLock<Weak<Node>>) -> Option<String> {
+/// The part of the node that is stuck, in words; `hold_max` is the longest time that the lock of a vhost may be held.
+fn stuck(watched: &OnceLock<Weak<Node>>, hold_max: Duration) -> Option<String> {
     let node = watched.get().and_then(Weak::upgrade)?;
     if *node.lifecycle.stopping.borrow() {
         return None;
@@ -42,7 +42,54 @@ fn stuck(watched: &OnceLock<Weak<Node>>) -> Option<String> {
     if !node.threads.timer.has_answered() {
         return Some("the timer makes no turns".to_owned());
     }
-    let held = |hold: Duration| hold >= STUCK_HOLD;
-    let stuck = node.vhosts.all().into_iter().find(|handle| held(handle.held_for()))?;
+    let stuck = node.vhosts.all().into_iter().find(|handle| handle.held_for() >= hold_max)?;
     Some(format!("the lock of vhost '{}' is held too long", stuck.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::config::Config;
+
+    /// A long hold for a test.
+    const HOLD_MAX: Duration = Duration::from_millis(300);
+
+    #[test]
+    fn stuck_parts_are_found_and_forgotten_when_they_move_again() {
+        let data_dir =
+            std::env::temp_dir().join(format!("leveret-watchdog-{}", std::process::id()));
+        let config = Config { data_dir: data_dir.clone(), ..Config::default() };
+        let node = Arc::new(Node::start(&config, Vec::new()).unwrap());
+        let watched = OnceLock::new();
+        assert_eq!(stuck(&watched, Duration::ZERO), None, "there is no node yet");
+        watched.set(Arc::downgrade(&node)).unwrap();
+        let until = |problem: Option<&str>| {
+            while stuck(&watched, HOLD_MAX).as_deref() != problem {
+                std::thread::yield_now();
+            }
+        };
+        until(None);
+        let vhost = node.vhosts.get("/").unwrap();
+        let ((end, ends), (begun, begins)) = (channel::<()>(), channel());
+        let holder = std::thread::spawn(move || {
+            vhost.write(|_, _| {
+                begun.send(()).unwrap();
+                ends.recv().unwrap_err();
+            });
+        });
+        begins.recv().unwrap();
+        until(Some("the lock of vhost '/' is held too long"));
+        drop(end);
+        holder.join().unwrap();
+        until(None);
+        node.threads.timer.stop();
+        until(Some("the timer makes no turns"));
+        node.begin_stop();
+        assert_eq!(stuck(&watched, HOLD_MAX), None, "a stop is no fault");
+        node.close();
+        drop(node);
+        std::fs::remove_dir_all(data_dir).unwrap();
+    }
 }
