@@ -148,6 +148,23 @@ def test_removal_keeps_data_and_purge_deletes_them(debian, service, deb):
     assert left == []
 
 
+def test_service_is_started_restarted_and_stopped_where_systemd_runs(debian, old_deb, deb):
+    (debian / "run/systemd/system").mkdir(parents=True)
+    for name in ("systemctl", "deb-systemd-invoke"):
+        (debian / f"usr/bin/{name}").write_text(f'#!/bin/sh\necho "{name} $*" >>/var/log/calls\n')
+        (debian / f"usr/bin/{name}").chmod(0o755)
+
+    def calls(*words):
+        (debian / "var/log/calls").write_text("")
+        debian.dpkg(*words)
+        return [call for call in (debian / "var/log/calls").read_text().splitlines() if call.startswith("deb-")]
+
+    assert calls("--install", old_deb) == ["deb-systemd-invoke start leveret.service"]
+    # Once, so that the old broker serves until the new one takes over.
+    assert calls("--install", deb) == ["deb-systemd-invoke restart leveret.service"]
+    assert calls("--remove", "leveret") == ["deb-systemd-invoke stop leveret.service"]
+
+
 def test_names_of_an_installed_rabbitmq_are_left_alone(debian, deb):
     for name in ("rabbitmqctl", "rabbitmq-diagnostics"):
         (debian / f"usr/sbin/{name}").write_text("RabbitMQ's")
