@@ -119,7 +119,7 @@ def test_files_come_from_the_environment_and_from_folders(run, tmp_path):
 def test_all_faults_are_reported_before_anything_starts(run, tmp_path):
     result = run("--data-dir", "data", conf="heartbeet = 1\nheartbeat = soon\n\nlisteners.tcp.1 = foo\nx\nproxy_protocol = true\n",
                  RABBITMQ_NODE_PORT="")
-    assert result.returncode == 1
+    assert result.returncode == 78
     assert result.stderr.splitlines() == [
         "leveret: a.conf, line 1: unknown key 'heartbeet', did you mean 'heartbeat'?",
         "leveret: a.conf, line 2: heartbeat must be a number from 0 to 65535, got 'soon'",
@@ -129,7 +129,7 @@ def test_all_faults_are_reported_before_anything_starts(run, tmp_path):
     ]
     assert not (tmp_path / "data").exists()
     missing = run("--config", "missing.conf")
-    assert missing.returncode == 1
+    assert missing.returncode == 78
     assert missing.stderr.startswith("leveret: cannot read configuration file missing.conf: No such file")
     terms = run(conf="%% advanced.config\n[{rabbit, [{tcp_listeners, [5672]}]}].\n")
     assert terms.stderr == ("leveret: a.conf, line 2: Erlang terms, as in advanced.config, are not read; write every "
@@ -250,7 +250,7 @@ def test_data_directory_is_logged_with_its_whole_path(run, tmp_path):
 def test_a_log_file_that_cannot_be_written_stops_the_start(run, tmp_path):
     (tmp_path / "file").write_text("")
     result = run("--data-dir", "data", conf="log.file = file/a.log")
-    assert result.returncode == 1
+    assert result.returncode == 78
     assert result.stderr.startswith("leveret: cannot open the log file: ")
     assert not (tmp_path / "data").exists()
 

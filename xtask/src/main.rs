@@ -9,6 +9,7 @@
 mod bench;
 mod broker_process;
 mod compare;
+mod dist;
 mod flood;
 mod fuzz;
 mod hostile;
@@ -57,6 +58,10 @@ enum Task {
     ///
     /// Fails when a count is above that of docs/internals/instructions.md. Installs valgrind by itself.
     Instructions(instructions::Options),
+    /// Build packages: a Debian package, an archive of static programs, the list of what is inside, checksums
+    ///
+    /// The same commit gives the same bytes: no file has a time, a path or a user of this machine.
+    Dist(dist::Options),
     /// Fuzz: try generated input, for seconds or for hours
     ///
     /// Builds the targets of the folder fuzz with coverage, plays their seeds and goes on from there.
@@ -94,6 +99,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Instructions(options) => instructions::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Dist(options) => dist::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Fuzz(options) => fuzz::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Compare(options) => compare::run(&options),
         Task::Interop(options) => interop::run(&options),

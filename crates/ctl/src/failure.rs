@@ -19,6 +19,18 @@ pub(crate) const TIMEOUT: u8 = 75;
 /// The node or the login is given in a wrong form.
 pub(crate) const CONFIG: u8 = 78;
 
+/// The exit codes, with their meanings.
+pub(crate) const CODES: [(u8, &str); 8] = [
+    (USAGE, "the command line is wrong"),
+    (DATA, "the input is wrong, or names a missing object"),
+    (NO_USER, "there is no such user"),
+    (UNAVAILABLE, "the node cannot be reached, or refuses"),
+    (SOFTWARE, "an internal error"),
+    (INPUT_OUTPUT, "a file cannot be written"),
+    (TIMEOUT, "the node did not answer in time"),
+    (CONFIG, "the node or the login is given in a wrong form"),
+];
+
 /// Failure of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {

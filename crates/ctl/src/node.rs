@@ -1,7 +1,7 @@
 //! The node to operate: the address of its API, its name, and the login.
 //!
 //! Options take precedence, then the environment, then the file `ctl.json` in the data directory of a node
-//! on this machine, then the defaults of a new node: port 15672, guest, guest.
+//! on this machine (in the working directory, or else that of an installed package), then the defaults of a new node: port 15672, guest, guest.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ use crate::arguments::Parsed;
 use crate::certificates::Trust;
 use crate::failure::{CONFIG, Failure, UNAVAILABLE};
 use crate::http::{Api, HttpError, Login};
+
+/// Configuration of the node that a package has installed.
+const INSTALLED_CONFIG: &str = "/etc/leveret/leveret.conf";
 
 /// Port of a node whose address has none.
 const HTTP_PORT: u16 = 15672;
@@ -198,16 +201,23 @@ fn data_dir(given: &Given<'_>, environment: &Environment<'_>) -> PathBuf {
     if let Some(directory) = given("data-dir", "LEVERET_DATA_DIR") {
         return PathBuf::from(directory);
     }
-    let config = given("config", "LEVERET_CONFIG_FILE");
-    let configured = config.and_then(|path| {
-        let text = (environment.read)(Path::new(&path))?;
-        let value = |line: &str| {
-            let (key, value) = line.split_once('=')?;
-            (key.trim() == "data_dir").then(|| value.trim().to_owned())
-        };
-        text.lines().filter_map(value).next_back()
-    });
-    PathBuf::from(configured.unwrap_or_else(|| "data".to_owned()))
+    let here = PathBuf::from("data");
+    let configured = match given("config", "LEVERET_CONFIG_FILE") {
+        Some(path) => configured_data_dir(Path::new(&path), environment),
+        None if (environment.read)(&here.join("ctl.json")).is_some() => None,
+        None => configured_data_dir(Path::new(INSTALLED_CONFIG), environment),
+    };
+    configured.unwrap_or(here)
+}
+
+/// The data directory in a configuration file.
+fn configured_data_dir(file: &Path, environment: &Environment<'_>) -> Option<PathBuf> {
+    let text = (environment.read)(file)?;
+    let value = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "data_dir").then(|| PathBuf::from(value.trim()))
+    };
+    text.lines().filter_map(value).next_back()
 }
 
 /// Address from a host and a port.
@@ -289,6 +299,12 @@ mod tests {
         is("", &dir, &[("e/ctl.json", FILE)], "http://127.0.0.1:25672", TOKEN);
         let config = [("l.conf", "a = b\ndata_dir = f\n"), ("f/ctl.json", FILE)];
         is("--config l.conf", &[], &config, "http://127.0.0.1:25672", TOKEN);
+        let installed = [
+            ("/etc/leveret/leveret.conf", "data_dir = /var/lib/leveret\n"),
+            ("/var/lib/leveret/ctl.json", FILE),
+        ];
+        is("", &[], &installed, "http://127.0.0.1:25672", TOKEN);
+        is("--data-dir d", &[], &installed, "http://127.0.0.1:15672", GUEST);
     }
 
     #[test]

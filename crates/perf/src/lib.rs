@@ -32,9 +32,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
-use crate::options::CommandLine;
+use crate::options::{Command, CommandLine};
 
 /// Runs the command line of the process.
 pub async fn main() -> ExitCode {
@@ -58,7 +58,24 @@ pub fn understands(arguments: &[String]) -> Result<()> {
     CommandLine::try_parse_from(words)?.command.check()
 }
 
+/// Prints the manual page of the program, or of a command.
+fn print_man_page(about: Option<&str>) -> Result<()> {
+    let mut program = CommandLine::command();
+    program.build();
+    let command = match about {
+        None => program,
+        Some(name) => program.find_subcommand(name).context("there is no such command")?.clone(),
+    };
+    let name = command.get_display_name().unwrap_or("leveret-perf").to_owned();
+    let source = concat!("leveret ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command).title(name).source(source).render(&mut std::io::stdout())?;
+    Ok(())
+}
+
 async fn run(line: &CommandLine) -> Result<()> {
+    if let Command::Man(page) = &line.command {
+        return print_man_page(page.command.as_deref());
+    }
     line.command.check()?;
     // Opened before the load, so that a report that cannot be written fails before minutes are spent.
     let html = match &line.general.html {

@@ -89,6 +89,15 @@ pub(crate) enum Command {
     Backlog(Backlog),
     /// Open and close connections, channels or queues as fast as possible
     Churn(Churn),
+    /// Print the manual page, for the program man
+    Man(ManPage),
+}
+
+/// Options of the manual page.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ManPage {
+    /// The command that the page is about, instead of the whole program
+    pub(crate) command: Option<String>,
 }
 
 impl Command {
@@ -112,7 +121,7 @@ impl Command {
                 options.messages.size >= STAMP_BYTES,
                 "--size must be {STAMP_BYTES} or more: the body says when its message is due"
             ),
-            Self::Backlog(_) | Self::Churn(_) => {}
+            Self::Backlog(_) | Self::Churn(_) | Self::Man(_) => {}
         }
         Ok(())
     }

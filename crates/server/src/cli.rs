@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_mangen::Man;
 
 use crate::config::{Config, ConfigError, Settings, Source, environment};
 
@@ -35,17 +36,32 @@ pub(crate) struct Arguments {
 }
 
 /// The task to do instead of running the broker.
-#[derive(Subcommand, Clone, Copy, Debug)]
+#[derive(Subcommand, Clone, Debug)]
 enum Task {
     /// Check the data directory of a stopped broker: print a summary and all faults, and change
     /// nothing
     Check,
+    /// Print the manual page, for the program man
+    Man {
+        /// The command that the page is about, instead of the whole program
+        command: Option<String>,
+    },
 }
 
 impl Arguments {
     /// True if a data directory is to be checked instead of running the broker.
     pub(crate) fn checks(&self) -> bool {
         matches!(self.task, Some(Task::Check))
+    }
+
+    /// The manual page that is to be printed instead of running the broker.
+    pub(crate) fn man_page(&self) -> Option<Result<Vec<u8>, String>> {
+        let Some(Task::Man { command }) = &self.task else { return None };
+        let mut program = Self::command();
+        program.build();
+        let Some(name) = command else { return Some(rendered(program)) };
+        let found = program.find_subcommand(name).cloned();
+        Some(found.map_or_else(|| Err(format!("there is no command '{name}'")), rendered))
     }
 
     /// True if the configuration is to be printed instead of running the broker.
@@ -79,6 +95,29 @@ impl Arguments {
     }
 }
 
+/// The manual page of a command.
+fn rendered(command: clap::Command) -> Result<Vec<u8>, String> {
+    let name = command.get_display_name().unwrap_or("leveret").to_owned();
+    let source = concat!("leveret ", env!("CARGO_PKG_VERSION"));
+    let mut page = Vec::new();
+    let man = Man::new(command).title(name).source(source);
+    man.render(&mut page).map_err(|error| error.to_string())?;
+    Ok(page)
+}
+
+/// Prints a manual page.
+pub(crate) fn print_man_page(page: Result<Vec<u8>, String>) -> ExitCode {
+    match page.map(|page| std::io::stdout().write_all(&page)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(_)) => ExitCode::FAILURE,
+        Err(problem) => {
+            // There is no other place to report a failure.
+            let _ = writeln!(std::io::stderr(), "leveret: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Prints the settings in force, in the form of a configuration file.
 pub(crate) fn print_config(config: &Config) -> ExitCode {
     let lines = config.effective.iter().map(|one| format!("{one}\n"));
@@ -89,8 +128,8 @@ pub(crate) fn print_config(config: &Config) -> ExitCode {
 }
 
 /// Prints an error that occurs before the log is started.
-pub(crate) fn fail(error: &dyn std::error::Error) -> ExitCode {
+pub(crate) fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
     // There is no other place to report a failure.
     let _ = writeln!(std::io::stderr(), "leveret: {error}");
-    ExitCode::FAILURE
+    ExitCode::from(code)
 }

@@ -18,6 +18,7 @@ mod limits;
 mod logging;
 mod node;
 mod redrive;
+mod service_state;
 mod source;
 mod tls;
 mod vhost;
@@ -34,12 +35,13 @@ use tokio::sync::mpsc;
 use crate::config::Config;
 use crate::disk::check;
 use crate::endpoints::Endpoints;
-use crate::limits::STOP_TIMEOUT;
+use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
 use crate::node::addresses::{self, Addresses};
 use crate::node::lifecycle::ExitReason;
 use crate::node::start_error::StartError;
-use crate::node::{Node, alarms, death_writer, sampler, stopped_node};
+use crate::node::watchdog::Watched;
+use crate::node::{Node, alarms, death_writer, sampler, stopped_node, watchdog};
 use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
@@ -57,14 +59,17 @@ pub fn check_death_lines(lines: &[u8]) -> usize {
 pub fn main() -> ExitCode {
     allocator::decline_huge_pages();
     let arguments = cli::Arguments::parse();
+    if let Some(page) = arguments.man_page() {
+        return cli::print_man_page(page);
+    }
     let mut config = match arguments.config() {
         Ok(config) => config,
-        Err(error) => return cli::fail(&error),
+        Err(error) => return cli::fail(&error, EXIT_CONFIG),
     };
     // Log lines show the path, so it must not depend on the working directory.
     match std::path::absolute(&config.data_dir) {
         Ok(data_dir) => config.data_dir = data_dir,
-        Err(error) => return cli::fail(&error),
+        Err(error) => return cli::fail(&error, 1),
     }
     if arguments.checks() {
         return check::run(&config.data_dir);
@@ -74,7 +79,7 @@ pub fn main() -> ExitCode {
     }
     let log_file = match logging::start(&config.log) {
         Ok(log_file) => log_file,
-        Err(error) => return cli::fail(&StartError::LogFile(error)),
+        Err(error) => return cli::fail(&StartError::LogFile(error), EXIT_CONFIG),
     };
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -82,16 +87,16 @@ pub fn main() -> ExitCode {
     raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return cli::fail(&error),
+        Err(error) => return cli::fail(&error, 1),
     };
     let begins_stopped = addresses::begins_stopped(&mut config);
     match runtime.block_on(live(&config, log_file, begins_stopped)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
             tracing::error!("{error}");
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_code())
         }
-        Err(error) => cli::fail(&error),
+        Err(error) => cli::fail(&error, error.exit_code()),
     }
 }
 
@@ -102,13 +107,16 @@ async fn live(
     begins_stopped: bool,
 ) -> Result<(), StartError> {
     let mut signals = StopSignals::watch()?;
+    service_state::starting();
+    let watched = Watched::default();
+    tokio::spawn(watchdog::run(Arc::clone(&watched)));
     if begins_stopped {
         match stopped_node::run(config, signals.next()).await? {
             ExitReason::Stop | ExitReason::StopApp => return Ok(()),
             ExitReason::StartApp => {}
         }
     }
-    let addresses = match run(config, log_file, &mut signals).await {
+    let addresses = match run(config, log_file, &mut signals, &watched).await {
         Ok((ExitReason::StopApp, addresses)) => addresses,
         Ok(_) => return Ok(()),
         // The node stays stopped.
@@ -126,13 +134,16 @@ async fn run(
     config: &Config,
     log_file: Option<Arc<LogFile>>,
     signals: &mut StopSignals,
+    watched: &Watched,
 ) -> Result<(ExitReason, Addresses), StartError> {
     let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
+    service_state::start_step("starting");
     let endpoints = Endpoints::bind(config)?;
     tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
     let listeners = endpoints.shown();
     let node = Arc::new(Node::start(config, listeners.clone())?);
+    watched.set(Arc::downgrade(&node)).expect("a process starts one node");
     // Published before the first client is served, so that a program that waits for the start finds the
     // token.
     let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.identity.name);
@@ -155,11 +166,15 @@ async fn run(
         config.identity.product,
         config.identity.version,
     );
+    service_state::ready(&format!("serving {addresses}"));
     let end = tokio::select! {
         () = signals.next() => ExitReason::Stop,
         end = node.lifecycle.shutdown.requested() => end,
     };
     tracing::info!("stopping");
+    if end != ExitReason::StopApp {
+        service_state::stopping();
+    }
     node.begin_stop();
     // Before a client is sent the reason: a client that connects again at once is refused.
     servers.amqp_listeners_closed().await;

@@ -122,6 +122,20 @@ pub(crate) const REFUSALS_MAX: usize = 256;
 /// Milliseconds of a step of the system's clock between two looks that is reported; drift is far smaller.
 pub(crate) const CLOCK_STEP_MS_MIN: u64 = 1000;
 
+/// Time that a step of the start may take before the service manager gives up, such as restoring one file of a
+/// log: far longer than on a slow disk.
+pub(crate) const START_STEP_TIME_MAX: Duration = Duration::from_mins(5);
+
+/// Smallest interval of reports to the service manager's watchdog.
+pub(crate) const WATCHDOG_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// Time after which the lock of a vhost counts as stuck: a hundred times the longest work under it, and longer
+/// than a busy machine keeps a thread from running.
+pub(crate) const STUCK_HOLD: Duration = Duration::from_secs(10);
+
+/// Exit code of a broker that cannot start before its configuration, or a file that it names, is changed.
+pub(crate) const EXIT_CONFIG: u8 = 78;
+
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 

@@ -17,7 +17,7 @@ use super::{clippy, packages, python};
 use crate::broker_process::BrokerProcess;
 use crate::instructions::check as check_instructions;
 use crate::place::Place;
-use crate::{process, repository, tidy};
+use crate::{dist, process, repository, tidy};
 
 /// Result of a step that did not fail.
 #[derive(Debug)]
@@ -92,6 +92,15 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         Action::Instructions => instructions(place),
+        Action::Packages(folder) => {
+            let programs = [
+                broker_binary(place)?,
+                place.target.join("debug").join("leveretctl"),
+                place.target.join("debug").join("leveret-perf"),
+            ];
+            let packages = dist::pack_for_test(&programs, place)?;
+            pytest(folder, &[&format!("--packages={}", packages.display())], step, place)
+        }
         Action::DebianFiles(package) => {
             packages::unpack(package, place, step.time_max)?;
             Ok(Outcome::Done)

@@ -85,6 +85,8 @@ pub(super) enum Action {
     DebianPackages(&'static str),
     /// No message costs more instructions and allocations than docs/instructions.md allows.
     Instructions,
+    /// Packages made of the built programs install, upgrade and go, and the same programs give the same packages.
+    Packages(&'static str),
     /// The files of this Debian package lie below the target folder, without it being installed.
     DebianFiles(&'static str),
     /// A program passes against a running release build, whose address it is given.
@@ -182,6 +184,14 @@ pub(super) const STEPS: &[Step] = &[
         what: "rabbitmqadmin v1, of a Debian package",
         lane: Lane::Fetch,
         action: Action::DebianFiles("rabbitmq-server"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "dist-packages",
+        what: "programs that check packages and units, from Debian",
+        lane: Lane::Fetch,
+        action: Action::DebianPackages("tests/packages/packages.txt"),
         is_setup: true,
         ..PLAIN
     },
@@ -334,6 +344,15 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::Pytest { folder: "tests/internal_work", arguments: &[] },
         counts: Some("runs of internal work"),
         needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "dist",
+        what: "packages: their bytes, installation, upgrade and removal, the unit for systemd",
+        lane: Lane::Suite,
+        action: Action::Packages("tests/packages"),
+        counts: Some("tests of packages"),
+        needs: &["build", "python", "dist-packages", "clippy"],
         ..PLAIN
     },
     Step {

@@ -45,6 +45,13 @@ pub(super) const COMMANDS: &[Command] = &[
     .words(1, 1),
     Command::new(
         Section::Help,
+        "man",
+        "man",
+        "Prints the manual page of this program, for the program man",
+        |_| Ok(Output::Text(crate::help::man_page::page())),
+    ),
+    Command::new(
+        Section::Help,
         "install_links",
         "install_links <directory>",
         "Creates rabbitmqctl and rabbitmq-diagnostics in a directory, as links to this program",

@@ -70,6 +70,7 @@ pub(crate) async fn run(general: &General, command: &Command) -> Result<Vec<Outc
         Command::Expiry(options) => expiry::run(&run, options).await.map(|one| vec![one]),
         Command::Backlog(options) => backlog::run(&run, options).await,
         Command::Churn(options) => churn::run(&run, options).await.map(|one| vec![one]),
+        Command::Man(_) => unreachable!("the manual page is printed without a broker"),
     }
 }
 

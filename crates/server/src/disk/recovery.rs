@@ -18,6 +18,7 @@ use crate::disk::recovery_pages::PageRecovery;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::RESTORE_REPORT_INTERVAL;
+use crate::service_state;
 
 /// A vhost's log.
 pub(crate) type VhostLog = Log<RealDirectory>;
@@ -119,6 +120,7 @@ pub(crate) fn damaged_record(damage: &Damage) -> String {
 }
 
 fn log_progress(vhost: &str, done: ReadProgress) {
+    service_state::start_step(&format!("restoring vhost '{vhost}', {} %", done.percent()));
     tracing::info!(
         vhost,
         files = done.files,

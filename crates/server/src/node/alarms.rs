@@ -15,6 +15,7 @@ use crate::limits::{
 };
 use crate::node::Node;
 use crate::node::alarm::Alarm;
+use crate::service_state;
 
 /// Checks the memory of the process and the disk of the data directory until the broker ends.
 pub(crate) async fn watch(node: Arc<Node>) {
@@ -69,6 +70,10 @@ pub(crate) fn check(node: &Node) -> Option<u64> {
     });
     if changed {
         node.vhosts.set_alarm(alarm.is_some());
+    }
+    if changed {
+        let problem = alarm.map(|alarm| format!("publishers are blocked: {}", alarm.reason()));
+        service_state::problem(problem.as_deref());
     }
     match (changed, alarm) {
         (true, Some(alarm)) => tracing::warn!(

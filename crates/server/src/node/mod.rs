@@ -18,6 +18,7 @@ mod start;
 pub(crate) mod start_error;
 pub(crate) mod stopped_node;
 pub(crate) mod users_and_vhosts;
+pub(crate) mod watchdog;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -35,6 +35,7 @@ use crate::node::permits::Permits;
 use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
 use crate::redrive::Redrives;
+use crate::service_state;
 use crate::vhost::{Threads, Timer, Vhosts};
 
 /// Description of the default vhost, as in RabbitMQ.
@@ -130,6 +131,7 @@ impl Node {
     /// and during recovery, because the timer serves a vhost as soon as it is open.
     fn open_vhosts(&self, vhosts: Vec<VhostEntry>) -> Result<(), StartError> {
         for vhost in vhosts {
+            service_state::start_step(&format!("restoring vhost '{}'", vhost.name));
             alarms::check(self);
             self.vhosts.open(vhost)?.catch_up(&|| alarms::check(self));
         }

@@ -9,6 +9,7 @@ use crate::definitions::DefinitionsError;
 use crate::disk::data_dir::DataDirError;
 use crate::disk::node_disk::NodeDiskError;
 use crate::disk::node_file::NodeFileError;
+use crate::limits::EXIT_CONFIG;
 use crate::tls::TlsError;
 use crate::vhost::VhostError;
 
@@ -53,6 +54,36 @@ pub(crate) enum StartError {
     NextImage(io::Error),
     #[error("cannot listen for {what} on {address}: {error}")]
     Listen { what: &'static str, address: SocketAddr, error: io::Error },
+}
+
+impl StartError {
+    /// Exit code of the process: [`EXIT_CONFIG`] if another start fails as well until an operator has changed the
+    /// configuration or a file that it names, otherwise 1.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Definitions(_) | Self::LogFile(_) | Self::Tls(_) | Self::Permissions(_) => {
+                EXIT_CONFIG
+            }
+            Self::Listen { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+                EXIT_CONFIG
+            }
+            Self::DataDir(_)
+            | Self::Timer(_)
+            | Self::Persister(_)
+            | Self::Pager(_)
+            | Self::NodeFile(_)
+            | Self::Vhost(_)
+            | Self::Http(_)
+            | Self::Signals(_)
+            | Self::Auth(_)
+            | Self::DefaultUser(_)
+            | Self::Randomness(_)
+            | Self::Reset(_)
+            | Self::CtlFile(_)
+            | Self::NextImage(_)
+            | Self::Listen { .. } => 1,
+        }
+    }
 }
 
 impl From<NodeDiskError> for StartError {

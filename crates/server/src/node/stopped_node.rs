@@ -18,6 +18,7 @@ use crate::endpoints::Endpoints;
 use crate::node::identity::node_name;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
 use crate::node::start_error::StartError;
+use crate::service_state;
 
 /// The state of a stopped node.
 #[derive(Debug)]
@@ -98,10 +99,14 @@ pub(crate) async fn run(
         &Arc::default(),
     )?;
     tracing::info!("stopped: not serving clients; {addresses} waits for start_app");
+    service_state::stopped(&format!("stopped; {addresses} waits for start_app"));
     let end = tokio::select! {
         end = node.shutdown.requested() => end,
         () = interrupted => ExitReason::Stop,
     };
+    if end == ExitReason::Stop {
+        service_state::stopping();
+    }
     // The request that ended the wait is answered.
     over.send_replace(true);
     servers.over().await;

@@ -6,6 +6,7 @@ use tokio::signal::unix::Signal;
 
 use crate::limits::TLS_CHECK_INTERVAL;
 use crate::logging::file::LogFile;
+use crate::service_state;
 use crate::tls::Tls;
 
 /// On SIGHUP reopens the log file and reloads every certificate; also checks periodically whether
@@ -20,11 +21,15 @@ pub(crate) async fn watch(
             _ = hangup.recv() => true,
             () = tokio::time::sleep(TLS_CHECK_INTERVAL), if !certificates.is_empty() => false,
         };
-        if let Some(file) = log_file.as_ref().filter(|_| is_told)
-            && let Err(error) = file.reopen()
-        {
-            tracing::error!(%error, "cannot open the log file again");
+        if is_told {
+            service_state::reload(|| {
+                if let Some(Err(error)) = log_file.as_ref().map(|file| file.reopen()) {
+                    tracing::error!(%error, "cannot open the log file again");
+                }
+                certificates.iter().for_each(|tls| tls.reload(true));
+            });
+        } else {
+            certificates.iter().for_each(|tls| tls.reload(false));
         }
-        certificates.iter().for_each(|tls| tls.reload(is_told));
     }
 }

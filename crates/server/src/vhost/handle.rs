@@ -1,6 +1,7 @@
 //! A vhost behind its lock, as connections, threads and HTTP requests use it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use broker::access::Access;
 use broker::refusal::Refusal;
@@ -89,6 +90,11 @@ impl VhostHandle {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Time since when the vhost's lock is held; zero while it is free.
+    pub(crate) fn held_for(&self) -> Duration {
+        self.state.held_for()
     }
 
     /// Registers the connection of a client. If the broker is already stopping, closes it at once. `welcome`

@@ -8,7 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -73,6 +73,15 @@ impl<T> TimedLock<T> {
                 return;
             }
             ended.await;
+        }
+    }
+
+    /// Time since when the lock is held; zero while it is free.
+    pub(super) fn held_for(&self) -> Duration {
+        let now_us = self.elapsed_us();
+        match self.held_since_us.load(Ordering::Acquire) {
+            0 => Duration::ZERO,
+            since => Duration::from_micros(now_us.saturating_sub(since - 1)),
         }
     }
 
@@ -187,8 +196,10 @@ mod tests {
     #[test]
     fn try_lock_gives_up_during_a_long_hold_and_lock_waits() {
         let lock = Arc::new(TimedLock::new(0));
+        assert_eq!(lock.held_for(), Duration::ZERO);
         let (end, thread) = long_hold(&lock);
         assert!(lock.try_lock().is_none());
+        assert!(lock.held_for() >= LONG_HOLD);
         drop(end);
         assert_eq!(*lock.lock(), 1);
         thread.join().unwrap();

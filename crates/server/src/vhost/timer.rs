@@ -26,6 +26,8 @@ pub(crate) trait TimerTarget: fmt::Debug + Send + Sync {
 struct Wakes {
     due: BTreeSet<(Time, VhostId)>,
     targets: BTreeMap<VhostId, Weak<dyn TimerTarget>>,
+    /// True from a question whether the thread lives to its answer.
+    is_asked: bool,
     stopping: bool,
 }
 
@@ -66,6 +68,13 @@ impl Timer {
         }
     }
 
+    /// True if the thread has made a turn since the previous call. The first call returns true.
+    pub(crate) fn has_answered(&self) -> bool {
+        let was_asked = std::mem::replace(&mut self.wakes.lock().is_asked, true);
+        self.changed.notify_one();
+        !was_asked
+    }
+
     /// Ends the thread.
     pub(crate) fn stop(&self) {
         self.wakes.lock().stopping = true;
@@ -76,6 +85,7 @@ impl Timer {
         let mut wakes = self.wakes.lock();
         let mut last_turn_ended = Time::default();
         while !wakes.stopping {
+            wakes.is_asked = false;
             let Some((at, id)) = wakes.due.first().copied() else {
                 self.changed.wait(&mut wakes);
                 continue;
@@ -139,7 +149,45 @@ fn turn_begins(at: Time, last_turn_ended: Time) -> Time {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
     use super::*;
+
+    /// A vhost whose turn tells that it has begun, and lasts until it is ended.
+    #[derive(Debug)]
+    struct LongTurn(Sender<()>, Mutex<Receiver<()>>);
+
+    impl TimerTarget for LongTurn {
+        fn tick(&self) {
+            self.0.send(()).unwrap();
+            self.1.lock().recv().unwrap();
+        }
+    }
+
+    fn until(done: impl Fn() -> bool) {
+        while !done() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn has_answered_is_false_while_a_turn_does_not_end() {
+        let clock = Clock::start();
+        let timer = Timer::start(clock).unwrap();
+        assert!(timer.has_answered(), "nothing was asked before");
+        until(|| timer.has_answered());
+        let ((begun, begins), (end, ends)) = (channel(), channel());
+        let target: Arc<dyn TimerTarget> = Arc::new(LongTurn(begun, Mutex::new(ends)));
+        timer.add(VhostId(1), Arc::downgrade(&target));
+        timer.arm(VhostId(1), Time::default(), clock.time());
+        begins.recv().unwrap();
+        // The question may have been answered before the turn began.
+        timer.has_answered();
+        assert!(!timer.has_answered() && !timer.has_answered());
+        end.send(()).unwrap();
+        until(|| timer.has_answered());
+        timer.stop();
+    }
 
     #[test]
     fn turn_begins_after_a_rest_for_deadlines_close_to_each_other() {

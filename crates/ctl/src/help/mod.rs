@@ -1,5 +1,7 @@
 //! Help texts: the list of commands, the usage of one, and suggestions for unknown names.
 
+pub(crate) mod man_page;
+
 use std::fmt::Write as _;
 
 use crate::command::Command;
@@ -33,7 +35,7 @@ this machine)
       --password          LEVERET_PASSWORD
       --cacert <file>, --insecure  authorities that an API over HTTPS is checked against, instead of
                                    those of the system; or no check
-      --data-dir <dir>    LEVERET_DATA_DIR     [data]
+      --data-dir <dir>    LEVERET_DATA_DIR     [data, or that of /etc/leveret/leveret.conf]
       --config <file>     LEVERET_CONFIG_FILE
 ";
 
