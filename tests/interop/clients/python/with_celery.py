@@ -281,7 +281,7 @@ def restart():
         add.delay("taken", 1, 1)  # by the worker, which will run it next
         wait_until(lambda: opened.waiting() == 0, "the worker has taken the next task")
         add.delay("waits", 1, 1)
-        assert opened.waiting() == 1
+        wait_until(lambda: opened.waiting() == 1, "the last task waits")
         runner.restart_broker()
         opened.release()
         wait_until(lambda: {"taken", "waits"} <= set(opened.names()), "the worker is back", READY_WITHIN_S)
