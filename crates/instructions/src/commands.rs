@@ -146,6 +146,7 @@ impl Core {
                         kind: record.kind(),
                         flags: releases,
                         references: record.references(),
+                        format_version: record.format_version(),
                         is_joined,
                     };
                     self.pending.push(new, |bytes| record.encode(at, bytes));

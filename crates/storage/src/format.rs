@@ -7,8 +7,15 @@
 
 use crc32c::crc32c_append;
 
-/// Version of the log's format.
-pub const FORMAT_VERSION: u32 = 1;
+/// Newest version of the log's format. A manifest has the oldest version that suffices for the records of the
+/// log, so that an earlier build reads a log without newer records and refuses any other.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// Oldest version of the log's format; a new log has this version.
+pub const FORMAT_VERSION_OLDEST: u32 = 1;
+
+/// Version of the layout of a log file, which versions 1 and 2 of the log's format share.
+pub(crate) const FILE_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"LVRTLOG\0";
 const BATCH_MAGIC: u32 = 0x4843_5442; // "BTCH"
@@ -66,7 +73,7 @@ impl Flags {
 /// The header of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FileHeader {
-    /// Version of the format.
+    /// Version of the layout.
     pub(crate) version: u32,
     /// Id of the log.
     pub(crate) log_id: u64,
@@ -119,7 +126,7 @@ impl FileHeader {
             return Err(HeaderFault::Damaged);
         }
         let version = u32_at(header, 8);
-        if version != FORMAT_VERSION {
+        if version != FILE_VERSION {
             return Err(HeaderFault::Version(version));
         }
         Ok(Self {

@@ -38,7 +38,7 @@ pub use compaction::{Compacted, Compaction};
 pub use directory::{
     CountedFile, Directory, DirectoryFile, IoCounters, IoTotal, RealDirectory, SYNC_BOUNDS_US,
 };
-pub use format::{FORMAT_VERSION, Flags, Lsn};
+pub use format::{FORMAT_VERSION, FORMAT_VERSION_OLDEST, Flags, Lsn};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};

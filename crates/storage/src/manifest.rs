@@ -9,7 +9,9 @@ use std::io;
 use crc32c::crc32c;
 
 use crate::directory::{Directory, DirectoryFile, with_room};
-use crate::format::{FORMAT_VERSION, FileHeader, Lsn, put, u32_at, u64_at};
+use crate::format::{
+    FILE_VERSION, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FileHeader, Lsn, put, u32_at, u64_at,
+};
 use crate::limits::{FILE_BYTES_MAX, NUMBER_MAX, SEGMENTS_MAX};
 
 /// Name of the manifest in the directory.
@@ -67,6 +69,8 @@ pub(crate) fn file_id(name: &str) -> Option<u64> {
 /// The manifest of a log; the files are in the order of their ranges.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Manifest {
+    /// Oldest version of the format that suffices for the records of the log.
+    pub(crate) format_version: u32,
     pub(crate) log_id: u64,
     /// Reserved bytes: 0 in a new log, copied when the manifest is replaced.
     pub(crate) reserved: u64,
@@ -92,13 +96,13 @@ impl Manifest {
     /// Header of the file with the id `file_id`, whose range begins at `first`.
     pub(crate) fn file_header(&self, file_id: u64, first: Lsn) -> FileHeader {
         let (log_id, reserved) = (self.log_id, self.reserved);
-        FileHeader { version: FORMAT_VERSION, log_id, file_id, first, reserved }
+        FileHeader { version: FILE_VERSION, log_id, file_id, first, reserved }
     }
 
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.files.len() * ENTRY_BYTES);
         out.extend(MAGIC);
-        out.extend(FORMAT_VERSION.to_le_bytes());
+        out.extend(self.format_version.to_le_bytes());
         out.extend([0; 4]);
         out.extend(self.log_id.to_le_bytes());
         out.extend(self.reserved.to_le_bytes());
@@ -124,9 +128,9 @@ impl Manifest {
         if crc32c(&plain) != u32_at(bytes, 12) {
             return Err(ManifestFault::Damaged);
         }
-        let version = u32_at(bytes, 8);
-        if version != FORMAT_VERSION {
-            return Err(ManifestFault::Version(version));
+        let format_version = u32_at(bytes, 8);
+        if !(FORMAT_VERSION_OLDEST..=FORMAT_VERSION).contains(&format_version) {
+            return Err(ManifestFault::Version(format_version));
         }
         let (entries, rest) = bytes.split_at(HEADER_BYTES).1.as_chunks::<ENTRY_BYTES>();
         if !rest.is_empty()
@@ -143,6 +147,7 @@ impl Manifest {
             compacted_at: Lsn(u64_at(entry, 32)),
         };
         let manifest = Self {
+            format_version,
             log_id: u64_at(bytes, 16),
             reserved: u64_at(bytes, 24),
             next_file_id: u64_at(bytes, 32),
@@ -221,7 +226,7 @@ mod tests {
             compacted_at: Lsn(0),
         };
         let files = vec![file(3, 1, 100, 4096), file(9, 100, 0, 0)];
-        Manifest { log_id: 7, reserved: 0, next_file_id: 10, files }
+        Manifest { format_version: 2, log_id: 7, reserved: 0, next_file_id: 10, files }
     }
 
     #[test]
@@ -296,11 +301,11 @@ mod tests {
     #[test]
     fn manifest_of_another_version_is_refused() {
         let mut bytes = manifest().encode();
-        put(&mut bytes, 8, 2);
+        put(&mut bytes, 8, 3);
         put(&mut bytes, 12, 0);
         let crc = crc32c(&bytes);
         put(&mut bytes, 12, crc);
-        assert_eq!(Manifest::decode(&bytes), Err(ManifestFault::Version(2)));
+        assert_eq!(Manifest::decode(&bytes), Err(ManifestFault::Version(3)));
     }
 
     #[test]

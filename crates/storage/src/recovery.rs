@@ -7,7 +7,8 @@ use std::io;
 
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::{
-    FILE_HEADER_BYTES, FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn,
+    FILE_HEADER_BYTES, FILE_VERSION, FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault,
+    Lsn,
 };
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
@@ -25,12 +26,14 @@ pub enum OpenError {
         error: io::Error,
     },
     /// A file was written by a newer version of Leveret.
-    #[error("{file} has format version {version}, but this Leveret knows version {FORMAT_VERSION}")]
+    #[error("{file} has format version {version}, but this Leveret knows version {known}")]
     Version {
         /// Name of the file.
         file: String,
         /// Version of its format.
         version: u32,
+        /// Newest version that this program knows.
+        known: u32,
     },
     /// The manifest is missing, damaged, or that of another log.
     #[error("{file}: {problem}")]
@@ -89,6 +92,8 @@ impl std::fmt::Display for Damage {
 /// Result of opening a log.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OpenReport {
+    /// Version of the log's format: the oldest that suffices for its records. A new log has the oldest of all.
+    pub format_version: u32,
     /// Number of files read.
     pub files: usize,
     /// Bytes read.
@@ -168,7 +173,7 @@ pub(crate) fn read_manifest<D: Directory>(
             Err(OpenError::Manifest { file: MANIFEST, problem })
         }
         Err(ManifestFault::Version(version)) => {
-            Err(OpenError::Version { file: MANIFEST.to_owned(), version })
+            Err(OpenError::Version { file: MANIFEST.to_owned(), version, known: FORMAT_VERSION })
         }
     }
 }
@@ -221,7 +226,8 @@ pub fn check<D: Directory>(
     if manifest.log_id != log_id {
         return Err(OpenError::other_log(&manifest, log_id));
     }
-    let mut report = OpenReport { files: manifest.files.len(), ..OpenReport::default() };
+    let (format_version, files) = (manifest.format_version, manifest.files.len());
+    let mut report = OpenReport { format_version, files, ..OpenReport::default() };
     read_files(
         directory,
         &mut manifest,
@@ -250,7 +256,7 @@ pub(crate) fn refuse_newer_files<D: Directory>(
             Err(error) => return Err(io_error(format!("read {file}"))(error)),
         }
         if let Err(HeaderFault::Version(version)) = FileHeader::decode(&header) {
-            return Err(OpenError::Version { file, version });
+            return Err(OpenError::Version { file, version, known: FILE_VERSION });
         }
     }
     Ok(())
@@ -377,7 +383,7 @@ fn read_file<D: Directory>(
     match FileHeader::decode(bytes) {
         Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
         Err(HeaderFault::Version(version)) => {
-            return Err(OpenError::Version { file: name, version });
+            return Err(OpenError::Version { file: name, version, known: FILE_VERSION });
         }
         Ok(_) => {
             problem = "belongs to another log";

@@ -22,6 +22,10 @@ pub struct NewRecord {
     pub flags: Flags,
     /// Number of references that keep the record.
     pub references: u16,
+    /// Oldest version of the format whose builds know the record, at most [`FORMAT_VERSION`].
+    ///
+    /// [`FORMAT_VERSION`]: crate::FORMAT_VERSION
+    pub format_version: u32,
     /// Joins the record to the one before: after a crash both are there or neither is.
     pub is_joined: bool,
 }
@@ -58,6 +62,8 @@ pub struct WriteBatch {
     dropped: usize,
     /// Bytes of the dropped records, without their bodies.
     dropped_bytes: usize,
+    /// Highest version of the format that a record of the batch needs, written or dropped; 0 without one.
+    format_version: u32,
 }
 
 impl WriteBatch {
@@ -79,10 +85,12 @@ impl WriteBatch {
         payload: impl FnOnce(&mut Vec<u8>),
         body: Option<Body>,
     ) {
-        let NewRecord { lsn, target, kind, flags, references, is_joined: _ } = record;
+        let NewRecord { lsn, target, kind, flags, references, format_version, is_joined: _ } =
+            record;
         // Recovery skips a record that is out of order, so none may be written.
         assert!(lsn > self.last, "record {lsn} is pushed behind record {}", self.last);
         self.last = lsn;
+        self.format_version = self.format_version.max(format_version);
         let releases = flags.has(Flags::RELEASES);
         let is_target_dropped = releases && self.release(target);
         // A record that ends many references may end some of records that are written.
@@ -145,6 +153,7 @@ impl WriteBatch {
         self.last = Lsn(0);
         self.dropped = 0;
         self.dropped_bytes = 0;
+        self.format_version = 0;
     }
 
     /// Removes the dropped records from the buffers.
@@ -162,6 +171,11 @@ impl WriteBatch {
     /// The records to be written, after [`WriteBatch::remove_dropped`].
     pub(crate) fn records(&self) -> &[BatchRecord] {
         &self.records
+    }
+
+    /// Version of the format that the log must have before the batch is written; 0 if any suffices.
+    pub(crate) fn format_version(&self) -> u32 {
+        self.format_version
     }
 
     pub(crate) fn released(&self) -> &[Lsn] {

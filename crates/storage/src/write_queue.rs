@@ -153,7 +153,8 @@ mod tests {
     fn push(queue: &mut WriteQueue, lsn: u64, target: u64, references: u16, len: usize) {
         let flags = if target > 0 { Flags::RELEASES } else { Flags::NONE };
         let (lsn, target, is_joined) = (Lsn(lsn), Lsn(target), false);
-        let record = NewRecord { lsn, target, kind: 1, flags, references, is_joined };
+        let record =
+            NewRecord { lsn, target, kind: 1, flags, references, format_version: 1, is_joined };
         queue.push(record, |bytes| bytes.resize(bytes.len() + len, 7));
     }
 

@@ -146,8 +146,9 @@ fn damaged(disk: &Disk, written: &Records, kept: &Records) {
     let next = Lsn(log.last().0 + 1);
     let mut batch = WriteQueue::default();
     let (kind, flags) = (1, Flags::NONE);
-    let (target, is_joined) = (Lsn(0), false);
-    let record = NewRecord { lsn: next, target, kind, flags, references: 1, is_joined };
+    let (target, format_version, is_joined) = (Lsn(0), 1, false);
+    let record =
+        NewRecord { lsn: next, target, kind, flags, references: 1, format_version, is_joined };
     batch.push(record, |bytes| bytes.extend(b"behind the damage"));
     log.write(&mut batch).expect("it can be written on");
     drop(log);

@@ -24,6 +24,7 @@ use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Message, Name};
 use crate::policy::{Policy, PolicyKind};
+use crate::setting::Setting;
 use crate::time::Time;
 
 /// A durable event. Replaying all records in order restores the durable part of the vhost.
@@ -207,6 +208,36 @@ impl Record {
             | Self::Delivered { .. } => RecordRole::Annotates,
             Self::Purge { .. } => RecordRole::EndsMany,
             Self::DeleteQueue { .. } => RecordRole::ReleasesMany,
+        }
+    }
+
+    /// The oldest version of the log's format whose builds know the record. Builds of version 1 would leave out
+    /// delivery times, headers that a consumer gives, delayed exchanges, and policies with keys of later builds.
+    pub fn format_version(&self) -> u32 {
+        match self {
+            Self::Schedule { .. }
+            | Self::Ready { .. }
+            | Self::Reschedule { .. }
+            | Self::Annotate { .. } => 2,
+            Self::DeclareExchange(exchange) if exchange.store.is_some() => 2,
+            Self::SetPolicy { policy, .. } => {
+                let keys = policy.definition.iter().map(|(key, _)| key.setting());
+                keys.map(Setting::format_version).max().unwrap_or(1)
+            }
+            Self::Publish { .. }
+            | Self::Settle { .. }
+            | Self::DeadLetter { .. }
+            | Self::Requeue { .. }
+            | Self::Pend { .. }
+            | Self::Delivered { .. }
+            | Self::Purge { .. }
+            | Self::DeclareQueue(_)
+            | Self::DeleteQueue { .. }
+            | Self::DeclareExchange(_)
+            | Self::DeleteExchange { .. }
+            | Self::Bind(_)
+            | Self::Unbind(_)
+            | Self::ClearPolicy { .. } => 1,
         }
     }
 

@@ -92,6 +92,8 @@ pub(crate) struct PolicyRule {
     operator: Option<Merge>,
     /// A policy with the key applies only to queues of these types.
     applies_to: &'static [QueueType],
+    /// The oldest version of the log's format whose builds know the key.
+    format_version: u32,
 }
 
 /// A setting of queues or exchanges.
@@ -176,7 +178,12 @@ impl Setting {
 
     /// There is a policy key; `complaint` completes RabbitMQ's "is not a valid ...".
     pub(super) const fn policy(self, complaint: &'static str) -> Self {
-        let policy = PolicyRule { complaint, operator: None, applies_to: &QueueType::ALL };
+        let policy = PolicyRule {
+            complaint,
+            operator: None,
+            applies_to: &QueueType::ALL,
+            format_version: 1,
+        };
         Self { policy: Some(policy), ..self }
     }
 
@@ -199,6 +206,12 @@ impl Setting {
     /// setting.
     pub(super) const fn strict_for(self, applies_to: &'static [QueueType]) -> Self {
         let policy = PolicyRule { applies_to, ..self.policy_rule() };
+        Self { policy: Some(policy), ..self }
+    }
+
+    /// Builds that know only older versions of the log's format do not know the key.
+    pub(super) const fn since(self, format_version: u32) -> Self {
+        let policy = PolicyRule { format_version, ..self.policy_rule() };
         Self { policy: Some(policy), ..self }
     }
 
@@ -236,6 +249,14 @@ impl Setting {
 
     pub(crate) const fn fallback(&self) -> Fallback {
         self.fallback
+    }
+
+    /// The oldest version of the log's format whose builds know a policy with the key.
+    pub(crate) const fn format_version(&self) -> u32 {
+        match &self.policy {
+            Some(policy) => policy.format_version,
+            None => 1,
+        }
     }
 
     /// The choice between a user policy's value and an operator policy's.

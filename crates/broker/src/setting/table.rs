@@ -5,7 +5,8 @@
 //! for documentation and web page. A new setting is a row here, a list of words in `words` if its values
 //! are words, and a field of `queue::Settings`.
 //!
-//! Policy keys stand in the order in which definitions are checked and stored; new keys go to the end.
+//! Policy keys stand in the order in which definitions are checked and stored; new keys go to the end, with the
+//! version of the log's format (`since`) below which builds do not know the key.
 //! `x-queue-type` is no row: the type decides which other arguments there are.
 
 use super::argument_checks::{
@@ -201,45 +202,45 @@ policy_keys! {
     DelayedRetryMultiplier = "delayed-retry-multiplier", Delivery, at_least(1),
         argument(29, |value, _| ratio(value, 1, Ratio::MAX)),
         policy("delayed retry multiplier. Must be a number from 1"),
-        operator(Merge::Lower), with_argument(Merge::Lower),
+        since(2), operator(Merge::Lower), with_argument(Merge::Lower),
         with_hint("Each wait is so many times the one before. 1: all waits are the same.");
     /// `delayed-retry-jitter`, Leveret's own: the part of the wait that varies.
     DelayedRetryJitter = "delayed-retry-jitter", Delivery, ValueKind::Ratio { min: 0, max: 1 },
         argument(30, |value, _| ratio(value, 0, 1)),
         policy("delayed retry jitter. Must be a number from 0 to 1"),
-        operator(Merge::Second), with_argument(Merge::Second),
+        since(2), operator(Merge::Second), with_argument(Merge::Second),
         with_hint("Part of the wait by which it varies from message to message: 0.2 for 80 to 120 %.");
     /// `delayed-retry-schedule`, Leveret's own: each wait by itself.
     DelayedRetrySchedule = "delayed-retry-schedule", Delivery, ValueKind::Schedule,
         argument(31, retry_schedule),
         policy("delayed retry schedule. Must be delays such as 1s,10s,5m"),
-        operator(Merge::Second), with_argument(Merge::Second),
+        since(2), operator(Merge::Second), with_argument(Merge::Second),
         with_hint("The waits one by one, such as 1s,10s,5m; the last one repeats.");
     /// `delayed-retry-count`, Leveret's own: the deliveries by which the wait grows.
     DelayedRetryCount = "delayed-retry-count", Delivery, ValueKind::Word(DeliveryCount::LIST),
         argument(32, |value, _| one_of(value, DeliveryCount::LIST, "invalid_delayed_retry_count")),
         policy("delayed retry count. Must be one of: delivery, acquired"),
-        operator(Merge::Second), with_argument(Merge::Second),
+        since(2), operator(Merge::Second), with_argument(Merge::Second),
         with_hint("delivery: failed deliveries lengthen the wait. acquired: all deliveries do, those that basic.nack ends, too.");
     /// `delivery-limit-count`, Leveret's own: the deliveries that count against the delivery limit.
     DeliveryLimitCount = "delivery-limit-count", Delivery, ValueKind::Word(DeliveryCount::LIST),
         argument(33, |value, _| one_of(value, DeliveryCount::LIST, "invalid_delivery_limit_count")),
         policy("delivery limit count. Must be one of: delivery, acquired"),
-        operator(Merge::Second), with_argument(Merge::Second),
+        since(2), operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::DeliveryCount(DeliveryCount::Delivery))),
         with_hint("delivery: failed deliveries count against the limit. acquired: all deliveries do.");
     /// `delayed-retry-order`, Leveret's own: the order of messages around one that waits.
     DelayedRetryOrder = "delayed-retry-order", Delivery, ValueKind::Word(DelayedRetryOrder::LIST),
         argument(34, delayed_retry_order),
         policy("delayed retry order. Must be one of: due, strict"),
-        operator(Merge::Second), with_argument(Merge::Second),
+        since(2), operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::DelayedRetryOrder(DelayedRetryOrder::Due))),
         with_hint("due: other messages pass one that waits for its next delivery. strict: with a single active consumer, the queue delivers nothing until the wait is over.");
     /// `delivery-limit-action`, Leveret's own: what happens at the delivery limit to a message without a target.
     DeliveryLimitAction = "delivery-limit-action", Delivery, ValueKind::Word(DeliveryLimitAction::LIST),
         argument(35, |value, _| one_of(value, DeliveryLimitAction::LIST, "invalid_delivery_limit_action")),
         policy("delivery limit action. Must be one of: drop, keep"),
-        operator(Merge::Second), with_argument(Merge::Second),
+        since(2), operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::DeliveryLimitAction(DeliveryLimitAction::Drop))),
         with_hint("What happens at the delivery limit to a message that no dead-letter exchange takes. drop: it is lost. keep: the queue keeps it, to be seen, redriven or purged.");
 }
@@ -344,6 +345,16 @@ mod tests {
             orders.sort_unstable();
             assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "{queue_type:?} {orders:?}");
         }
+    }
+
+    #[test]
+    fn keys_of_newer_formats_are_in_the_guide() {
+        let guide = include_str!("../../../../docs/guides/upgrade.md");
+        let (_, list) = guide.split_once("Policy keys of format 2:").unwrap();
+        let (list, _) = list.split_once('.').unwrap();
+        let names: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+        let newer = PolicyKey::ALL.iter().filter(|key| key.setting().format_version() > 1);
+        assert_eq!(names, newer.map(|key| key.as_str()).collect::<Vec<_>>());
     }
 
     #[test]

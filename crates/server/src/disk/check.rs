@@ -70,8 +70,9 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
         };
         let Found { report, problems, queues, messages } = found;
         print(format!(
-            "vhost '{name}' in {}: {} files, {} records up to {}, {queues} queues, {messages} messages",
+            "vhost '{name}' in {}: format {}, {} files, {} records up to {}, {queues} queues, {messages} messages",
             path.display(),
+            report.format_version,
             report.files,
             report.records,
             report.last

@@ -37,6 +37,7 @@ impl LogQueue {
             kind: record.kind(),
             flags: flags(record.role(), about),
             references: record.references(),
+            format_version: record.format_version(),
             is_joined,
         };
         match record.message().filter(|it| it.body().len() >= UNCOPIED_LOG_BODY_BYTES_MIN) {

@@ -160,7 +160,7 @@ impl WriteJob {
 
     /// True if the write may take so long that other vhosts must not wait for it.
     pub(super) fn is_large(&self) -> bool {
-        self.batch.bytes() > LARGE_BATCH_BYTES || self.log.needs_new_segment(&self.batch)
+        self.batch.bytes() > LARGE_BATCH_BYTES || self.log.needs_new_manifest(&self.batch)
     }
 }
 

@@ -216,6 +216,7 @@ pub(crate) fn restore(
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     tracing::info!(
         vhost = name,
+        format_version = report.format_version,
         files = report.files,
         bytes = report.bytes,
         records = report.records,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::next_segment::{Capacity, NextSegment, Preallocated, preallocate_needed};
 use self::options::io_failed;
 use crate::directory::{Directory, DirectoryFile, is_full};
-use crate::format::{FIRST_BATCH, Lsn, batch_len};
+use crate::format::{FIRST_BATCH, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Lsn, batch_len};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, StoreError, file_id, file_name};
 use crate::recovery::{
@@ -86,6 +86,8 @@ pub struct Log<D: Directory> {
     shared: Arc<Mutex<Shared<D::File>>>,
     active: ActiveSegment<D::File>,
     next_segment: NextSegment<D::File>,
+    /// Version of the format in the manifest.
+    format_version: u32,
     /// All records up to here are durable.
     synced: Lsn,
     has_failed: bool,
@@ -112,9 +114,13 @@ impl<D: Directory> Log<D> {
             }
             Some(manifest) => manifest,
             None if !options.create_if_missing => return Err(OpenError::no_manifest()),
-            None => {
-                Manifest { log_id: options.log_id, reserved: 0, next_file_id: 1, files: Vec::new() }
-            }
+            None => Manifest {
+                format_version: FORMAT_VERSION_OLDEST,
+                log_id: options.log_id,
+                reserved: 0,
+                next_file_id: 1,
+                files: Vec::new(),
+            },
         };
         refuse_newer_files(&*directory, &manifest)?;
         // Unlisted files are removed before anything new is written: the disk may be full.
@@ -151,6 +157,7 @@ impl<D: Directory> Log<D> {
         mut liveness: Liveness,
         report: &mut OpenReport,
     ) -> Result<Self, OpenError> {
+        report.format_version = manifest.format_version;
         report.files = manifest.files.len();
         let first = Lsn(report.last.0 + 1);
         let total = manifest.files.iter().map(|file| file.bytes).sum();
@@ -164,6 +171,7 @@ impl<D: Directory> Log<D> {
         let stored = manifest.store(&*directory).map_err(StoreError::into_io);
         stored.map_err(io_error("write the manifest"))?;
         let file = Arc::clone(&active.file);
+        let format_version = manifest.format_version;
         let shared = Shared {
             manifest,
             liveness,
@@ -177,6 +185,7 @@ impl<D: Directory> Log<D> {
             shared: Arc::new(Mutex::new(shared)),
             active,
             next_segment: NextSegment::None,
+            format_version,
             synced: Lsn(0),
             has_failed: false,
         })
@@ -237,11 +246,12 @@ impl<D: Directory> Log<D> {
         result
     }
 
-    /// True if a batch goes into a new segment, which takes several more writes.
+    /// True if the manifest is replaced before the batch is written, which takes several more writes.
     #[must_use]
-    pub fn needs_new_segment(&self, batch: &WriteBatch) -> bool {
+    pub fn needs_new_manifest(&self, batch: &WriteBatch) -> bool {
         let end = self.active.offset.checked_add(batch_len(batch.bytes()));
         end.is_none_or(|end| end > self.active.capacity)
+            || batch.format_version() > self.format_version
     }
 
     fn try_write(&mut self, batch: &mut WriteBatch) -> Result<Written, LogError> {
@@ -252,6 +262,9 @@ impl<D: Directory> Log<D> {
             // Recovery skips a position that is not above all before it, so it must never be written.
             let last = self.active.last;
             assert!(first > last, "a batch begins at position {first}, behind position {last}");
+            if batch.format_version() > self.format_version {
+                self.raise_format_version(batch.format_version())?;
+            }
             let len = batch_len(batch.encoder.len());
             let needed = self.active.offset.checked_add(len);
             if needed.is_none_or(|needed| needed > self.active.capacity) {
@@ -336,6 +349,28 @@ impl<D: Directory> Log<D> {
         } else {
             old.file.truncate(old.offset)
         };
+        Ok(())
+    }
+
+    /// Writes down that the log needs a newer version of the format, before the first record that needs it: an
+    /// earlier build would leave out such a record.
+    fn raise_format_version(&mut self, format_version: u32) -> Result<(), LogError> {
+        assert!(
+            format_version <= FORMAT_VERSION,
+            "version {format_version} of the format is unknown"
+        );
+        let mut shared = lock(&self.shared);
+        let manifest = Manifest { format_version, ..shared.manifest.clone() };
+        match manifest.store(&*self.directory) {
+            Ok(()) => {}
+            Err(StoreError::Unchanged(error)) if is_full(&error) => {
+                return Err(LogError::Full { doing: "write the manifest", error });
+            }
+            Err(error) => return Err(io_failed("write the manifest")(error.into_io())),
+        }
+        shared.manifest = manifest;
+        drop(shared);
+        self.format_version = format_version;
         Ok(())
     }
 

@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use storage::{Body, Flags, Lsn, NewRecord, Record, References, WriteQueue};
+use storage::{
+    Body, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Flags, Lsn, NewRecord, Record, References,
+    WriteQueue,
+};
 
 /// Messages: these queues get a copy each.
 pub(crate) const PUBLISH: u8 = 1;
@@ -155,8 +158,14 @@ impl Book {
     }
 }
 
+/// The oldest version of the log's format whose builds know records of this kind.
+pub(crate) fn format_version(kind: u8) -> u32 {
+    if kind == ADVANCE { FORMAT_VERSION } else { FORMAT_VERSION_OLDEST }
+}
+
 fn record(lsn: Lsn, target: Lsn, kind: u8, flags: Flags, references: u16) -> NewRecord {
-    NewRecord { lsn, target, kind, flags, references, is_joined: false }
+    let format_version = format_version(kind);
+    NewRecord { lsn, target, kind, flags, references, format_version, is_joined: false }
 }
 
 /// A queue and a number.

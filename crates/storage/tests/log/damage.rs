@@ -277,7 +277,7 @@ fn newer_format_is_refused_with_a_message() {
     let error = open(&disk, Durability::Fsync).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "manifest has format version 9, but this Leveret knows version 1"
+        "manifest has format version 9, but this Leveret knows version 2"
     );
 }
 

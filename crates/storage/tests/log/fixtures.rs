@@ -1,7 +1,8 @@
 //! Logs that earlier versions wrote: every version reads them as they were meant.
 //!
 //! `FIXTURE=1 cargo test -p leveret-storage --test log` writes the files of the version at hand,
-//! once, when it has a new number; a fixture that is there is never written again.
+//! once, when it has a new number; a fixture that is there is never written again. A log has the oldest version
+//! that suffices for its records.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::book::Book;
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, run};
-use storage::{Directory, DirectoryFile, Durability, FORMAT_VERSION};
+use storage::{
+    Directory, DirectoryFile, Durability, FORMAT_VERSION, Log, Lsn, WriteBatch, WriteQueue,
+};
 
 fn folder(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}"))
@@ -62,5 +65,60 @@ fn logs_of_every_version_are_read() {
         let (_, report, book) = open(&disk, Durability::Fsync).unwrap();
         assert!(report.damages.is_empty(), "version {version}: {:?}", report.damages);
         assert_eq!(shown(&book), expected, "version {version}");
+        assert_eq!(report.format_version, version);
     }
+}
+
+fn format_version(disk: &Disk) -> u32 {
+    let mut manifest = [0; 12];
+    disk.open("manifest").unwrap().read_at(&mut manifest, 0).unwrap();
+    u32::from_le_bytes(manifest[8..].try_into().unwrap())
+}
+
+/// Writes one change of `book`, at the next position.
+fn write(log: &mut Log<Disk>, change: impl FnOnce(Lsn, &mut WriteQueue)) {
+    let mut batch = WriteQueue::default();
+    change(Lsn(log.last().0 + 1), &mut batch);
+    log.write(&mut batch).unwrap();
+}
+
+#[test]
+fn format_version_is_the_oldest_that_suffices() {
+    let disk = Disk::new();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
+    write(&mut log, |lsn, batch| book.publish(lsn, &[0], b"body", batch));
+    drop(log);
+    let (mut log, ..) = open(&disk, Durability::Fsync).unwrap();
+    assert_eq!(format_version(&disk), 1);
+    let copy = *book.copies.keys().next().unwrap();
+    write(&mut log, |lsn, batch| book.advance(lsn, copy, batch));
+    assert_eq!(format_version(&disk), 2);
+    write(&mut log, |lsn, batch| book.take_back(lsn, copy, batch));
+    drop(log);
+    let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
+    assert_eq!((report.format_version, format_version(&disk)), (2, 2));
+    assert_eq!(read, book);
+}
+
+/// A full disk has no room for the manifest either: the batch is written when there is room again.
+#[test]
+fn newer_format_version_waits_for_room() {
+    let disk = Disk::new();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
+    write(&mut log, |lsn, batch| book.publish(lsn, &[0], b"body", batch));
+    let copy = *book.copies.keys().next().unwrap();
+    let mut batch = WriteQueue::default();
+    book.advance(Lsn(log.last().0 + 1), copy, &mut batch);
+    let mut newer = WriteBatch::default();
+    batch.take_batch(&mut newer);
+    assert!(log.needs_new_manifest(&newer));
+    disk.limit_room(10);
+    assert!(log.write_batch(&mut newer).is_err_and(|error| error.is_full()));
+    assert_eq!(format_version(&disk), 1);
+    disk.limit_room(1000);
+    log.write_batch(&mut newer).unwrap();
+    assert_eq!(format_version(&disk), 2);
+    drop(log);
+    disk.limit_room(100_000);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }

@@ -1,10 +1,11 @@
 //! Generated histories: batches of changes to a book, with compactions between them.
 
 use storage::{
-    Durability, Log, LogOptions, Lsn, OpenError, OpenReport, Record, References, WriteQueue,
+    Durability, FORMAT_VERSION_OLDEST, Log, LogOptions, Lsn, OpenError, OpenReport, Record,
+    References, WriteQueue,
 };
 
-use super::book::{Book, Copy};
+use super::book::{Book, Copy, format_version};
 use super::disk::{Disk, Random};
 
 /// Shape of a generated history.
@@ -45,9 +46,13 @@ pub(crate) fn open(
     durability: Durability,
 ) -> Result<(Log<Disk>, OpenReport, Book), OpenError> {
     let mut book = Book::default();
-    let mut read =
-        |record: Record<'_>, references: &mut References<'_>| book.read(record, references);
+    let mut needed = FORMAT_VERSION_OLDEST;
+    let mut read = |record: Record<'_>, references: &mut References<'_>| {
+        needed = needed.max(format_version(record.kind));
+        book.read(record, references);
+    };
     let (log, report) = Log::open(disk.clone(), options(durability), &mut read, &mut |_| {})?;
+    assert!(report.format_version >= needed, "an earlier build would leave out records");
     Ok((log, report, book))
 }
 

@@ -105,7 +105,15 @@ fn joined_records_are_in_one_batch() {
     let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     let push = |pending: &mut WriteQueue, lsn, is_joined| {
         let (target, kind, flags) = (Lsn(0), 1, Flags::NONE);
-        let record = NewRecord { lsn: Lsn(lsn), target, kind, flags, references: 1, is_joined };
+        let record = NewRecord {
+            lsn: Lsn(lsn),
+            target,
+            kind,
+            flags,
+            references: 1,
+            format_version: 1,
+            is_joined,
+        };
         pending.push_with_body(record, |_| {}, Body::new(vec![0; BATCH_BYTES]));
     };
     push(&mut pending, 1, false);
@@ -143,7 +151,8 @@ fn record_that_is_too_long_is_not_written() {
         }
     }
     let (lsn, target, kind, flags) = (Lsn(1), Lsn(0), 1, Flags::NONE);
-    let record = NewRecord { lsn, target, kind, flags, references: 1, is_joined: false };
+    let record =
+        NewRecord { lsn, target, kind, flags, references: 1, format_version: 1, is_joined: false };
     // Zeros that are never written take no memory.
     let huge = vec![0; storage::limits::RECORD_BYTES_MAX + 1].into_boxed_slice();
     WriteQueue::default().push_with_body(record, |_| {}, Body::new(Huge(huge)));
