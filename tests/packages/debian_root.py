@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 # Every Debian has these; the dependencies of both the scripts and of Leveret's programs follow from them.
-PACKAGES = ["base-files", "base-passwd", "coreutils", "dash", "debianutils", "diffutils", "dpkg", "findutils", "grep",
+PACKAGES = ["base-files", "base-passwd", "coreutils", "dash", "debconf", "debianutils", "diffutils", "dpkg", "findutils", "grep",
             "gzip", "hostname", "init-system-helpers", "libc-bin", "perl-base", "sed", "tar", "adduser", "passwd",
             "libc6", "libgcc-s1", "login", "libpam-modules", "libpam-runtime"]
 
@@ -95,6 +95,11 @@ class DebianRoot:
     def run(self, *words, fails=False):
         """Runs a command inside the folder; returns what it has printed."""
         return self._run(["chroot", str(self.path), *words], fails)
+
+    def answer(self, selection):
+        """Answers a question of a package in advance."""
+        (self.path / "root-selections").write_text(selection + "\n")
+        self.run("debconf-set-selections", "/root-selections")
 
     def _run(self, command, fails):
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}

@@ -131,7 +131,7 @@ def test_upgrade_keeps_data_configuration_and_links(debian, service, old_deb, de
     running.stop()
 
 
-def test_removal_keeps_data_and_purge_deletes_them(debian, service, deb):
+def test_removal_keeps_data_and_purge_asks(debian, service, deb):
     debian.dpkg("--install", deb)
     service(debian).stop()
     debian.dpkg("--remove", "leveret")
@@ -141,7 +141,13 @@ def test_removal_keeps_data_and_purge_deletes_them(debian, service, deb):
     # Installed again, the service has its data.
     debian.dpkg("--install", deb)
     assert (debian / "var/lib/leveret/node.json").exists()
-    debian.dpkg("--purge", "leveret")
+    # No one answers, so that the data stays.
+    assert "data of Leveret stays in /var/lib/leveret" in debian.dpkg("--purge", "leveret")
+    assert (debian / "var/lib/leveret/node.json").exists() and not (debian / "etc/leveret").exists()
+    debian.dpkg("--install", deb)
+    service(debian).stop()
+    debian.answer("leveret leveret/delete_data boolean true")
+    assert "stays" not in debian.dpkg("--purge", "leveret")
     assert not (debian / "var/lib/leveret").exists() and not (debian / "etc/leveret").exists()
     assert "leveret" in users(debian), "its number must not be given to another user"
     left = [path for path in debian.path.rglob("*leveret*") if "var/log" not in str(path) and "proc" not in str(path)]

@@ -17,7 +17,8 @@ use crate::process;
 const MAINTAINER: &str = "The Leveret authors <maintainers@leveret.invalid>";
 
 /// Packages that the maintainer scripts use.
-const SCRIPT_PACKAGES: [&str; 2] = ["adduser", "init-system-helpers (>= 1.54)"];
+const SCRIPT_PACKAGES: [&str; 3] =
+    ["adduser", "debconf (>= 0.5) | debconf-2.0", "init-system-helpers (>= 1.54)"];
 
 const DESCRIPTION: &str = "\
 message broker for the clients of RabbitMQ
@@ -127,10 +128,12 @@ fn stage_control(
     staged.write("DEBIAN/control", control.as_bytes(), 0o644)?;
     staged.write("DEBIAN/md5sums", sums.as_bytes(), 0o644)?;
     staged.write("DEBIAN/conffiles", b"/etc/leveret/leveret.conf\n", 0o644)?;
-    for script in ["postinst", "prerm", "postrm"] {
-        let text = fs::read(place.root.join("packaging/debian").join(script));
-        let text = text.with_context(|| format!("cannot read packaging/debian/{script}"))?;
-        staged.write(&format!("DEBIAN/{script}"), &text, 0o755)?;
+    for (file, mode) in
+        [("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755), ("templates", 0o644)]
+    {
+        let text = fs::read(place.root.join("packaging/debian").join(file));
+        let text = text.with_context(|| format!("cannot read packaging/debian/{file}"))?;
+        staged.write(&format!("DEBIAN/{file}"), &text, mode)?;
     }
     Ok(())
 }
