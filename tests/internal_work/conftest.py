@@ -18,6 +18,7 @@ def pytest_addoption(parser):
     parser.addoption("--broker", choices=("leveret",), default="leveret", help="RabbitMQ's alarms stop publishers only")
     parser.addoption(
         "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
+    parser.addoption("--messages", type=int, default=10_000, help="returned and scheduled messages in test_retries")
 
 
 @pytest.fixture(scope="session")

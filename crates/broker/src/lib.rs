@@ -45,6 +45,7 @@ mod route;
 mod routing_key;
 mod schedule;
 mod setting;
+mod small_set;
 mod sparse_deque;
 mod timers;
 mod vhost;

@@ -21,8 +21,6 @@ mod reach;
 mod routable;
 mod topic;
 
-use std::collections::BTreeSet;
-
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
 
@@ -33,6 +31,7 @@ use crate::policy::EffectivePolicies;
 use crate::queue::meter::{Meter, MeterShare};
 use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
+use crate::small_set::SmallSet;
 use crate::time::Time;
 pub use binding::{Binding, BindingArguments, Destination};
 use consistent_hash::ConsistentHash;
@@ -80,8 +79,8 @@ pub struct Exchange {
     /// Memory of the exchange and its bindings.
     pub(crate) memory: MeterShare,
     /// The bindings of which this exchange is the destination.
-    pub(crate) bound_from: BTreeSet<(ExchangeId, Binding)>,
-    bindings: BTreeSet<Binding>,
+    pub(crate) bound_from: SmallSet<(ExchangeId, Binding)>,
+    bindings: SmallSet<Binding>,
     /// Counters of routed messages.
     pub counters: ExchangeCounters,
     /// The messages that wait here, if this is a delayed exchange.
@@ -155,8 +154,8 @@ impl Exchange {
             alternate_argument: declaration.alternate,
             policies: EffectivePolicies::default(),
             memory,
-            bound_from: BTreeSet::new(),
-            bindings: BTreeSet::new(),
+            bound_from: SmallSet::default(),
+            bindings: SmallSet::default(),
             counters: ExchangeCounters::default(),
             held: declaration.store.map(|store| Box::new(HeldMessages::new(store))),
             router,

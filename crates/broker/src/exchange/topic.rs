@@ -21,15 +21,28 @@ pub(super) struct Topic {
     root: Node,
 }
 
+/// A node. Ladders of delays have keys that begin with up to 27 `*`, so that a node with nothing else is small.
 #[derive(Default, Debug)]
 struct Node {
-    words: Words,
     /// The node below `*`.
     any_word: Option<Box<Self>>,
+    rest: Option<Box<Rest>>,
+}
+
+/// The parts of a node that not every node has.
+#[derive(Default, Debug)]
+struct Rest {
+    words: Words,
     /// The node below `#`.
-    any_words: Option<Box<Self>>,
+    any_words: Option<Box<Node>>,
     /// Destinations of the binding key that ends at this node.
     destinations: Destinations,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.any_words.is_none() && self.destinations.is_empty()
+    }
 }
 
 /// The nodes below plain words: a sorted list, or a map where there are many. Most nodes have one or two
@@ -123,34 +136,46 @@ impl Words {
 
 impl Node {
     fn is_empty(&self) -> bool {
-        self.words.is_empty()
-            && self.any_word.is_none()
-            && self.any_words.is_none()
-            && self.destinations.is_empty()
+        self.any_word.is_none() && self.rest.is_none()
+    }
+
+    /// The node below the word of a routing key.
+    fn word(&self, word: &[u8]) -> Option<&Self> {
+        self.rest.as_ref()?.words.get(word)
+    }
+
+    /// The node below `#`.
+    fn any_words(&self) -> Option<&Self> {
+        self.rest.as_ref()?.any_words.as_deref()
+    }
+
+    fn add(&mut self, destination: Destination) {
+        self.rest.get_or_insert_default().destinations.add(destination);
     }
 
     /// The node below a word of a binding key; created if missing.
     fn below(&mut self, word: &[u8]) -> &mut Self {
         match word {
             b"*" => self.any_word.get_or_insert_default(),
-            b"#" => self.any_words.get_or_insert_default(),
-            word => self.words.get_or_insert(word),
+            b"#" => self.rest.get_or_insert_default().any_words.get_or_insert_default(),
+            word => self.rest.get_or_insert_default().words.get_or_insert(word),
         }
     }
 
     /// Calls `found` with the destinations below this node that these key positions lead to. Recursion is as
     /// deep as binding keys have words: at most 256.
     fn route_all(&self, keys: &KeyWords<'_>, set: &Positions, found: &mut dyn FnMut(Destination)) {
-        if keys.ends_in(set) {
-            self.destinations.each(found);
-        }
-        if let Some(below) = &self.any_words {
-            below.route_all(keys, &keys.behind_any_words(set), found);
-        }
         if let Some(below) = &self.any_word
             && let Some(set) = keys.behind_any_word(set)
         {
             below.route_all(keys, &set, found);
+        }
+        let Some(rest) = &self.rest else { return };
+        if keys.ends_in(set) {
+            rest.destinations.each(found);
+        }
+        if let Some(below) = &rest.any_words {
+            below.route_all(keys, &keys.behind_any_words(set), found);
         }
         let mut follow = |below: &Self, number| {
             if let Some(set) = keys.behind_word(set, number) {
@@ -158,15 +183,15 @@ impl Node {
             }
         };
         // Iterates over the smaller side: the words below, or those of the keys.
-        if self.words.len() <= keys.count_in(set) {
-            self.words.for_each(|word, below| {
+        if rest.words.len() <= keys.count_in(set) {
+            rest.words.for_each(|word, below| {
                 if let Some(number) = keys.number(word) {
                     follow(below, number);
                 }
             });
         } else {
             for number in keys.numbers_in(set) {
-                if let Some(below) = self.words.get(keys.text(number)) {
+                if let Some(below) = rest.words.get(keys.text(number)) {
                     follow(below, number);
                 }
             }
@@ -175,23 +200,36 @@ impl Node {
 
     /// Removes a destination from the node where its binding key ends, and prunes nodes that become empty.
     fn remove(&mut self, path: &[&[u8]], destination: Destination) {
-        let Some((word, path)) = path.split_first() else {
-            self.destinations.remove(destination);
-            return;
-        };
-        let below = match *word {
-            b"*" => self.any_word.as_deref_mut(),
-            b"#" => self.any_words.as_deref_mut(),
-            word => self.words.get_mut(word),
-        };
-        let below = below.expect("a binding that is removed was added");
-        below.remove(path, destination);
-        if below.is_empty() {
-            match *word {
-                b"*" => self.any_word = None,
-                b"#" => self.any_words = None,
-                word => self.words.remove(word),
+        const ADDED: &str = "a binding that is removed was added";
+        let next = path.split_first().map(|(word, path)| (*word, path));
+        if let Some((b"*", path)) = next {
+            let below = self.any_word.as_mut().expect(ADDED);
+            below.remove(path, destination);
+            if below.is_empty() {
+                self.any_word = None;
             }
+            return;
+        }
+        let rest = self.rest.as_mut().expect(ADDED);
+        match next {
+            None => rest.destinations.remove(destination),
+            Some((b"#", path)) => {
+                let below = rest.any_words.as_mut().expect(ADDED);
+                below.remove(path, destination);
+                if below.is_empty() {
+                    rest.any_words = None;
+                }
+            }
+            Some((word, path)) => {
+                let below = rest.words.get_mut(word).expect(ADDED);
+                below.remove(path, destination);
+                if below.is_empty() {
+                    rest.words.remove(word);
+                }
+            }
+        }
+        if rest.is_empty() {
+            self.rest = None;
         }
     }
 }
@@ -211,7 +249,7 @@ pub(super) fn check_binding(key: &str) -> Result<(), Refusal> {
 impl Topic {
     pub(super) fn bind(&mut self, binding: &Binding) {
         let node = words(binding.routing_key.as_bytes()).fold(&mut self.root, Node::below);
-        node.destinations.add(binding.destination);
+        node.add(binding.destination);
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
@@ -226,7 +264,9 @@ impl Topic {
             reached.step(word);
         }
         for node in reached.nodes.iter().chain(&reached.loops) {
-            node.destinations.each(found);
+            if let Some(rest) = &node.rest {
+                rest.destinations.each(found);
+            }
         }
     }
 
@@ -250,12 +290,12 @@ impl<'a> Reached<'a> {
     /// Adds a node and, because `#` also matches no word, the node below its `#`.
     fn enter(&mut self, node: &'a Node) {
         self.nodes.push(node);
-        let mut below = node.any_words.as_deref();
+        let mut below = node.any_words();
         while let Some(node) = below
             && self.known.insert(std::ptr::from_ref(node))
         {
             self.loops.push(node);
-            below = node.any_words.as_deref();
+            below = node.any_words();
         }
     }
 
@@ -275,7 +315,7 @@ impl<'a> Reached<'a> {
     }
 
     fn follow(&mut self, node: &'a Node, word: &[u8]) {
-        if let Some(next) = node.words.get(word) {
+        if let Some(next) = node.word(word) {
             self.enter(next);
         }
         if let Some(next) = node.any_word.as_deref() {

@@ -1,11 +1,10 @@
 //! The traces of a queue outside of it: its record in the log, its bindings, and its share of the vhost's
 //! memory.
 
-use std::collections::BTreeSet;
-
 use super::meter::{Meter, MeterShare};
 use crate::exchange::Binding;
 use crate::ids::{ExchangeId, Lsn};
+use crate::small_set::SmallSet;
 
 /// The entries that the vhost has for a queue.
 #[derive(Debug)]
@@ -13,14 +12,14 @@ pub(crate) struct Registration {
     /// The record that declared the queue; 0 if the queue does not outlive a restart.
     pub(crate) lsn: Lsn,
     /// The bindings that lead to the queue, with the exchanges they lead from.
-    pub(crate) bindings: BTreeSet<(ExchangeId, Binding)>,
+    pub(crate) bindings: SmallSet<(ExchangeId, Binding)>,
     /// Memory that the declaration takes.
     memory: MeterShare,
 }
 
 impl Default for Registration {
     fn default() -> Self {
-        Self { lsn: Lsn(0), bindings: BTreeSet::new(), memory: MeterShare::default() }
+        Self { lsn: Lsn(0), bindings: SmallSet::default(), memory: MeterShare::default() }
     }
 }
 

@@ -22,9 +22,9 @@ use crate::queue::{Queue, QueueArguments};
 pub(crate) struct Topology {
     /// Seed that makes the hashes of exchanges unpredictable.
     seed: u64,
-    exchanges: SlotMap<ExchangeId, Exchange>,
+    /// Boxed, as queues are, so that unused slots of the map stay small.
+    exchanges: SlotMap<ExchangeId, Box<Exchange>>,
     exchange_names: Lookup<Name, ExchangeId>,
-    /// Boxed, so that unused slots of the map stay small.
     queues: SlotMap<QueueId, Box<Queue>>,
     queue_names: Lookup<Name, QueueId>,
     /// Arguments of the last declared queue, shared by identical declarations.
@@ -194,13 +194,13 @@ impl Topology {
     /// The exchange with this id; none if it was deleted.
     #[inline]
     pub(crate) fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
-        self.exchanges.get(id)
+        self.exchanges.get(id).map(Box::as_ref)
     }
 
     /// Mutable access to the exchange with this id; none if it was deleted.
     #[inline]
     pub(crate) fn exchange_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
-        self.exchanges.get_mut(id)
+        self.exchanges.get_mut(id).map(Box::as_mut)
     }
 
     /// An exchange that was found in this call.
@@ -229,13 +229,13 @@ impl Topology {
     /// All exchanges, in a stable order.
     #[inline]
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = (ExchangeId, &Exchange)> {
-        self.exchanges.iter()
+        self.exchanges.iter().map(|(id, exchange)| (id, &**exchange))
     }
 
     /// Mutable access to all exchanges, in a stable order.
     #[inline]
     pub(crate) fn exchanges_mut(&mut self) -> impl Iterator<Item = &mut Exchange> {
-        self.exchanges.values_mut()
+        self.exchanges.values_mut().map(Box::as_mut)
     }
 
     /// Ids of all exchanges, in a stable order.
@@ -250,13 +250,13 @@ impl Topology {
         let name = Arc::clone(&exchange.name);
         let store = exchange.held.as_ref().map_or(0, |held| held.number.0);
         self.last_queue_number = self.last_queue_number.max(store);
-        let id = self.exchanges.insert(exchange);
+        let id = self.exchanges.insert(Box::new(exchange));
         self.exchange_names.insert(name, id);
         id
     }
 
     /// Removes an exchange, and its name if that refers to the exchange.
-    pub(crate) fn remove_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
+    pub(crate) fn remove_exchange(&mut self, id: ExchangeId) -> Option<Box<Exchange>> {
         let exchange = self.exchanges.remove(id)?;
         if self.exchange_id(&exchange.name) == Some(id) {
             self.exchange_names.remove(&*exchange.name);
