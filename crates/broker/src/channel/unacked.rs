@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::collections::SparseDeque;
 use crate::deadlines::Deadlines;
 use crate::ids::{ConsumerId, DeliveryTag, QueueId};
 use crate::limits::TIMED_OUT_TAGS_MAX;
 use crate::queue::Entry;
 use crate::refusal::Refusal;
-use crate::sparse_deque::SparseDeque;
 use crate::time::Time;
 
 /// A delivery that is not settled.

@@ -2,7 +2,7 @@
 
 use super::binding::{Binding, Destination};
 use super::destinations::Destinations;
-use crate::lookup::Lookup;
+use crate::collections::Lookup;
 use crate::message::Name;
 
 /// Destinations by binding key.

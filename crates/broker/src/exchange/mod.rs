@@ -24,6 +24,7 @@ mod topic;
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
 
+use crate::collections::SmallSet;
 use crate::ids::{ExchangeId, Lsn};
 use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
@@ -31,7 +32,6 @@ use crate::policy::EffectivePolicies;
 use crate::queue::meter::{Meter, MeterShare};
 use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
-use crate::small_set::SmallSet;
 use crate::time::Time;
 pub use binding::{Binding, BindingArguments, Destination};
 use consistent_hash::ConsistentHash;

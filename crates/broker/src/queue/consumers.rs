@@ -11,9 +11,9 @@ use std::collections::{BTreeSet, VecDeque};
 use amqp::table::Table;
 
 use super::capacity::Capacity;
+use crate::collections::SparseDeque;
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId};
 use crate::message::Name;
-use crate::sparse_deque::SparseDeque;
 use crate::time::Time;
 
 /// A consumer of a queue.

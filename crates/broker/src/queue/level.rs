@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
+use crate::collections::SparseDeque;
 use crate::ids::{Lsn, PageId};
 use crate::limits::{HEAD_PAGES, PAGE_SEQS_MAX, TAIL_PAGES};
 use crate::message::Message;
 use crate::page::{PageMembers, PagedMessage, PagedMeta, Paging};
-use crate::sparse_deque::SparseDeque;
 use crate::time::Time;
 
 /// A message that was never delivered; its counts are zero and its sequence number is its place.

@@ -2,9 +2,9 @@
 //! memory.
 
 use super::meter::{Meter, MeterShare};
+use crate::collections::SmallSet;
 use crate::exchange::Binding;
 use crate::ids::{ExchangeId, Lsn};
-use crate::small_set::SmallSet;
 
 /// The entries that the vhost has for a queue.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use amqp::table::{Table, Value};
 
 use super::undeclared::{RecoveredQueue, UndeclaredQueues};
+use crate::collections::Lookup;
 use crate::exchange::delayed::{HeldMessages, HeldStore};
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
 use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
-use crate::lookup::Lookup;
 use crate::message::{Message, Name};
 use crate::page::Pages;
 use crate::policy::EffectivePolicies;

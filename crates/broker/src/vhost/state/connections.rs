@@ -8,8 +8,8 @@ use slotmap::SlotMap;
 use crate::access::Access;
 use crate::channel::Channel;
 use crate::channel_key::ChannelKey;
+use crate::collections::Lookup;
 use crate::ids::{ChannelNumber, ConnectionId, Lsn, QueueId};
-use crate::lookup::Lookup;
 use crate::message::Name;
 
 /// A client connection in the vhost.

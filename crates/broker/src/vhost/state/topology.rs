@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
+use crate::collections::Lookup;
 use crate::exchange::{Binding, Destination, Exchange};
 use crate::ids::{ExchangeId, Lsn, QueueId, QueueNumber};
-use crate::lookup::Lookup;
 use crate::message::Name;
 use crate::queue::meter::Meter;
 use crate::queue::{Queue, QueueArguments};

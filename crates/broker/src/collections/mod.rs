@@ -1,0 +1,9 @@
+//! Collections that the core needs beside those of the standard library.
+
+mod lookup;
+mod small_set;
+mod sparse_deque;
+
+pub(crate) use lookup::Lookup;
+pub(crate) use small_set::SmallSet;
+pub(crate) use sparse_deque::SparseDeque;
