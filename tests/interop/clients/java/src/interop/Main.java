@@ -20,6 +20,9 @@ final class Main {
             Map.entry("queue-ttl", Expiry::queueTtl),
             Map.entry("message-ttl", Expiry::messageTtl),
             Map.entry("dead-letter", DeadLetters::deadLetter),
+            Map.entry("delayed-exchange", Delays::delayedExchange),
+            Map.entry("schedules", Delays::schedules),
+            Map.entry("retries", Delays::retries),
             Map.entry("restart", Restart::restart),
             Map.entry("errors", Errors::errors));
 
