@@ -9,11 +9,20 @@ import time
 import pika
 import pytest
 
+from small_disk import Disk
 from test_amplification import fares
 from work_broker import Bystander
 
 DELAY_MS = 3000
 LATER_MS = 3_600_000
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """That of the machine: a million messages are more than the small disk holds."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    return Disk(folder, is_small=False)
 
 
 @pytest.fixture
