@@ -90,3 +90,18 @@ def test_status_has_the_files_versions_and_memory_of_the_node(under, by_broker, 
         assert memory["code"] > 0
     finally:
         broker.stop()
+
+
+def test_delays_are_listed_with_their_times(ctl, ch, prefix):
+    work = ch.queue(name="work", delayed_retry_type="all", delayed_retry_schedule="1s,5s")
+    wait = ch.queue(name="wait", message_ttl=90_000, dead_letter_exchange="", dead_letter_routing_key=work)
+    later = ch.exchange("x-delayed-message", "later", arguments={"x-delayed-type": "fanout"})
+    ch.bind(work, later)
+    ch.publish(wait, "m")
+    ch.publish("", "m", exchange=later, headers={"x-delay": 3_600_000})
+    header, *rows = ctl.do("dlq", "delays", "-q", "-p", "/")
+    assert header.split("\t") == ["kind", "from", "to", "delay", "messages", "next"]
+    found = {tuple(row.split("\t")[:5]) for row in rows if prefix in row}
+    assert {("ttl", wait, work, "90s", "1"), ("retry", work, work, "1s,5s", "0"),
+            ("exchange", later, work, "", "1")} <= found, found
+    assert ctl.run("dlq", "delays", "-p", prefix + "none").code == 65

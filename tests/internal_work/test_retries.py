@@ -45,7 +45,7 @@ class Consumer(threading.Thread):
 
     def __init__(self, broker, queue, count):
         super().__init__(daemon=True)
-        self.channel, self.queue, self.count = broker.channel(), queue, count
+        self.channel, self.queue, self.left = broker.channel(), queue, count
         self.returned_at, self.seen, self.early, self.failure = {}, {}, [], None
         self.start()
 
@@ -59,7 +59,7 @@ class Consumer(threading.Thread):
                 if len(open_deliveries) == 1000 or method is None:
                     self.settle(open_deliveries)
                     open_deliveries = []
-                if len(self.seen) == self.count and all(times == 2 for times in self.seen.values()):
+                if self.left == 0:
                     return
         except BaseException as failure:  # noqa: BLE001 - raised by the test
             self.failure = failure
@@ -70,8 +70,10 @@ class Consumer(threading.Thread):
         first = [(method, body) for method, body in deliveries if body not in self.seen]
         for method, body in deliveries:
             self.seen[body] = self.seen.get(body, 0) + 1
-            if self.seen[body] == 2 and now - self.returned_at[body] < DELAY_MS / 1000:
-                self.early.append(body)
+            if self.seen[body] == 2:
+                self.left -= 1
+                if now - self.returned_at[body] < DELAY_MS / 1000:
+                    self.early.append(body)
         if len(first) == len(deliveries) and deliveries:
             self.channel.basic_nack(deliveries[-1][0].delivery_tag, multiple=True, requeue=True)
         else:

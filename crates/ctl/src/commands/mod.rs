@@ -5,6 +5,7 @@ mod clients;
 mod completion;
 mod death_history;
 mod definitions;
+mod delays;
 mod diagnostics;
 mod dlq;
 mod doctor;
@@ -53,6 +54,7 @@ const ALL: &[&[Command]] = &[
     queues::COMMANDS,
     dlq::COMMANDS,
     death_history::COMMANDS,
+    delays::COMMANDS,
     doctor::COMMANDS,
     redrives::COMMANDS,
     schedules::COMMANDS,
