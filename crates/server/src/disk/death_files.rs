@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use broker::time::Now;
 use broker::{DeadLetterHistoryLimits, RecordedDeath, RestoredDeath, Vhost, VhostOptions};
 
-use crate::disk::death_line;
+use crate::disk::death_line::{Decoder, Encoder};
 use crate::disk::private_files::{self, FILE_MODE};
 use crate::limits::DEATH_LINE_BYTES_MAX;
 
@@ -25,6 +25,7 @@ pub(crate) struct DeathFiles {
     last_number: u64,
     /// The file that deaths are appended to, once there is one.
     file: Option<File>,
+    encoder: Encoder,
     /// Deaths and bytes of that file.
     deaths: u64,
     bytes: u64,
@@ -45,6 +46,7 @@ impl DeathFiles {
             limits,
             last_number: 0,
             file: None,
+            encoder: Encoder::default(),
             deaths: 0,
             bytes: 0,
             has_failed: false,
@@ -52,10 +54,12 @@ impl DeathFiles {
         };
         let mut deaths = Vec::new();
         if limits.entries_max > 0 {
-            read(&files.directory.join(OLD), limits, &mut deaths);
+            let mut decoder = Decoder::default();
+            read(&files.directory.join(OLD), limits, &mut decoder, &mut deaths);
             let old = deaths.len();
             let new = files.directory.join(NEW);
-            read(&new, limits, &mut deaths);
+            read(&new, limits, &mut decoder, &mut deaths);
+            files.encoder = Encoder::behind(&decoder);
             files.deaths = (deaths.len() - old) as u64;
             files.bytes = std::fs::metadata(new).map_or(0, |found| found.len());
         }
@@ -82,15 +86,11 @@ impl DeathFiles {
     /// the history then. True if they are written.
     pub(crate) fn append(&mut self, deaths: &[RecordedDeath]) -> bool {
         let Some(last) = deaths.last().filter(|_| !self.is_closed) else { return false };
-        let mut lines = Vec::new();
-        for death in deaths {
-            death_line::encode(death, &mut lines);
-        }
-        match self.write(&lines) {
-            Ok(()) => {
+        match self.try_append(deaths) {
+            Ok(bytes) => {
                 self.last_number = last.number;
                 self.deaths += deaths.len() as u64;
-                self.bytes += lines.len() as u64;
+                self.bytes += bytes as u64;
                 self.has_failed = false;
                 true
             }
@@ -107,29 +107,40 @@ impl DeathFiles {
         }
     }
 
-    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+    /// Writes deaths; returns the number of bytes.
+    fn try_append(&mut self, deaths: &[RecordedDeath]) -> io::Result<usize> {
+        let mut file = self.open_file()?;
+        let mut lines = Vec::new();
+        for death in deaths {
+            self.encoder.encode(death, &mut lines);
+        }
+        file.write_all(&lines)?;
+        self.file = Some(file);
+        Ok(lines.len())
+    }
+
+    /// Takes the file that deaths are appended to; opens it first if necessary, and begins another one if it is full.
+    fn open_file(&mut self) -> io::Result<File> {
         if self.deaths >= self.limits.entries_max || self.bytes >= self.limits.bytes_max {
             self.file = None;
             std::fs::rename(self.directory.join(NEW), self.directory.join(OLD))?;
             (self.deaths, self.bytes) = (0, 0);
         }
-        if self.file.is_none() {
-            if !self.directory.is_dir() {
-                private_files::create_dir(&self.directory)?;
-            }
-            let mut options = OpenOptions::new();
-            let options = options.append(true).create(true).mode(FILE_MODE);
-            let mut file = options.open(self.directory.join(NEW))?;
-            if file.metadata()?.len() > 0 {
-                // The last line may be torn.
-                file.write_all(b"\n")?;
-            }
-            self.file = Some(file);
+        if let Some(file) = self.file.take() {
+            return Ok(file);
         }
-        match &mut self.file {
-            Some(file) => file.write_all(lines),
-            None => Ok(()),
+        if !self.directory.is_dir() {
+            private_files::create_dir(&self.directory)?;
         }
+        let mut options = OpenOptions::new();
+        let options = options.append(true).create(true).mode(FILE_MODE);
+        let mut file = options.open(self.directory.join(NEW))?;
+        if file.metadata()?.len() > 0 {
+            // The last line may be torn.
+            file.write_all(b"\n")?;
+        }
+        self.encoder.begin();
+        Ok(file)
     }
 }
 
@@ -137,7 +148,12 @@ const NEW: &str = "new.jsonl";
 const OLD: &str = "old.jsonl";
 
 /// Adds the deaths of a file; reads no more than a file may have.
-fn read(path: &Path, limits: DeadLetterHistoryLimits, deaths: &mut Vec<RestoredDeath>) {
+fn read(
+    path: &Path,
+    limits: DeadLetterHistoryLimits,
+    decoder: &mut Decoder,
+    deaths: &mut Vec<RestoredDeath>,
+) {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -147,7 +163,7 @@ fn read(path: &Path, limits: DeadLetterHistoryLimits, deaths: &mut Vec<RestoredD
         }
     };
     let reader = BufReader::new(file.take(limits.bytes_max.saturating_mul(2)));
-    let (left_out, result) = read_lines(reader, limits.entries_max, deaths);
+    let (left_out, result) = read_lines(reader, limits.entries_max, decoder, deaths);
     if let Err(error) = result {
         tracing::warn!(path = %path.display(), %error, "deaths of messages cannot be read");
     }
@@ -161,6 +177,7 @@ fn read(path: &Path, limits: DeadLetterHistoryLimits, deaths: &mut Vec<RestoredD
 pub(super) fn read_lines(
     mut reader: impl BufRead,
     entries_max: u64,
+    decoder: &mut Decoder,
     deaths: &mut Vec<RestoredDeath>,
 ) -> (u64, io::Result<()>) {
     let mut left_out = 0_u64;
@@ -170,7 +187,7 @@ pub(super) fn read_lines(
         match reader.by_ref().take(DEATH_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) if line.trim_ascii().is_empty() => {}
-            Ok(_) => match death_line::decode(&line) {
+            Ok(_) => match decoder.decode(&line) {
                 Some(death) => deaths.push(death),
                 None => left_out += 1,
             },
@@ -188,7 +205,8 @@ pub(crate) fn check_lines(lines: &[u8]) -> usize {
     let limits = DeadLetterHistoryLimits::default();
     let decoded = |lines: &[u8]| {
         let mut deaths = Vec::new();
-        let (left_out, result) = read_lines(lines, limits.entries_max, &mut deaths);
+        let mut decoder = Decoder::default();
+        let (left_out, result) = read_lines(lines, limits.entries_max, &mut decoder, &mut deaths);
         assert!(result.is_ok(), "bytes in memory can be read");
         (deaths, left_out)
     };
@@ -198,9 +216,9 @@ pub(crate) fn check_lines(lines: &[u8]) -> usize {
     let options = VhostOptions { dead_letter_history: limits, ..VhostOptions::default() };
     let mut vhost = Vhost::new("/", [0; 32], options);
     vhost.restore_deaths(Now::default(), deaths.iter().cloned());
-    let mut written = Vec::new();
+    let (mut encoder, mut written) = (Encoder::default(), Vec::new());
     for death in vhost.recorded_deaths_after(0, usize::MAX) {
-        death_line::encode(&death, &mut written);
+        encoder.encode(&death, &mut written);
     }
     assert_eq!(decoded(&written), (deaths.clone(), 0), "the same deaths");
     deaths.len()
@@ -224,7 +242,7 @@ mod tests {
         let (mut files, deaths) = DeathFiles::open(&vhost, limits);
         assert_eq!(deaths.len(), 2);
         assert_eq!((&*deaths[0].circumstances.queue, deaths[0].time_ms), ("q", 7));
-        files.write(format!("{line}\n").as_bytes()).unwrap();
+        files.open_file().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
         assert_eq!(DeathFiles::open(&vhost, limits).1.len(), 3);
         let off = DeadLetterHistoryLimits { entries_max: 0, ..limits };
         assert!(DeathFiles::open(&vhost, off).1.is_empty());
@@ -234,16 +252,76 @@ mod tests {
     #[test]
     fn line_with_any_damage_is_read_or_left_out() {
         let line = br#"{"time_ms":7,"queue":"q","reason":"expired","exchange":"","key":"cQ==","outcome":"dead_lettered","targets":["a"],"targets_total":1,"copies_dropped":0,"user":"u","connection":"c","channel":1,"properties":"AAA="}"#;
-        assert!(death_line::decode(line).is_some());
+        assert!(Decoder::default().decode(line).is_some());
         for at in 0..line.len() {
-            assert!(death_line::decode(&line[..at]).is_none());
+            assert!(Decoder::default().decode(&line[..at]).is_none());
             for byte in [0, b'"', b'9', b'-', 0xff] {
                 let mut damaged = line.to_vec();
                 damaged[at] = byte;
                 // Damage within a text is not noticed.
-                let _ = death_line::decode(&damaged);
+                let _ = Decoder::default().decode(&damaged);
             }
         }
+    }
+
+    /// The whole lines of two runs, each with two short ones.
+    fn two_runs() -> [String; 6] {
+        let whole = |run, queue| {
+            format!(
+                r#"{{"run":{run},"time_ms":7,"queue":"{queue}","reason":"expired","exchange":"","key":"cQ==","outcome":"dropped","cause":"cycle"}}"#
+            )
+        };
+        let short =
+            |run, time_ms| format!(r#"{{"run":{run},"time_ms":{time_ms},"properties":"AAA="}}"#);
+        [whole(4, "a"), short(4, 8), short(4, 9), whole(5, "b"), short(5, 10), short(5, 11)]
+    }
+
+    fn read_times(lines: &[String]) -> Vec<(String, u64)> {
+        let (mut decoder, mut deaths) = (Decoder::default(), Vec::new());
+        read_lines(lines.join("\n").as_bytes(), 100, &mut decoder, &mut deaths).1.unwrap();
+        deaths.iter().map(|death| (death.circumstances.queue.to_string(), death.time_ms)).collect()
+    }
+
+    #[test]
+    fn short_lines_have_the_circumstances_of_their_run() {
+        let of = |times: [u64; 3], queue: &str| times.map(|time_ms| (queue.to_owned(), time_ms));
+        let (a, b) = (of([7, 8, 9], "a"), of([7, 10, 11], "b"));
+        let lines = two_runs();
+        assert_eq!(read_times(&lines), [&a[..], &b[..]].concat());
+        let mut damaged = lines.clone();
+        damaged[3].truncate(60);
+        assert_eq!(read_times(&damaged), a, "the second run has no circumstances");
+        let mut damaged = lines.clone();
+        damaged[1] = "damaged".to_owned();
+        assert_eq!(read_times(&damaged), [&a[..1], &a[2..], &b[..]].concat());
+        assert_eq!(read_times(&lines[1..]), b, "the file of the first line is gone");
+        assert!(check_lines(lines.join("\n").as_bytes()) == 6);
+    }
+
+    #[test]
+    fn a_process_begins_with_a_whole_line_and_a_run_of_its_own() {
+        let name = format!("leveret-deaths-runs-{}", std::process::id());
+        let vhost = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(vhost.join("deaths")).unwrap();
+        std::fs::write(vhost.join("deaths").join(NEW), two_runs().join("\n")).unwrap();
+        let limits = DeadLetterHistoryLimits::default();
+        let (mut files, deaths) = DeathFiles::open(&vhost, limits);
+        let options = VhostOptions { dead_letter_history: limits, ..VhostOptions::default() };
+        let mut restored = Vhost::new("/", [0; 32], options);
+        restored.restore_deaths(Now::default(), deaths);
+        assert!(files.append(&restored.recorded_deaths_after(3, 3)));
+        let text = std::fs::read_to_string(vhost.join("deaths").join(NEW)).unwrap();
+        let added: Vec<&str> = text.lines().skip(6).collect();
+        assert!(added[0].contains(r#""run":6"#) && added[0].contains(r#""queue":"b""#), "{text}");
+        assert_eq!(
+            added[1..],
+            [
+                r#"{"run":6,"time_ms":10,"properties":"AAA="}"#,
+                r#"{"run":6,"time_ms":11,"properties":"AAA="}"#,
+            ]
+        );
+        assert_eq!(DeathFiles::open(&vhost, limits).1.len(), 9);
+        std::fs::remove_dir_all(&vhost).unwrap();
     }
 
     #[test]
@@ -255,7 +333,7 @@ mod tests {
         let (mut files, _) = DeathFiles::open(&vhost, limits);
         for text in ["a", "b", "c"] {
             let line = text.repeat(12);
-            files.write(line.as_bytes()).unwrap();
+            files.open_file().unwrap().write_all(line.as_bytes()).unwrap();
             files.bytes += 12;
         }
         let content = |name| std::fs::read_to_string(vhost.join("deaths").join(name)).unwrap();

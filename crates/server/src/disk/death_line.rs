@@ -1,5 +1,10 @@
 //! A death of the history of dead letters as a line of JSON. Bytes that need not be text are in base64.
+//!
+//! Consecutive deaths mostly have the same circumstances. The first of such a run has a whole line, with the number of
+//! the run; the others have short lines with that number, their time and their properties. A short line counts only
+//! behind the whole line of its run, so that no damage gives a death the circumstances of another.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use amqp::properties::Properties;
@@ -12,8 +17,58 @@ use broker::{
 };
 use serde_json::{Value, json};
 
-/// Appends the line of a death.
-pub(crate) fn encode(death: &RecordedDeath, out: &mut Vec<u8>) {
+/// Encodes the lines of a file.
+#[derive(Default, Debug)]
+pub(crate) struct Encoder {
+    /// The number of the last run.
+    run: u64,
+    /// The circumstances of the last run; none if the next line must be whole.
+    circumstances: Option<Arc<DeathCircumstances>>,
+}
+
+impl Encoder {
+    /// Continues behind lines that were read.
+    pub(crate) fn behind(lines: &Decoder) -> Self {
+        Self { run: lines.run, circumstances: None }
+    }
+
+    /// Begins a file, or a place in a file behind a line that may be torn.
+    pub(crate) fn begin(&mut self) {
+        self.circumstances = None;
+    }
+
+    /// Appends the line of a death.
+    pub(crate) fn encode(&mut self, death: &RecordedDeath, out: &mut Vec<u8>) {
+        let is_same = |last: &Arc<_>| Arc::ptr_eq(last, &death.circumstances);
+        if self.circumstances.as_ref().is_some_and(is_same) {
+            let _ = write!(out, "{{\"run\":{},\"time_ms\":{}", self.run, death.time_ms);
+            let properties = death.properties();
+            if !properties.is_empty() {
+                out.extend_from_slice(b",\"properties\":\"");
+                encode_base64(properties, out);
+                out.push(b'"');
+            }
+            if death.is_cut() {
+                out.extend_from_slice(b",\"is_cut\":true");
+            }
+            out.extend_from_slice(b"}\n");
+            return;
+        }
+        self.run += 1;
+        self.circumstances = Some(Arc::clone(&death.circumstances));
+        encode_whole(death, self.run, out);
+    }
+}
+
+fn encode_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.resize(begin + bytes.len().div_ceil(3) * 4, 0);
+    let written = out.get_mut(begin..).map(|room| STANDARD.encode_slice(bytes, room));
+    assert!(matches!(written, Some(Ok(_))), "base64 takes four bytes for three");
+}
+
+/// Appends the line of a death with all its circumstances.
+fn encode_whole(death: &RecordedDeath, run: u64, out: &mut Vec<u8>) {
     let DeathCircumstances {
         queue,
         reason,
@@ -27,6 +82,7 @@ pub(crate) fn encode(death: &RecordedDeath, out: &mut Vec<u8>) {
     } = &*death.circumstances;
     let key = |envelope: &Envelope| STANDARD.encode(envelope.routing_key.as_bytes());
     let mut line = json!({
+        "run": run,
         "time_ms": death.time_ms,
         "queue": **queue,
         "reason": reason.as_str(),
@@ -67,14 +123,49 @@ pub(crate) fn encode(death: &RecordedDeath, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Reads a line; none if anything necessary is missing or invalid.
-pub(crate) fn decode(line: &[u8]) -> Option<RestoredDeath> {
-    let line: Value = serde_json::from_slice(line).ok()?;
+/// Decodes the lines of files, one after another.
+#[derive(Default, Debug)]
+pub(crate) struct Decoder {
+    /// The number of the last run.
+    run: u64,
+    /// The circumstances of the last run, unless its whole line has no number, as lines of earlier builds.
+    circumstances: Option<DeathCircumstances>,
+}
+
+impl Decoder {
+    /// Reads a line; none if anything necessary is missing or invalid.
+    pub(crate) fn decode(&mut self, line: &[u8]) -> Option<RestoredDeath> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let run = line.get("run").and_then(Value::as_u64);
+        let circumstances = match line.get("queue") {
+            None if run == Some(self.run) => self.circumstances.clone()?,
+            None => return None,
+            Some(_) => circumstances(&line)?,
+        };
+        let properties = base64(&line, "properties").unwrap_or_default();
+        if !properties.is_empty() && Properties::parse(&properties).is_err() {
+            return None;
+        }
+        let time_ms = line.get("time_ms").and_then(Value::as_u64)?;
+        let is_cut = line.get("is_cut").and_then(Value::as_bool).unwrap_or_default();
+        if line.get("queue").is_some() {
+            self.circumstances = run.map(|_| circumstances.clone());
+            self.run = run.unwrap_or(self.run);
+        }
+        Some(RestoredDeath { time_ms, circumstances, properties, is_cut })
+    }
+}
+
+fn base64(line: &Value, field: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(line.get(field)?.as_str()?).ok()
+}
+
+/// The circumstances in a whole line; none if anything necessary is missing or invalid.
+fn circumstances(line: &Value) -> Option<DeathCircumstances> {
     let name = |field| line.get(field).and_then(Value::as_str).map(Name::from);
     let number = |field| line.get(field).and_then(Value::as_u64);
-    let bytes = |field| STANDARD.decode(line.get(field)?.as_str()?).ok();
     let envelope = |exchange, key| {
-        let key = RoutingKey::from(&*bytes(key)?);
+        let key = RoutingKey::from(&*base64(line, key)?);
         Some(Arc::new(Envelope::new(name(exchange)?, key)))
     };
     let cause = || {
@@ -103,11 +194,7 @@ pub(crate) fn decode(line: &[u8]) -> Option<RestoredDeath> {
             consumer_tag: name("consumer_tag"),
         }))
     };
-    let properties = bytes("properties").unwrap_or_default();
-    if !properties.is_empty() && Properties::parse(&properties).is_err() {
-        return None;
-    }
-    let circumstances = DeathCircumstances {
+    Some(DeathCircumstances {
         queue: name("queue")?,
         reason: DeathReason::parse(line.get("reason")?.as_str()?)?,
         published: envelope("exchange", "key")?,
@@ -117,7 +204,5 @@ pub(crate) fn decode(line: &[u8]) -> Option<RestoredDeath> {
         policy: name("policy"),
         operator_policy: name("operator_policy"),
         ids: CircumstancesIds::default(),
-    };
-    let is_cut = line.get("is_cut").and_then(Value::as_bool).unwrap_or_default();
-    Some(RestoredDeath { time_ms: number("time_ms")?, circumstances, properties, is_cut })
+    })
 }
