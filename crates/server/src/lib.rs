@@ -166,6 +166,8 @@ async fn run(
         config.identity.product,
         config.identity.version,
     );
+    // COMPAT: end of the start in the log: programs that start containers wait for RabbitMQ's words.
+    tracing::info!("Server startup complete");
     service_state::ready(&format!("serving {addresses}"));
     let end = tokio::select! {
         () = signals.next() => ExitReason::Stop,
