@@ -12,6 +12,9 @@ import sys
 SET_FLAGS, SET_ADDRESS = 0x8914, 0x8916
 UP_AND_RUNNING = 0x41
 
+# Devices that every runtime provides; static programs read random numbers from one.
+DEVICES = ["null", "zero", "full", "random", "urandom"]
+
 
 def mount(*words):
     subprocess.run(["mount", *words], check=True)
@@ -38,6 +41,10 @@ def main(spec):
             target.touch()
         mount("--bind", outside, target)
     mount("--types", "proc", "proc", root / "proc")
+    mount("--types", "tmpfs", "--options", "mode=755", "tmpfs", root / "dev")
+    for device in DEVICES:
+        (root / "dev" / device).touch()
+        mount("--bind", f"/dev/{device}", root / "dev" / device)
     mount("--options", "remount,bind,ro", root)
     start_network(spec["outside"])
     socket.sethostname("container")

@@ -1,10 +1,12 @@
 """The container image as a file: digests, both descriptions, and the files inside."""
 
 import hashlib
+import json
+import shutil
 
 import pytest
 
-from conftest import only
+from conftest import only, run
 from container import Image
 
 
@@ -28,6 +30,18 @@ def test_layout_and_list_for_docker_name_the_same_blobs(image):
 def test_layer_has_the_digest_in_the_configuration(image):
     (digest,) = image.config["rootfs"]["diff_ids"]
     assert digest == "sha256:" + hashlib.sha256(image.layer).hexdigest()
+
+
+@pytest.mark.parametrize("form", ["oci-archive", "docker-archive"])
+def test_skopeo_reads_both_forms(form, packages, image, tmp_path):
+    if not shutil.which("skopeo"):
+        pytest.skip("skopeo is not installed")
+    path = only(packages / "one", "*-image-*.tar")
+    # A copy computes every digest again.
+    run("skopeo", "--insecure-policy", "--tmpdir", tmp_path, "copy", "--quiet", f"{form}:{path}", f"dir:{tmp_path}/copy")
+    seen = json.loads(run("skopeo", "inspect", "--config", f"dir:{tmp_path}/copy"))
+    assert seen["config"]["User"] == image.config["config"]["User"]
+    assert seen["rootfs"] == image.config["rootfs"]
 
 
 def test_entries_have_the_time_of_the_commit(image):
