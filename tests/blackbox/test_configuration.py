@@ -251,7 +251,7 @@ def test_a_log_file_that_cannot_be_written_stops_the_start(run, tmp_path):
     (tmp_path / "file").write_text("")
     result = run("--data-dir", "data", conf="log.file = file/a.log")
     assert result.returncode == 78
-    assert result.stderr.startswith("leveret: cannot open the log file: ")
+    assert result.stderr.startswith("leveret: cannot open the log file file/a.log: ")
     assert not (tmp_path / "data").exists()
 
 

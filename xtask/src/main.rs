@@ -58,7 +58,8 @@ enum Task {
     ///
     /// Fails when a count is above that of docs/internals/instructions.md. Installs valgrind by itself.
     Instructions(instructions::Options),
-    /// Build packages: a Debian package, an archive of static programs, the list of what is inside, checksums
+    /// Build packages: a Debian package, an archive of static programs, a container image, the list of what is inside,
+    /// checksums
     ///
     /// The same commit gives the same bytes: no file has a time, a path or a user of this machine.
     Dist(dist::Options),

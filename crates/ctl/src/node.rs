@@ -17,6 +17,9 @@ use crate::http::{Api, HttpError, Login};
 /// Configuration of the node that a package has installed.
 const INSTALLED_CONFIG: &str = "/etc/leveret/leveret.conf";
 
+/// Data directories of the container image.
+const CONTAINER_DATA: [&str; 2] = ["/var/lib/leveret/data", "/var/lib/rabbitmq/leveret"];
+
 /// Port of a node whose address has none.
 const HTTP_PORT: u16 = 15672;
 
@@ -205,9 +208,16 @@ fn data_dir(given: &Given<'_>, environment: &Environment<'_>) -> PathBuf {
     let configured = match given("config", "LEVERET_CONFIG_FILE") {
         Some(path) => configured_data_dir(Path::new(&path), environment),
         None if (environment.read)(&here.join("ctl.json")).is_some() => None,
-        None => configured_data_dir(Path::new(INSTALLED_CONFIG), environment),
+        None => configured_data_dir(Path::new(INSTALLED_CONFIG), environment)
+            .or_else(|| container_data_dir(environment)),
     };
     configured.unwrap_or(here)
+}
+
+/// The data directory of the container image in which a node runs.
+fn container_data_dir(environment: &Environment<'_>) -> Option<PathBuf> {
+    let mut all = CONTAINER_DATA.map(PathBuf::from).into_iter();
+    all.find(|directory| (environment.read)(&directory.join("ctl.json")).is_some())
 }
 
 /// The data directory in a configuration file.
@@ -305,6 +315,10 @@ mod tests {
         ];
         is("", &[], &installed, "http://127.0.0.1:25672", TOKEN);
         is("--data-dir d", &[], &installed, "http://127.0.0.1:15672", GUEST);
+        for directory in CONTAINER_DATA {
+            let file = format!("{directory}/ctl.json");
+            is("", &[], &[(file.as_str(), FILE)], "http://127.0.0.1:25672", TOKEN);
+        }
     }
 
     #[test]

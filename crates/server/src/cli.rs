@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_mangen::Man;
 
-use crate::config::{Config, ConfigError, Settings, Source, environment};
+use crate::config::{
+    Config, ConfigError, DefaultUserAccess, Settings, Source, container, environment,
+};
 
 /// A message broker that every RabbitMQ client works with, exact in time.
 #[derive(Parser, Debug)]
@@ -72,12 +74,18 @@ impl Arguments {
     /// The configuration from defaults, files, the environment and the command line, in this order.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         let mut settings = Settings::default();
+        let lookup = &environment::of_process;
+        let is_in_image = container::is_asked_for(&mut settings, lookup);
+        if is_in_image {
+            container::set_defaults(&mut settings, lookup, &container::OfSystem);
+        }
         let files = match self.config.is_empty() {
-            true => environment::files(&environment::of_process),
+            true if is_in_image => container::files(lookup, &container::OfSystem),
+            true => environment::files(lookup),
             false => self.config.clone(),
         };
         files.iter().for_each(|path| settings.read(path));
-        environment::apply(&mut settings, &environment::of_process);
+        environment::apply(&mut settings, lookup);
         if let Some(data_dir) = &self.data_dir {
             let source = Source::CommandLine("--data-dir");
             settings.set("data_dir", &data_dir.to_string_lossy(), source);
@@ -91,7 +99,11 @@ impl Arguments {
             settings.set("management.tcp.ip", &http.ip().to_string(), source());
             settings.set("management.tcp.port", &http.port().to_string(), source());
         }
-        settings.into_config()
+        let access = match is_in_image {
+            true => container::default_user_access(&settings),
+            false => DefaultUserAccess::default(),
+        };
+        settings.into_config().map(|config| Config { default_user_access: access, ..config })
     }
 }
 

@@ -79,7 +79,10 @@ pub fn main() -> ExitCode {
     }
     let log_file = match logging::start(&config.log) {
         Ok(log_file) => log_file,
-        Err(error) => return cli::fail(&StartError::LogFile(error), EXIT_CONFIG),
+        Err(error) => {
+            let path = config.log.file_path().unwrap_or_default();
+            return cli::fail(&StartError::LogFile { path, error }, EXIT_CONFIG);
+        }
     };
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -157,6 +160,8 @@ async fn run(
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
     tokio::spawn(death_writer::run(Arc::clone(&node)));
     drop(alive);
+    // COMPAT: end of the start in the log: programs that start containers wait for RabbitMQ's words.
+    tracing::info!("Server startup complete");
     tracing::info!(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "leveret {} started: {addresses}, data in {}, durability {}, presented to clients as {} {}",

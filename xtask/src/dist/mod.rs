@@ -1,12 +1,13 @@
 //! `cargo xtask dist`: packages for users, from the programs of this commit.
 //!
 //! Decides which packages there are and where they go. `programs` builds, `content` lists the files that every
-//! package installs, and each format has a module of its own: `deb`, `archive`. Nothing that a package contains
+//! package installs, and each format has a module of its own: `deb`, `archive`, `image`. Nothing that a package contains
 //! depends on the time, the folder or the machine of its build.
 
 mod archive;
 mod content;
 mod deb;
+mod image;
 mod libraries;
 mod programs;
 mod release;
@@ -78,7 +79,7 @@ pub(crate) fn pack_for_test(programs: &[PathBuf], place: &Place<'_>) -> Result<P
 }
 
 /// Packs programs: those in `dynamic`, which use the libraries of the system, for the package managers, and those
-/// in `fixed`, which need none, for the archive. Returns the packages and the list of their checksums.
+/// in `fixed`, which need none, for the archive and the image. Returns the packages and the list of their checksums.
 ///
 /// # Errors
 /// When something cannot be read, packed or written.
@@ -99,11 +100,10 @@ fn pack(
         let content = Content::of(release, dynamic, &list, place)?;
         deb::pack(release, dynamic, &content, output, place)?
     };
-    let archive = {
-        let content = Content::of(release, fixed, &list, place)?;
-        archive::pack(release, &content, output, place)?
-    };
-    let mut files = vec![archive, list, deb];
+    let content = Content::of(release, fixed, &list, place)?;
+    let archive = archive::pack(release, &content, output, place)?;
+    let image = image::pack(release, &content, output, place)?;
+    let mut files = vec![archive, deb, image, list];
     files.sort();
     let sums = output.join("SHA256SUMS");
     fs::write(&sums, checksums(&files, output)?)?;

@@ -142,6 +142,7 @@ pub(super) const STEPS: &[Step] = &[
             "tests/blackbox/requirements.txt",
             "tests/hostile/requirements.txt",
             "tests/interop/requirements.txt",
+            "tests/packages/requirements.txt",
             "tests/web/requirements.txt",
         ]),
         is_setup: true,
@@ -348,7 +349,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "dist",
-        what: "packages: their bytes, installation, upgrade and removal, the unit for systemd",
+        what: "packages: their bytes, installation, upgrade and removal, the unit for systemd, the container image",
         lane: Lane::Suite,
         action: Action::Packages("tests/packages"),
         counts: Some("tests of packages"),

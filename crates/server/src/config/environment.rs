@@ -30,7 +30,7 @@ const CONFIG_FILE: &[&str] = &["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE"];
 const CONFIG_FILES: &[&str] = &["LEVERET_CONFIG_FILES", "RABBITMQ_CONFIG_FILES"];
 
 /// Looks up the value of a variable by name.
-type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Looks up a variable of this process.
 pub(crate) fn of_process(name: &str) -> Option<String> {
@@ -46,9 +46,17 @@ fn first(names: &[&'static str], lookup: Lookup<'_>) -> Option<(&'static str, St
 
 /// The configuration files that the environment names.
 pub(crate) fn files(lookup: Lookup<'_>) -> Vec<PathBuf> {
-    let main = first(CONFIG_FILE, lookup).map(|(_, path)| with_extension(path));
-    let more = first(CONFIG_FILES, lookup).map(|(_, path)| PathBuf::from(path));
-    main.into_iter().chain(more).collect()
+    main_file(lookup).into_iter().chain(more_files(lookup)).collect()
+}
+
+/// The main configuration file that the environment names.
+pub(super) fn main_file(lookup: Lookup<'_>) -> Option<PathBuf> {
+    first(CONFIG_FILE, lookup).map(|(_, path)| with_extension(path))
+}
+
+/// The directory of further configuration files that the environment names.
+pub(super) fn more_files(lookup: Lookup<'_>) -> Option<PathBuf> {
+    first(CONFIG_FILES, lookup).map(|(_, path)| PathBuf::from(path))
 }
 
 /// Adds the extension `.conf` if the file exists only with it, as RabbitMQ does.

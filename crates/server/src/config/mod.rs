@@ -3,6 +3,7 @@
 //! `file` parses the format, `keys` lists the keys, `settings` resolves precedence; this file defines the
 //! resulting configuration.
 
+pub(crate) mod container;
 pub(crate) mod environment;
 mod file;
 mod key;
@@ -24,6 +25,7 @@ use session::SessionOptions;
 
 use crate::limits::STATISTICS_INTERVAL;
 
+pub(crate) use container::DefaultUserAccess;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
@@ -139,6 +141,7 @@ pub(crate) struct Config {
     /// Further default users, by name.
     pub(crate) default_users: BTreeMap<String, SeededUser>,
     pub(crate) loopback_users: Vec<String>,
+    pub(crate) default_user_access: DefaultUserAccess,
     pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) memory_watermark: MemoryWatermark,
     /// Overrides the detected memory of the machine.
@@ -238,6 +241,7 @@ impl Default for Config {
             },
             default_users: BTreeMap::new(),
             loopback_users: vec!["guest".to_owned()],
+            default_user_access: DefaultUserAccess::default(),
             load_definitions: None,
             memory_watermark: MemoryWatermark::Relative(0.6),
             total_memory_bytes: None,

@@ -23,6 +23,8 @@ const SUBSTITUTIONS_MAX: usize = 16;
 pub(crate) enum Source {
     /// The built-in default.
     Default,
+    /// A default of the container image.
+    Container,
     /// A line of a file.
     File { path: PathBuf, line: usize },
     /// An environment variable.
@@ -42,6 +44,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::Container => f.write_str("container image"),
             Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::CommandLine(name) => write!(f, "command line {name}"),
@@ -64,6 +67,7 @@ struct Assignment {
 pub(crate) struct Settings {
     assignments: Vec<Assignment>,
     problems: Vec<Problem>,
+    warnings: Vec<String>,
     /// The files that were read, in order.
     files: Vec<PathBuf>,
 }
@@ -140,12 +144,21 @@ impl Settings {
         }
     }
 
-    fn problem(&mut self, source: &Source, problem: &str) {
+    /// Adds a problem with its place.
+    pub(super) fn problem(&mut self, source: &Source, problem: &str) {
         let place = match source {
             Source::File { path, line } => (self.number_of(path), *line),
-            Source::Default | Source::Environment(_) | Source::CommandLine(_) => (usize::MAX, 0),
+            Source::Default
+            | Source::Container
+            | Source::Environment(_)
+            | Source::CommandLine(_) => (usize::MAX, 0),
         };
         self.problems.push(Problem { place, text: format!("{source}: {problem}") });
+    }
+
+    /// Adds a warning for the log.
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
     }
 
     /// Assigns a value to a key.
@@ -177,7 +190,8 @@ impl Settings {
     /// [`ConfigError`] with all problems and their places.
     pub(crate) fn into_config(mut self) -> Result<Config, ConfigError> {
         self.substitute();
-        let mut config = Config::default();
+        let warnings = std::mem::take(&mut self.warnings);
+        let mut config = Config { warnings, ..Config::default() };
         for (winner, loser) in EITHER {
             if let Some(source) = self.source(winner).cloned()
                 && self.source(loser).is_some()
@@ -238,13 +252,13 @@ impl Settings {
     }
 
     /// The source of the value of a key.
-    fn source(&self, name: &str) -> Option<&Source> {
+    pub(super) fn source(&self, name: &str) -> Option<&Source> {
         let name = KeyName::new(name);
         self.assignments.iter().find(|one| one.name == name).map(|one| &one.source)
     }
 
     /// The source of any key with this prefix.
-    fn source_of(&self, prefix: &str) -> Option<&Source> {
+    pub(super) fn source_of(&self, prefix: &str) -> Option<&Source> {
         let one = self.assignments.iter().find(|one| is_within(&one.name, prefix));
         one.map(|one| &one.source)
     }

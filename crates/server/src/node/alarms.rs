@@ -112,14 +112,3 @@ fn memory_bytes(at: usize) -> Option<u64> {
     let pages: u64 = statm.split_whitespace().nth(at)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
-
-/// Memory available to the process, in bytes: that of the machine, or less if a control group limits it.
-pub(crate) fn total_bytes() -> Option<u64> {
-    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let total_kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    let total = total_kib * 1024;
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    Some(limits.into_iter().filter_map(number).fold(total, u64::min))
-}

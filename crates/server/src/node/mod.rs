@@ -10,6 +10,7 @@ pub(crate) mod files;
 pub(crate) mod global_parameters;
 pub(crate) mod identity;
 pub(crate) mod lifecycle;
+mod memory_size;
 pub(crate) mod permits;
 pub(crate) mod refusals;
 pub(crate) mod sampler;

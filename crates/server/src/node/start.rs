@@ -13,11 +13,11 @@ use crate::auth::ctl_token::CtlToken;
 use crate::auth::password::PasswordHash;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, DefaultUserAccess};
 use crate::connection::registry::Clients;
 use crate::definitions;
 use crate::disk::node_disk::NodeDisk;
-use crate::disk::node_file::{self, FIRST_VHOST_ID, VhostEntry};
+use crate::disk::node_file::{self, FIRST_VHOST_ID, NodeFile, VhostEntry};
 use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::vhost_files::{self, VhostId};
@@ -31,6 +31,7 @@ use crate::node::files::NodeFiles;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
+use crate::node::memory_size;
 use crate::node::permits::Permits;
 use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
@@ -58,7 +59,7 @@ impl Node {
         let pager = Pager::start().map_err(StartError::Pager)?;
         let identity = NodeIdentity::new(config);
         let sessions = SessionSettings::new(config, &identity);
-        let total = config.total_memory_bytes.or_else(alarms::total_bytes);
+        let total = config.total_memory_bytes.or_else(memory_size::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let vhost_options = vhost_options(config, alarm_limits.memory_watermark_bytes());
         let threads = Threads { timer, persister, pager };
@@ -70,7 +71,7 @@ impl Node {
             sessions,
             clients: Clients::new(&identity.name, clock.now().wall_ms / 1000),
             permits: Permits::new(workers(), config.connections_max),
-            auth: Auth::new(config.loopback_users.clone())?,
+            auth: Auth::new(loopback_users(config, known.as_ref()))?,
             user_slots: Arc::default(),
             ctl_token: CtlToken::new()?,
             vhosts: Vhosts::new(
@@ -180,6 +181,41 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// Users who may log in from this machine only.
+fn loopback_users(config: &Config, known: Option<&NodeFile>) -> Vec<String> {
+    let mut users = config.loopback_users.clone();
+    let default = &config.default_user;
+    let name = &default.name;
+    match config.default_user_access {
+        DefaultUserAccess::LoopbackUsers => return users,
+        // Its password counts at the first start only. Later the user may have another one, and definitions may make
+        // a user of the same name with the well-known password.
+        DefaultUserAccess::Anywhere if config.load_definitions.is_none() => {
+            let same = known.and_then(|known| known.users.iter().find(|user| user.name == *name));
+            if same.is_none_or(|user| user.password.verify(default.password.as_bytes())) {
+                users.retain(|user| user != name);
+                return users;
+            }
+            tracing::warn!(
+                "user '{name}' may log in from this machine only: the configured password counts at the first start, \
+                 and the user has another one"
+            );
+        }
+        DefaultUserAccess::Anywhere => return users,
+        DefaultUserAccess::ThisMachine if known.is_none() && config.load_definitions.is_none() => {
+            tracing::warn!(
+                "user '{name}' may log in from this machine only: for other machines choose default_user and \
+                 default_pass"
+            );
+        }
+        DefaultUserAccess::ThisMachine => {}
+    }
+    if !users.contains(name) {
+        users.push(name.clone());
+    }
+    users
 }
 
 /// Options of vhosts from the configuration, with their share of the memory.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::auth::AuthError;
 use crate::auth::password::HashError;
@@ -40,8 +41,8 @@ pub(crate) enum StartError {
     Permissions(String),
     #[error("{0}")]
     Definitions(#[from] DefinitionsError),
-    #[error("cannot open the log file: {0}")]
-    LogFile(io::Error),
+    #[error("cannot open the log file {path}: {error}")]
+    LogFile { path: PathBuf, error: io::Error },
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
     #[error("the system has no randomness: {0}")]
@@ -61,7 +62,7 @@ impl StartError {
     /// configuration or a file that it names, otherwise 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Definitions(_) | Self::LogFile(_) | Self::Tls(_) | Self::Permissions(_) => {
+            Self::Definitions(_) | Self::LogFile { .. } | Self::Tls(_) | Self::Permissions(_) => {
                 EXIT_CONFIG
             }
             Self::Listen { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
