@@ -5,6 +5,7 @@
 
 mod allocator;
 mod auth;
+mod backup;
 mod cli;
 mod clock;
 mod config;

@@ -32,6 +32,7 @@ use parking_lot::Mutex;
 use crate::auth::Auth;
 use crate::auth::ctl_token::CtlToken;
 use crate::auth::user_slots::UserSlots;
+use crate::backup::Backups;
 use crate::clock::Clock;
 use crate::connection::registry::Clients;
 use crate::disk::node_disk::NodeDisk;
@@ -72,6 +73,7 @@ pub(crate) struct Node {
     /// Held while definitions are imported.
     pub(crate) importing: Mutex<()>,
     pub(crate) redrives: Arc<Redrives>,
+    pub(crate) backups: Arc<Backups>,
     pub(crate) alarms: Alarms,
     pub(crate) clock_watch: ClockWatch,
     pub(crate) refusals: Arc<Refusals>,
@@ -106,6 +108,7 @@ impl Node {
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
     pub(crate) fn begin_stop(&self) {
         self.redrives.begin_stop();
+        self.backups.cancel();
         self.lifecycle.stopping.send_replace(true);
     }
 

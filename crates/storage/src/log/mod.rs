@@ -20,6 +20,7 @@ use crate::recovery::{
     io_error, read_files, read_manifest, refuse_newer_files, unlisted,
 };
 use crate::segment_reader::Record;
+use crate::snapshot::{ActiveCopy, LogSnapshot};
 use crate::write_batch::WriteBatch;
 use crate::write_queue::WriteQueue;
 
@@ -37,6 +38,10 @@ pub(crate) struct Shared<F> {
     pub(crate) dropping_compactions: u64,
     /// File of the active segment.
     pub(crate) active: Arc<F>,
+    /// Number of snapshots, which need the files that they list.
+    pub(crate) snapshots: usize,
+    /// Files that compactions have replaced, to be removed with the last snapshot.
+    pub(crate) replaced: Vec<String>,
 }
 
 pub(crate) fn lock<F>(shared: &Mutex<Shared<F>>) -> MutexGuard<'_, Shared<F>> {
@@ -170,6 +175,8 @@ impl<D: Directory> Log<D> {
             written: report.last,
             dropping_compactions: 1,
             active: file,
+            snapshots: 0,
+            replaced: Vec::new(),
         };
         Ok(Self {
             directory,
@@ -198,6 +205,20 @@ impl<D: Directory> Log<D> {
 
     pub(crate) fn options(&self) -> &LogOptions {
         &self.options
+    }
+
+    /// The files of the log as they are now, between two batches. Takes no access to the disk.
+    ///
+    /// Every record that was confirmed is in the snapshot, because nothing is confirmed that is not
+    /// written.
+    #[must_use]
+    pub fn snapshot(&self) -> LogSnapshot<D> {
+        let ActiveSegment { file, id, offset, .. } = &self.active;
+        LogSnapshot::new(
+            &self.directory,
+            &self.shared,
+            ActiveCopy { file: Arc::clone(file), id: *id, bytes: *offset },
+        )
     }
 
     /// Writes all batches of `queue`. When this returns, their records are durable.
