@@ -5,7 +5,6 @@
 
 mod allocator;
 mod auth;
-mod backup;
 mod cli;
 mod clock;
 mod config;

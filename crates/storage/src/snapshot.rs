@@ -13,16 +13,16 @@ use std::sync::{Arc, Mutex};
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::Lsn;
 use crate::limits::SNAPSHOT_COPY_BYTES;
-use crate::log::{Shared, lock};
+use crate::log::{Log, Shared, lock};
 use crate::manifest::{Manifest, StoreError, file_name};
 
 /// The active segment at the time of a snapshot.
 #[derive(Debug)]
-pub(crate) struct ActiveCopy<F> {
-    pub(crate) file: Arc<F>,
-    pub(crate) id: u64,
+struct ActiveCopy<F> {
+    file: Arc<F>,
+    id: u64,
     /// Bytes in use.
-    pub(crate) bytes: u64,
+    bytes: u64,
 }
 
 /// The files of a log at one position. They are not removed before the snapshot is dropped.
@@ -50,27 +50,30 @@ pub trait SnapshotCopy {
     fn copied(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-impl<D: Directory> LogSnapshot<D> {
-    pub(crate) fn new(
-        directory: &Arc<D>,
-        shared: &Arc<Mutex<Shared<D::File>>>,
-        active: ActiveCopy<D::File>,
-    ) -> Self {
-        let mut state = lock(shared);
-        state.snapshots += 1;
-        let (manifest, position) = (state.manifest.clone(), state.written);
-        drop(state);
+impl<D: Directory> Log<D> {
+    /// The files of the log as they are now, between two batches. Takes no access to the disk.
+    ///
+    /// Every record that was confirmed is in the snapshot, because nothing is confirmed that is not written.
+    #[must_use]
+    pub fn snapshot(&self) -> LogSnapshot<D> {
+        let (file, id, bytes) = self.active();
+        let mut shared = lock(self.shared());
+        shared.snapshots += 1;
+        let (manifest, position) = (shared.manifest.clone(), shared.written);
+        drop(shared);
         let last = manifest.files.last().map(|file| file.id);
-        assert_eq!(last, Some(active.id), "the active segment is listed last");
-        Self {
-            directory: Arc::clone(directory),
-            shared: Arc::clone(shared),
+        assert_eq!(last, Some(id), "the active segment is listed last");
+        LogSnapshot {
+            directory: Arc::clone(self.directory()),
+            shared: Arc::clone(self.shared()),
             manifest,
-            active,
+            active: ActiveCopy { file: Arc::clone(file), id, bytes },
             position,
         }
     }
+}
 
+impl<D: Directory> LogSnapshot<D> {
     /// Position of the last record.
     #[must_use]
     pub fn position(&self) -> Lsn {

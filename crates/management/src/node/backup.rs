@@ -32,13 +32,13 @@ pub enum BackupError {
 /// State of a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BackupState {
-    /// It runs.
+    /// The backup runs.
     Running,
-    /// It is complete.
+    /// The backup is complete.
     Finished,
-    /// It was cancelled, and its files are removed.
+    /// Cancelled; the files are removed.
     Cancelled,
-    /// It failed for this reason, and its files are removed.
+    /// Failed for this reason; the files are removed.
     Failed(String),
 }
 
@@ -49,11 +49,11 @@ pub struct BackupJob {
     pub directory: String,
     /// The user who asked.
     pub user: String,
-    /// Its state.
+    /// State of the job.
     pub state: BackupState,
-    /// When it began, in milliseconds since the Unix epoch.
+    /// Time of the beginning, in milliseconds since the Unix epoch.
     pub started_ms: u64,
-    /// When it ended, in milliseconds since the Unix epoch; none while it runs.
+    /// Time of the end, in milliseconds since the Unix epoch; none while it runs.
     pub ended_ms: Option<u64>,
     /// Number of vhosts when it began.
     pub vhosts_total: u64,
@@ -70,7 +70,7 @@ pub struct BackupJob {
 /// A vhost in a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BackupVhost {
-    /// Its name.
+    /// Name of the vhost.
     pub name: String,
     /// Position of the last record of its log in the backup.
     pub position: u64,
@@ -100,4 +100,23 @@ pub struct BackupTotals {
     pub finished: u64,
     /// Failed ones.
     pub failed: u64,
+}
+
+/// The text of `backup.json`: the node with the version of its program, beginning and end in milliseconds since the
+/// Unix epoch, and the vhosts.
+#[must_use]
+pub fn backup_file(
+    (node, version): (&str, &str),
+    (started_ms, ended_ms): (u64, u64),
+    vhosts: &[BackupVhost],
+) -> String {
+    let text = json!({
+        "format": 1,
+        "node": node,
+        "leveret_version": version,
+        "started_ms": started_ms,
+        "ended_ms": ended_ms,
+        "vhosts": vhosts.iter().map(BackupVhost::to_json).collect::<Vec<_>>(),
+    });
+    format!("{text:#}\n")
 }

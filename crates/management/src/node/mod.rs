@@ -24,7 +24,9 @@ mod topology;
 mod users;
 mod vhost;
 
-pub use backup::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost, Backups};
+pub use backup::{
+    BackupError, BackupJob, BackupState, BackupTotals, BackupVhost, Backups, backup_file,
+};
 pub use caller::{Caller, Credentials};
 pub use change::{ChangeError, ChangeFuture};
 pub use clients::Clients;

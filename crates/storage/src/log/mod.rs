@@ -20,7 +20,6 @@ use crate::recovery::{
     io_error, read_files, read_manifest, refuse_newer_files, unlisted,
 };
 use crate::segment_reader::Record;
-use crate::snapshot::{ActiveCopy, LogSnapshot};
 use crate::write_batch::WriteBatch;
 use crate::write_queue::WriteQueue;
 
@@ -207,18 +206,10 @@ impl<D: Directory> Log<D> {
         &self.options
     }
 
-    /// The files of the log as they are now, between two batches. Takes no access to the disk.
-    ///
-    /// Every record that was confirmed is in the snapshot, because nothing is confirmed that is not
-    /// written.
-    #[must_use]
-    pub fn snapshot(&self) -> LogSnapshot<D> {
+    /// File, id and bytes in use of the active segment.
+    pub(crate) fn active(&self) -> (&Arc<D::File>, u64, u64) {
         let ActiveSegment { file, id, offset, .. } = &self.active;
-        LogSnapshot::new(
-            &self.directory,
-            &self.shared,
-            ActiveCopy { file: Arc::clone(file), id: *id, bytes: *offset },
-        )
+        (file, *id, *offset)
     }
 
     /// Writes all batches of `queue`. When this returns, their records are durable.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use management::{BackupError, BackupJob, Backups, ChangeFuture};
 
 use super::change;
-use crate::backup::BackupSource;
 use crate::disk::node_file::NodeFile;
 use crate::node::Node;
+use crate::node::backup::BackupSource;
 
 impl Backups for Node {
     fn begin_backup(

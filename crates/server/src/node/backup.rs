@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use management::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 use parking_lot::Mutex;
-use serde_json::json;
 
 use crate::clock::Clock;
 use crate::disk::backup_copy::{Copier, CopyCounts};
@@ -20,8 +19,6 @@ use crate::disk::node_file::{self, NodeFile, VhostEntry};
 use crate::disk::persister::Persister;
 use crate::disk::private_files;
 use crate::disk::vhost_files::vhost_path;
-
-const FORMAT: u64 = 1;
 
 /// The backup that runs, or the last one.
 #[derive(Default, Debug)]
@@ -36,7 +33,7 @@ struct Known {
     totals: BackupTotals,
 }
 
-/// Everything that a backup reads.
+/// State of the node that a backup reads.
 #[derive(Debug)]
 pub(crate) struct BackupSource {
     pub(crate) data_dir: PathBuf,
@@ -220,15 +217,10 @@ impl Backups {
         node_file.vhosts = done;
         node_file::write(&target.path, &node_file).map_err(io::Error::other)?;
         let told: Vec<_> = self.job().map_or_else(Vec::new, |job| job.vhosts);
-        let text = json!({
-            "format": FORMAT,
-            "node": node_name,
-            "leveret_version": env!("CARGO_PKG_VERSION"),
-            "started_ms": began_ms,
-            "ended_ms": clock.now().wall_ms,
-            "vhosts": told.iter().map(BackupVhost::to_json).collect::<Vec<_>>(),
-        });
-        target.complete(&format!("{text:#}\n"))
+        let ended_ms = clock.now().wall_ms;
+        let version = env!("CARGO_PKG_VERSION");
+        let text = management::backup_file((&node_name, version), (began_ms, ended_ms), &told);
+        target.complete(&text)
     }
 }
 
