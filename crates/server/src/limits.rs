@@ -376,3 +376,9 @@ pub(crate) const SCHEDULES_CANCELLED_PER_LOCK: usize = 256;
 
 /// Scheduled messages that one request cancels; its answer says that more may match.
 pub(crate) const SCHEDULES_CANCELLED_MAX: u64 = 100_000;
+
+/// Pause of a backup after each megabyte that it copies: 50 MB/s at most, so that the disk keeps serving the logs.
+pub(crate) const BACKUP_COPY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Bytes of the path of a backup, the longest path that Linux takes.
+pub(crate) const BACKUP_PATH_BYTES_MAX: usize = 4096;

@@ -302,9 +302,15 @@ impl<D: Directory> Compaction<D> {
         if entry.is_some() {
             shared.liveness.insert_file(range.start, file);
         }
-        drop(shared);
-        for old in &self.files {
-            self.directory.remove(&old.name()).map_err(StoreError::Unknown)?;
+        if shared.snapshots > 0 {
+            // The last snapshot removes them; after a crash, the next opening does.
+            shared.replaced.extend(self.files.iter().map(FileEntry::name));
+            drop(shared);
+        } else {
+            drop(shared);
+            for old in &self.files {
+                self.directory.remove(&old.name()).map_err(StoreError::Unknown)?;
+            }
         }
         Ok(Compacted {
             files: self.files.len(),

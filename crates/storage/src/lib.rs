@@ -30,6 +30,7 @@ mod manifest;
 mod pages;
 mod recovery;
 mod segment_reader;
+mod snapshot;
 mod write_batch;
 mod write_queue;
 
@@ -43,5 +44,6 @@ pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Writ
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};
 pub use segment_reader::Record;
+pub use snapshot::{LogSnapshot, SnapshotCopy};
 pub use write_batch::{NewRecord, WriteBatch};
 pub use write_queue::WriteQueue;

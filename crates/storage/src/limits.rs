@@ -65,3 +65,7 @@ pub const FILE_BYTES_MAX: u64 = 1 << 44;
 
 /// Zero words between two records of a file from which on only words with a bit set are kept: a megabyte.
 pub const EMPTY_WORDS_MAX: usize = 128 * 1024;
+
+/// Bytes of the active segment that a backup copies and syncs at once: the syncs of the log wait for the disk no
+/// longer than for a megabyte.
+pub const SNAPSHOT_COPY_BYTES: usize = 1024 * 1024;

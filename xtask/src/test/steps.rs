@@ -329,6 +329,18 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "backup",
+        what: "random kills of a broker that is backed up, and restores",
+        lane: Lane::Suite,
+        action: Action::Python {
+            program: "tests/crash/backuploop.py",
+            arguments: &["--kills", "10"],
+        },
+        counts: Some("kills during backups without loss"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
         name: "tools",
         what: "leveretctl and leveret-perf, and the examples of the documentation",
         lane: Lane::Suite,

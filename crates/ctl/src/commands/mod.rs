@@ -1,6 +1,7 @@
 //! All commands, one file per subject.
 
 mod absent;
+mod backup;
 mod clients;
 mod completion;
 mod death_history;
@@ -43,6 +44,7 @@ const ALL: &[&[Command]] = &[
     help::COMMANDS,
     completion::COMMANDS,
     lifecycle::COMMANDS,
+    backup::COMMANDS,
     users::COMMANDS,
     permissions::COMMANDS,
     topic_permissions::COMMANDS,

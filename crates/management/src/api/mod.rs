@@ -4,6 +4,7 @@
 //! which tag is required, and answers with [`crate::http::answer::Json`] or an error. Fields are RabbitMQ's;
 //! unknown values are left out.
 
+mod backup;
 mod bindings;
 mod channels;
 mod client_filter;
@@ -42,6 +43,7 @@ use crate::http::extract::SharedNode;
 pub(crate) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/overview", get(overview::show))
+        .merge(backup::routes())
         .merge(bindings::routes())
         .merge(channels::routes())
         .merge(connections::routes())

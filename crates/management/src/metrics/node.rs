@@ -96,9 +96,9 @@ pub(super) const ALARMS: [Family<Scrape>; 4] = [
     ),
 ];
 
-/// Families of `node_persister_metrics`: operations on files, and steps of the clock. In RabbitMQ 4 those on files
+/// Families of `node_persister_metrics`: operations on files, steps of the clock, and backups. In RabbitMQ 4 those on files
 /// are always 0.
-const FILES: [Family<Scrape>; 9] = [
+const FILES: [Family<Scrape>; 12] = [
     counter("io_read_ops_total", "Reads of files", |s| whole(s.process.io.reads.count)),
     counter("io_read_bytes_total", "Bytes read from files", |s| whole(s.process.io.reads.bytes)),
     counter("io_read_time_seconds_total", "Time spent with reads", |s| {
@@ -120,6 +120,9 @@ const FILES: [Family<Scrape>; 9] = [
     counter("clock_steps_total", "Steps of the system's clock by a second or more", |s| {
         whole(s.clock_steps)
     }),
+    counter("backups_finished_total", "Backups completed", |s| whole(s.backups.finished)),
+    counter("backups_failed_total", "Backups that failed", |s| whole(s.backups.failed)),
+    gauge("backup_running", "1 while a backup runs", |s| whole(u64::from(s.backups.is_running))),
 ];
 
 /// Writes the families of `node_persister_metrics`.

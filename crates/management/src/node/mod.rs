@@ -1,8 +1,9 @@
-//! The node as the HTTP API sees it: eight traits, which the server implements.
+//! The node as the HTTP API sees it: nine traits, which the server implements.
 //!
 //! A read copies its result under a vhost's lock; formatting happens without the lock. A write returns a
 //! [`ChangeFuture`], which completes when the change is on disk.
 
+mod backup;
 mod caller;
 mod change;
 mod clients;
@@ -23,6 +24,9 @@ mod topology;
 mod users;
 mod vhost;
 
+pub use backup::{
+    BackupError, BackupJob, BackupState, BackupTotals, BackupVhost, Backups, backup_file,
+};
 pub use caller::{Caller, Credentials};
 pub use change::{ChangeError, ChangeFuture};
 pub use clients::Clients;
@@ -56,6 +60,16 @@ pub use vhost::{VhostChange, VhostMetadata, VhostSettings};
 ///
 /// [`Logins`] and [`Lifecycle`] are traits of their own because a stopped node has them, too.
 pub trait Node:
-    Topology + Clients + Users + Logins + Messages + Schedules + NodeStatus + Lifecycle + Send + Sync
+    Topology
+    + Clients
+    + Users
+    + Logins
+    + Messages
+    + Schedules
+    + NodeStatus
+    + Lifecycle
+    + Backups
+    + Send
+    + Sync
 {
 }

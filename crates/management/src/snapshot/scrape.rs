@@ -7,6 +7,7 @@ use broker::{
     QueueType, Vhost,
 };
 
+use crate::node::BackupTotals;
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
@@ -25,6 +26,8 @@ pub struct Scrape {
     pub logins: Vec<LoginAttempts>,
     /// Steps of the system's clock since the start.
     pub clock_steps: u64,
+    /// Backups since the start.
+    pub backups: BackupTotals,
     /// The selected vhosts.
     pub vhosts: Vec<VhostScrape>,
 }

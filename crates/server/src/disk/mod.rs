@@ -3,6 +3,8 @@
 //! This module does not know the handle of a vhost: the two threads see only [`log_writer::LogSource`] and
 //! [`pager::PageSource`].
 
+pub(crate) mod backup_copy;
+pub(crate) mod backup_target;
 pub(crate) mod check;
 pub(crate) mod data_dir;
 pub(crate) mod death_files;

@@ -21,6 +21,8 @@ use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
 
 const NAME: &str = "node.json";
+/// The file of a backup that is being written. It is renamed when everything else is durable.
+pub(crate) const INCOMPLETE_BACKUP: &str = "backup.json.new";
 /// Format 1 had no settings and limits, and vhosts could not be deleted.
 const FORMAT: u64 = 2;
 /// The key of the checksum, which covers everything else in the file, written without spaces.
@@ -62,6 +64,8 @@ pub(crate) enum NodeFileError {
     Damaged { path: PathBuf, problem: String },
     #[error("{path} is missing, though there are vhosts; nothing is changed")]
     Missing { path: PathBuf },
+    #[error("{path} holds a backup that was not completed; nothing is changed")]
+    IncompleteBackup { path: PathBuf },
     #[error("{path} has format version {version}, but this Leveret knows version {FORMAT}")]
     Version { path: PathBuf, version: u64 },
 }
@@ -72,6 +76,9 @@ pub(crate) enum NodeFileError {
 /// [`NodeFileError`], a sentence for the operator.
 pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
     let path = data_dir.join(NAME);
+    if data_dir.join(INCOMPLETE_BACKUP).exists() {
+        return Err(NodeFileError::IncompleteBackup { path: data_dir.to_owned() });
+    }
     let text = match std::fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -15,13 +15,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use storage::{Preparation, Prepared, RealDirectory, WriteBatch};
+use storage::{LogSnapshot, Preparation, Prepared, RealDirectory, WriteBatch};
 
 use crate::disk::log_writer::{LogSource, LogWriter, Stage, WriteJob};
 use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
 use crate::disk::write_times::WriteTimes;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS};
+
+/// A vhost, and the receiver of the snapshot of its log.
+type SnapshotRequest = (VhostId, Sender<LogSnapshot<RealDirectory>>);
 
 /// Work from other threads for the persister.
 #[derive(Default, Debug)]
@@ -36,6 +39,8 @@ struct Work {
     prepared: Vec<(VhostId, Option<Prepared<RealDirectory>>)>,
     /// Deleted vhosts. The sender is dropped once the log is closed.
     retired: Vec<(VhostId, Sender<()>)>,
+    /// Vhosts whose files a backup needs. The sender is dropped if there is no such vhost.
+    snapshots: Vec<SnapshotRequest>,
     /// True if the disk is nearly full: compact every log that can be.
     looks_for_space: bool,
     stopping: bool,
@@ -48,6 +53,7 @@ impl Work {
             && self.written.is_empty()
             && self.prepared.is_empty()
             && self.retired.is_empty()
+            && self.snapshots.is_empty()
             && !self.looks_for_space
     }
 }
@@ -102,6 +108,21 @@ impl Persister {
         let _ = closed.recv();
     }
 
+    /// The files of a vhost's log between two batches; waits for the batch that is being written. None if the vhost
+    /// is deleted or the broker stops.
+    pub(crate) fn snapshot(&self, vhost: VhostId) -> Option<LogSnapshot<RealDirectory>> {
+        let (taken, snapshot) = channel();
+        {
+            let mut work = self.work.lock();
+            if work.stopping {
+                return None;
+            }
+            work.snapshots.push((vhost, taken));
+        }
+        self.changed.notify_one();
+        snapshot.recv().ok()
+    }
+
     /// Durations of writes to the logs.
     pub(crate) fn write_times(&self) -> &WriteTimes {
         &self.write_times
@@ -123,6 +144,8 @@ impl Persister {
         let mut writers: Vec<LogWriter> = Vec::new();
         // Deleted vhosts whose logs other threads still have.
         let mut leaving: Vec<(VhostId, Sender<()>)> = Vec::new();
+        // Backups that wait for logs that other threads have.
+        let mut snapshots: Vec<SnapshotRequest> = Vec::new();
         let mut spare = WriteBatch::default();
         let mut wait = None;
         loop {
@@ -130,6 +153,7 @@ impl Persister {
             // New vhosts first, because the rest of the work may belong to them.
             writers.extend(work.new);
             leaving.extend(work.retired);
+            snapshots.extend(work.snapshots);
             for job in work.written {
                 self.write_times.end(Instant::now(), job.took);
                 find(&mut writers, job.source.id())
@@ -157,6 +181,14 @@ impl Persister {
                     writers.swap_remove(at).close();
                 }
                 !is_here
+            });
+            snapshots.retain(|(vhost, taken)| {
+                // A vhost that is not here is deleted.
+                let Some(writer) = find(&mut writers, *vhost) else { return false };
+                let Some(log) = &writer.log else { return true };
+                // The backup may have ended.
+                let _ = taken.send(log.snapshot());
+                false
             });
             if work.looks_for_space {
                 writers.iter().for_each(|writer| self.compact(writer));

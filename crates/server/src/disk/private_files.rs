@@ -17,7 +17,7 @@ pub(crate) const DIRECTORY_MODE: u32 = 0o700;
 const OTHERS: u32 = 0o077;
 
 /// The broker's files in its data directory.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "lock",
     "node.json",
     "node.json.new",
@@ -27,6 +27,7 @@ const FILES: [&str; 9] = [
     "ctl.json.new",
     "resetting",
     "reserve",
+    "backup.json",
 ];
 const DIRECTORY: &str = "vhosts";
 

@@ -4,6 +4,7 @@
 //! lock                    held by the process that uses the data directory
 //! node.json               format version, users, permissions, and each vhost with its id
 //! global_parameters.json  global parameters
+//! backup.json             time and positions of the backup that the directory began as, if it did
 //! redrives/ID.json        redrive jobs that run, and the last that ended
 //! reserve                 room for what must be written on a full disk
 //! vhosts/ID/              the log of a vhost; names never become paths

@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 pub(crate) mod alarm;
 pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
+pub(crate) mod backup;
 pub(crate) mod clock_watch;
 pub(crate) mod death_writer;
 pub(crate) mod files;
@@ -38,6 +39,7 @@ use crate::connection::registry::Clients;
 use crate::disk::node_disk::NodeDisk;
 use crate::disk::node_file::{self, NodeFile, NodeFileError};
 use crate::node::alarm::Alarms;
+use crate::node::backup::Backups;
 use crate::node::clock_watch::ClockWatch;
 use crate::node::files::NodeFiles;
 use crate::node::global_parameters::GlobalParameters;
@@ -73,6 +75,7 @@ pub(crate) struct Node {
     /// Held while definitions are imported.
     pub(crate) importing: Mutex<()>,
     pub(crate) redrives: Arc<Redrives>,
+    pub(crate) backups: Arc<Backups>,
     pub(crate) alarms: Alarms,
     pub(crate) clock_watch: ClockWatch,
     pub(crate) refusals: Arc<Refusals>,
@@ -107,6 +110,7 @@ impl Node {
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
     pub(crate) fn begin_stop(&self) {
         self.redrives.begin_stop();
+        self.backups.cancel();
         self.lifecycle.stopping.send_replace(true);
     }
 

@@ -86,6 +86,7 @@ impl Node {
             changes: Mutex::default(),
             importing: Mutex::default(),
             redrives: Arc::new(Redrives::open(&config.data_dir)),
+            backups: Arc::default(),
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
             refusals: Arc::default(),

@@ -37,6 +37,10 @@ pub(crate) struct Shared<F> {
     pub(crate) dropping_compactions: u64,
     /// File of the active segment.
     pub(crate) active: Arc<F>,
+    /// Number of snapshots, which need the files that they list.
+    pub(crate) snapshots: usize,
+    /// Files that compactions have replaced, to be removed with the last snapshot.
+    pub(crate) replaced: Vec<String>,
 }
 
 pub(crate) fn lock<F>(shared: &Mutex<Shared<F>>) -> MutexGuard<'_, Shared<F>> {
@@ -178,6 +182,8 @@ impl<D: Directory> Log<D> {
             written: report.last,
             dropping_compactions: 1,
             active: file,
+            snapshots: 0,
+            replaced: Vec::new(),
         };
         Ok(Self {
             directory,
@@ -207,6 +213,12 @@ impl<D: Directory> Log<D> {
 
     pub(crate) fn options(&self) -> &LogOptions {
         &self.options
+    }
+
+    /// File, id and bytes in use of the active segment.
+    pub(crate) fn active(&self) -> (&Arc<D::File>, u64, u64) {
+        let ActiveSegment { file, id, offset, .. } = &self.active;
+        (file, *id, *offset)
     }
 
     /// Writes all batches of `queue`. When this returns, their records are durable.

@@ -13,3 +13,4 @@ mod large;
 mod pages;
 mod power;
 mod progress;
+mod snapshot;

@@ -1,6 +1,7 @@
 //! The node as the HTTP API sees it: one file per trait of `management::Node`. A read copies its result under a
 //! vhost's lock.
 
+mod backups;
 mod clients;
 mod lifecycle;
 mod logins;

@@ -120,6 +120,7 @@ impl NodeStatus for Node {
             process: self.process(),
             logins: self.auth.counts.attempts(),
             clock_steps: self.clock_watch.steps(),
+            backups: self.backups.totals(),
             vhosts: handles.iter().map(|handle| scrape_vhost(handle, &clients)).collect(),
             node,
         }

@@ -1,0 +1,44 @@
+//! Backups of the running node.
+
+use std::sync::Arc;
+
+use management::{BackupError, BackupJob, Backups, ChangeFuture};
+
+use super::change;
+use crate::disk::node_file::NodeFile;
+use crate::node::Node;
+use crate::node::backup::BackupSource;
+
+impl Backups for Node {
+    fn begin_backup(
+        &self,
+        directory: &str,
+        user: &str,
+    ) -> ChangeFuture<'_, Result<BackupJob, BackupError>> {
+        let (directory, user) = (directory.to_owned(), user.to_owned());
+        change(move || {
+            let node_file = {
+                let _one_at_a_time = self.changes.lock();
+                let (next_vhost_id, vhosts) = self.vhosts.entries();
+                NodeFile { next_vhost_id, vhosts, users: self.auth.users() }
+            };
+            let source = BackupSource {
+                data_dir: self.disk.data_dir.clone(),
+                node_name: self.identity.name.clone(),
+                node_file,
+                persister: Arc::clone(&self.threads.persister),
+                clock: self.clock,
+                free_min: self.alarms.limits.disk_free_limit_bytes(),
+            };
+            self.backups.begin(&directory, &user, source)
+        })
+    }
+
+    fn backup(&self) -> Option<BackupJob> {
+        self.backups.job()
+    }
+
+    fn cancel_backup(&self) -> bool {
+        self.backups.cancel()
+    }
+}
