@@ -1,5 +1,6 @@
 """A backup of a running broker: under traffic, restored by a second broker, refused with a sentence."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -34,12 +35,19 @@ def ctl(own, pytestconfig, tmp_path):
     return tools(own.client.broker, pytestconfig, tmp_path)
 
 
-def ended(api):
+def ended(api, meanwhile=lambda: None):
     deadline = time.monotonic() + ENDS_WITHIN_S
     while (job := api.ask("/api/backup").json)["ended_ms"] is None:
         assert time.monotonic() < deadline, job
+        meanwhile()
         time.sleep(0.01)
     return job
+
+
+def open_if_read(pipe):
+    """Opens the other end of a named pipe, if a reader waits for that."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def begin(api, directory):
@@ -63,11 +71,12 @@ def test_backup_under_traffic_has_what_was_confirmed_before(own, ctl, tmp_path, 
     ends, sent = threading.Event(), [1000]
 
     def publish():
-        ch = Client(broker, prefix).channel()
-        ch.confirm_select()
+        client = Client(broker, prefix)
+        ch = client.channel().confirm_select()
         while not ends.is_set():
             ch.publish(q, f"{sent[0]:06}".ljust(BODY_BYTES), delivery_mode=2)
             sent[0] += 1
+        client.close()
 
     load = threading.Thread(target=publish)
     load.start()
@@ -94,14 +103,18 @@ def test_backup_under_traffic_has_what_was_confirmed_before(own, ctl, tmp_path, 
         folder / "backup", tmp_path / "second/data")
     second = Leveret(broker.command[0], tmp_path / "second")
     try:
-        there = [int(body) for body in Client(second, prefix).channel().drain(q)]
+        client = Client(second, prefix)
+        there = [int(body) for body in client.channel().drain(q)]
+        client.close()
     finally:
         second.stop()
         if crosses:
             shutil.rmtree(folder)
     assert there == list(range(len(there))) and confirmed <= len(there) <= sent[0]
     broker.kill_and_start_again()
-    assert [int(body) for body in Client(broker, prefix).channel().drain(q)] == list(range(sent[0]))
+    client = Client(broker, prefix)
+    assert [int(body) for body in client.channel().drain(q)] == list(range(sent[0]))
+    client.close()
 
 
 def test_backup_is_refused_with_a_sentence(own, ctl, tmp_path):
@@ -137,23 +150,23 @@ def test_backup_is_refused_with_a_sentence(own, ctl, tmp_path):
 
 
 def test_one_backup_at_a_time_and_cancelled_without_a_trace(own, ctl, tmp_path):
-    # The copy of a segment is slow enough to meet a second request.
     broker, q = own.client.broker, own.queue(name="q")
-    shm = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
     own.confirm_select()
-    own.publish(q, *["x" * 1_000_000] * 60, delivery_mode=2)
-    try:
-        assert begin(broker.api, shm / "backup").status == 201
-        second = begin(broker.api, tmp_path / "other")
-        assert second.status == 409 and "another backup runs" in second.json["reason"]
-        assert broker.api.ask("/api/backup", method="DELETE").status == 204
-        assert ended(broker.api)["state"] == "cancelled"
-        assert list(shm.iterdir()) == []
-        assert "cancelled" in ctl.run("backup_status").out
-        assert begin(broker.api, tmp_path / "other").status == 201
-        assert ended(broker.api)["state"] == "finished"
-    finally:
-        shutil.rmtree(shm)
+    own.publish(q, *["x" * 1000] * 100, delivery_mode=2)
+    # The backup waits here, as on a disk that does not answer, until the other end is opened.
+    (broker.data_dir / "redrives").mkdir(exist_ok=True)
+    os.mkfifo(broker.data_dir / "redrives/waits.json")
+    assert begin(broker.api, tmp_path / "backup").status == 201
+    second = begin(broker.api, tmp_path / "other")
+    assert second.status == 409 and "another backup runs" in second.json["reason"]
+    assert broker.api.ask("/api/backup", method="DELETE").status == 204
+    job = ended(broker.api, meanwhile=lambda: open_if_read(broker.data_dir / "redrives/waits.json"))
+    assert job["state"] == "cancelled"
+    assert not (tmp_path / "backup").exists()
+    assert "cancelled" in ctl.run("backup_status").out
+    (broker.data_dir / "redrives/waits.json").unlink()
+    assert begin(broker.api, tmp_path / "other").status == 201
+    assert ended(broker.api)["state"] == "finished"
 
 
 def test_incomplete_backup_is_refused_by_check_and_start(own, tmp_path):
