@@ -279,6 +279,13 @@ pub(crate) const DISK_NEAR_BYTES: u64 = 1024 * 1024 * 1024;
 /// Interval of these more frequent checks: publishers must be blocked before a fast disk is full.
 pub(crate) const DISK_NEAR_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Growth of the memory that checks of the memory reckon with, in bytes a millisecond: the next check comes before the
+/// watermark is reached at this rate.
+pub(crate) const MEMORY_GROWTH_BYTES_PER_MS: u64 = 1_000_000;
+
+/// Shortest interval of checks of the memory.
+pub(crate) const MEMORY_NEAR_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// Users whose right password is recognised without hashing; some 200 bytes each.
 pub(crate) const RIGHT_PASSWORDS_MAX: usize = 16_384;
 

@@ -6,12 +6,13 @@
 //! See `docs/concepts/alarms.md`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::disk::free_space;
 use crate::limits::{
     ALARM_CHECK_INTERVAL, DATA_DIR_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL,
-    EXIT_DISK, SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE,
+    EXIT_DISK, MEMORY_GROWTH_BYTES_PER_MS, MEMORY_NEAR_CHECK_INTERVAL,
+    SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE,
 };
 use crate::node::Node;
 use crate::node::alarm::Alarm;
@@ -21,7 +22,7 @@ use crate::service_state;
 pub(crate) async fn watch(node: Arc<Node>) {
     let (mut compacted, mut dir_checked) = (Instant::now(), Instant::now());
     loop {
-        let free = check(&node);
+        let room = check(&node);
         if let Some(step_ms) = node.clock_watch.look(node.clock.now()) {
             tracing::warn!(step_ms, "the clock of the system was set; deadlines are not affected");
         }
@@ -41,16 +42,35 @@ pub(crate) async fn watch(node: Arc<Node>) {
             compacted = Instant::now();
             node.threads.persister.look_for_space();
         }
-        // A flood can fill the rest of the disk in less than the usual interval.
-        let limit = node.alarms.limits.disk_free_limit_bytes();
-        let is_near = free.is_some_and(|free| free.saturating_sub(limit) < DISK_NEAR_BYTES);
-        let interval = if is_near { DISK_NEAR_CHECK_INTERVAL } else { ALARM_CHECK_INTERVAL };
-        tokio::time::sleep(interval).await;
+        tokio::time::sleep(room.until_next_check()).await;
     }
 }
 
-/// Sets the alarm to the current state of memory and disk. Returns the free bytes of the disk.
-pub(crate) fn check(node: &Node) -> Option<u64> {
+/// Bytes between the present state and the limits; none where the system does not tell, or no limit is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Room {
+    /// Below the memory watermark; 0 above it.
+    memory: Option<u64>,
+    /// Above the disk limit; 0 below it.
+    disk: Option<u64>,
+}
+
+impl Room {
+    /// A flood can fill the rest of the disk or of the memory in less than the usual interval.
+    fn until_next_check(self) -> Duration {
+        let for_memory = match self.memory {
+            // The alarm is on.
+            None | Some(0) => ALARM_CHECK_INTERVAL,
+            Some(left) => Duration::from_millis(left / MEMORY_GROWTH_BYTES_PER_MS),
+        };
+        let is_near = self.disk.is_some_and(|left| left < DISK_NEAR_BYTES);
+        let for_disk = if is_near { DISK_NEAR_CHECK_INTERVAL } else { ALARM_CHECK_INTERVAL };
+        for_memory.clamp(MEMORY_NEAR_CHECK_INTERVAL, ALARM_CHECK_INTERVAL).min(for_disk)
+    }
+}
+
+/// Sets the alarm to the current state of memory and disk.
+pub(crate) fn check(node: &Node) -> Room {
     let _turn = node.alarms.limits.one_at_a_time();
     let (resident, free) = (resident_bytes(), free_space::free_bytes(&node.disk.data_dir));
     let watermark = node.alarms.limits.memory_watermark_bytes();
@@ -87,7 +107,8 @@ pub(crate) fn check(node: &Node) -> Option<u64> {
         (true, None) => tracing::info!(resident, watermark, free, limit, "alarm off"),
         (false, _) => {}
     }
-    free
+    let memory_left = resident.zip(watermark).map(|(resident, max)| max.saturating_sub(resident));
+    Room { memory: memory_left, disk: free.map(|free| free.saturating_sub(limit)) }
 }
 
 /// Clears the alarm, regardless of memory and disk.
@@ -111,4 +132,21 @@ fn memory_bytes(at: usize) -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(at)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_more_frequent_near_a_limit() {
+        let ms = |memory, disk| Room { memory, disk }.until_next_check().as_millis();
+        assert_eq!(ms(None, None), 250);
+        assert_eq!(ms(Some(8_000_000_000), Some(u64::MAX)), 250);
+        assert_eq!(ms(Some(100_000_000), Some(u64::MAX)), 100);
+        assert_eq!(ms(Some(1000), Some(u64::MAX)), 5);
+        assert_eq!(ms(Some(0), Some(u64::MAX)), 250, "the alarm is on");
+        assert_eq!(ms(Some(100_000_000), Some(1_000_000)), 5);
+        assert_eq!(ms(None, Some(0)), 5);
+    }
 }
