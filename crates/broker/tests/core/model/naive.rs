@@ -705,7 +705,8 @@ impl Model {
         let retry = spec.retry.filter(|retry| failed || !retry.failed_only);
         let attempt = u64::try_from(entry.failed.max(1)).unwrap();
         let of_queue = retry.map(|retry| retry.max_ms.min(retry.min_ms * attempt));
-        match delay_ms.filter(|delay_ms| *delay_ms > 0).or(of_queue) {
+        // A delay of 0 for this delivery is none, whatever the queue's own.
+        match delay_ms.or(of_queue).filter(|delay_ms| *delay_ms > 0) {
             Some(delay_ms) => queue.delayed.push((self.now + delay_ms, entry)),
             None => queue.give_back(entry),
         }
