@@ -203,7 +203,7 @@ async fn clear(
         node.replace_vhost_limits(&vhost, BTreeMap::new()).await?;
         return Ok(StatusCode::NO_CONTENT);
     }
-    removed(node.clear_policy(&vhost, PolicyKind::Operator, &name).await)
+    removed(node.clear_policy(&vhost, PolicyKind::Operator, &name).await?)
 }
 
 /// Checks that the caller may change parameters of a component here.

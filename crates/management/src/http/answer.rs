@@ -89,6 +89,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", reason)
     }
 
+    /// 503: the node cannot do this now.
+    pub(crate) fn unavailable(reason: impl Into<Value>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+    }
+
     /// 401: the request has no login; asks for one.
     pub(crate) fn login_required() -> Self {
         Self { is_challenge: true, ..Self::wrong_login() }
@@ -128,6 +133,8 @@ pub(crate) fn refused_read(refusal: &Refusal) -> ApiError {
         ApiError::missing(refusal.to_string())
     } else if code == ReplyCode::AccessRefused {
         ApiError::not_authorised(refusal.to_string())
+    } else if code == ReplyCode::InternalError {
+        ApiError::unavailable(refusal.explanation.clone())
     } else {
         ApiError::bad_request(format!("{} {refusal}", code.code()))
     }
@@ -141,6 +148,8 @@ impl From<Refusal> for ApiError {
             Self::missing(refusal.explanation)
         } else if code == ReplyCode::AccessRefused || code == ReplyCode::NotAllowed {
             Self::access_refused()
+        } else if code == ReplyCode::InternalError {
+            Self::unavailable(refusal.explanation)
         } else {
             Self::bad_request(refusal.explanation)
         }
@@ -159,9 +168,7 @@ impl From<ChangeError> for ApiError {
                 Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", reason)
             }
             ChangeError::Invalid(reason) => Self::bad_request(reason),
-            ChangeError::Unable(reason) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
-            }
+            ChangeError::Unable(reason) => Self::unavailable(reason),
         }
     }
 }

@@ -106,7 +106,12 @@ pub trait Topology {
     ) -> ChangeFuture<'_, Result<bool, ChangeError>>;
 
     /// Removes a policy. False if it did not exist.
-    fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> ChangeFuture<'_, bool>;
+    fn clear_policy(
+        &self,
+        vhost: &str,
+        kind: PolicyKind,
+        name: &str,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>>;
 
     /// The settings in force for a queue.
     fn explain_queue(&self, vhost: &str, name: &str) -> Option<Explained>;

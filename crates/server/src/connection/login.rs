@@ -102,6 +102,7 @@ impl Connection {
                 full(ConnectionRefusal::VhostLimit, name);
                 refused(name, &login, &format!(": connection limit ({max}) is reached"))
             }
+            OpenRefused::NotLeading(problem) => problem.into(),
         };
         let place = self.node.permits.connections.as_ref().map(ConnectionSlots::take).transpose();
         self.place = place.inspect_err(|_| full(ConnectionRefusal::NodeLimit, ""))?;

@@ -91,7 +91,10 @@ impl Connection {
                     // A client that gets `connection.close-ok` may rely on everything it did.
                     self.long_hold_ended().await;
                     if let Some((handle, lsn)) = self.leave_vhost() {
-                        self.wait_keeping_alive(socket, handle.durable_at(lsn)).await?;
+                        let mut durable = Ok(());
+                        let wait = async { durable = handle.durable_at(lsn).await };
+                        self.wait_keeping_alive(socket, wait).await?;
+                        durable.map_err(End::Deposed)?;
                     }
                     self.send_own(Session::closed);
                 }

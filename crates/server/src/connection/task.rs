@@ -27,6 +27,7 @@ use crate::limits::{LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::tls::TlsPeer;
+use crate::vhost::NotLeading;
 
 /// Serves a client until it is gone, or until another one needs its place before it has opened a vhost.
 pub(crate) async fn serve(
@@ -121,6 +122,8 @@ pub(super) enum End {
     Evicted,
     /// The socket failed.
     Failed(io::Error),
+    /// Another node leads the vhost now: the work of the client may be lost.
+    Deposed(NotLeading),
 }
 
 /// The reading half of a connection, with its session.
@@ -324,6 +327,7 @@ impl Connection {
                 tracing::warn!(%peer, "disconnected before a vhost was opened: others need the place");
             }
             End::Stopped => tracing::info!(%peer, "disconnected because the broker stops"),
+            End::Deposed(problem) => tracing::info!(%peer, "disconnected: {problem}"),
             End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
         }
     }

@@ -49,6 +49,7 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
             }
             vhost.execute(now, exchange.command())
         });
+        let made = made.map_err(|problem| planned.not_leading(&problem))?;
         made.map_err(|refusal| planned.refused(text(&refusal)))?;
     }
     tell("policies", plan.policies.len());
@@ -60,8 +61,13 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
             vhost.start_policy(now, kind, policy);
             Ok(())
         });
+        let started = started.map_err(|problem| planned.not_leading(&problem))?;
         started.map_err(|problem: String| planned.refused(problem))?;
-        while handle.write(|vhost, now| vhost.apply_policies(now)) {}
+        let apply = || {
+            let applied = handle.write(|vhost, now| vhost.apply_policies(now));
+            applied.map_err(|problem| planned.not_leading(&problem))
+        };
+        while apply()? {}
     }
     tell("queues", plan.queues.len());
     for planned in plan.queues {
@@ -73,6 +79,7 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
             }
             vhost.execute(now, queue.command())
         });
+        let made = made.map_err(|problem| planned.not_leading(&problem))?;
         made.map_err(|refusal| planned.refused(text(&refusal)))?;
     }
     tell("bindings", plan.bindings.len());
@@ -85,10 +92,11 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
             }
             vhost.execute(now, binding.command(&binding.destination))
         });
+        let bound = bound.map_err(|problem| planned.not_leading(&problem))?;
         bound.map_err(|refusal| planned.refused(text(&refusal)))?;
     }
     let last = |handle: Arc<VhostHandle>| {
-        let lsn = handle.write(|vhost, _| vhost.last_lsn());
+        let lsn = handle.read(|vhost, _| vhost.last_lsn());
         (handle, lsn)
     };
     Ok(touched.into_values().map(last).collect())

@@ -167,7 +167,7 @@ impl Contents {
             return Self::default();
         };
         let (policies, operator_policies, mut exchanges, mut queues, bindings) =
-            handle.write(|vhost, _| {
+            handle.read(|vhost, _| {
                 let policies = |kind| vhost.policies().iter(kind).cloned().collect::<Vec<_>>();
                 let all = || vhost.exchanges().map(|(_, exchange)| exchange);
                 let defined = all().filter(|exchange| !is_reserved(&exchange.name));

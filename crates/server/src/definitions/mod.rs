@@ -162,9 +162,9 @@ mod tests {
         assert_eq!(user.tags, ["monitoring", "management"]);
         assert!(user.access("v").is_some() && user.access("/").is_none());
         let handle = node.vhosts.get("v").unwrap();
-        let has = |name: &str| handle.write(|vhost, _| vhost.queue(name).is_some());
+        let has = |name: &str| handle.read(|vhost, _| vhost.queue(name).is_some());
         assert!(has("q") && !has("amq.gen-skipped"));
-        assert!(handle.write(|vhost, _| vhost.exchange("e").is_some()));
+        assert!(handle.read(|vhost, _| vhost.exchange("e").is_some()));
     }
 
     /// Counts of new, equal, changed, kept and skipped items by family, without families that have none.

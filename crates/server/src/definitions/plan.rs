@@ -19,6 +19,7 @@ use super::{ItemError, Problem};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, Users};
 use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost};
+use crate::vhost::NotLeading;
 
 /// All items to apply, in the order of the definitions.
 #[derive(Default, Debug)]
@@ -55,6 +56,11 @@ pub(super) struct Planned<T> {
 impl<T> Planned<T> {
     pub(super) fn refused(&self, problem: impl Into<String>) -> ItemError {
         ItemError { place: self.place, problem: problem.into() }
+    }
+
+    /// The item cannot be made because another node leads its vhost.
+    pub(super) fn not_leading(&self, problem: &NotLeading) -> ItemError {
+        self.refused(problem.to_string())
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
 
 /// Checks that a vhost has room for the policies of `plan`.
 fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
-    let known = node.vhosts.get(vhost).map(|handle| handle.write(|v, _| v.policies().clone()));
+    let known = node.vhosts.get(vhost).map(|handle| handle.read(|v, _| v.policies().clone()));
     let mut policies = known.unwrap_or_default();
     for planned in of_vhost(&plan.policies, vhost) {
         let (kind, policy) = &planned.item.what;
@@ -164,7 +164,7 @@ impl Existing {
         let queues = of_vhost(&plan.queues, vhost).map(|planned| &planned.item.what.name);
         let exchanges: BTreeSet<&String> =
             declared.chain(sources).chain(destinations.clone()).collect();
-        handle.write(|vhost, _| Self {
+        handle.read(|vhost, _| Self {
             exchanges: exchanges
                 .into_iter()
                 .filter(|name| !is_reserved(name))

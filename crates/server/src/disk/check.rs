@@ -143,10 +143,10 @@ fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
     let unusable = |error| format!("{}: {error}", scratch.0.display());
     let page_files =
         Arc::new(PageFiles::open(&scratch.0, 0, None, &Arc::default()).map_err(unusable)?);
-    let mut pages = PageRecovery::start(page_files).map_err(unusable)?;
+    let pages = PageRecovery::start(page_files).map_err(unusable)?;
     let paging = Paging::beyond(RESIDENT_BYTES_MAX);
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
-    let mut replay = LogReplay::new(vhost, Time::MAX, &mut pages);
+    let mut replay = LogReplay::new(vhost, Time::MAX, pages);
     let mut problems = Vec::new();
     let report = storage::check(&directory, id.0, &mut |record, references| {
         let replayed = replay.apply(&record, references);
@@ -155,7 +155,7 @@ fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
     let report = report.map_err(|error| error.to_string())?;
     problems.extend(replay.recover());
     let vhost = replay.finish(Now::default(), report.last);
-    pages.finish().map_err(|problem| format!("{}: {problem}", scratch.0.display()))?;
+    let vhost = vhost.map_err(|problem| format!("{}: {problem}", scratch.0.display()))?;
     let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     Ok(Found { report, problems, queues: vhost.queues().count(), messages })
 }

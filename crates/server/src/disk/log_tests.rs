@@ -47,9 +47,9 @@ impl Folder {
     fn open(&self) -> (VhostLog, Vhost, usize) {
         let directory = RealDirectory::open(&self.0.join("log")).unwrap();
         let pages = PageFiles::open(&self.0.join("pages"), 0, None, &Arc::default()).unwrap();
-        let mut pages = PageRecovery::start(Arc::new(pages)).unwrap();
+        let pages = PageRecovery::start(Arc::new(pages)).unwrap();
         let vhost = Vhost::new("/", [0; 32], VhostOptions::default());
-        let mut replay = LogReplay::new(vhost, Time::default(), &mut pages);
+        let mut replay = LogReplay::new(vhost, Time::default(), pages);
         let mut annotations = 0;
         let (log, report) = Log::open(
             directory,
@@ -63,8 +63,7 @@ impl Folder {
         .unwrap();
         assert!(report.damages.is_empty(), "{report:?}");
         assert_eq!(replay.recover(), [] as [String; 0]);
-        let vhost = replay.finish(NOW, report.last);
-        pages.finish().unwrap();
+        let vhost = replay.finish(NOW, report.last).unwrap();
         (log, vhost, annotations)
     }
 }

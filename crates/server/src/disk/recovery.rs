@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use broker::page::Pages;
 use broker::time::{Now, Time};
 use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
 use storage::{
@@ -36,16 +35,26 @@ pub(crate) enum RestoreError {
 
 /// Replay of a vhost's log.
 #[derive(Debug)]
-pub(crate) struct LogReplay<'a> {
+pub(crate) struct LogReplay {
     replay: Replay,
-    pages: &'a mut dyn Pages,
+    pages: PageRecovery,
     envelopes: Envelopes,
 }
 
-impl<'a> LogReplay<'a> {
+impl LogReplay {
     /// Begins a replay into an empty vhost, at `now`; `pages` receives messages that do not stay in memory.
-    pub(crate) fn new(vhost: Vhost, now: Time, pages: &'a mut dyn Pages) -> Self {
+    pub(crate) fn new(vhost: Vhost, now: Time, pages: PageRecovery) -> Self {
         Self { replay: Replay::new(vhost, now), pages, envelopes: Envelopes::default() }
+    }
+
+    /// The vhost as it is so far.
+    pub(crate) fn vhost(&self) -> &Vhost {
+        self.replay.vhost()
+    }
+
+    /// The vhost as it is so far, for measurements.
+    pub(crate) fn vhost_mut(&mut self) -> &mut Vhost {
+        self.replay.vhost_mut()
     }
 
     /// Applies a record read from the log.
@@ -61,7 +70,7 @@ impl<'a> LogReplay<'a> {
             .map_err(|error| error.to_string())?;
         let is_spent = record.flags.has(Flags::SPENT);
         let mut ended = |lsn: Lsn| references.release(storage::Lsn(lsn.0));
-        self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
+        self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, &mut self.pages, &mut ended)
     }
 
     /// Notes that records are or may be missing.
@@ -85,9 +94,13 @@ impl<'a> LogReplay<'a> {
         queues.chain(problems.map(|(lsn, problem)| format!("record {lsn}: {problem}"))).collect()
     }
 
-    /// Completes the replay; the vhost continues from `now`.
-    pub(crate) fn finish(self, now: Now, last: storage::Lsn) -> Vhost {
-        self.replay.finish(now, Lsn(last.0), self.pages)
+    /// Completes the replay and waits for the pages; the vhost continues from `now`.
+    ///
+    /// # Errors
+    /// If a page could not be written or read.
+    pub(crate) fn finish(mut self, now: Now, last: storage::Lsn) -> Result<Vhost, PageError> {
+        let vhost = self.replay.finish(now, Lsn(last.0), &mut self.pages);
+        self.pages.finish().map(|()| vhost)
     }
 }
 
@@ -167,14 +180,14 @@ pub(crate) fn restore(
     let directory = directory.with_room(move || room.release()).with_counters(io);
     let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)), io);
     let page_files = Arc::new(page_files.map_err(unusable)?);
-    let mut pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;
+    let pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;
     let durability = match durability {
         Durability::Fsync => storage::Durability::Fsync,
         Durability::Os => storage::Durability::Os,
     };
     let options =
         LogOptions { log_id: id.0, durability, create_if_missing: is_new, ..LogOptions::default() };
-    let mut replay = LogReplay::new(vhost, now.time, &mut pages);
+    let mut replay = LogReplay::new(vhost, now.time, pages);
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
         if let Err(problem) = replay.apply(&record, references) {
@@ -207,10 +220,9 @@ pub(crate) fn restore(
     if report.was_open || !report.damages.is_empty() {
         replay.records_lost();
     }
-    let vhost = replay.finish(now, report.last);
-    if let Err(error) = pages.finish() {
-        return Err(RestoreError::Pages { vhost: name, error });
-    }
+    let vhost = replay
+        .finish(now, report.last)
+        .map_err(|error| RestoreError::Pages { vhost: name.clone(), error })?;
     page_files.trim().map_err(unusable)?;
     log_unusable_policies(&vhost);
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();

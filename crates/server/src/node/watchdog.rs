@@ -74,7 +74,7 @@ mod tests {
         let vhost = node.vhosts.get("/").unwrap();
         let ((end, ends), (begun, begins)) = (channel::<()>(), channel());
         let holder = std::thread::spawn(move || {
-            vhost.write(|_, _| {
+            vhost.measure(|_, _| {
                 begun.send(()).unwrap();
                 ends.recv().unwrap_err();
             });

@@ -26,7 +26,7 @@ pub(crate) async fn dry_run(
     let source = Source::find(handle, queue, &request, access)?;
     let told = RedriveDryRun {
         number: source.number,
-        now: handle.write(|_, now| now),
+        now: handle.read_fair(|_, now| now),
         messages_total: source.messages,
         unacked_left: source.unacked(handle),
         scanned: 0,
@@ -95,7 +95,7 @@ impl Trial<'_> {
             access: self.access,
             is_of_kept: self.request.is_of_kept,
         };
-        handle.write(|vhost, _| {
+        handle.measure(|vhost, _| {
             for browsed in messages {
                 if self.has_enough() {
                     return Ok(());

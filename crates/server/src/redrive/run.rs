@@ -19,7 +19,7 @@ use crate::limits::{
     REDRIVE_UNWRITTEN_MAX,
 };
 use crate::vhost::internal_channel::InternalChannel;
-use crate::vhost::{BrowseProblem, VhostHandle};
+use crate::vhost::{BrowseProblem, NotLeading, VhostHandle};
 
 /// The reason why a job stops.
 enum Stop {
@@ -34,6 +34,12 @@ impl From<BrowseProblem> for Stop {
             BrowseProblem::NoQueue => "the queue is gone".to_owned(),
             BrowseProblem::Disk(problem) => problem,
         })
+    }
+}
+
+impl From<NotLeading> for Stop {
+    fn from(problem: NotLeading) -> Self {
+        Self::Failed(problem.to_string())
     }
 }
 
@@ -98,7 +104,8 @@ impl Run {
             Ok(()) | Err(Stop::Enough) => RedriveState::Finished,
             Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
         };
-        self.handle.durable_at(self.durable).await;
+        let durable = self.handle.durable_at(self.durable).await;
+        let state = durable.map_or_else(|moved| RedriveState::Failed(moved.to_string()), |()| state);
         let unacked_left = self.source.unacked(&self.handle);
         self.job.end(state, self.clock.now().wall_ms, Some(unacked_left)).await;
         let job = self.job.status.lock();
@@ -164,7 +171,7 @@ impl Run {
     }
 
     async fn try_save(&mut self) -> Result<(), String> {
-        self.handle.durable_at(self.durable).await;
+        self.handle.durable_at(self.durable).await.map_err(|moved| moved.to_string())?;
         self.saved_at = Instant::now();
         self.job.save().await
     }
@@ -249,7 +256,7 @@ impl Run {
         let (outcomes, last) = self.handle.write(|vhost, now| {
             let outcomes = vhost.redrive(now, redrive, some);
             (outcomes, vhost.last_lsn())
-        });
+        })?;
         let outcomes = outcomes?;
         self.durable = last;
         chosen.drain(..outcomes.len());

@@ -20,8 +20,10 @@ impl VhostHandle {
     /// Brings the core up to date with the alarm.
     pub(super) fn check_alarm(&self, state: &mut State, now: Now) {
         let has_alarm = self.has_alarm();
-        if state.vhost.has_alarm() != has_alarm {
-            state.vhost.set_alarm(now, has_alarm);
+        // A replica learns of the alarm at its promotion.
+        let Some(vhost) = state.brain.leading_mut() else { return };
+        if vhost.has_alarm() != has_alarm {
+            vhost.set_alarm(now, has_alarm);
         }
     }
 
@@ -32,6 +34,8 @@ impl VhostHandle {
             return self.wake_up.arm(&self.threads.timer, self.clock.time());
         };
         self.check_alarm(&mut state, self.clock.now());
-        self.finish(state);
+        if state.brain.leading_mut().is_some() {
+            self.finish(state);
+        }
     }
 }

@@ -46,7 +46,7 @@ impl VhostHandle {
         let mut state = self.state.lock();
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
-        let places = state.vhost.apply_and_collect_places(now, connection, request);
+        let places = state.brain.serving_mut().apply_and_collect_places(now, connection, request);
         self.finish(state);
         (places, now)
     }
@@ -61,11 +61,12 @@ impl VhostHandle {
         self.check_alarm(&mut state, now);
         if let Some(link) = state.outputs.links.clients.get(connection) {
             let unsent = link.socket.writer.unsent();
-            state.vhost.set_backlog(now, connection, unsent);
+            state.brain.serving_mut().set_backlog(now, connection, unsent);
         }
-        state.vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
+        let vhost = state.brain.serving_mut();
+        vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
         for request in requests {
-            state.vhost.apply(now, connection, request);
+            vhost.apply(now, connection, request);
         }
         self.finish(state)
     }
@@ -74,7 +75,7 @@ impl VhostHandle {
     pub(crate) fn report_backlog(&self, connection: ConnectionId, unsent: u64) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        state.vhost.set_backlog(now, connection, unsent);
+        state.brain.serving_mut().set_backlog(now, connection, unsent);
         self.finish(state);
     }
 
@@ -92,7 +93,8 @@ impl VhostHandle {
         unlock: fn(TimedGuard<'a, State>),
     ) -> BatchResult {
         let mut batch = BatchEffects::default();
-        let State { vhost, outputs, .. } = &mut *state;
+        let State { brain, outputs, .. } = &mut *state;
+        let vhost = brain.serving_mut();
         // Deferred replies first: they are older than every effect of this batch.
         for DeferredReply { connection, channel, outgoing, .. } in replies {
             outputs.links.send_internal(*connection, || outgoing.clone());
@@ -147,7 +149,7 @@ impl VhostHandle {
     /// True if work is due.
     pub(super) fn is_due(&self) -> bool {
         let now = self.clock.time();
-        self.state.lock().vhost.next_wake().is_some_and(|wake| wake <= now)
+        self.state.lock().brain.serving_mut().next_wake().is_some_and(|wake| wake <= now)
     }
 }
 
@@ -172,8 +174,10 @@ impl TimerTarget for VhostHandle {
             };
             let now = self.clock.now();
             self.check_alarm(&mut state, now);
-            state.vhost.tick(now);
-            let more = state.vhost.next_wake().is_some_and(|wake| wake <= now.time);
+            // A replica has no work of its own: the leader's records tell it everything.
+            let Some(vhost) = state.brain.leading_mut() else { return };
+            vhost.tick(now);
+            let more = vhost.next_wake().is_some_and(|wake| wake <= now.time);
             // A waiting thread gets the lock now; otherwise this thread would take it again at once.
             self.finish_with(state, &[], TimedGuard::unlock_fair);
             if !more || began.elapsed() >= TIMER_TURN {

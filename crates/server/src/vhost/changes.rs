@@ -7,6 +7,7 @@ use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
 
+use super::brain::Brain;
 use super::handle::{OpenRefused, State, VhostHandle};
 use crate::disk::log_queue::LogQueue;
 use crate::disk::node_file::VhostEntry;
@@ -23,6 +24,9 @@ impl VhostHandle {
 
     pub(super) fn check_room_in(&self, state: &State) -> Result<(), OpenRefused> {
         // The flag changes only under the lock.
+        if self.is_deposed() || matches!(state.brain, Brain::Follows(_)) {
+            return Err(OpenRefused::NotLeading(self.not_leading()));
+        }
         if self.disk.is_retired() {
             return Err(OpenRefused::Deleted);
         }
@@ -47,9 +51,9 @@ impl VhostHandle {
     /// Replaces the settings.
     pub(crate) fn set_settings(&self, settings: Arc<VhostSettings>) {
         let mut state = self.state.lock();
-        state.vhost.set_default_queue_type(settings.default_queue_type);
-        state.vhost.set_queues_max(maximum(&settings.limits, VhostLimit::MaxQueues));
-        state.vhost.set_tracing(settings.tracing);
+        if let Some(vhost) = state.brain.leading_mut() {
+            apply_settings(vhost, &settings);
+        }
         state.settings = settings;
     }
 
@@ -57,8 +61,9 @@ impl VhostHandle {
     pub(crate) fn set_access(&self, access: &Arc<Access>) {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        for connection in connections_of(&state.vhost, &access.user) {
-            state.vhost.set_access(now, connection, Arc::clone(access));
+        let Some(vhost) = state.brain.leading_mut() else { return };
+        for connection in connections_of(vhost, &access.user) {
+            vhost.set_access(now, connection, Arc::clone(access));
         }
         self.finish(state);
     }
@@ -67,15 +72,17 @@ impl VhostHandle {
     pub(crate) fn close_user(&self, user: &str, refusal: &Refusal) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        for connection in connections_of(&state.vhost, user) {
-            state.vhost.force_close(now, connection, refusal.clone());
+        let Some(vhost) = state.brain.leading_mut() else { return };
+        for connection in connections_of(vhost, user) {
+            vhost.force_close(now, connection, refusal.clone());
         }
         self.finish(state);
     }
 
     /// Closes one connection.
     pub(crate) fn force_close(&self, connection: ConnectionId, refusal: Refusal) {
-        self.write(|vhost, now| vhost.force_close(now, connection, refusal));
+        // A node that does not lead the vhost has closed the connection.
+        let _ = self.write(|vhost, now| vhost.force_close(now, connection, refusal));
     }
 
     /// Deletes the vhost: closes its connections and drops its contents. After the call, no thread touches
@@ -88,8 +95,8 @@ impl VhostHandle {
             state.outputs.deferred.clear();
             state.outputs.log = LogQueue::default();
             state.outputs.pages = PageQueue::default();
-            let empty = Vhost::new(&self.name, [0; 32], state.vhost.options());
-            std::mem::replace(&mut state.vhost, empty)
+            let empty = Vhost::new(&self.name, [0; 32], state.brain.vhost().options());
+            std::mem::replace(&mut state.brain, Brain::Leads(Box::new(empty)))
         };
         self.disk.release_waiters();
         self.threads.persister.retire(self.id);
@@ -97,6 +104,13 @@ impl VhostHandle {
         // Outside of the lock, because a long queue takes long to drop.
         drop(contents);
     }
+}
+
+/// Lets the settings take effect in the core.
+pub(super) fn apply_settings(vhost: &mut Vhost, settings: &VhostSettings) {
+    vhost.set_default_queue_type(settings.default_queue_type);
+    vhost.set_queues_max(maximum(&settings.limits, VhostLimit::MaxQueues));
+    vhost.set_tracing(settings.tracing);
 }
 
 fn connections_of(vhost: &Vhost, user: &str) -> Vec<ConnectionId> {

@@ -12,10 +12,12 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+use super::brain::{Brain, NotLeading};
 use super::effects::Outputs;
 use super::links::Link;
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
+use super::replica::Replica;
 use super::timer::{Timer, WakeUp};
 use crate::clock::Clock;
 use crate::connection::counters::Socket;
@@ -37,7 +39,7 @@ pub(crate) struct Threads {
 /// The state behind the lock.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) vhost: Vhost,
+    pub(super) brain: Brain,
     pub(super) outputs: Outputs,
     /// The refusal for connections that are opened after the broker has begun to stop.
     pub(super) shutdown: Option<Refusal>,
@@ -62,6 +64,8 @@ pub(crate) struct VhostHandle {
     pub(super) browse_permits: Semaphore,
     pub(super) pressure: MemoryPressure,
     pub(super) clock: Clock,
+    /// The place of the vhost in a cluster; none without a cluster.
+    pub(super) replica: Option<Replica>,
 }
 
 /// A client that opens a connection in a vhost.
@@ -75,12 +79,14 @@ pub(crate) struct OpeningClient {
 }
 
 /// Refusal of a connection by a vhost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum OpenRefused {
     /// The vhost is deleted.
     Deleted,
     /// The vhost has reached its limit of connections.
     Full(u64),
+    /// Another node leads the vhost.
+    NotLeading(NotLeading),
 }
 
 impl VhostHandle {
@@ -111,11 +117,12 @@ impl VhostHandle {
         let mut state = self.state.lock();
         self.check_room_in(&state)?;
         welcome();
-        let id = state.vhost.open_connection(access, cancel_notify);
-        state.vhost.set_connection_name(id, &description.name);
+        let vhost = state.brain.serving_mut();
+        let id = vhost.open_connection(access, cancel_notify);
+        vhost.set_connection_name(id, &description.name);
         state.outputs.links.clients.insert(id, Link::new(socket, description));
         if let Some(refusal) = state.shutdown.clone() {
-            state.vhost.force_close(self.clock.now(), id, refusal);
+            state.brain.serving_mut().force_close(self.clock.now(), id, refusal);
             self.finish(state);
         }
         Ok(id)
@@ -127,53 +134,89 @@ impl VhostHandle {
         &self,
         name: &str,
         access: Arc<Access>,
-    ) -> (ConnectionId, UnboundedReceiver<Outgoing>) {
+    ) -> Result<(ConnectionId, UnboundedReceiver<Outgoing>), NotLeading> {
         // Unbounded, but each command has one answer, and the next is applied after it.
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state.lock();
-        let id = state.vhost.open_connection(access, false);
-        state.vhost.set_connection_name(id, name);
+        let vhost = self.leading(&mut state)?;
+        let id = vhost.open_connection(access, false);
+        vhost.set_connection_name(id, name);
         state.outputs.links.internal.insert(id, sender);
         if let Some(refusal) = state.shutdown.clone() {
-            state.vhost.force_close(self.clock.now(), id, refusal);
+            state.brain.serving_mut().force_close(self.clock.now(), id, refusal);
             self.finish(state);
         }
-        (id, receiver)
+        Ok((id, receiver))
     }
 
     /// Removes a connection. Returns the log position that covers everything the connection did.
     pub(crate) fn close(&self, connection: ConnectionId) -> Lsn {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        state.vhost.close_connection(now, connection);
+        state.brain.serving_mut().close_connection(now, connection);
         state.outputs.links.remove(connection);
-        let last = state.vhost.last_lsn();
+        let last = state.brain.vhost().last_lsn();
         self.finish(state);
         last
     }
 
     /// Changes the vhost from within the node.
-    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Vhost, Now) -> T) -> T {
+    ///
+    /// # Errors
+    /// If another node leads the vhost; nothing is changed then.
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Vhost, Now) -> T,
+    ) -> Result<T, NotLeading> {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        state.vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
-        let result = change(&mut state.vhost, now);
+        let vhost = self.leading(&mut state)?;
+        vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
+        let result = change(vhost, now);
         self.finish(state);
-        result
+        Ok(result)
+    }
+
+    /// Takes measurements of the vhost, which change nothing else in it.
+    pub(crate) fn measure<T>(&self, measure: impl FnOnce(&mut Vhost, Now) -> T) -> T {
+        let mut state = self.state.lock();
+        measure(state.brain.vhost_mut(), self.clock.now())
+    }
+
+    /// True once another node leads the vhost that this handle has served.
+    pub(super) fn is_deposed(&self) -> bool {
+        self.replica.is_some() && self.disk.is_retired()
+    }
+
+    /// The refusal of a change because another node leads the vhost.
+    pub(crate) fn not_leading(&self) -> NotLeading {
+        let leader = self.replica.as_ref().and_then(|replica| replica.leader());
+        NotLeading { vhost: Arc::clone(&self.name), leader }
+    }
+
+    /// The vhost, to change it.
+    ///
+    /// # Errors
+    /// If another node leads it.
+    fn leading<'a>(&self, state: &'a mut State) -> Result<&'a mut Vhost, NotLeading> {
+        if self.is_deposed() {
+            return Err(self.not_leading());
+        }
+        state.brain.leading_mut().ok_or_else(|| self.not_leading())
     }
 
     /// Reads the vhost and the descriptions of its clients. `read` must be short, because clients wait.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
         let state = self.state.lock();
         let clients = &state.outputs.links.clients;
-        read(&state.vhost, &|id| clients.get(id).map(|link| Arc::clone(&link.client)))
+        read(state.brain.vhost(), &|id| clients.get(id).map(|link| Arc::clone(&link.client)))
     }
 
     /// Reads the vhost in one of many slices: a thread that waits for the lock gets it next.
     pub(crate) fn read_fair<T>(&self, read: impl FnOnce(&Vhost, Now) -> T) -> T {
         let state = self.state.lock();
         let now = self.clock.now();
-        let result = read(&state.vhost, now);
+        let result = read(state.brain.vhost(), now);
         state.unlock_fair();
         result
     }
@@ -187,8 +230,9 @@ impl VhostHandle {
     pub(crate) fn stop(&self, refusal: &Refusal) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        let State { vhost, shutdown, .. } = &mut *state;
+        let State { brain, shutdown, .. } = &mut *state;
         *shutdown = Some(refusal.clone());
+        let Some(vhost) = brain.leading_mut() else { return };
         vhost.cancel_consumers(now);
         let connections: Vec<ConnectionId> = vhost.connections().map(|(id, _)| id).collect();
         for connection in connections {

@@ -35,7 +35,7 @@ impl InternalChannel {
         access: Arc<Access>,
     ) -> Result<Self, Refusal> {
         handle.caught_up().await;
-        let (connection, answers) = handle.open_internal(NAME, access);
+        let (connection, answers) = handle.open_internal(NAME, access)?;
         let mut channel = Self { handle, connection, answers };
         channel.request(Command::OpenChannel);
         channel.next().await?;
@@ -108,7 +108,10 @@ impl management::Channel for InternalChannel {
     fn close(self: Box<Self>) -> ChangeFuture<'static, ()> {
         let lsn = self.handle.close(self.connection);
         let handle = Arc::clone(&self.handle);
-        Box::pin(async move { handle.durable_at(lsn).await })
+        Box::pin(async move {
+            // The caller has the answers of all commands, which have waited for the log.
+            let _ = handle.durable_at(lsn).await;
+        })
     }
 }
 

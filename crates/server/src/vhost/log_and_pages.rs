@@ -39,7 +39,8 @@ impl LogSource for VhostHandle {
 
     fn batch_durable(&self, written: Written) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
-        let State { vhost, outputs, .. } = &mut *state;
+        let State { brain, outputs, .. } = &mut *state;
+        let vhost = brain.serving_mut();
         self.disk.pages().ended(outputs.pages.batch_written());
         let durable = Lsn(written.durable.0);
         vhost.durable(durable);
@@ -77,7 +78,7 @@ impl PageSource for VhostHandle {
     fn page_read(&self, at: PageLocation, read: PageRead) -> Result<(), PageRead> {
         let Some(mut state) = self.state.try_lock() else { return Err(read) };
         let now = self.clock.now();
-        state.vhost.page_read(now, at, read);
+        state.brain.serving_mut().page_read(now, at, read);
         self.finish(state);
         // After the messages are in the queue, because those who wait for pages look there.
         self.disk.pages().read();

@@ -6,6 +6,7 @@
 
 mod alarm;
 mod batch;
+mod brain;
 mod browse;
 mod changes;
 mod deaths;
@@ -17,11 +18,13 @@ mod lock;
 mod log_and_pages;
 mod pressure;
 mod registry;
+mod replica;
 #[cfg(test)]
 mod tests;
 mod timer;
 mod waits;
 
+pub(crate) use brain::NotLeading;
 pub(crate) use browse::BrowseProblem;
 pub(crate) use effects::Wait;
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};

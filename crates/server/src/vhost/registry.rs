@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use storage::IoCounters;
 use tokio::sync::Semaphore;
 
+use super::brain::Brain;
 use super::effects::Outputs;
 use super::handle::{State, Threads, VhostHandle};
 use super::lock::TimedLock;
@@ -170,7 +171,7 @@ impl Vhosts {
         let path = vhost_files::vhost_path(&self.data_dir, id);
         let (mut death_files, deaths) = DeathFiles::open(&path, options.dead_letter_history);
         death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
-        let state = State { vhost, outputs: Outputs::default(), shutdown: None, settings };
+        let state = State { brain: Brain::Leads(Box::new(vhost)), outputs: Outputs::default(), shutdown: None, settings };
         let handle = Arc::new(VhostHandle {
             id,
             name: name.into(),
@@ -184,6 +185,7 @@ impl Vhosts {
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
             clock: self.clock,
+            replica: None,
         });
         // The threads must know the vhost before any event in it.
         let Threads { timer, persister, pager } = &self.threads;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use broker::Lsn;
 use management::NodeCondition;
 
+use super::brain::NotLeading;
 use super::effects::Wait;
 use super::handle::VhostHandle;
 use super::timer::TimerTarget as _;
@@ -41,8 +42,12 @@ impl VhostHandle {
     }
 
     /// Waits until the log is durable up to `lsn`.
-    pub(crate) async fn durable_at(&self, lsn: Lsn) {
+    ///
+    /// # Errors
+    /// If another node has become the leader of the vhost: the change may be lost.
+    pub(crate) async fn durable_at(&self, lsn: Lsn) -> Result<(), NotLeading> {
         self.disk.durable_at(lsn).await;
+        if self.is_deposed() { Err(self.not_leading()) } else { Ok(()) }
     }
 
     /// Waits for the event that an answer depends on.
@@ -52,7 +57,7 @@ impl VhostHandle {
             Wait::Page(connection) => loop {
                 let changed = self.disk.changed();
                 self.long_hold_ended().await;
-                if !self.state.lock().vhost.awaits_get(connection) {
+                if !self.state.lock().brain.vhost().awaits_get(connection) {
                     return;
                 }
                 changed.await;

@@ -62,6 +62,16 @@ impl Replay {
         Self { vhost, queues, delayed, now, undeclared, unbound, recovered }
     }
 
+    /// The vhost as it is so far: complete, but without policies in force and without timers.
+    pub fn vhost(&self) -> &Vhost {
+        &self.vhost
+    }
+
+    /// The vhost as it is so far, for measurements, which change nothing else in it.
+    pub fn vhost_mut(&mut self) -> &mut Vhost {
+        &mut self.vhost
+    }
+
     /// Applies the next record, which has this position. With `is_spent`, all messages that the record brought are
     /// gone, and only its effect on others is applied. `ended` is called with every record of which one reference
     /// has ended, except the one that the record is about.

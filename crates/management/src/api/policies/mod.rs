@@ -129,7 +129,7 @@ async fn clear(
         return Err(ApiError::not_found());
     }
     check_entry(&caller, &vhost)?;
-    removed(node.clear_policy(&vhost, kind, &name).await)
+    removed(node.clear_policy(&vhost, kind, &name).await?)
 }
 
 /// Refuses a vhost in which the user has no permissions, in RabbitMQ's words.

@@ -83,9 +83,12 @@ async fn close(client: &Client, by: &str, reason: &str) {
     let connection = client.description.name.as_str();
     tracing::info!(user = by, connection, reason, "connection closed on request");
     let refusal = Refusal::new(ReplyCode::ConnectionForced, reason);
-    let lsn = client.handle.write(|v, now| {
+    let closed = client.handle.write(|v, now| {
         v.force_close(now, client.id, refusal);
         v.last_lsn()
     });
-    client.handle.durable_at(lsn).await;
+    // A node that does not lead the vhost any more has closed all connections there.
+    if let Ok(lsn) = closed {
+        let _ = client.handle.durable_at(lsn).await;
+    }
 }

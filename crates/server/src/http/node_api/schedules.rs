@@ -72,9 +72,9 @@ impl Schedules for Node {
             let (changed, now) = handle.write(|v, now| {
                 let request = ScheduleRequest { target, selector, operation: operation(now) };
                 (v.operate_on_schedules(now, &request, &access), now)
-            });
+            })?;
             let (handles, lsn) = changed?;
-            handle.durable_at(lsn).await;
+            handle.durable_at(lsn).await?;
             Ok(ScheduleChanged { messages: handles.len() as u64, now })
         })
     }
@@ -171,7 +171,7 @@ async fn cancel_all(
     let mut behind = None;
     while sum.cancelled + sum.refused < SCHEDULES_CANCELLED_MAX {
         handle.caught_up().await;
-        let (slice, next) = handle.write(|v, now| cancel_slice(v, now, access, query, behind));
+        let (slice, next) = handle.write(|v, now| cancel_slice(v, now, access, query, behind))?;
         sum.cancelled += slice.cancelled;
         sum.refused += slice.refused;
         behind = next;
@@ -182,7 +182,7 @@ async fn cancel_all(
         tokio::task::yield_now().await;
     }
     let lsn = handle.read(|vhost, _| vhost.last_lsn());
-    handle.durable_at(lsn).await;
+    handle.durable_at(lsn).await?;
     Ok(sum)
 }
 

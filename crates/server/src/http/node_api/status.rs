@@ -195,7 +195,7 @@ fn scrape_vhost(handle: &Arc<VhostHandle>, clients: &[Arc<Client>]) -> VhostScra
     let queues = handle.read(|v, _| Scraping::queues(v));
     let mut scraping = Scraping::default();
     for slice in queues.chunks(SAMPLED_PER_LOCK) {
-        handle.write(|v, now| scraping.add_queues(v, now, slice));
+        handle.measure(|v, now| scraping.add_queues(v, now, slice));
     }
     let here = clients.iter().filter(|client| Arc::ptr_eq(&client.handle, handle));
     handle.read(|v, client_of| {

@@ -17,7 +17,7 @@ use super::{change, set_limit};
 use crate::definitions::{self, Document, Durable, Exported, Scope};
 use crate::limits::{MAPPED_PER_LOCK, SAMPLED_PER_LOCK};
 use crate::node::Node;
-use crate::vhost::VhostHandle;
+use crate::vhost::{NotLeading, VhostHandle};
 
 impl Topology for Node {
     fn vhost_names(&self) -> Vec<String> {
@@ -120,22 +120,27 @@ impl Topology for Node {
                 let is_new = v.policies().get(kind, &policy.name).is_none();
                 v.start_policy(now, kind, policy);
                 Ok(is_new)
-            });
+            })?;
             let is_new = is_new.map_err(|problem: String| {
                 ChangeError::Invalid(format!("Validation failed\n\n{problem}\n"))
             })?;
-            in_force(&handle).await;
+            in_force(&handle).await?;
             Ok(is_new)
         })
     }
 
-    fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> ChangeFuture<'_, bool> {
+    fn clear_policy(
+        &self,
+        vhost: &str,
+        kind: PolicyKind,
+        name: &str,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
         let (handle, name) = (self.vhosts.get(vhost), name.to_owned());
         Box::pin(async move {
-            let Some(handle) = handle else { return false };
-            let existed = handle.write(|v, now| v.start_without_policy(now, kind, &name));
-            in_force(&handle).await;
-            existed
+            let Some(handle) = handle else { return Ok(false) };
+            let existed = handle.write(|v, now| v.start_without_policy(now, kind, &name))?;
+            in_force(&handle).await?;
+            Ok(existed)
         })
     }
 
@@ -188,7 +193,7 @@ impl Topology for Node {
         let queues = handle.read(|v, _| VhostCondition::queues(v));
         let mut condition = VhostCondition::default();
         for slice in queues.chunks(SAMPLED_PER_LOCK) {
-            handle.write(|v, now| condition.add_queues(v, now, slice));
+            handle.measure(|v, now| condition.add_queues(v, now, slice));
         }
         Some(condition)
     }
@@ -221,7 +226,8 @@ impl Topology for Node {
             for (handle, lsn) in
                 imported.map_err(|error| ImportError::Node(error.to_string()))??
             {
-                handle.durable_at(lsn).await;
+                let durable = handle.durable_at(lsn).await;
+                durable.map_err(|problem| ImportError::Node(problem.to_string()))?;
             }
             Ok(())
         })
@@ -246,10 +252,10 @@ impl Topology for Node {
 
 /// Waits until policies are in force for all queues and on disk. The vhost is free between two slices; the timer
 /// finishes the work if the caller goes away.
-async fn in_force(handle: &VhostHandle) {
-    while handle.write(|vhost, now| vhost.apply_policies(now)) {
+async fn in_force(handle: &VhostHandle) -> Result<(), NotLeading> {
+    while handle.write(|vhost, now| vhost.apply_policies(now))? {
         tokio::task::yield_now().await;
     }
     let lsn = handle.read(|vhost, _| vhost.last_lsn());
-    handle.durable_at(lsn).await;
+    handle.durable_at(lsn).await
 }

@@ -1,0 +1,90 @@
+//! The state machine of a vhost on this node: the vhost itself where the node leads it, a replica elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use amqp::reply_code::ReplyCode;
+use broker::Vhost;
+use broker::refusal::Refusal;
+use management::{ChangeError, ScheduleError};
+
+use crate::disk::recovery::LogReplay;
+
+/// The state machine of a vhost, behind its lock.
+#[derive(Debug)]
+pub(super) enum Brain {
+    /// This node leads the vhost; a node without a cluster always does.
+    Leads(Box<Vhost>),
+    /// Another node leads; this one applies the records that the majority has.
+    Follows(Box<LogReplay>),
+}
+
+impl Brain {
+    /// The vhost, for readers. That of a replica is complete, but policies and timers take effect at its promotion.
+    pub(super) fn vhost(&self) -> &Vhost {
+        match self {
+            Self::Leads(vhost) => vhost,
+            Self::Follows(replica) => replica.vhost(),
+        }
+    }
+
+    /// The vhost, if this node leads it.
+    pub(super) fn leading_mut(&mut self) -> Option<&mut Vhost> {
+        match self {
+            Self::Leads(vhost) => Some(vhost),
+            Self::Follows(_) => None,
+        }
+    }
+
+    /// The vhost, for measurements, which change nothing else in it.
+    pub(super) fn vhost_mut(&mut self) -> &mut Vhost {
+        match self {
+            Self::Leads(vhost) => vhost,
+            Self::Follows(replica) => replica.vhost_mut(),
+        }
+    }
+
+    /// The vhost that clients use.
+    ///
+    /// # Panics
+    /// If another node leads the vhost: clients are in it only while this node does.
+    pub(super) fn serving_mut(&mut self) -> &mut Vhost {
+        self.leading_mut().expect("a vhost has clients only on the node that leads it")
+    }
+}
+
+/// Refusal of a change of a vhost that another node leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NotLeading {
+    /// Name of the vhost.
+    pub(crate) vhost: Arc<str>,
+    /// Name of the node that leads the vhost, if there is one.
+    pub(crate) leader: Option<Arc<str>>,
+}
+
+impl fmt::Display for NotLeading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.leader {
+            Some(leader) => write!(f, "vhost '{}' is led by node '{leader}'", self.vhost),
+            None => write!(f, "vhost '{}' has no leader", self.vhost),
+        }
+    }
+}
+
+impl From<NotLeading> for Refusal {
+    fn from(problem: NotLeading) -> Self {
+        Self::new(ReplyCode::InternalError, problem.to_string())
+    }
+}
+
+impl From<NotLeading> for ChangeError {
+    fn from(problem: NotLeading) -> Self {
+        Self::Unable(problem.to_string())
+    }
+}
+
+impl From<NotLeading> for ScheduleError {
+    fn from(problem: NotLeading) -> Self {
+        Self::Refused(problem.into())
+    }
+}
