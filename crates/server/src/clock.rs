@@ -3,6 +3,7 @@
 //! The broker's time axis starts at the reading of the wall clock and then advances with the monotonic clock:
 //! a step of the wall clock, in either direction, neither expires a message early nor keeps one alive.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use broker::time::{Now, Time};
@@ -34,6 +35,56 @@ impl Clock {
     /// The duration until `time`; zero if it has passed.
     pub(crate) fn until(&self, time: Time) -> Duration {
         Duration::from_micros(time.micros_since(self.time()))
+    }
+}
+
+/// The time axis of a vhost: that of the node, shifted if the vhost is replicated.
+///
+/// The members of a cluster have different clocks. A vhost has one axis all the same: a new leader continues the axis of
+/// the one before, by a shift of its own clock that stays the same as long as it leads.
+#[derive(Debug)]
+pub(crate) struct VhostClock {
+    node: Clock,
+    /// Microseconds from the axis of the node to that of the vhost; 0 without a cluster.
+    shift_us: AtomicI64,
+}
+
+impl VhostClock {
+    /// A clock that agrees with that of the node.
+    pub(crate) fn new(node: Clock) -> Self {
+        Self { node, shift_us: AtomicI64::new(0) }
+    }
+
+    /// Sets the shift from the axis of the node to that of the vhost, in microseconds.
+    pub(crate) fn shift(&self, shift_us: i64) {
+        self.shift_us.store(shift_us, Ordering::Release);
+    }
+
+    /// Reads both clocks; the time is on the axis of the vhost.
+    pub(crate) fn now(&self) -> Now {
+        let Now { time, wall_ms } = self.node.now();
+        Now { time: self.of_vhost(time), wall_ms }
+    }
+
+    /// The time on the axis of the vhost.
+    pub(crate) fn time(&self) -> Time {
+        self.of_vhost(self.node.time())
+    }
+
+    fn of_vhost(&self, time: Time) -> Time {
+        let shift_us = self.shift_us.load(Ordering::Acquire);
+        Time::from_micros(time.as_micros().saturating_add_signed(shift_us))
+    }
+
+    /// A time on the axis of the vhost as one on the axis of the node.
+    pub(crate) fn of_node(&self, time: Time) -> Time {
+        let shift_us = self.shift_us.load(Ordering::Acquire);
+        match shift_us.checked_neg() {
+            Some(back_us) if time != Time::MAX => {
+                Time::from_micros(time.as_micros().saturating_add_signed(back_us))
+            }
+            _ => time,
+        }
     }
 }
 

@@ -31,7 +31,7 @@ impl VhostHandle {
     /// it later.
     pub(super) fn alarm_changed(&self) {
         let Some(mut state) = self.state.try_lock() else {
-            return self.wake_up.arm(&self.threads.timer, self.clock.time());
+            return self.wake_up.arm(&self.threads.timer, self.clock.of_node(self.clock.time()));
         };
         self.check_alarm(&mut state, self.clock.now());
         if state.brain.leading_mut().is_some() {

@@ -141,7 +141,7 @@ impl VhostHandle {
             queue_events::write(&self.name, event);
         }
         if let Some(next_wake) = next_wake {
-            self.wake_up.arm(&self.threads.timer, next_wake);
+            self.wake_up.arm(&self.threads.timer, self.clock.of_node(next_wake));
         }
         batch.result
     }
@@ -161,7 +161,7 @@ impl TimerTarget for VhostHandle {
         let began = Instant::now();
         let retry = |after_ms| {
             let at = self.clock.time().plus_ms(after_ms);
-            self.wake_up.arm(&self.threads.timer, at);
+            self.wake_up.arm(&self.threads.timer, self.clock.of_node(at));
         };
         loop {
             if self.disk.is_behind() {

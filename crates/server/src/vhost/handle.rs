@@ -19,7 +19,7 @@ use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
 use super::replica::Replica;
 use super::timer::{Timer, WakeUp};
-use crate::clock::Clock;
+use crate::clock::VhostClock;
 use crate::connection::counters::Socket;
 use crate::disk::death_files::DeathFiles;
 use crate::disk::page_files::PageFiles;
@@ -63,7 +63,7 @@ pub(crate) struct VhostHandle {
     /// Permits to read pages for requests that browse.
     pub(super) browse_permits: Semaphore,
     pub(super) pressure: MemoryPressure,
-    pub(super) clock: Clock,
+    pub(super) clock: VhostClock,
     /// The place of the vhost in a cluster; none without a cluster.
     pub(super) replica: Option<Replica>,
 }
@@ -96,6 +96,11 @@ impl VhostHandle {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The time on the axis of the vhost, and the wall clock.
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
     }
 
     /// Time since when the vhost's lock is held; zero while it is free.

@@ -17,7 +17,7 @@ use super::handle::{State, Threads, VhostHandle};
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
 use super::timer::WakeUp;
-use crate::clock::Clock;
+use crate::clock::{Clock, VhostClock};
 use crate::config::{Config, Durability};
 use crate::disk::death_files::DeathFiles;
 use crate::disk::log_writer::LogSource;
@@ -184,7 +184,7 @@ impl Vhosts {
             death_files: Mutex::new(death_files),
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
-            clock: self.clock,
+            clock: VhostClock::new(self.clock),
             replica: None,
         });
         // The threads must know the vhost before any event in it.

@@ -80,13 +80,15 @@ impl Topology for Node {
     }
 
     fn queues(&self, vhost: &str) -> Option<Vec<QueueSnapshot>> {
-        let now = self.clock.now().time;
-        Some(self.vhosts.get(vhost)?.read(|v, client_of| QueueSnapshot::all(v, client_of, now)))
+        let handle = self.vhosts.get(vhost)?;
+        let now = handle.now().time;
+        Some(handle.read(|v, client_of| QueueSnapshot::all(v, client_of, now)))
     }
 
     fn queue(&self, vhost: &str, name: &str) -> Option<(QueueSnapshot, Vec<ConsumerSnapshot>)> {
-        let now = self.clock.now().time;
-        self.vhosts.get(vhost)?.read(|v, client_of| QueueSnapshot::one(v, name, client_of, now))
+        let handle = self.vhosts.get(vhost)?;
+        let now = handle.now().time;
+        handle.read(|v, client_of| QueueSnapshot::one(v, name, client_of, now))
     }
 
     fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeSnapshot>> {
@@ -159,7 +161,9 @@ impl Topology for Node {
     }
 
     fn dry_run(&self, vhost: &str, kind: PolicyKind, change: PolicyChange) -> Option<DryRun> {
-        self.vhosts.get(vhost)?.read(|v, _| v.dry_run(self.clock.now(), kind, change))
+        let handle = self.vhosts.get(vhost)?;
+        let now = handle.now();
+        handle.read(|v, _| v.dry_run(now, kind, change))
     }
 
     fn dead_letter_map(&self, vhost: &str) -> Option<DeadLetterMap> {
