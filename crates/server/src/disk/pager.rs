@@ -78,6 +78,13 @@ impl Pager {
         assert!(before.is_none(), "ids of vhosts are never used again");
     }
 
+    /// Forgets a vhost, so that another handle of the same vhost can be registered. Returns when no task of it is
+    /// running; its other tasks are dropped.
+    pub(crate) fn remove(&self, id: VhostId) {
+        self.work.lock().vhosts.remove(&id);
+        self.finish();
+    }
+
     /// Reports that a vhost has tasks; called once until they are taken.
     pub(crate) fn wake(&self, vhost: VhostId) {
         self.work.lock().dirty.push(vhost);

@@ -57,6 +57,11 @@ impl LogReplay {
         self.replay.vhost_mut()
     }
 
+    /// Sets the time on the axis of the vhost, for the records that follow.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.replay.set_now(now);
+    }
+
     /// Applies a record read from the log.
     ///
     /// # Errors

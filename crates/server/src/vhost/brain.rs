@@ -6,8 +6,11 @@ use std::sync::Arc;
 use amqp::reply_code::ReplyCode;
 use broker::Vhost;
 use broker::refusal::Refusal;
+use broker::time::Now;
 use management::{ChangeError, ScheduleError};
+use storage::Lsn;
 
+use crate::disk::page_files::PageError;
 use crate::disk::recovery::LogReplay;
 
 /// The state machine of a vhost, behind its lock.
@@ -42,6 +45,22 @@ impl Brain {
             Self::Leads(vhost) => vhost,
             Self::Follows(replica) => replica.vhost_mut(),
         }
+    }
+
+    /// Makes a vhost of the replica, which has applied everything up to `last` and continues from `now`.
+    ///
+    /// # Errors
+    /// If a page could not be written or read; the replica is lost.
+    ///
+    /// # Panics
+    /// If the node leads already.
+    pub(super) fn promote(&mut self, now: Now, last: Lsn) -> Result<(), PageError> {
+        let empty = Vhost::new(self.vhost().name(), [0; 32], self.vhost().options());
+        let Self::Follows(replica) = std::mem::replace(self, Self::Leads(Box::new(empty))) else {
+            panic!("a vhost is promoted that leads already");
+        };
+        *self = Self::Leads(Box::new(replica.finish(now, last)?));
+        Ok(())
     }
 
     /// The vhost that clients use.

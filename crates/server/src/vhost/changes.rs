@@ -88,21 +88,24 @@ impl VhostHandle {
     /// Deletes the vhost: closes its connections and drops its contents. After the call, no thread touches
     /// its files.
     pub(crate) fn retire(&self, refusal: &Refusal) {
-        self.stop(refusal);
-        let contents = {
-            let mut state = self.state.lock();
-            self.disk.set_retired();
-            state.outputs.deferred.clear();
-            state.outputs.log = LogQueue::default();
-            state.outputs.pages = PageQueue::default();
-            let empty = Vhost::new(&self.name, [0; 32], state.brain.vhost().options());
-            std::mem::replace(&mut state.brain, Brain::Leads(Box::new(empty)))
-        };
+        let contents = self.abandon(refusal);
         self.disk.release_waiters();
         self.threads.persister.retire(self.id);
         self.threads.pager.finish();
         // Outside of the lock, because a long queue takes long to drop.
         drop(contents);
+    }
+
+    /// Closes all connections and takes the contents away: nothing of the vhost is answered or written any more.
+    pub(super) fn abandon(&self, refusal: &Refusal) -> Brain {
+        self.stop(refusal);
+        let mut state = self.state.lock();
+        self.disk.set_retired();
+        state.outputs.deferred.clear();
+        state.outputs.log = LogQueue::default();
+        state.outputs.pages = PageQueue::default();
+        let empty = Vhost::new(&self.name, [0; 32], state.brain.vhost().options());
+        std::mem::replace(&mut state.brain, Brain::Leads(Box::new(empty)))
     }
 }
 

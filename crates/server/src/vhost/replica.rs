@@ -1,8 +1,18 @@
-//! The place of a vhost in a cluster, as this node knows it.
+//! The place of a vhost in a cluster, as this node knows it, and the changes of that place.
 
 use std::sync::Arc;
 
+use amqp::reply_code::ReplyCode;
+use broker::refusal::Refusal;
+use broker::time::Time;
+use broker::{Lsn, RestoredDeath};
 use parking_lot::Mutex;
+use storage::{Applier, EntryContent, LogEntry, RealDirectory};
+
+use super::brain::Brain;
+use super::changes::apply_settings;
+use super::handle::VhostHandle;
+use crate::replication::{ReplicaTarget, Replicator};
 
 /// The place of a vhost in a cluster.
 #[derive(Debug)]
@@ -11,21 +21,84 @@ pub(crate) struct Replica {
     pub(crate) members: Vec<Arc<str>>,
     /// Name of the node that leads the vhost, as far as this node knows.
     leader: Mutex<Option<Arc<str>>>,
+    pub(super) replicator: Arc<Replicator>,
+    /// The history of dead letters that this node has on disk, for its promotion.
+    deaths: Mutex<Vec<RestoredDeath>>,
 }
 
 impl Replica {
     /// A replica without a known leader.
-    pub(super) fn new(members: Vec<Arc<str>>) -> Self {
-        Self { members, leader: Mutex::default() }
+    pub(super) fn new(
+        members: Vec<Arc<str>>,
+        replicator: Arc<Replicator>,
+        deaths: Vec<RestoredDeath>,
+    ) -> Self {
+        Self { members, leader: Mutex::default(), replicator, deaths: Mutex::new(deaths) }
     }
 
     /// Name of the node that leads the vhost, if this node knows one.
     pub(crate) fn leader(&self) -> Option<Arc<str>> {
         self.leader.lock().clone()
     }
+}
 
-    /// Notes the node that leads the vhost.
-    pub(super) fn set_leader(&self, leader: Option<Arc<str>>) {
-        *self.leader.lock() = leader;
+impl ReplicaTarget for VhostHandle {
+    fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
+        let mut state = self.state.lock();
+        let Brain::Follows(replica) = &mut state.brain else {
+            panic!("vhost '{}' leads and gets entries of another leader", self.name);
+        };
+        replica.set_now(Time::from_micros(entry.axis_us));
+        let mut problem = None;
+        let applied = applier.apply(entry, &mut |record, references| {
+            if problem.is_none() {
+                let failed = replica.apply(&record, references).err();
+                problem = failed.map(|why| format!("record {}: {why}", record.lsn));
+            }
+        });
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        applied.map_err(|fault| fault.to_string())?;
+        if let EntryContent::Records(records) = &entry.content {
+            self.disk.set_durable(Lsn(records.last.0));
+        }
+        Ok(())
+    }
+
+    fn promote(&self, shift_us: i64, last: storage::Lsn) -> Result<(), String> {
+        let place = self.replica.as_ref().expect("a vhost without a cluster is never promoted");
+        let mut state = self.state.lock();
+        self.clock.shift(shift_us);
+        let now = self.clock.now();
+        let promoted = state.brain.promote(now, last);
+        promoted.map_err(|error| format!("vhost '{}': {error}", self.name))?;
+        let settings = Arc::clone(&state.settings);
+        let vhost = state.brain.serving_mut();
+        apply_settings(vhost, &settings);
+        vhost.set_alarm(now, self.has_alarm());
+        let deaths = std::mem::take(&mut *place.deaths.lock());
+        self.death_files.lock().restored(vhost.restore_deaths(now, deaths));
+        self.disk.set_durable(Lsn(last.0));
+        self.finish(state);
+        self.disk.notify();
+        Ok(())
+    }
+
+    fn set_leader(&self, leader: Option<Arc<str>>) {
+        if let Some(place) = &self.replica {
+            *place.leader.lock() = leader;
+        }
+        self.disk.notify();
+    }
+
+    fn depose(&self) {
+        let text = format!("the leader of vhost '{}' has changed", self.name);
+        let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
+        self.disk.release_waiters();
+        self.threads.timer.remove(self.id);
+        self.threads.pager.remove(self.id);
+        // Outside of the lock, because a long queue takes long to drop.
+        drop(contents);
     }
 }

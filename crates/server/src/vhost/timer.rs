@@ -58,6 +58,13 @@ impl Timer {
         assert!(before.is_none(), "ids of vhosts are never used again");
     }
 
+    /// Forgets a vhost, so that another handle of the same vhost can be registered.
+    pub(crate) fn remove(&self, id: VhostId) {
+        let mut wakes = self.wakes.lock();
+        wakes.targets.remove(&id);
+        wakes.due.retain(|(_, due)| *due != id);
+    }
+
     /// Moves the wake-up of a vhost to an earlier time.
     fn arm(&self, id: VhostId, before: Time, at: Time) {
         let mut wakes = self.wakes.lock();
