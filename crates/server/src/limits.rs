@@ -389,3 +389,14 @@ pub(crate) const BACKUP_COPY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Bytes of the path of a backup, the longest path that Linux takes.
 pub(crate) const BACKUP_PATH_BYTES_MAX: usize = 4096;
+
+/// Bytes of the newest entries of a replicated vhost that stay in memory: members that are a little behind get them
+/// without a read.
+pub(crate) const ENTRY_TAIL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of committed entries that wait for their application; a follower with more takes no entries until it has
+/// caught up.
+pub(crate) const UNAPPLIED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of frames of other nodes that wait for the replicator; more are dropped, and sent again by their senders.
+pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;

@@ -8,7 +8,8 @@ use std::time::Instant;
 use broker::time::{Now, Time};
 use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
 use storage::{
-    Damage, Flags, IoCounters, Log, LogOptions, OpenError, ReadProgress, RealDirectory, References,
+    Damage, Flags, Founding, IoCounters, Log, LogOptions, OpenError, OpenReport, ReadProgress,
+    RealDirectory, References, ReplicatedLog, ReplicatedOptions,
 };
 
 use crate::config::Durability;
@@ -16,7 +17,7 @@ use crate::disk::page_files::{PageError, PageFiles};
 use crate::disk::recovery_pages::PageRecovery;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
-use crate::limits::RESTORE_REPORT_INTERVAL;
+use crate::limits::{ENTRY_TAIL_BYTES_MAX, RESTORE_REPORT_INTERVAL};
 use crate::service_state;
 
 /// A vhost's log.
@@ -164,72 +165,71 @@ pub(crate) struct VhostFiles<'a> {
     pub(crate) io: &'a Arc<IoCounters>,
 }
 
-/// Recovers a vhost from its log into `vhost`, which must be empty.
-///
-/// # Errors
-/// [`RestoreError`], a sentence for the operator.
-pub(crate) fn restore(
-    files: &VhostFiles<'_>,
-    vhost: Vhost,
-    now: Now,
-) -> Result<Restored, RestoreError> {
-    let VhostFiles { id, path, is_new, durability, reserve, io } = *files;
-    let name = vhost.name().to_string();
-    let began = Instant::now();
-    let unusable = |error| RestoreError::Directory { path: path.to_owned(), error };
-    if !is_new {
-        std::fs::metadata(path).map_err(unusable)?;
-    }
-    let room = Arc::clone(reserve);
-    let directory = RealDirectory::open(path).map_err(unusable)?;
-    let directory = directory.with_room(move || room.release()).with_counters(io);
-    let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)), io);
-    let page_files = Arc::new(page_files.map_err(unusable)?);
-    let pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;
-    let durability = match durability {
-        Durability::Fsync => storage::Durability::Fsync,
-        Durability::Os => storage::Durability::Os,
-    };
-    let options =
-        LogOptions { log_id: id.0, durability, create_if_missing: is_new, ..LogOptions::default() };
-    let mut replay = LogReplay::new(vhost, now.time, pages);
-    let mut problems = 0_u64;
-    let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
-        if let Err(problem) = replay.apply(&record, references) {
-            problems += 1;
-            tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
+/// A log that is about to be read into an empty vhost.
+struct Reading {
+    name: String,
+    began: Instant,
+    directory: RealDirectory,
+    options: LogOptions,
+    page_files: Arc<PageFiles>,
+    replay: LogReplay,
+}
+
+impl Reading {
+    /// Opens the directory of a vhost, with new pages.
+    fn begin(files: &VhostFiles<'_>, vhost: Vhost, now: Now) -> Result<Self, RestoreError> {
+        let VhostFiles { id, path, is_new, durability, reserve, io } = *files;
+        let (name, began) = (vhost.name().to_string(), Instant::now());
+        if !is_new {
+            std::fs::metadata(path).map_err(unusable(path))?;
         }
-    };
-    let mut reported = began;
-    let mut progress = |done: ReadProgress| {
+        let room = Arc::clone(reserve);
+        let directory = RealDirectory::open(path).map_err(unusable(path))?;
+        let directory = directory.with_room(move || room.release()).with_counters(io);
+        let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)), io);
+        let page_files = Arc::new(page_files.map_err(unusable(path))?);
+        let pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable(path))?;
+        let durability = match durability {
+            Durability::Fsync => storage::Durability::Fsync,
+            Durability::Os => storage::Durability::Os,
+        };
+        let options = LogOptions {
+            log_id: id.0,
+            durability,
+            create_if_missing: is_new,
+            ..LogOptions::default()
+        };
+        let replay = LogReplay::new(vhost, now.time, pages);
+        Ok(Self { name, began, directory, options, page_files, replay })
+    }
+}
+
+fn unusable(path: &Path) -> impl Fn(io::Error) -> RestoreError {
+    |error| RestoreError::Directory { path: path.to_owned(), error }
+}
+
+/// Logs the progress of reading a long log from time to time.
+fn report_progress(name: &str) -> impl FnMut(ReadProgress) {
+    let mut reported = Instant::now();
+    move |done| {
         // The end has a log line of its own.
         if reported.elapsed() >= RESTORE_REPORT_INTERVAL && done.files < done.files_total {
             reported = Instant::now();
-            log_progress(&name, done);
+            log_progress(name, done);
         }
-    };
-    let opened = Log::open(directory, options, &mut each, &mut progress);
-    let (log, report) = opened.map_err(|error| RestoreError::Log {
-        vhost: name.clone(),
-        path: path.to_owned(),
-        error,
-    })?;
-    for damage in &report.damages {
+    }
+}
+
+/// Logs the damages of a log that was read.
+fn log_damages(name: &str, damages: &[Damage]) {
+    for damage in damages {
         let record = damaged_record(damage);
         tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}{record}");
     }
-    for problem in replay.recover() {
-        problems += 1;
-        tracing::error!(vhost = name, "{problem}");
-    }
-    if report.was_open || !report.damages.is_empty() {
-        replay.records_lost();
-    }
-    let vhost = replay
-        .finish(now, report.last)
-        .map_err(|error| RestoreError::Pages { vhost: name.clone(), error })?;
-    page_files.trim().map_err(unusable)?;
-    log_unusable_policies(&vhost);
+}
+
+/// Logs that a vhost is restored.
+fn log_restored(name: &str, began: Instant, report: &OpenReport, vhost: &Vhost, problems: u64) {
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     tracing::info!(
         vhost = name,
@@ -245,6 +245,116 @@ pub(crate) fn restore(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "vhost restored"
     );
+}
+
+/// Recovers a vhost from its log into `vhost`, which must be empty.
+///
+/// # Errors
+/// [`RestoreError`], a sentence for the operator.
+pub(crate) fn restore(
+    files: &VhostFiles<'_>,
+    vhost: Vhost,
+    now: Now,
+) -> Result<Restored, RestoreError> {
+    let Reading { name, began, directory, options, page_files, mut replay } =
+        Reading::begin(files, vhost, now)?;
+    let path = files.path;
+    let mut problems = 0_u64;
+    let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
+        if let Err(problem) = replay.apply(&record, references) {
+            problems += 1;
+            tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
+        }
+    };
+    let opened = Log::open(directory, options, &mut each, &mut report_progress(&name));
+    let (log, report) = opened.map_err(|error| RestoreError::Log {
+        vhost: name.clone(),
+        path: path.to_owned(),
+        error,
+    })?;
+    log_damages(&name, &report.damages);
+    for problem in replay.recover() {
+        problems += 1;
+        tracing::error!(vhost = name, "{problem}");
+    }
+    if report.was_open || !report.damages.is_empty() {
+        replay.records_lost();
+    }
+    let vhost = replay
+        .finish(now, report.last)
+        .map_err(|error| RestoreError::Pages { vhost: name.clone(), error })?;
+    page_files.trim().map_err(unusable(path))?;
+    log_unusable_policies(&vhost);
+    log_restored(&name, began, &report, &vhost, problems);
     problems += report.damages.len() as u64;
     Ok(Restored { log, vhost, page_files, problems })
+}
+
+/// The member of a group whose log is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct MemberIdentity {
+    pub(crate) cluster_id: u64,
+    pub(crate) member_id: u64,
+    /// The members of a group that begins.
+    pub(crate) voters: Vec<u64>,
+    /// Bytes of entries that are kept for members that are behind.
+    pub(crate) retention_bytes: u64,
+}
+
+/// A replica with its log, which applies the entries that follow.
+#[derive(Debug)]
+pub(crate) struct RestoredReplica {
+    pub(crate) log: ReplicatedLog<RealDirectory>,
+    pub(crate) replica: LogReplay,
+    pub(crate) page_files: Arc<PageFiles>,
+    /// The first fault of the log, if there is one: the replica must be rebuilt.
+    pub(crate) fault: Option<String>,
+    /// Damaged places and unusable records of the log.
+    pub(crate) problems: u64,
+}
+
+/// Recovers a replica from its log into `vhost`, which must be empty: everything that is known to be committed.
+///
+/// # Errors
+/// [`RestoreError`], a sentence for the operator.
+pub(crate) fn restore_replica(
+    files: &VhostFiles<'_>,
+    identity: &MemberIdentity,
+    vhost: Vhost,
+    now: Now,
+) -> Result<RestoredReplica, RestoreError> {
+    let Reading { name, began, directory, options, page_files, mut replay } =
+        Reading::begin(files, vhost, now)?;
+    let MemberIdentity { cluster_id, member_id, ref voters, retention_bytes } = *identity;
+    let options = ReplicatedOptions {
+        // A directory without a replicated log belongs to a group that begins.
+        log: LogOptions { create_if_missing: true, ..options },
+        cluster_id,
+        member_id,
+        founding: Some(Founding { voters: voters.clone(), learners: Vec::new() }),
+        tail_bytes_max: ENTRY_TAIL_BYTES_MAX,
+        retention_bytes,
+    };
+    let (mut fault, mut problems) = (None, 0_u64);
+    // The times of the log are on the axis of the vhost, which this node does not know yet.
+    replay.set_now(Time::MAX);
+    let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
+        if let Err(problem) = replay.apply(&record, references) {
+            problems += 1;
+            fault.get_or_insert_with(|| format!("record {}: {problem}", record.lsn));
+        }
+    };
+    let opened = ReplicatedLog::open(directory, options, &mut each, &mut report_progress(&name));
+    let (log, report) = opened.map_err(|error| RestoreError::Log {
+        vhost: name.clone(),
+        path: files.path.to_owned(),
+        error,
+    })?;
+    log_damages(&name, &report.damages);
+    if let Some(damage) = report.damages.first() {
+        fault.get_or_insert_with(|| damage.to_string());
+    }
+    log_restored(&name, began, &report, replay.vhost(), problems);
+    problems += report.damages.len() as u64;
+    Ok(RestoredReplica { log, replica: replay, page_files, fault, problems })
 }

@@ -1,0 +1,20 @@
+//! Replicated vhosts: the thread that drives the members of groups, and those that apply committed entries to replicas.
+//!
+//! A vhost in a cluster has a *member* on each node. The replicator takes the member of every vhost through its turns:
+//! frames in, a write, frames out. While this node leads a vhost, the replicator plays the part of the persister for
+//! it: it takes the batches of the vhost and reports what a majority has on disk. Otherwise it passes committed entries
+//! to a thread of the vhost, which applies them to a replica; when this node is elected, the same thread makes a vhost
+//! of the replica. A leader that another has replaced gives everything up and opens its replica anew from its log.
+//!
+//! This module knows a vhost as [`ReplicaTarget`].
+
+mod apply;
+mod nodes;
+mod replica;
+mod replicator;
+mod target;
+
+pub(crate) use nodes::Nodes;
+pub(crate) use replica::MemberLog;
+pub(crate) use replicator::{FrameSender, Replicator};
+pub(crate) use target::{ReplicaTarget, Reopens};

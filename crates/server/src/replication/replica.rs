@@ -1,0 +1,418 @@
+//! The member of one group on this node, owned by the replicator, with its stage between two turns.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use replication::{
+    Committed, Frame, FrameError, Member, MemberId, NodeId, ProposeError, Proposed,
+    QuarantineReason, Role, TurnClock, TurnResult,
+};
+use storage::{
+    Applier, EntryFacts, LogError, Lsn, RealDirectory, ReplicatedLog, Term, WriteBatch, Written,
+};
+
+use super::apply::ApplyQueue;
+use super::nodes::Nodes;
+use super::replicator::Replicator;
+use super::target::ReplicaTarget;
+use crate::disk::vhost_files::VhostId;
+use crate::limits::{EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX};
+
+/// The log of a replicated vhost.
+pub(crate) type MemberLog = ReplicatedLog<RealDirectory>;
+
+/// The time after which a vhost whose lock is held for long is tried again.
+const SOON: Duration = Duration::from_millis(LOCK_RETRY_MS);
+
+/// The part of this node in the service of a vhost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Service {
+    /// Committed entries are applied to the replica.
+    Follows,
+    /// This node is elected in this term; the replica applies what is left and becomes the vhost.
+    Promotes(Term),
+    /// The vhost serves clients, in this term.
+    Leads(Term),
+    /// Another node leads after this one did: the replica must be opened anew.
+    Deposed,
+}
+
+/// A batch of the vhost on its way.
+#[derive(Clone, Copy, Debug)]
+enum Batch {
+    /// None was taken.
+    None,
+    /// One was taken and is not proposed yet.
+    Taken { has_more: bool },
+    /// One is proposed, up to this position.
+    Proposed { written: Written, has_more: bool },
+}
+
+/// A member of a group with the vhost it belongs to.
+#[derive(Debug)]
+pub(super) struct Replica {
+    target: Arc<dyn ReplicaTarget>,
+    member: Member<MemberLog>,
+    applier: Applier<RealDirectory>,
+    queue: ApplyQueue,
+    service: Service,
+    /// The records of the batch that was taken.
+    records: WriteBatch,
+    batch: Batch,
+    /// Position that a majority has, to be reported.
+    durable: Option<Lsn>,
+    /// True if the vhost has reported work since a batch was last taken.
+    is_dirty: bool,
+    /// Time at which the disk had no room for the write of the turn that is under way.
+    full_since: Option<Instant>,
+    /// True if a turn has work.
+    has_work: bool,
+    /// Committed batches since the last compaction check.
+    pub(super) entries: u32,
+}
+
+/// The wish of a replica after it was advanced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// Nothing until something happens.
+    Idle,
+    /// To be advanced again after this time.
+    After(Duration),
+    /// To be opened anew.
+    Reopen,
+}
+
+impl Replica {
+    /// Starts to drive a member.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub(super) fn start(
+        target: Arc<dyn ReplicaTarget>,
+        member: Member<MemberLog>,
+        replicator: &Arc<Replicator>,
+    ) -> io::Result<Self> {
+        let applier = member.log().applier();
+        let queue =
+            ApplyQueue::start(Arc::clone(&target), applier.clone(), Arc::clone(replicator))?;
+        Ok(Self {
+            target,
+            member,
+            applier,
+            queue,
+            service: Service::Follows,
+            records: WriteBatch::default(),
+            batch: Batch::None,
+            durable: None,
+            is_dirty: false,
+            full_since: None,
+            has_work: true,
+            entries: 0,
+        })
+    }
+
+    pub(super) fn id(&self) -> VhostId {
+        self.target.id()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.target.name()
+    }
+
+    pub(super) fn member(&self) -> &Member<MemberLog> {
+        &self.member
+    }
+
+    /// The log, unless a write is under way.
+    pub(super) fn log_mut(&mut self) -> Option<&mut MemberLog> {
+        self.is_between_turns().then(|| self.member.log_mut())
+    }
+
+    fn is_between_turns(&self) -> bool {
+        self.full_since.is_none()
+    }
+
+    /// True while records of dropped pages have not ended in the log: what ended them must be kept.
+    pub(super) fn is_ending_pages(&self) -> bool {
+        self.target.progress().pages().is_ending()
+    }
+
+    fn is_leading(&self) -> bool {
+        matches!(self.service, Service::Leads(_))
+    }
+
+    /// Notes that the vhost has records.
+    pub(super) fn set_dirty(&mut self) {
+        self.is_dirty = true;
+        self.has_work = true;
+    }
+
+    pub(super) fn tick(&mut self) {
+        if self.is_between_turns() {
+            self.member.tick();
+            self.has_work = true;
+        }
+    }
+
+    /// Takes a frame, unless the replica cannot take any now; the sender sends it again then.
+    pub(super) fn receive(&mut self, from: NodeId, frame: &Bytes) -> Result<(), FrameError> {
+        if !self.is_between_turns() || self.queue.waiting_bytes() > UNAPPLIED_BYTES_MAX {
+            return Ok(());
+        }
+        self.has_work = true;
+        self.member.receive(from, frame)
+    }
+
+    /// Notes that the link to a node is there anew, or is silent.
+    pub(super) fn link_changed(&mut self, member: MemberId) {
+        if self.is_between_turns() {
+            self.member.link_lost(member);
+            self.has_work = true;
+        }
+    }
+
+    /// Notes that the process of a node is gone.
+    pub(super) fn peer_lost(&mut self, member: MemberId) {
+        if self.is_between_turns() {
+            self.member.peer_lost(member);
+            self.has_work = true;
+        }
+    }
+
+    /// Notes that the vhost serves clients in this term.
+    pub(super) fn promoted(&mut self, term: Term) {
+        if self.service == Service::Promotes(term) {
+            self.service = Service::Leads(term);
+            self.set_dirty();
+            tracing::info!(vhost = self.name(), term = term.0, "this node leads the vhost");
+        }
+    }
+
+    /// Hands the lead over to another member.
+    pub(super) fn transfer(&mut self, to: MemberId) {
+        if self.is_between_turns() {
+            self.member.transfer(to);
+            self.has_work = true;
+        }
+    }
+
+    /// Ends the part of the replica in its group: it differs from that of the leader.
+    pub(super) fn quarantine(&mut self, reason: QuarantineReason) {
+        self.member.quarantine(reason);
+        self.has_work = true;
+    }
+
+    /// Takes a batch of the vhost, and takes the member through a turn.
+    pub(super) fn advance(
+        &mut self,
+        clock: &TurnClock<'_>,
+        nodes: &Nodes,
+        frames: &mut Vec<Frame>,
+        send: &mut dyn FnMut(&mut Vec<Frame>),
+    ) -> Next {
+        if self.service == Service::Deposed && self.is_between_turns() {
+            return Next::Reopen;
+        }
+        let retry = self.report_durable();
+        if let Some(since) = self.full_since {
+            let wait = FULL_DISK_RETRY_INTERVAL.saturating_sub(since.elapsed());
+            if !wait.is_zero() {
+                return Next::After(wait);
+            }
+        } else {
+            if let Some(wait) = self.propose(clock) {
+                return Next::After(wait);
+            }
+            if !std::mem::take(&mut self.has_work) {
+                return retry.map_or(Next::Idle, Next::After);
+            }
+            self.member.begin(clock, frames);
+            send(frames);
+        }
+        if !self.write() {
+            return Next::After(FULL_DISK_RETRY_INTERVAL);
+        }
+        let result = self.member.end(frames);
+        send(frames);
+        self.follow(result, nodes);
+        match (self.service, self.report_durable()) {
+            (Service::Deposed, _) => Next::Reopen,
+            (_, Some(wait)) => Next::After(wait),
+            (_, None) if self.has_work || self.can_take() => Next::After(Duration::ZERO),
+            (_, None) => Next::Idle,
+        }
+    }
+
+    /// True if a batch can be taken.
+    fn can_take(&self) -> bool {
+        self.is_leading() && self.is_dirty && matches!(self.batch, Batch::None)
+    }
+
+    /// Takes the next batch and proposes it. Returns the time after which to try again.
+    fn propose(&mut self, clock: &TurnClock<'_>) -> Option<Duration> {
+        if self.can_take() {
+            let Some(has_more) = self.target.take_batch(&mut self.records) else {
+                return Some(SOON);
+            };
+            self.is_dirty = false;
+            if !self.records.is_empty() {
+                self.batch = Batch::Taken { has_more };
+            }
+        }
+        let Batch::Taken { has_more } = self.batch else { return None };
+        let axis = self.member.axis().expect("a vhost has clients only while its member leads");
+        let bytes = self.records.bytes() as u64;
+        let durable = self.records.last();
+        match self.member.propose(&mut self.records, axis.at(clock.now.monotonic_us)) {
+            Ok(Proposed::Entry(_) | Proposed::Nothing) => {
+                self.records.clear();
+                self.durable = None;
+                let written = Written { durable, bytes, records: 0 };
+                self.batch = Batch::Proposed { written, has_more };
+                self.has_work = true;
+            }
+            // The role will change, or entries be committed: then the batch is proposed, or given up.
+            Err(
+                ProposeError::NotLeading
+                | ProposeError::Transferring
+                | ProposeError::Behind { .. }
+                | ProposeError::ChangePending
+                | ProposeError::Refused(_),
+            ) => {}
+        }
+        None
+    }
+
+    /// Writes and syncs what the turn has. False if the disk has no room.
+    fn write(&mut self) -> bool {
+        let vhost = self.target.name();
+        match self.member.write() {
+            Ok(()) => {
+                if self.full_since.take().is_some() {
+                    self.target.progress().set_out_of_room(false);
+                    self.member.recovered();
+                    tracing::info!(vhost, "the disk has room again");
+                }
+                true
+            }
+            Err(error) if error.is_full() => {
+                if !self.target.progress().set_out_of_room(true) {
+                    self.member.stalled();
+                    tracing::error!(
+                        vhost,
+                        "the disk is full, and so is the reserve: {error}; this node takes no part in the vhost until \
+                         there is room"
+                    );
+                }
+                self.full_since = Some(Instant::now());
+                false
+            }
+            Err(error) => exit(vhost, &error),
+        }
+    }
+
+    /// Follows from the end of a turn.
+    fn follow(&mut self, result: TurnResult, nodes: &Nodes) {
+        let TurnResult { role, committed, durable, axis, quarantine, has_more, .. } = result;
+        self.has_work |= has_more;
+        if let Some(axis) = axis {
+            let origin = format!("{:?}", axis.origin);
+            tracing::info!(vhost = self.name(), origin, "the axis of time is continued");
+        }
+        for Committed { entry, facts } in committed {
+            self.entries += 1;
+            match (self.service, facts) {
+                (Service::Follows | Service::Promotes(_), None) => self.queue.apply(entry),
+                (_, facts) => {
+                    // The vhost has the effects already.
+                    let facts: EntryFacts = facts.unwrap_or_default();
+                    self.applier.applied_by_leader(entry.index, &facts);
+                }
+            }
+        }
+        if let Some(reason) = quarantine {
+            let (QuarantineReason::Damaged(why) | QuarantineReason::Diverged(why)) = reason;
+            tracing::error!(
+                vhost = self.name(),
+                "the replica of this node must be rebuilt and takes no part in the vhost: {why}"
+            );
+        }
+        if durable.is_some() {
+            self.durable = durable;
+        }
+        if let Some(role) = role {
+            self.take_role(role, nodes);
+        }
+    }
+
+    fn take_role(&mut self, role: Role, nodes: &Nodes) {
+        let leader = match role {
+            Role::Leader { .. } => nodes.names.get(&nodes.me).cloned(),
+            Role::Follower { leader } => leader.and_then(|leader| nodes.name_of(leader)),
+            Role::Candidate | Role::Quarantined => None,
+        };
+        tracing::debug!(vhost = self.name(), ?role, "role of the member");
+        match (role, self.service) {
+            (Role::Leader { term, is_active: true }, Service::Follows) => {
+                let axis = self.member.axis().expect("a leader has an axis");
+                self.service = Service::Promotes(term);
+                self.queue.promote(term, axis.offset_us());
+            }
+            (Role::Leader { term, .. }, Service::Promotes(of) | Service::Leads(of)) if term == of => {}
+            (_, Service::Promotes(_) | Service::Leads(_)) => {
+                tracing::warn!(vhost = self.name(), "this node does not lead the vhost any more");
+                self.service = Service::Deposed;
+            }
+            (_, Service::Follows | Service::Deposed) => {}
+        }
+        self.target.set_leader(leader);
+    }
+
+    /// Reports to the vhost what a majority has. Returns the time after which to try again.
+    fn report_durable(&mut self) -> Option<Duration> {
+        let Batch::Proposed { written, has_more } = self.batch else { return None };
+        if !self.is_leading() || self.durable.is_none_or(|durable| durable < written.durable) {
+            return None;
+        }
+        if !self.target.batch_durable(written) {
+            return Some(SOON);
+        }
+        self.batch = Batch::None;
+        self.is_dirty |= has_more;
+        None
+    }
+
+    /// Ends the service of the vhost and closes the log.
+    pub(super) fn end(self) {
+        self.target.depose();
+        self.queue.end();
+        close(self.target.name(), self.member);
+    }
+
+    /// Closes the log when the node stops.
+    pub(super) fn stop(self) {
+        self.queue.end();
+        close(self.target.name(), self.member);
+    }
+
+    /// True if everything that the vhost has is on its way, or cannot be.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.is_leading() || (!self.is_dirty && matches!(self.batch, Batch::None))
+    }
+}
+
+fn close(vhost: &str, member: Member<MemberLog>) {
+    if let Err(error) = member.into_log().close() {
+        tracing::error!(vhost, "log was not closed cleanly: {error}");
+    }
+}
+
+fn exit(vhost: &str, error: &LogError) -> ! {
+    tracing::error!(
+        vhost,
+        "the log cannot be written, so that nothing more can be confirmed: {error}; the broker ends"
+    );
+    std::process::exit(EXIT_DISK);
+}

@@ -1,0 +1,497 @@
+//! The replicator: the thread that drives the members of all vhosts.
+//!
+//! A turn of a member writes and syncs what came in since its last one, so that batches grow with the load. Frames of
+//! other nodes, work of vhosts and reports of other threads gather in the meantime.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use replication::{
+    ClockBounds, ClockReading, Frame, FrameHeader, GroupId, Member, MemberId, NodeId,
+    QuarantineReason, RunId, TurnClock,
+};
+use storage::{LogSnapshot, Prepared, RealDirectory, Term};
+
+use super::nodes::Nodes;
+use super::replica::{MemberLog, Next, Replica};
+use super::target::{ReplicaTarget, Reopens};
+use crate::clock::Clock;
+use crate::disk::vhost_files::VhostId;
+use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FRAMES_BYTES_MAX};
+
+/// Duration of a tick.
+const TICK: Duration = Duration::from_micros(replication::limits::TICK_US);
+
+/// Ticks that a member gets at once after the thread has slept: it must not jump to an election.
+const TICKS_AT_ONCE_MAX: u32 = 2;
+
+/// The links to other nodes.
+pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
+    /// Sends a frame, or drops it if the link is down or too much waits for it. Never waits.
+    fn send(&self, frame: Frame);
+}
+
+/// News of a vhost from another thread.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The replica has become the vhost, in this term.
+    Promoted(Term),
+    /// The replica differs from that of the leader.
+    Diverged(String),
+}
+
+/// A change of the link to a node.
+#[derive(Clone, Copy, Debug)]
+enum LinkChange {
+    /// Connected anew, or silent: frames may be lost.
+    Changed,
+    /// The process of the node is gone.
+    Lost,
+}
+
+/// A snapshot for a backup.
+type SnapshotRequest = (VhostId, Sender<LogSnapshot<RealDirectory>>);
+
+/// Work from other threads.
+#[derive(Default, Debug)]
+struct Work {
+    new: Vec<(Arc<dyn ReplicaTarget>, Member<MemberLog>)>,
+    dirty: Vec<VhostId>,
+    frames: Vec<(NodeId, Bytes)>,
+    frame_bytes: usize,
+    links: Vec<(NodeId, LinkChange)>,
+    clocks: Vec<(NodeId, ClockReading, u64)>,
+    reports: Vec<(VhostId, Report)>,
+    prepared: Vec<(VhostId, Option<Prepared<RealDirectory>>)>,
+    transfers: Vec<(VhostId, MemberId)>,
+    snapshots: Vec<SnapshotRequest>,
+    looks_for_space: bool,
+    stopping: bool,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty()
+            && self.dirty.is_empty()
+            && self.frames.is_empty()
+            && self.links.is_empty()
+            && self.clocks.is_empty()
+            && self.reports.is_empty()
+            && self.prepared.is_empty()
+            && self.transfers.is_empty()
+            && self.snapshots.is_empty()
+            && !self.looks_for_space
+    }
+}
+
+/// Hands work to the replicator's thread.
+#[derive(Debug)]
+pub(crate) struct Replicator {
+    nodes: Nodes,
+    clock: Clock,
+    run: RunId,
+    work: Mutex<Work>,
+    changed: Condvar,
+    /// True while a compaction is running.
+    compacting: AtomicBool,
+    sender: OnceLock<Arc<dyn FrameSender>>,
+    reopener: OnceLock<Arc<dyn Reopens>>,
+}
+
+impl Replicator {
+    /// Starts the thread. `run` is an id that no earlier process of this node had.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub(crate) fn start(
+        nodes: Nodes,
+        clock: Clock,
+        run: RunId,
+    ) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
+        let replicator = Arc::new(Self {
+            nodes,
+            clock,
+            run,
+            work: Mutex::default(),
+            changed: Condvar::new(),
+            compacting: AtomicBool::new(false),
+            sender: OnceLock::new(),
+            reopener: OnceLock::new(),
+        });
+        let runs = Arc::clone(&replicator);
+        let thread = std::thread::Builder::new()
+            .name("replicator".to_owned())
+            .spawn(move || Thread::new(runs).run())?;
+        Ok((replicator, thread))
+    }
+
+    /// The nodes of the cluster.
+    pub(crate) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Sets the links to other nodes; until then, no frame leaves.
+    pub(crate) fn set_sender(&self, sender: Arc<dyn FrameSender>) {
+        let is_first = self.sender.set(sender).is_ok();
+        assert!(is_first, "a node has one set of links");
+    }
+
+    /// Sets the function that opens replicas anew.
+    pub(crate) fn set_reopener(&self, reopener: Arc<dyn Reopens>) {
+        let is_first = self.reopener.set(reopener).is_ok();
+        assert!(is_first, "a node has one registry of vhosts");
+    }
+
+    /// The clocks of this node.
+    pub(crate) fn reading(&self) -> ClockReading {
+        let now = self.clock.now();
+        let wall_us = now.wall_ms.saturating_mul(1000);
+        ClockReading { run: self.run, monotonic_us: now.time.as_micros(), wall_us }
+    }
+
+    /// Takes over the member of a vhost.
+    pub(crate) fn add(&self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
+        self.push(|work| work.new.push((target, member)));
+    }
+
+    /// Reports that a vhost has records to write; called once until they are taken.
+    pub(crate) fn wake(&self, vhost: VhostId) {
+        self.push(|work| work.dirty.push(vhost));
+    }
+
+    /// A frame of another node. It is dropped if too many wait; its sender sends it again.
+    pub(crate) fn frame(&self, from: NodeId, frame: Bytes) {
+        self.push(|work| {
+            if work.frame_bytes + frame.len() <= FRAMES_BYTES_MAX {
+                work.frame_bytes += frame.len();
+                work.frames.push((from, frame));
+            }
+        });
+    }
+
+    /// A link to a node is there anew, or is silent.
+    pub(crate) fn link_changed(&self, node: NodeId) {
+        self.push(|work| work.links.push((node, LinkChange::Changed)));
+    }
+
+    /// The process of a node is gone.
+    pub(crate) fn node_lost(&self, node: NodeId) {
+        self.push(|work| work.links.push((node, LinkChange::Lost)));
+    }
+
+    /// The clocks of another node when it sent a message, which arrived at `received_us` of the own clock.
+    pub(crate) fn clock_heard(&self, node: NodeId, sent: ClockReading, received_us: u64) {
+        self.push(|work| work.clocks.push((node, sent, received_us)));
+    }
+
+    /// News of a vhost from another thread.
+    pub(super) fn report(&self, vhost: VhostId, report: Report) {
+        self.push(|work| work.reports.push((vhost, report)));
+    }
+
+    /// Hands the lead of a vhost over to another node, if this one leads.
+    pub(crate) fn transfer(&self, vhost: VhostId, to: MemberId) {
+        self.push(|work| work.transfers.push((vhost, to)));
+    }
+
+    /// The files of a vhost's log; `None` if the broker stops or there is no such vhost.
+    pub(crate) fn snapshot(&self, vhost: VhostId) -> Option<LogSnapshot<RealDirectory>> {
+        let (taken, snapshot) = channel();
+        self.push(|work| {
+            if !work.stopping {
+                work.snapshots.push((vhost, taken));
+            }
+        });
+        snapshot.recv().ok()
+    }
+
+    /// Compacts every log that can be, because the disk is nearly full.
+    pub(crate) fn look_for_space(&self) {
+        self.push(|work| work.looks_for_space = true);
+    }
+
+    /// Makes the thread write what it has and end.
+    pub(crate) fn stop(&self) {
+        self.push(|work| work.stopping = true);
+    }
+
+    fn push(&self, add: impl FnOnce(&mut Work)) {
+        add(&mut self.work.lock());
+        self.changed.notify_one();
+    }
+
+    /// Waits for work, but no longer than `wait`.
+    fn next_work(&self, wait: Duration) -> Work {
+        let mut work = self.work.lock();
+        if work.is_empty() && !work.stopping && !wait.is_zero() {
+            self.changed.wait_for(&mut work, wait);
+        }
+        let stopping = work.stopping;
+        let taken = std::mem::take(&mut *work);
+        work.stopping = stopping;
+        Work { stopping, ..taken }
+    }
+}
+
+/// The state of the replicator's thread.
+struct Thread {
+    shared: Arc<Replicator>,
+    replicas: BTreeMap<VhostId, Replica>,
+    bounds: ClockBounds,
+    /// Time of the next tick.
+    next_tick: Instant,
+    /// Replicas to look at, with the time of the next look.
+    due: BTreeMap<VhostId, Instant>,
+}
+
+impl Thread {
+    fn new(shared: Arc<Replicator>) -> Self {
+        Self {
+            shared,
+            replicas: BTreeMap::new(),
+            bounds: ClockBounds::default(),
+            next_tick: Instant::now() + TICK,
+            due: BTreeMap::new(),
+        }
+    }
+
+    fn run(mut self) {
+        let mut frames = Vec::new();
+        loop {
+            let now = Instant::now();
+            let next = self.due.values().min().copied().map_or(self.next_tick, |due| due.min(self.next_tick));
+            let work = self.shared.next_work(next.saturating_duration_since(now));
+            let stopping = work.stopping;
+            self.take(work);
+            self.tick();
+            self.advance(&mut frames);
+            if stopping && self.replicas.values().all(Replica::is_quiet) {
+                std::mem::take(&mut self.replicas).into_values().for_each(Replica::stop);
+                return;
+            }
+        }
+    }
+
+    /// Notes that a replica must be looked at now.
+    fn touch(due: &mut BTreeMap<VhostId, Instant>, vhost: VhostId) {
+        due.insert(vhost, Instant::now());
+    }
+
+    fn take(&mut self, work: Work) {
+        for (target, member) in work.new {
+            let id = target.id();
+            let name = target.name().to_owned();
+            match Replica::start(target, member, &self.shared) {
+                Ok(replica) => {
+                    let before = self.replicas.insert(id, replica);
+                    assert!(before.is_none(), "a vhost has one replica on a node");
+                    Self::touch(&mut self.due, id);
+                }
+                Err(error) => {
+                    tracing::error!(vhost = name, %error, "cannot start a thread for a replica; the broker ends");
+                    std::process::exit(EXIT_DISK);
+                }
+            }
+        }
+        for (node, sent, received_us) in work.clocks {
+            self.bounds.observe(node, sent, received_us);
+        }
+        for (node, change) in work.links {
+            for (id, replica) in &mut self.replicas {
+                let (voters, learners) = replica.member().members();
+                let of_node = voters.into_iter().chain(learners).filter(|member| member.node() == node);
+                for member in of_node {
+                    match change {
+                        LinkChange::Changed => replica.link_changed(member),
+                        LinkChange::Lost => replica.peer_lost(member),
+                    }
+                }
+                Self::touch(&mut self.due, *id);
+            }
+        }
+        for (from, frame) in work.frames {
+            self.receive(from, &frame);
+        }
+        for (vhost, report) in work.reports {
+            let Some(replica) = self.replicas.get_mut(&vhost) else { continue };
+            match report {
+                Report::Promoted(term) => replica.promoted(term),
+                Report::Diverged(problem) => {
+                    replica.quarantine(QuarantineReason::Diverged(problem));
+                }
+            }
+            Self::touch(&mut self.due, vhost);
+        }
+        for vhost in work.dirty {
+            if let Some(replica) = self.replicas.get_mut(&vhost) {
+                replica.set_dirty();
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, prepared) in work.prepared {
+            if let Some(log) = self.replicas.get_mut(&vhost).and_then(Replica::log_mut) {
+                log.install_next_segment(prepared);
+            }
+        }
+        for (vhost, to) in work.transfers {
+            if let Some(replica) = self.replicas.get_mut(&vhost) {
+                replica.transfer(to);
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, taken) in work.snapshots {
+            let Some(replica) = self.replicas.get(&vhost) else { continue };
+            match replica.member().log().snapshot() {
+                // The backup may have ended.
+                Ok(snapshot) => drop(taken.send(snapshot)),
+                Err(error) => tracing::error!(vhost = replica.name(), %error, "no backup of the vhost"),
+            }
+        }
+        if work.looks_for_space {
+            self.replicas.values().for_each(|replica| self.shared.compact(replica));
+        }
+    }
+
+    fn receive(&mut self, from: NodeId, frame: &Bytes) {
+        let group = match FrameHeader::read(frame) {
+            Ok(header) => header.group,
+            Err(error) => {
+                tracing::warn!(node = from.get(), %error, "a frame is refused");
+                return;
+            }
+        };
+        let GroupId(id) = group;
+        // A replica that is being opened anew gets the frames again.
+        let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
+        if let Err(error) = replica.receive(from, frame) {
+            tracing::warn!(node = from.get(), vhost = replica.name(), %error, "a frame is refused");
+        }
+        Self::touch(&mut self.due, VhostId(id));
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        let mut ticks = 0;
+        while self.next_tick <= now && ticks < TICKS_AT_ONCE_MAX {
+            ticks += 1;
+            self.next_tick += TICK;
+            for (id, replica) in &mut self.replicas {
+                replica.tick();
+                Self::touch(&mut self.due, *id);
+            }
+        }
+        if self.next_tick <= now {
+            self.next_tick = now + TICK;
+        }
+    }
+
+    fn advance(&mut self, frames: &mut Vec<Frame>) {
+        let now = Instant::now();
+        let due: Vec<VhostId> =
+            self.due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
+        for id in due {
+            self.due.remove(&id);
+            let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            let clock = TurnClock { now: self.shared.reading(), bounds: &self.bounds };
+            let sender = self.shared.sender.get();
+            let mut send = |frames: &mut Vec<Frame>| match sender {
+                Some(sender) => frames.drain(..).for_each(|frame| sender.send(frame)),
+                None => frames.clear(),
+            };
+            match replica.advance(&clock, &self.shared.nodes, frames, &mut send) {
+                Next::Idle => {}
+                Next::After(wait) => {
+                    self.due.insert(id, Instant::now() + wait);
+                }
+                Next::Reopen => {
+                    let replica = self.replicas.remove(&id).expect("a replica that was advanced");
+                    self.reopen(replica);
+                    continue;
+                }
+            }
+            let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            self.shared.prepare(replica);
+            if replica.entries >= COMPACTION_CHECK_BATCHES {
+                replica.entries = 0;
+                self.shared.compact(replica);
+            }
+        }
+    }
+
+    /// Opens a replica anew on a thread of its own; the other members of its group do without it meanwhile.
+    fn reopen(&self, replica: Replica) {
+        let shared = Arc::clone(&self.shared);
+        let run = move || {
+            let (id, name) = (replica.id(), replica.name().to_owned());
+            replica.end();
+            let reopener = shared.reopener.get().expect("vhosts are opened after the registry is there");
+            if let Err(problem) = reopener.reopen(id) {
+                tracing::error!(vhost = name, "the replica cannot be opened anew: {problem}; the broker ends");
+                std::process::exit(EXIT_DISK);
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("reopen".to_owned()).spawn(run) {
+            tracing::error!(%error, "cannot start a thread for a replica; the broker ends");
+            std::process::exit(EXIT_DISK);
+        }
+    }
+}
+
+impl Replicator {
+    /// Creates the next file of a log on a thread of its own, once one is needed.
+    fn prepare(self: &Arc<Self>, replica: &mut Replica) {
+        let (id, name) = (replica.id(), replica.name().to_owned());
+        let Some(log) = replica.log_mut() else { return };
+        let Some(preparation) = log.prepare_next_segment() else { return };
+        let this = Arc::clone(self);
+        let run = move || {
+            let prepared = preparation.run();
+            if let Err(error) = &prepared {
+                tracing::warn!(vhost = name, %error, "cannot make the next log file yet");
+            }
+            this.push(|work| work.prepared.push((id, prepared.ok())));
+        };
+        if std::thread::Builder::new().name("log-file".to_owned()).spawn(run).is_err()
+            && let Some(log) = replica.log_mut()
+        {
+            // Without a thread, this file is created when it is needed; the next one is tried again.
+            log.install_next_segment(None);
+        }
+    }
+
+    /// Compacts a log on a thread of its own, one file at a time.
+    fn compact(self: &Arc<Self>, replica: &Replica) {
+        if replica.is_ending_pages() || self.compacting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(compaction) = replica.member().log().compaction() else {
+            self.compacting.store(false, Ordering::Release);
+            return;
+        };
+        let (this, name) = (Arc::clone(self), replica.name().to_owned());
+        let run = move || {
+            match compaction.run() {
+                Ok(done) => tracing::debug!(
+                    vhost = name,
+                    files = done.files,
+                    bytes_before = done.bytes_before,
+                    bytes_after = done.bytes_after,
+                    "log compacted"
+                ),
+                Err(error) => tracing::warn!(vhost = name, %error, "log not compacted"),
+            }
+            this.compacting.store(false, Ordering::Release);
+        };
+        if std::thread::Builder::new().name("compaction".to_owned()).spawn(run).is_err() {
+            self.compacting.store(false, Ordering::Release);
+        }
+    }
+}
