@@ -18,6 +18,7 @@ mod limits;
 mod logging;
 mod node;
 mod redrive;
+mod replicas;
 mod service_state;
 mod source;
 mod tls;

@@ -68,7 +68,7 @@ pub(crate) struct Node {
     pub(crate) user_slots: Arc<UserSlots>,
     /// Token of the local administrator.
     pub(crate) ctl_token: CtlToken,
-    pub(crate) vhosts: Vhosts,
+    pub(crate) vhosts: Arc<Vhosts>,
     pub(crate) global_parameters: Arc<GlobalParameters>,
     /// Held while users or vhosts change.
     pub(crate) changes: Mutex<()>,

@@ -74,14 +74,15 @@ impl Node {
             auth: Auth::new(loopback_users(config, known.as_ref()))?,
             user_slots: Arc::default(),
             ctl_token: CtlToken::new()?,
-            vhosts: Vhosts::new(
+            vhosts: Arc::new(Vhosts::new(
                 &identity.name,
                 config,
                 vhost_options,
                 &disk.reserve,
                 threads.clone(),
                 clock,
-            ),
+                None,
+            )),
             global_parameters: Arc::new(global_parameters),
             changes: Mutex::default(),
             importing: Mutex::default(),

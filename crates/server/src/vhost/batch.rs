@@ -129,7 +129,10 @@ impl VhostHandle {
         // Threads are woken after the lock is released, because most of them take it next.
         unlock(state);
         if wakes_persister {
-            self.threads.persister.wake(self.id);
+            match &self.replica {
+                None => self.threads.persister.wake(self.id),
+                Some(replica) => replica.replicator.wake(self.id),
+            }
         }
         if wakes_pager {
             self.threads.pager.wake(self.id);

@@ -1,13 +1,14 @@
 //! The registry of vhosts by name: creation, recovery, look-up, removal.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use broker::{Lsn, Vhost, VhostOptions};
 use management::{VhostLimit, VhostSettings, maximum};
 use parking_lot::{Mutex, RwLock};
+use replication::{BeginError, GroupId, Member, MemberConfig, QuarantineReason};
 use storage::IoCounters;
 use tokio::sync::Semaphore;
 
@@ -16,17 +17,23 @@ use super::effects::Outputs;
 use super::handle::{State, Threads, VhostHandle};
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
+use super::replica::Replica;
 use super::timer::WakeUp;
 use crate::clock::{Clock, VhostClock};
 use crate::config::{Config, Durability};
 use crate::disk::death_files::DeathFiles;
 use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
+use crate::disk::page_files::PageFiles;
 use crate::disk::progress::DiskProgress;
-use crate::disk::recovery::{self, RestoreError, Restored, VhostFiles};
+use crate::disk::recovery::{self, MemberIdentity, RestoreError, Restored, RestoredReplica, VhostFiles};
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::PAGE_LOOKS_MAX;
+use crate::replicas::{ReplicaTarget, Replicator, Reopens};
+
+/// Incarnation of every replica so far: none is rebuilt under another one yet.
+const FIRST_INCARNATION: u16 = 1;
 
 /// All vhosts, by name.
 #[derive(Debug)]
@@ -42,6 +49,8 @@ pub(crate) struct Vhosts {
     reserve: Arc<Reserve>,
     io: Arc<IoCounters>,
     clock: Clock,
+    /// None if the node is alone.
+    cluster: Option<Cluster>,
     /// An id that is greater than those of all vhosts so far.
     next_id: AtomicU64,
 }
@@ -55,6 +64,7 @@ impl Vhosts {
         reserve: &Arc<Reserve>,
         threads: Threads,
         clock: Clock,
+        cluster: Option<Cluster>,
     ) -> Self {
         Self {
             handles: RwLock::default(),
@@ -67,6 +77,7 @@ impl Vhosts {
             reserve: Arc::clone(reserve),
             io: Arc::default(),
             clock,
+            cluster,
             next_id: AtomicU64::new(FIRST_VHOST_ID),
         }
     }
@@ -145,33 +156,113 @@ impl Vhosts {
     }
 
     fn begin(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostHandle>, VhostError> {
-        let VhostEntry { name, id, settings } = entry;
+        match &self.cluster {
+            None => self.begin_alone(entry, is_new),
+            Some(cluster) => self.begin_replica(cluster, entry, is_new),
+        }
+    }
+
+    /// An empty vhost with its options.
+    fn empty_vhost(&self, entry: &VhostEntry) -> Result<Vhost, VhostError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
         let options = VhostOptions {
-            default_queue_type: settings.default_queue_type,
-            queues_max: maximum(&settings.limits, VhostLimit::MaxQueues),
+            default_queue_type: entry.settings.default_queue_type,
+            queues_max: maximum(&entry.settings.limits, VhostLimit::MaxQueues),
             ..self.options
         };
-        let mut vhost = Vhost::new(&name, seed, options);
+        let mut vhost = Vhost::new(&entry.name, seed, options);
         vhost.set_node_name(&self.node_name);
-        let files = VhostFiles {
-            id,
-            path: &vhost_files::vhost_path(&self.data_dir, id),
+        Ok(vhost)
+    }
+
+    /// Recovers a vhost that only this node has.
+    fn begin_alone(
+        &self,
+        entry: VhostEntry,
+        is_new: bool,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
+        let vhost = self.empty_vhost(&entry)?;
+        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
+        let files = self.files(&entry, &path, is_new);
+        let Restored { log, mut vhost, page_files, problems } =
+            recovery::restore(&files, vhost, self.clock.now())?;
+        vhost.set_tracing(entry.settings.tracing);
+        vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
+        let durable = Lsn(log.last().0);
+        let (mut death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
+        death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
+        let brain = Brain::Leads(Box::new(vhost));
+        let parts = Parts { brain, durable, page_files, problems, death_files, replica: None };
+        let handle = self.handle(entry, parts);
+        self.threads.persister.add(Arc::clone(&handle) as Arc<dyn LogSource>, log);
+        Ok(handle)
+    }
+
+    /// Recovers the replica of a vhost and lets it take part in its group.
+    fn begin_replica(
+        &self,
+        cluster: &Cluster,
+        entry: VhostEntry,
+        is_new: bool,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
+        let vhost = self.empty_vhost(&entry)?;
+        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
+        let files = self.files(&entry, &path, is_new);
+        let nodes = cluster.replicator.nodes();
+        let me = nodes.me.member(FIRST_INCARNATION);
+        let voters = nodes.names.keys().map(|node| node.member(FIRST_INCARNATION).get());
+        let identity = MemberIdentity {
+            cluster_id: nodes.cluster.0,
+            member_id: me.get(),
+            voters: voters.collect(),
+            retention_bytes: cluster.retention_bytes,
+        };
+        let RestoredReplica { log, replica: follower, page_files, fault, problems } =
+            recovery::restore_replica(&files, &identity, vhost, self.clock.now())?;
+        let durable = Lsn(log.applier().applied_position().0);
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed)?;
+        let config = MemberConfig {
+            cluster: nodes.cluster,
+            group: GroupId(entry.id.0),
+            me,
+            seed: u64::from_le_bytes(seed),
+        };
+        let mut member = Member::open(config, log)
+            .map_err(|error| VhostError::Member { vhost: entry.name.clone(), error })?;
+        if let Some(fault) = fault {
+            member.quarantine(QuarantineReason::Damaged(fault));
+        }
+        let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
+        let replica = Some(Replica::new(
+            nodes.sorted_names(),
+            Arc::clone(&cluster.replicator),
+            deaths,
+        ));
+        let parts = Parts { brain: Brain::Follows(Box::new(follower)), durable, page_files, problems, death_files, replica };
+        let handle = self.handle(entry, parts);
+        cluster.replicator.add(Arc::clone(&handle) as Arc<dyn ReplicaTarget>, member);
+        Ok(handle)
+    }
+
+    /// The files of a vhost at `path`.
+    fn files<'a>(&'a self, entry: &VhostEntry, path: &'a Path, is_new: bool) -> VhostFiles<'a> {
+        VhostFiles {
+            id: entry.id,
+            path,
             is_new,
             durability: self.durability,
             reserve: &self.reserve,
             io: &self.io,
-        };
-        let Restored { log, mut vhost, page_files, problems } =
-            recovery::restore(&files, vhost, self.clock.now())?;
-        vhost.set_tracing(settings.tracing);
-        vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
-        let durable = Lsn(log.last().0);
-        let path = vhost_files::vhost_path(&self.data_dir, id);
-        let (mut death_files, deaths) = DeathFiles::open(&path, options.dead_letter_history);
-        death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
-        let state = State { brain: Brain::Leads(Box::new(vhost)), outputs: Outputs::default(), shutdown: None, settings };
+        }
+    }
+
+    /// A handle that the timer and the pager know.
+    fn handle(&self, entry: VhostEntry, parts: Parts) -> Arc<VhostHandle> {
+        let VhostEntry { name, id, settings } = entry;
+        let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
+        let state = State { brain, outputs: Outputs::default(), shutdown: None, settings };
         let handle = Arc::new(VhostHandle {
             id,
             name: name.into(),
@@ -185,15 +276,14 @@ impl Vhosts {
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
             clock: VhostClock::new(self.clock),
-            replica: None,
+            replica,
         });
         // The threads must know the vhost before any event in it.
-        let Threads { timer, persister, pager } = &self.threads;
+        let Threads { timer, pager, .. } = &self.threads;
         let (target, source) = (Arc::downgrade(&handle), Arc::downgrade(&handle));
         timer.add(id, target);
         pager.add(id, source);
-        persister.add(Arc::clone(&handle) as Arc<dyn LogSource>, log);
-        Ok(handle)
+        handle
     }
 
     /// Sets or clears the alarm of all vhosts. During an alarm no vhost makes dead letters.
@@ -203,9 +293,37 @@ impl Vhosts {
     }
 }
 
+/// The cluster of a node, for its vhosts.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) replicator: Arc<Replicator>,
+    /// Bytes of entries that each vhost keeps for members that are behind.
+    pub(crate) retention_bytes: u64,
+}
+
+/// The parts of a handle that depend on the role of the node.
+struct Parts {
+    brain: Brain,
+    durable: Lsn,
+    page_files: Arc<PageFiles>,
+    problems: u64,
+    death_files: DeathFiles,
+    replica: Option<Replica>,
+}
+
+impl Reopens for Vhosts {
+    fn reopen(&self, vhost: VhostId) -> Result<(), String> {
+        let entry = self.all().iter().find(|handle| handle.id == vhost).map(|handle| handle.entry());
+        let entry = entry.ok_or("there is no such vhost")?;
+        self.open(entry).map(drop).map_err(|error| error.to_string())
+    }
+}
+
 /// Reason why a vhost cannot be created or recovered.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum VhostError {
+    #[error("vhost '{vhost}': {error}")]
+    Member { vhost: String, error: BeginError },
     #[error("the system has no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
     #[error(transparent)]

@@ -12,7 +12,7 @@ use storage::{Applier, EntryContent, LogEntry, RealDirectory};
 use super::brain::Brain;
 use super::changes::apply_settings;
 use super::handle::VhostHandle;
-use crate::replication::{ReplicaTarget, Replicator};
+use crate::replicas::{ReplicaTarget, Replicator};
 
 /// The place of a vhost in a cluster.
 #[derive(Debug)]

@@ -67,6 +67,11 @@ impl Replay {
         &self.vhost
     }
 
+    /// stub
+    pub fn set_now(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
     /// The vhost as it is so far, for measurements, which change nothing else in it.
     pub fn vhost_mut(&mut self) -> &mut Vhost {
         &mut self.vhost

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -10,7 +11,8 @@ use replication::{
     QuarantineReason, Role, TurnClock, TurnResult,
 };
 use storage::{
-    Applier, EntryFacts, LogError, Lsn, RealDirectory, ReplicatedLog, Term, WriteBatch, Written,
+    Applier, EntryFacts, LogError, Lsn, Prepared, RealDirectory, ReplicatedLog, Term, WriteBatch,
+    Written,
 };
 
 use super::apply::ApplyQueue;
@@ -69,6 +71,10 @@ pub(super) struct Replica {
     full_since: Option<Instant>,
     /// True if a turn has work.
     has_work: bool,
+    /// The thread that creates the next file of the log.
+    preparation: Option<JoinHandle<io::Result<Prepared<RealDirectory>>>>,
+    /// The thread that compacts the log.
+    compaction: Option<JoinHandle<()>>,
     /// Committed batches since the last compaction check.
     pub(super) entries: u32,
 }
@@ -109,6 +115,8 @@ impl Replica {
             is_dirty: false,
             full_since: None,
             has_work: true,
+            preparation: None,
+            compaction: None,
             entries: 0,
         })
     }
@@ -125,18 +133,72 @@ impl Replica {
         &self.member
     }
 
-    /// The log, unless a write is under way.
-    pub(super) fn log_mut(&mut self) -> Option<&mut MemberLog> {
-        self.is_between_turns().then(|| self.member.log_mut())
+    /// Creates the next file of the log on a thread of its own, once one is needed, and passes it to the log when it is
+    /// there. `wake` is called when it is.
+    pub(super) fn prepare(&mut self, wake: impl FnOnce() + Send + 'static) {
+        if !self.is_between_turns() {
+            return;
+        }
+        if let Some(thread) = self.preparation.take_if(|thread| thread.is_finished()) {
+            let prepared = thread.join().expect("a file is created or not, without a panic");
+            if let Err(error) = &prepared {
+                tracing::warn!(vhost = self.name(), %error, "cannot make the next log file yet");
+            }
+            self.member.log_mut().install_next_segment(prepared.ok());
+        }
+        let Some(preparation) = self.member.log_mut().prepare_next_segment() else { return };
+        let run = move || {
+            let prepared = preparation.run();
+            wake();
+            prepared
+        };
+        match std::thread::Builder::new().name("log-file".to_owned()).spawn(run) {
+            Ok(thread) => self.preparation = Some(thread),
+            // Without a thread, this file is created when it is needed; the next one is tried again.
+            Err(_) => self.member.log_mut().install_next_segment(None),
+        }
+    }
+
+    /// Compacts the log on a thread of its own, if that is worthwhile. `done` is called at the end. False if there is
+    /// nothing to do; `done` is not called then.
+    pub(super) fn compact(&mut self, done: impl FnOnce() + Send + 'static) -> bool {
+        // While records still end with the pages of a purged or deleted queue, the record of the purge must be kept: the
+        // log does not know yet that they have ended.
+        if self.target.progress().pages().is_ending() || !self.is_between_turns() {
+            return false;
+        }
+        let Some(compaction) = self.member.log().compaction() else { return false };
+        let name = self.name().to_owned();
+        let run = move || {
+            match compaction.run() {
+                Ok(done) => tracing::debug!(
+                    vhost = name,
+                    files = done.files,
+                    bytes_before = done.bytes_before,
+                    bytes_after = done.bytes_after,
+                    "log compacted"
+                ),
+                Err(error) => tracing::warn!(vhost = name, %error, "log not compacted"),
+            }
+            done();
+        };
+        self.compaction = std::thread::Builder::new().name("compaction".to_owned()).spawn(run).ok();
+        self.compaction.is_some()
+    }
+
+    /// Waits for the threads that work on the files of the log.
+    fn end_file_work(&mut self) {
+        if let Some(thread) = self.preparation.take() {
+            // The file that it has created is not listed; the next opening removes it.
+            let _ = thread.join();
+        }
+        if let Some(thread) = self.compaction.take() {
+            thread.join().expect("a compaction reports its failure instead of panicking");
+        }
     }
 
     fn is_between_turns(&self) -> bool {
         self.full_since.is_none()
-    }
-
-    /// True while records of dropped pages have not ended in the log: what ended them must be kept.
-    pub(super) fn is_ending_pages(&self) -> bool {
-        self.target.progress().pages().is_ending()
     }
 
     fn is_leading(&self) -> bool {
@@ -385,14 +447,16 @@ impl Replica {
     }
 
     /// Ends the service of the vhost and closes the log.
-    pub(super) fn end(self) {
+    pub(super) fn end(mut self) {
         self.target.depose();
+        self.end_file_work();
         self.queue.end();
         close(self.target.name(), self.member);
     }
 
     /// Closes the log when the node stops.
-    pub(super) fn stop(self) {
+    pub(super) fn stop(mut self) {
+        self.end_file_work();
         self.queue.end();
         close(self.target.name(), self.member);
     }

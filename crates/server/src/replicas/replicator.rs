@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use replication::{
     ClockBounds, ClockReading, Frame, FrameHeader, GroupId, Member, MemberId, NodeId,
     QuarantineReason, RunId, TurnClock,
 };
-use storage::{LogSnapshot, Prepared, RealDirectory, Term};
+use storage::{LogSnapshot, RealDirectory, Term};
 
 use super::nodes::Nodes;
 use super::replica::{MemberLog, Next, Replica};
@@ -46,6 +46,8 @@ pub(super) enum Report {
     Promoted(Term),
     /// The replica differs from that of the leader.
     Diverged(String),
+    /// The next file of the log is there, or cannot be created.
+    FilePrepared,
 }
 
 /// A change of the link to a node.
@@ -70,7 +72,6 @@ struct Work {
     links: Vec<(NodeId, LinkChange)>,
     clocks: Vec<(NodeId, ClockReading, u64)>,
     reports: Vec<(VhostId, Report)>,
-    prepared: Vec<(VhostId, Option<Prepared<RealDirectory>>)>,
     transfers: Vec<(VhostId, MemberId)>,
     snapshots: Vec<SnapshotRequest>,
     looks_for_space: bool,
@@ -85,7 +86,6 @@ impl Work {
             && self.links.is_empty()
             && self.clocks.is_empty()
             && self.reports.is_empty()
-            && self.prepared.is_empty()
             && self.transfers.is_empty()
             && self.snapshots.is_empty()
             && !self.looks_for_space
@@ -103,7 +103,7 @@ pub(crate) struct Replicator {
     /// True while a compaction is running.
     compacting: AtomicBool,
     sender: OnceLock<Arc<dyn FrameSender>>,
-    reopener: OnceLock<Arc<dyn Reopens>>,
+    reopener: OnceLock<Weak<dyn Reopens>>,
 }
 
 impl Replicator {
@@ -145,7 +145,7 @@ impl Replicator {
     }
 
     /// Sets the function that opens replicas anew.
-    pub(crate) fn set_reopener(&self, reopener: Arc<dyn Reopens>) {
+    pub(crate) fn set_reopener(&self, reopener: Weak<dyn Reopens>) {
         let is_first = self.reopener.set(reopener).is_ok();
         assert!(is_first, "a node has one registry of vhosts");
     }
@@ -324,6 +324,8 @@ impl Thread {
             let Some(replica) = self.replicas.get_mut(&vhost) else { continue };
             match report {
                 Report::Promoted(term) => replica.promoted(term),
+                // The replica looks for the file when it is advanced.
+                Report::FilePrepared => {}
                 Report::Diverged(problem) => {
                     replica.quarantine(QuarantineReason::Diverged(problem));
                 }
@@ -334,11 +336,6 @@ impl Thread {
             if let Some(replica) = self.replicas.get_mut(&vhost) {
                 replica.set_dirty();
                 Self::touch(&mut self.due, vhost);
-            }
-        }
-        for (vhost, prepared) in work.prepared {
-            if let Some(log) = self.replicas.get_mut(&vhost).and_then(Replica::log_mut) {
-                log.install_next_segment(prepared);
             }
         }
         for (vhost, to) in work.transfers {
@@ -356,7 +353,7 @@ impl Thread {
             }
         }
         if work.looks_for_space {
-            self.replicas.values().for_each(|replica| self.shared.compact(replica));
+            self.replicas.values_mut().for_each(|replica| compact(&self.shared, replica));
         }
     }
 
@@ -418,10 +415,11 @@ impl Thread {
                 }
             }
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
-            self.shared.prepare(replica);
+            let shared = Arc::clone(&self.shared);
+            replica.prepare(move || shared.report(id, Report::FilePrepared));
             if replica.entries >= COMPACTION_CHECK_BATCHES {
                 replica.entries = 0;
-                self.shared.compact(replica);
+                compact(&self.shared, replica);
             }
         }
     }
@@ -432,7 +430,8 @@ impl Thread {
         let run = move || {
             let (id, name) = (replica.id(), replica.name().to_owned());
             replica.end();
-            let reopener = shared.reopener.get().expect("vhosts are opened after the registry is there");
+            // Without a registry, the node is gone.
+            let Some(reopener) = shared.reopener.get().and_then(Weak::upgrade) else { return };
             if let Err(problem) = reopener.reopen(id) {
                 tracing::error!(vhost = name, "the replica cannot be opened anew: {problem}; the broker ends");
                 std::process::exit(EXIT_DISK);
@@ -445,53 +444,16 @@ impl Thread {
     }
 }
 
-impl Replicator {
-    /// Creates the next file of a log on a thread of its own, once one is needed.
-    fn prepare(self: &Arc<Self>, replica: &mut Replica) {
-        let (id, name) = (replica.id(), replica.name().to_owned());
-        let Some(log) = replica.log_mut() else { return };
-        let Some(preparation) = log.prepare_next_segment() else { return };
-        let this = Arc::clone(self);
-        let run = move || {
-            let prepared = preparation.run();
-            if let Err(error) = &prepared {
-                tracing::warn!(vhost = name, %error, "cannot make the next log file yet");
-            }
-            this.push(|work| work.prepared.push((id, prepared.ok())));
-        };
-        if std::thread::Builder::new().name("log-file".to_owned()).spawn(run).is_err()
-            && let Some(log) = replica.log_mut()
-        {
-            // Without a thread, this file is created when it is needed; the next one is tried again.
-            log.install_next_segment(None);
-        }
+/// Compacts a log, unless another one is being compacted.
+fn compact(shared: &Arc<Replicator>, replica: &mut Replica) {
+    if shared.compacting.swap(true, Ordering::AcqRel) {
+        return;
     }
-
-    /// Compacts a log on a thread of its own, one file at a time.
-    fn compact(self: &Arc<Self>, replica: &Replica) {
-        if replica.is_ending_pages() || self.compacting.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let Some(compaction) = replica.member().log().compaction() else {
-            self.compacting.store(false, Ordering::Release);
-            return;
-        };
-        let (this, name) = (Arc::clone(self), replica.name().to_owned());
-        let run = move || {
-            match compaction.run() {
-                Ok(done) => tracing::debug!(
-                    vhost = name,
-                    files = done.files,
-                    bytes_before = done.bytes_before,
-                    bytes_after = done.bytes_after,
-                    "log compacted"
-                ),
-                Err(error) => tracing::warn!(vhost = name, %error, "log not compacted"),
-            }
-            this.compacting.store(false, Ordering::Release);
-        };
-        if std::thread::Builder::new().name("compaction".to_owned()).spawn(run).is_err() {
-            self.compacting.store(false, Ordering::Release);
-        }
+    let done = {
+        let shared = Arc::clone(shared);
+        move || shared.compacting.store(false, Ordering::Release)
+    };
+    if !replica.compact(done) {
+        shared.compacting.store(false, Ordering::Release);
     }
 }
