@@ -400,3 +400,10 @@ pub(crate) const UNAPPLIED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes of frames of other nodes that wait for the replicator; more are dropped, and sent again by their senders.
 pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Time for which a client that opens a vhost waits for its leader: an election takes 1 to 3 seconds, and clients wait
+/// 10 seconds for an answer.
+pub(crate) const LEADER_WAIT: Duration = Duration::from_secs(8);
+
+/// Time after which a client that waits for a leader looks again, because the vhost was opened anew meanwhile.
+pub(crate) const LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(50);

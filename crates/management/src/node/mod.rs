@@ -52,7 +52,7 @@ pub use schedules::{
     ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, Schedules,
 };
 pub use status::{AuditEntry, DiskFreeLimit, NodeStatus, ServerCertificate, TextFuture};
-pub use topology::{Explained, ImportError, Topology};
+pub use topology::{Explained, ImportError, Topology, VhostPlacement};
 pub use users::{NewPassword, NewUser, UserDetails, Users};
 pub use vhost::{VhostChange, VhostMetadata, VhostSettings};
 

@@ -25,6 +25,15 @@ pub struct Explained {
     pub explanation: Explanation,
 }
 
+/// The nodes that have the log of a vhost.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct VhostPlacement {
+    /// Name of the node that leads the vhost; none if this node knows no leader.
+    pub leader: Option<String>,
+    /// Names of all nodes with the log, in order.
+    pub members: Vec<String>,
+}
+
 /// The reason why definitions are not imported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ImportError {
@@ -42,6 +51,9 @@ pub trait Topology {
 
     /// Sums over a vhost. With `user`, connections and channels count for this user only.
     fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals>;
+
+    /// The nodes that have the log of a vhost.
+    fn vhost_placement(&self, name: &str) -> Option<VhostPlacement>;
 
     /// Settings of a vhost.
     fn vhost_settings(&self, name: &str) -> Option<VhostSettings>;

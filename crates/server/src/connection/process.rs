@@ -81,6 +81,9 @@ impl Connection {
                 // Boxed, because the connection would keep the space all its life.
                 Next::Login(credentials) => Box::pin(self.login(credentials)).await?,
                 Next::OpenVhost(name) => {
+                    let node = Arc::clone(&self.node);
+                    let settled = node.vhosts.leader_settled(&name);
+                    self.wait_keeping_alive(socket, Box::pin(settled)).await?;
                     if let Some(handle) = self.node.vhosts.get(&name) {
                         Box::pin(handle.long_hold_ended()).await;
                     }

@@ -23,6 +23,11 @@ impl Nodes {
         names
     }
 
+    /// Name of this node.
+    pub(crate) fn my_name(&self) -> Arc<str> {
+        Arc::clone(self.names.get(&self.me).expect("this node is one of the cluster"))
+    }
+
     /// Name of the node of a member.
     pub(crate) fn name_of(&self, member: MemberId) -> Option<Arc<str>> {
         self.names.get(&member.node()).cloned()

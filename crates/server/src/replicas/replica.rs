@@ -411,7 +411,7 @@ impl Replica {
 
     fn take_role(&mut self, role: Role, nodes: &Nodes) {
         let leader = match role {
-            Role::Leader { .. } => nodes.names.get(&nodes.me).cloned(),
+            Role::Leader { .. } => Some(nodes.my_name()),
             Role::Follower { leader } => leader.and_then(|leader| nodes.name_of(leader)),
             Role::Candidate | Role::Quarantined => None,
         };

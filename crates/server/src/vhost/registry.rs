@@ -29,7 +29,7 @@ use crate::disk::progress::DiskProgress;
 use crate::disk::recovery::{self, MemberIdentity, RestoreError, Restored, RestoredReplica, VhostFiles};
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
-use crate::limits::PAGE_LOOKS_MAX;
+use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, PAGE_LOOKS_MAX};
 use crate::replicas::{ReplicaTarget, Replicator, Reopens};
 
 /// Incarnation of every replica so far: none is rebuilt under another one yet.
@@ -95,6 +95,23 @@ impl Vhosts {
     /// The vhost with this name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<VhostHandle>> {
         self.handles.read().get(name).cloned()
+    }
+
+    /// Waits until this node serves the vhost or knows the node that does, but no longer than [`LEADER_WAIT`].
+    pub(crate) async fn leader_settled(&self, name: &str) {
+        let wait = async {
+            // The handle is another one after this node has lost the lead.
+            while let Some(handle) = self.get(name) {
+                let changed = handle.disk.changed();
+                handle.long_hold_ended().await;
+                if handle.has_settled() {
+                    return;
+                }
+                let _ = tokio::time::timeout(LEADER_CHECK_INTERVAL, changed).await;
+            }
+        };
+        // Whoever asks sees what there is after the time.
+        let _ = tokio::time::timeout(LEADER_WAIT, wait).await;
     }
 
     /// All vhosts, by name.

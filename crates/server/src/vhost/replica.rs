@@ -42,6 +42,24 @@ impl Replica {
     }
 }
 
+impl VhostHandle {
+    /// Names of the node that leads the vhost, if this node knows one, and of all nodes that have its log. None
+    /// without a cluster.
+    pub(crate) fn placement(&self) -> Option<(Option<String>, Vec<String>)> {
+        let place = self.replica.as_ref()?;
+        let leader = place.leader().map(|leader| leader.to_string());
+        Some((leader, place.members.iter().map(|member| member.to_string()).collect()))
+    }
+
+    /// True if this node serves the vhost, or another node leads it: false while there is no leader, or this node has
+    /// not begun to serve.
+    pub(super) fn has_settled(&self) -> bool {
+        let Some(place) = &self.replica else { return true };
+        let is_here = !self.is_deposed() && matches!(self.state.lock().brain, Brain::Leads(_));
+        is_here || place.leader().is_some_and(|leader| leader != place.replicator.nodes().my_name())
+    }
+}
+
 impl ReplicaTarget for VhostHandle {
     fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
         let mut state = self.state.lock();

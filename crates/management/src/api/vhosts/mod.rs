@@ -152,6 +152,7 @@ async fn set_protection(node: &SharedNode, name: &str, on: bool) -> Result<Statu
 fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
     let settings = node.vhost_settings(name)?;
     let totals = node.vhost_totals(name, None)?;
+    let placement = node.vhost_placement(name)?;
     let VhostSettings { description, tags, protected_from_deletion, tracing, .. } = &settings;
     let mut json = json!({
         "name": name,
@@ -162,6 +163,8 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
         "protected_from_deletion": protected_from_deletion.unwrap_or_default(),
         "tracing": tracing,
         "cluster_state": {node.snapshot().name: "running"},
+        "leader": placement.leader,
+        "members": placement.members,
     });
     if let Some(json) = json.as_object_mut()
         && !query.disable_stats

@@ -10,7 +10,7 @@ use broker::{
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
     Explained, ImportError, ImportPreview, QueueSnapshot, Topology, VhostChange, VhostCondition,
-    VhostLimit, VhostSettings, VhostTotals,
+    VhostLimit, VhostPlacement, VhostSettings, VhostTotals,
 };
 
 use super::{change, set_limit};
@@ -28,6 +28,13 @@ impl Topology for Node {
         let handle = self.vhosts.get(name)?;
         let traffic = handle.traffic();
         Some(handle.read(|v, _| VhostTotals::of(v, user, &traffic)))
+    }
+
+    fn vhost_placement(&self, name: &str) -> Option<VhostPlacement> {
+        let handle = self.vhosts.get(name)?;
+        let alone = || (Some(self.identity.name.clone()), vec![self.identity.name.clone()]);
+        let (leader, members) = handle.placement().unwrap_or_else(alone);
+        Some(VhostPlacement { leader, members })
     }
 
     fn vhost_settings(&self, name: &str) -> Option<VhostSettings> {
