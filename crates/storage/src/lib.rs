@@ -29,6 +29,7 @@ mod log;
 mod manifest;
 mod pages;
 mod recovery;
+mod replicated;
 mod segment_reader;
 mod snapshot;
 mod write_batch;
@@ -43,6 +44,11 @@ pub use format::{FORMAT_VERSION, FORMAT_VERSION_OLDEST, Flags, Lsn};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};
+pub use replicated::{
+    Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
+    HardState, Installation, LogEntry, ReplicatedLog, ReplicatedOptions, Shipment, ShipmentPlan,
+    Term, verify_entry,
+};
 pub use segment_reader::Record;
 pub use snapshot::{LogSnapshot, SnapshotCopy};
 pub use write_batch::{NewRecord, WriteBatch};

@@ -43,6 +43,13 @@ pub enum OpenError {
         /// The problem.
         problem: String,
     },
+    /// The hard state of a replicated log is lost or that of another member: the member must not vote, and is
+    /// rebuilt under a new id.
+    #[error("raft: {problem}; the member does not vote")]
+    DoesNotVote {
+        /// The problem.
+        problem: String,
+    },
 }
 
 /// Damage to bytes that were durable. Copies of the bytes are kept in a file of their own.

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::format::Lsn;
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::replicated::EntryFault;
 
 /// Options of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +73,9 @@ pub enum LogError {
         /// The system's error.
         error: io::Error,
     },
+    /// An entry cannot follow the last one. Nothing was written.
+    #[error(transparent)]
+    Entry(#[from] EntryFault),
     /// An earlier write failed.
     #[error("the log has failed before")]
     Failed,
