@@ -167,8 +167,9 @@ impl BatchEncoder {
             count: in_32_bits(self.count()),
             first: *positions.start(),
             last: *positions.end(),
-            synced,
+            synced: synced.0,
             previous_crc,
+            entry: None,
         };
         let crc = header.write(file_id, &mut self.bytes);
         let mut bodies = self.bodies.iter().peekable();
@@ -179,6 +180,21 @@ impl BatchEncoder {
             put_record_crc(crc, record, body.unwrap_or_default());
         }
         crc
+    }
+
+    /// The octets of all records with their bodies, whose CRCs begin with `seed`, and the number of records.
+    pub(crate) fn records_with(&self, seed: u32) -> (Vec<u8>, u32) {
+        let mut out = Vec::with_capacity(self.len());
+        let mut bodies = self.bodies.iter().peekable();
+        for (number, (start, len)) in self.records.iter().enumerate() {
+            let body = bodies.next_if(|(of, _)| *of == number).map(|(_, body)| body.as_bytes());
+            let record = self.bytes.get(*start..*start + *len);
+            let at = out.len();
+            out.extend_from_slice(record.expect("a record lies within the batch"));
+            out.extend_from_slice(body.unwrap_or_default());
+            put_record_crc(seed, out.get_mut(at..).unwrap_or_default(), &[]);
+        }
+        (out, in_32_bits(self.count()))
     }
 
     /// Writes the sealed batch at `offset`. Returns its length with the gap behind it, in bytes.

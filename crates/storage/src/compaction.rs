@@ -11,16 +11,17 @@ use std::sync::{Arc, Mutex};
 
 use crate::batch_encoder::BatchEncoder;
 use crate::directory::{Directory, DirectoryFile, with_room};
-use crate::format::{FIRST_BATCH, Flags, Lsn, RecordHeader};
+use crate::format::{FIRST_BATCH, Flags, Layout, Lsn, RecordHeader};
 use crate::limits::{
     LIVE_PERCENT_MIN, RECORDS_PER_LOCK, REWRITTEN_BATCH_BYTES, SMALL_SEGMENT_BYTES,
     SMALL_SEGMENTS_MAX,
 };
 use crate::liveness::{FileLiveness, RewrittenRecords};
-use crate::log::{Durability, Log, Shared, lock};
+use crate::log::{Durability, Log, Segments, Shared, lock};
 use crate::manifest::{FileEntry, StoreError, file_name};
-use crate::recovery::read_all;
-use crate::segment_reader::{Record, scan};
+use crate::recovery::{read_all, scanned_file};
+use crate::replicated::{EntryIndex, Term};
+use crate::segment_reader::{Record, Scanned, scan};
 
 /// Background work: rewriting some neighbouring files.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub struct Compaction<D: Directory> {
     files: Vec<FileEntry>,
     /// Position of the last record whose effects are considered.
     compacted_at: Lsn,
+    /// Last entry whose effects are considered; 0 in a log that is not replicated.
+    clean: EntryIndex,
+    log_id: u64,
 }
 
 /// Result of a compaction.
@@ -49,14 +53,22 @@ impl<D: Directory> Log<D> {
     /// when this one has returned.
     #[must_use]
     pub fn compaction(&self) -> Option<Compaction<D>> {
-        let shared = lock(self.shared());
-        let files = choose(&shared, self.options().segment_bytes_max)?;
-        let compacted_at = shared.written;
-        drop(shared);
-        let (directory, shared) = (Arc::clone(self.directory()), Arc::clone(self.shared()));
-        let durability = self.options().durability;
-        Some(Compaction { directory, shared, durability, files, compacted_at })
+        compaction(self.segments())
     }
+}
+
+/// The most worthwhile compaction of a log now.
+pub(crate) fn compaction<D: Directory>(segments: &Segments<D>) -> Option<Compaction<D>> {
+    let shared = lock(&segments.shared);
+    let files = choose(&shared, segments.options.segment_bytes_max)?;
+    let compacted_at = shared.considered();
+    let clean = shared.entries.as_ref().map_or(EntryIndex(0), |entries| entries.applied);
+    let log_id = shared.manifest.log_id;
+    drop(shared);
+    let directory = Arc::clone(&segments.directory);
+    let shared = Arc::clone(&segments.shared);
+    let durability = segments.options.durability;
+    Some(Compaction { directory, shared, durability, files, compacted_at, clean, log_id })
 }
 
 /// Chooses the neighbouring sealed files to rewrite.
@@ -64,10 +76,18 @@ fn choose<F>(shared: &Shared<F>, bytes_max: u64) -> Option<Vec<FileEntry>> {
     let mut best: Option<(u64, Vec<FileEntry>)> = None;
     let mut run: Vec<FileEntry> = Vec::new();
     let (mut kept, mut gain, mut small) = (0, 0, 0);
+    let replicated = shared.entries.as_ref();
+    let compactable = replicated.map(|entries| entries.compactable(&shared.manifest));
     for entry in &shared.manifest.files {
-        let file = shared.liveness.file(entry.first).filter(|_| entry.is_sealed());
-        let sparse =
-            file.is_some_and(|file| file.is_sparse(shared.dropping_compactions, LIVE_PERCENT_MIN));
+        let may_be_rewritten =
+            entry.is_sealed() && compactable.as_ref().is_none_or(|files| files.contains(&entry.id));
+        // A file without a position has no records.
+        let is_hollow = may_be_rewritten && entry.is_range_empty();
+        let has_records = may_be_rewritten && !is_hollow;
+        let file = shared.liveness.file(entry.first).filter(|_| has_records);
+        let sparse = is_hollow
+            || file
+                .is_some_and(|file| file.is_sparse(shared.dropping_compactions, LIVE_PERCENT_MIN));
         let is_small = file.is_some() && entry.bytes < SMALL_SEGMENT_BYTES;
         let live = file.map_or(0, |file| entry.bytes * file.live / file.all.max(1));
         if !(sparse || is_small) || kept + live > bytes_max {
@@ -180,8 +200,11 @@ impl<D: Directory> Compaction<D> {
             let mut bytes = read_all(&file)?;
             bytes.truncate(usize::try_from(entry.bytes).unwrap_or(usize::MAX));
             let mut records = Vec::new();
-            let found =
-                scan(&bytes, entry.id, entry.first, true, &mut |record| records.push(record));
+            let file = scanned_file(self.log_id, entry);
+            let found = scan(&bytes, file, &mut |scanned| match scanned {
+                Scanned::Record(record) => records.push(record),
+                Scanned::Entry(_) => {}
+            });
             seen += found.records;
             self.rewrite(&records, out)?;
         }
@@ -252,7 +275,8 @@ impl<D: Directory> Compaction<D> {
     fn begin_file(&self, out: &mut Rewritten<D::File>) -> io::Result<()> {
         let mut shared = lock(&self.shared);
         out.id = shared.manifest.take_file_id();
-        let header = shared.manifest.file_header(out.id, out.records.range.start);
+        let start = out.records.range.start;
+        let header = shared.manifest.file_header(out.id, start, Layout::Batches);
         drop(shared);
         let name = file_name(out.id);
         let file = with_room(&*self.directory, || self.directory.create(&name))?;
@@ -264,12 +288,15 @@ impl<D: Directory> Compaction<D> {
     /// Lists the new file in place of the old ones, and removes them.
     fn replace(&self, seen: u64, out: &mut Rewritten<D::File>) -> Result<Compacted, StoreError> {
         let range = &out.records.range;
+        let before = self.files.first().map_or((EntryIndex(0), Term(0)), |first| first.before);
         let entry = out.file.is_some().then_some(FileEntry {
             id: out.id,
             first: range.start,
             end: range.end,
             bytes: out.bytes,
             compacted_at: self.compacted_at,
+            layout: Layout::Batches,
+            before,
         });
         let mut shared = lock(&self.shared);
         if self.durability != Durability::Fsync {
@@ -284,8 +311,17 @@ impl<D: Directory> Compaction<D> {
         if let Some(entry) = entry {
             manifest.files.insert(at, entry);
         }
+        let next = manifest.files.get(at + usize::from(entry.is_some()));
+        let behind = next.map_or((EntryIndex(0), Term(0)), |next| next.before);
+        if shared.entries.is_some() {
+            // All that was applied then is durable by now, so that no opening knows less of the commit.
+            manifest.group.clean = manifest.group.clean.max(self.clean);
+        }
         manifest.store(&*self.directory)?;
         shared.manifest = manifest;
+        if let Some(entries) = &mut shared.entries {
+            entries.map.forget_up_to(behind);
+        }
         assert!(out.all <= seen, "a compaction has written records that it has not read");
         if seen > out.all {
             shared.dropping_compactions += 1;
@@ -296,7 +332,7 @@ impl<D: Directory> Compaction<D> {
         }
         file.all = out.all;
         file.drops_at_compaction = Some(shared.dropping_compactions);
-        for old in &self.files {
+        for old in self.files.iter().filter(|old| !old.is_range_empty()) {
             shared.liveness.remove_file(old.first);
         }
         if entry.is_some() {

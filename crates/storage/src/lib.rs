@@ -20,6 +20,7 @@
 //! instant is harmless.
 
 mod batch_encoder;
+mod check;
 mod compaction;
 mod directory;
 mod format;
@@ -36,14 +37,15 @@ mod write_batch;
 mod write_queue;
 
 pub use batch_encoder::Body;
+pub use check::check;
 pub use compaction::{Compacted, Compaction};
 pub use directory::{
     CountedFile, Directory, DirectoryFile, IoCounters, IoTotal, RealDirectory, SYNC_BOUNDS_US,
 };
-pub use format::{FORMAT_VERSION, FORMAT_VERSION_OLDEST, Flags, Lsn};
+pub use format::{FORMAT_VERSION, FORMAT_VERSION_OLDEST, FORMAT_VERSION_REPLICATED, Flags, Lsn};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
-pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};
+pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References};
 pub use replicated::{
     Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
     HardState, Installation, LogEntry, ReplicatedLog, ReplicatedOptions, Shipment, ShipmentPlan,

@@ -69,3 +69,25 @@ pub const EMPTY_WORDS_MAX: usize = 128 * 1024;
 /// Bytes of the active segment that a backup copies and syncs at once: the syncs of the log wait for the disk no
 /// longer than for a megabyte.
 pub const SNAPSHOT_COPY_BYTES: usize = 1024 * 1024;
+
+/// Bytes of entries between two places that a replicated log remembers: a read behind one of them skips no more.
+pub const ENTRY_MARK_BYTES: u64 = 64 * 1024;
+
+/// Bytes of the newest entries that a replicated log keeps in memory: what a follower lacks that is a moment behind.
+pub const ENTRY_TAIL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of the records of an entry: as many as the 32 bits of a length have room for.
+pub const ENTRY_BYTES_MAX: usize = u32::MAX as usize;
+
+/// Bytes of a change of the members in an entry: a few hundred ids.
+pub const MEMBERSHIP_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of headers and records that are gathered for one write; longer records are written without a copy.
+pub const GATHERED_BYTES_MAX: usize = 64 * 1024;
+
+/// Members in a hard state, voters and learners: a slot has room for so many.
+pub const MEMBERS_MAX: usize = 48;
+
+/// Bytes of entries in sealed files that are kept for members that still need them, unless an option says
+/// otherwise: a restart of a node ships no files.
+pub const RETENTION_BYTES: u64 = 1024 * 1024 * 1024;

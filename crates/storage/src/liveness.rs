@@ -195,11 +195,16 @@ impl Liveness {
         self.files.insert(first, file);
     }
 
-    /// Ends the range of a file before `end`.
+    /// Ends the range of a file before `end`. A file without a position is forgotten: the next one begins at the
+    /// same.
     ///
     /// # Panics
     /// If there is no such file.
     pub(crate) fn seal_file(&mut self, first: Lsn, end: Lsn) {
+        if first == end {
+            self.files.remove(&first);
+            return;
+        }
         let file = self.files.get_mut(&first).expect("a file is added before it is sealed");
         file.end = Some(end);
     }

@@ -10,9 +10,10 @@ use crc32c::crc32c;
 
 use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{
-    FILE_VERSION, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FileHeader, Lsn, put, u32_at, u64_at,
+    FORMAT_VERSION_OLDEST, FORMAT_VERSION_REPLICATED, FileHeader, Layout, Lsn, put, u32_at, u64_at,
 };
 use crate::limits::{FILE_BYTES_MAX, NUMBER_MAX, SEGMENTS_MAX};
+use crate::replicated::{EntryIndex, Term};
 
 /// Name of the manifest in the directory.
 pub(crate) const MANIFEST: &str = "manifest";
@@ -20,6 +21,9 @@ const MANIFEST_NEW: &str = "manifest.new";
 const MAGIC: [u8; 8] = *b"LVRTMAN\0";
 const HEADER_BYTES: usize = 48;
 const ENTRY_BYTES: usize = 40;
+/// Bytes of the header and of a file's entry in the manifest of a replicated log.
+const REPLICATED_HEADER_BYTES: usize = 88;
+const REPLICATED_ENTRY_BYTES: usize = 64;
 
 /// One file of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +38,22 @@ pub(crate) struct FileEntry {
     /// Position up to which ended references were considered when the file was rewritten; 0 if it was
     /// not.
     pub(crate) compacted_at: Lsn,
+    /// Layout of the file. Only the manifest of a replicated log says it; other logs have one layout.
+    pub(crate) layout: Layout,
+    /// Index and term of the last entry before the file; 0 in a log that is not replicated.
+    pub(crate) before: (EntryIndex, Term),
+}
+
+/// Facts that only the manifest of a replicated log has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct GroupFacts {
+    /// Entries up to this one were committed, and durable here, when the manifest was written.
+    pub(crate) commit: EntryIndex,
+    /// Rewritten files lack what entries up to this one have ended.
+    pub(crate) clean: EntryIndex,
+    /// Last entry whose effects the log began with, its term, and the last position then: entries up to it stand
+    /// in no file, or in those that were shipped.
+    pub(crate) base: (EntryIndex, Term, Lsn),
 }
 
 impl FileEntry {
@@ -47,11 +67,16 @@ impl FileEntry {
 
     /// True if the numbers are in the ranges that a log can write.
     fn is_plausible(&self) -> bool {
-        let Self { id, first, end, bytes, compacted_at } = self;
-        let numbers = [*id, first.0, end.0, compacted_at.0];
+        let Self { id, first, end, bytes, compacted_at, layout: _, before } = self;
+        let numbers = [*id, first.0, end.0, compacted_at.0, before.0.0, before.1.0];
         numbers.iter().all(|number| *number <= NUMBER_MAX)
             && *bytes <= FILE_BYTES_MAX
             && (!self.is_sealed() || first <= end)
+    }
+
+    /// True if no position lies in the range of the file, though it may have entries without records.
+    pub(crate) fn is_range_empty(&self) -> bool {
+        self.first == self.end
     }
 }
 
@@ -76,6 +101,8 @@ pub(crate) struct Manifest {
     pub(crate) reserved: u64,
     pub(crate) next_file_id: u64,
     pub(crate) files: Vec<FileEntry>,
+    /// Facts of a replicated log; zeros in others, whose manifests have no room for them.
+    pub(crate) group: GroupFacts,
 }
 
 /// Reason for which a manifest cannot be used.
@@ -86,6 +113,18 @@ pub(crate) enum ManifestFault {
 }
 
 impl Manifest {
+    /// The manifest of a log without a file.
+    pub(crate) fn new(log_id: u64) -> Self {
+        Self {
+            format_version: FORMAT_VERSION_OLDEST,
+            log_id,
+            reserved: 0,
+            next_file_id: 1,
+            files: Vec::new(),
+            group: GroupFacts::default(),
+        }
+    }
+
     /// An id for a new file, never used again.
     pub(crate) fn take_file_id(&mut self) -> u64 {
         let id = self.next_file_id;
@@ -93,14 +132,24 @@ impl Manifest {
         id
     }
 
-    /// Header of the file with the id `file_id`, whose range begins at `first`.
-    pub(crate) fn file_header(&self, file_id: u64, first: Lsn) -> FileHeader {
-        let (log_id, reserved) = (self.log_id, self.reserved);
-        FileHeader { version: FILE_VERSION, log_id, file_id, first, reserved }
+    /// True if the log is that of a group.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.format_version == FORMAT_VERSION_REPLICATED
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_BYTES + self.files.len() * ENTRY_BYTES);
+    /// Layout of the files to which batches are appended.
+    pub(crate) fn layout(&self) -> Layout {
+        if self.is_replicated() { Layout::Entries } else { Layout::Batches }
+    }
+
+    /// Header of the file with the id `file_id`, whose range begins at `first`.
+    pub(crate) fn file_header(&self, file_id: u64, first: Lsn, layout: Layout) -> FileHeader {
+        let (log_id, reserved) = (self.log_id, self.reserved);
+        FileHeader { layout, log_id, file_id, first, reserved }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
         out.extend(MAGIC);
         out.extend(self.format_version.to_le_bytes());
         out.extend([0; 4]);
@@ -108,9 +157,21 @@ impl Manifest {
         out.extend(self.reserved.to_le_bytes());
         out.extend(self.next_file_id.to_le_bytes());
         out.extend((self.files.len() as u64).to_le_bytes());
+        if self.is_replicated() {
+            let GroupFacts { commit, clean, base: (index, term, position) } = self.group;
+            for value in [commit.0, clean.0, index.0, term.0, position.0] {
+                out.extend(value.to_le_bytes());
+            }
+        }
         for file in &self.files {
             for value in [file.id, file.first.0, file.end.0, file.bytes, file.compacted_at.0] {
                 out.extend(value.to_le_bytes());
+            }
+            if self.is_replicated() {
+                out.extend(file.before.0.0.to_le_bytes());
+                out.extend(file.before.1.0.to_le_bytes());
+                out.extend(file.layout.version().to_le_bytes());
+                out.extend([0; 4]);
             }
         }
         let crc = crc32c(&out);
@@ -129,29 +190,44 @@ impl Manifest {
             return Err(ManifestFault::Damaged);
         }
         let format_version = u32_at(bytes, 8);
-        if !(FORMAT_VERSION_OLDEST..=FORMAT_VERSION).contains(&format_version) {
+        if !(FORMAT_VERSION_OLDEST..=FORMAT_VERSION_REPLICATED).contains(&format_version) {
             return Err(ManifestFault::Version(format_version));
         }
-        let (entries, rest) = bytes.split_at(HEADER_BYTES).1.as_chunks::<ENTRY_BYTES>();
-        if !rest.is_empty()
+        let is_replicated = format_version == FORMAT_VERSION_REPLICATED;
+        let (header_bytes, entry_bytes) = match is_replicated {
+            true => (REPLICATED_HEADER_BYTES, REPLICATED_ENTRY_BYTES),
+            false => (HEADER_BYTES, ENTRY_BYTES),
+        };
+        let (header, entries) =
+            bytes.split_at_checked(header_bytes).ok_or(ManifestFault::Damaged)?;
+        let entries = entries.chunks_exact(entry_bytes);
+        if !entries.remainder().is_empty()
             || entries.len() as u64 != u64_at(bytes, 40)
             || entries.len() > SEGMENTS_MAX
         {
             return Err(ManifestFault::Damaged);
         }
-        let entry = |entry: &[u8; ENTRY_BYTES]| FileEntry {
-            id: u64_at(entry, 0),
-            first: Lsn(u64_at(entry, 8)),
-            end: Lsn(u64_at(entry, 16)),
-            bytes: u64_at(entry, 24),
-            compacted_at: Lsn(u64_at(entry, 32)),
+        let group = match is_replicated {
+            true => GroupFacts {
+                commit: EntryIndex(u64_at(header, 48)),
+                clean: EntryIndex(u64_at(header, 56)),
+                base: (
+                    EntryIndex(u64_at(header, 64)),
+                    Term(u64_at(header, 72)),
+                    Lsn(u64_at(header, 80)),
+                ),
+            },
+            false => GroupFacts::default(),
         };
+        let files: Option<Vec<_>> =
+            entries.map(|entry| decode_file(entry, is_replicated)).collect();
         let manifest = Self {
             format_version,
             log_id: u64_at(bytes, 16),
             reserved: u64_at(bytes, 24),
             next_file_id: u64_at(bytes, 32),
-            files: entries.iter().map(entry).collect(),
+            files: files.ok_or(ManifestFault::Damaged)?,
+            group,
         };
         match manifest.is_plausible() {
             true => Ok(manifest),
@@ -161,7 +237,10 @@ impl Manifest {
 
     /// True if a log can have written this manifest: a checksum may match by chance or be forged.
     fn is_plausible(&self) -> bool {
-        self.next_file_id <= NUMBER_MAX && self.files.iter().all(FileEntry::is_plausible)
+        let GroupFacts { commit, clean, base: (index, term, position) } = self.group;
+        let numbers = [self.next_file_id, commit.0, clean.0, index.0, term.0, position.0];
+        numbers.into_iter().all(|number| number <= NUMBER_MAX)
+            && self.files.iter().all(FileEntry::is_plausible)
     }
 
     /// Replaces the manifest in `directory`, durably.
@@ -182,6 +261,26 @@ impl Manifest {
         directory.rename(MANIFEST_NEW, MANIFEST).map_err(StoreError::Unknown)?;
         directory.sync().map_err(StoreError::Unknown)
     }
+}
+
+/// Decodes the entry of a file, whose length has been checked.
+fn decode_file(entry: &[u8], is_replicated: bool) -> Option<FileEntry> {
+    let (layout, before) = match is_replicated {
+        true => (
+            Layout::of_version(u32_at(entry, 56))?,
+            (EntryIndex(u64_at(entry, 40)), Term(u64_at(entry, 48))),
+        ),
+        false => (Layout::Batches, (EntryIndex(0), Term(0))),
+    };
+    Some(FileEntry {
+        id: u64_at(entry, 0),
+        first: Lsn(u64_at(entry, 8)),
+        end: Lsn(u64_at(entry, 16)),
+        bytes: u64_at(entry, 24),
+        compacted_at: Lsn(u64_at(entry, 32)),
+        layout,
+        before,
+    })
 }
 
 /// Writes the new manifest to a file beside the old one.
@@ -224,23 +323,38 @@ mod tests {
             end: Lsn(end),
             bytes,
             compacted_at: Lsn(0),
+            layout: Layout::Batches,
+            before: (EntryIndex(0), Term(0)),
         };
         let files = vec![file(3, 1, 100, 4096), file(9, 100, 0, 0)];
-        Manifest { format_version: 2, log_id: 7, reserved: 0, next_file_id: 10, files }
+        let group = GroupFacts::default();
+        Manifest { format_version: 2, log_id: 7, reserved: 0, next_file_id: 10, files, group }
+    }
+
+    fn replicated() -> Manifest {
+        let mut manifest = Manifest { format_version: 3, ..manifest() };
+        manifest.files[1].layout = Layout::Entries;
+        manifest.files[1].before = (EntryIndex(12), Term(3));
+        let base = (EntryIndex(9), Term(2), Lsn(77));
+        manifest.group = GroupFacts { commit: EntryIndex(15), clean: EntryIndex(11), base };
+        manifest
     }
 
     #[test]
     fn manifest_with_impossible_numbers_is_damaged() {
-        let changes: [fn(&mut Manifest); 6] = [
+        let changes: [fn(&mut Manifest); 9] = [
             |manifest| manifest.files[0].bytes = u64::MAX,
             |manifest| manifest.files[1].bytes = u64::MAX - 4096,
             |manifest| manifest.files[0].end = Lsn(u64::MAX),
             |manifest| manifest.files[0].first = Lsn(101),
             |manifest| manifest.files[1].id = u64::MAX,
             |manifest| manifest.next_file_id = u64::MAX,
+            |manifest| manifest.files[1].before.0 = EntryIndex(u64::MAX),
+            |manifest| manifest.group.commit = EntryIndex(u64::MAX),
+            |manifest| manifest.group.base.2 = Lsn(u64::MAX),
         ];
         for change in changes {
-            let mut changed = manifest();
+            let mut changed = replicated();
             change(&mut changed);
             assert_eq!(
                 Manifest::decode(&changed.encode()),
@@ -284,28 +398,31 @@ mod tests {
 
     #[test]
     fn manifest_round_trips() {
-        assert_eq!(Manifest::decode(&manifest().encode()), Ok(manifest()));
+        for manifest in [manifest(), replicated()] {
+            assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+        }
     }
 
     #[test]
     fn manifest_with_a_changed_byte_is_damaged() {
-        let bytes = manifest().encode();
-        for at in 0..bytes.len() {
-            let mut changed = bytes.clone();
-            changed[at] ^= 4;
-            assert!(Manifest::decode(&changed).is_err(), "byte {at}");
-            assert!(Manifest::decode(&bytes[..at]).is_err(), "cut at {at}");
+        for bytes in [manifest().encode(), replicated().encode()] {
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 4;
+                assert!(Manifest::decode(&changed).is_err(), "byte {at}");
+                assert!(Manifest::decode(&bytes[..at]).is_err(), "cut at {at}");
+            }
         }
     }
 
     #[test]
     fn manifest_of_another_version_is_refused() {
         let mut bytes = manifest().encode();
-        put(&mut bytes, 8, 3);
+        put(&mut bytes, 8, 4);
         put(&mut bytes, 12, 0);
         let crc = crc32c(&bytes);
         put(&mut bytes, 12, crc);
-        assert_eq!(Manifest::decode(&bytes), Err(ManifestFault::Version(3)));
+        assert_eq!(Manifest::decode(&bytes), Err(ManifestFault::Version(4)));
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! Recovery: reading the files of a log in order, and reporting damage.
 //!
 //! The log is not changed here. Copies of damaged bytes are written to files of their own, except by
-//! [`check`].
+//! a check.
 
 use std::io;
 
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::{
-    FILE_HEADER_BYTES, FILE_VERSION, FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault,
-    Lsn,
+    FILE_HEADER_BYTES, FILE_VERSION, FIRST_BATCH, FORMAT_VERSION_REPLICATED, FileHeader, Flags,
+    HeaderFault, Lsn,
 };
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
-use crate::segment_reader::{Corruption, Record, scan};
+use crate::replicated::EntryReading;
+use crate::segment_reader::{Corruption, Record, Scanned, ScannedFile, scan};
 
 /// Reason for which a log cannot be opened. Nothing was changed.
 #[derive(thiserror::Error, Debug)]
@@ -74,6 +75,22 @@ pub struct Damage {
 impl OpenError {
     pub(crate) fn no_manifest() -> Self {
         Self::Manifest { file: MANIFEST, problem: "missing".to_owned() }
+    }
+
+    /// Error of opening a replicated log as one without a group.
+    pub(crate) fn is_replicated() -> Self {
+        let problem = "belongs to a replicated log; nothing is changed".to_owned();
+        Self::Manifest { file: MANIFEST, problem }
+    }
+
+    /// Error of opening a log without a group as a replicated one.
+    pub(crate) fn is_not_replicated() -> Self {
+        let problem = "belongs to a log without a group; nothing is changed".to_owned();
+        Self::Manifest { file: MANIFEST, problem }
+    }
+
+    pub(crate) fn does_not_vote(problem: impl Into<String>) -> Self {
+        Self::DoesNotVote { problem: problem.into() }
     }
 
     /// Error for the manifest of another log.
@@ -142,12 +159,34 @@ impl ReadProgress {
 
 /// References of the records that have been read. The callback of a reading ends them.
 #[derive(Debug)]
-pub struct References<'a>(&'a mut Liveness);
+pub struct References<'a>(Ended<'a>);
 
-impl References<'_> {
+/// Place of the references that end.
+#[derive(Debug)]
+enum Ended<'a> {
+    /// They end at once.
+    AtOnce(&'a mut Liveness),
+    /// They end once the entry is applied.
+    Later(&'a mut Vec<Lsn>),
+}
+
+impl<'a> References<'a> {
+    /// References that end at once.
+    pub(crate) fn at_once(liveness: &'a mut Liveness) -> Self {
+        Self(Ended::AtOnce(liveness))
+    }
+
+    /// References that are noted in `ended`.
+    pub(crate) fn later(ended: &'a mut Vec<Lsn>) -> Self {
+        Self(Ended::Later(ended))
+    }
+
     /// Ends one reference of the record at `lsn`.
     pub fn release(&mut self, lsn: Lsn) {
-        self.0.release(lsn);
+        match &mut self.0 {
+            Ended::AtOnce(liveness) => liveness.release(lsn),
+            Ended::Later(ended) => ended.push(lsn),
+        }
     }
 }
 
@@ -179,9 +218,11 @@ pub(crate) fn read_manifest<D: Directory>(
             let problem = "damaged; nothing is changed".to_owned();
             Err(OpenError::Manifest { file: MANIFEST, problem })
         }
-        Err(ManifestFault::Version(version)) => {
-            Err(OpenError::Version { file: MANIFEST.to_owned(), version, known: FORMAT_VERSION })
-        }
+        Err(ManifestFault::Version(version)) => Err(OpenError::Version {
+            file: MANIFEST.to_owned(),
+            version,
+            known: FORMAT_VERSION_REPLICATED,
+        }),
     }
 }
 
@@ -215,36 +256,6 @@ pub(crate) enum DamageHandling {
     Preserve,
     /// The bytes are only reported.
     ReportOnly,
-}
-
-/// Reads the log with the id `log_id` without changing it, and passes every record to `each`, in order.
-///
-/// # Errors
-/// [`OpenError`]: there is no log or another one, it cannot be read, or a newer version has written it.
-pub fn check<D: Directory>(
-    directory: &D,
-    log_id: u64,
-    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
-) -> Result<OpenReport, OpenError> {
-    let names = directory.list().map_err(io_error("list the log's directory"))?;
-    let Some(mut manifest) = read_manifest(directory, &names)? else {
-        return Err(OpenError::no_manifest());
-    };
-    if manifest.log_id != log_id {
-        return Err(OpenError::other_log(&manifest, log_id));
-    }
-    let (format_version, files) = (manifest.format_version, manifest.files.len());
-    let mut report = OpenReport { format_version, files, ..OpenReport::default() };
-    read_files(
-        directory,
-        &mut manifest,
-        DamageHandling::ReportOnly,
-        &mut report,
-        each,
-        &mut |_| {},
-    )?;
-    report.damages.extend(foreign_files(directory, &names, &manifest)?);
-    Ok(report)
 }
 
 /// Refuses a log with a file that a newer version has written, before anything is changed.
@@ -305,6 +316,7 @@ pub(crate) fn read_files<D: Directory>(
     directory: &D,
     manifest: &mut Manifest,
     handling: DamageHandling,
+    mut entries: Option<&mut EntryReading>,
     report: &mut OpenReport,
     each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
     progress: &mut dyn FnMut(ReadProgress),
@@ -320,9 +332,14 @@ pub(crate) fn read_files<D: Directory>(
     // One buffer for all files: fresh memory costs as much as reading into it.
     let mut bytes = Vec::new();
     for (entry, size) in manifest.files.iter_mut().zip(sizes) {
-        let log_id = manifest.log_id;
+        let mut reading = Reading {
+            log_id: manifest.log_id,
+            liveness: &mut liveness,
+            entries: entries.as_deref_mut(),
+            report,
+        };
         let FileRead { corruptions, problem } =
-            read_file(directory, log_id, entry, &mut bytes, &mut liveness, report, each)?;
+            read_file(directory, entry, &mut bytes, &mut reading, each)?;
         for corruption in corruptions {
             let end = (corruption.offset + corruption.len).min(bytes.len());
             let wrong = bytes.get(corruption.offset..end).unwrap_or_default();
@@ -364,19 +381,32 @@ struct FileRead {
     problem: &'static str,
 }
 
+/// State of reading the files of a log.
+struct Reading<'a> {
+    log_id: u64,
+    liveness: &'a mut Liveness,
+    /// The entries of a replicated log.
+    entries: Option<&'a mut EntryReading>,
+    report: &'a mut OpenReport,
+}
+
 /// Reads one file of the log into `bytes`. The entry of an unsealed one is sealed at its end.
 fn read_file<D: Directory>(
     directory: &D,
-    log_id: u64,
     entry: &mut FileEntry,
     bytes: &mut Vec<u8>,
-    liveness: &mut Liveness,
-    report: &mut OpenReport,
+    reading: &mut Reading<'_>,
     each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
 ) -> Result<FileRead, OpenError> {
-    let name = entry.name();
+    let Reading { log_id, liveness, entries, report } = reading;
+    let (log_id, name) = (*log_id, entry.name());
     let is_sealed = entry.is_sealed();
-    liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.compacted_at);
+    if !entry.is_range_empty() {
+        liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.compacted_at);
+    }
+    if let Some(entries) = entries {
+        entries.begin_file(entry);
+    }
     match directory.open(&name) {
         Ok(file) => read_into(&file, bytes).map_err(io_error(format!("read {name}")))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => bytes.clear(),
@@ -388,7 +418,10 @@ fn read_file<D: Directory>(
     let mut problem = "bytes that were durable have changed";
     let mut counted = bytes.get(..used.min(bytes.len())).unwrap_or_default();
     match FileHeader::decode(bytes) {
-        Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
+        Ok(header)
+            if header.log_id == log_id
+                && header.file_id == entry.id
+                && header.layout == entry.layout => {}
         Err(HeaderFault::Version(version)) => {
             return Err(OpenError::Version { file: name, version, known: FILE_VERSION });
         }
@@ -406,12 +439,25 @@ fn read_file<D: Directory>(
             corruptions.push(Corruption::of_unknown(0, FIRST_BATCH as usize, report.last));
         }
     }
-    let found = scan(counted, entry.id, entry.first, is_sealed, &mut |record| {
+    let file = scanned_file(log_id, entry);
+    let found = scan(counted, file, &mut |scanned| {
+        let record = match scanned {
+            Scanned::Record(record) => record,
+            Scanned::Entry(of) => {
+                if let Some(entries) = entries.as_mut() {
+                    entries.begin_entry(entry.id, &of);
+                }
+                return;
+            }
+        };
+        if entries.as_ref().is_some_and(|entries| !entries.is_committed()) {
+            return;
+        }
         liveness.add(record.lsn, record.references);
         if record.flags.has(Flags::RELEASES) {
             liveness.release(record.target);
         }
-        each(record, &mut References(liveness));
+        each(record, &mut References::at_once(liveness));
     });
     if is_sealed && bytes.len() < used && !bytes.is_empty() {
         corruptions.push(Corruption::of_unknown(bytes.len(), used - bytes.len(), found.last));
@@ -430,6 +476,18 @@ fn read_file<D: Directory>(
         liveness.seal_file(entry.first, entry.end);
     }
     Ok(FileRead { corruptions, problem })
+}
+
+/// A file of the log `log_id` as the manifest lists it.
+pub(crate) fn scanned_file(log_id: u64, entry: &FileEntry) -> ScannedFile {
+    ScannedFile {
+        id: entry.id,
+        log_id,
+        layout: entry.layout,
+        first: entry.first,
+        before: entry.before.0.0,
+        is_sealed: entry.is_sealed(),
+    }
 }
 
 /// Copies damaged bytes to a file of their own, for an examination.

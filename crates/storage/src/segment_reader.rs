@@ -4,8 +4,10 @@
 //! ever confirmed. Corruption is any other damage: bytes that were durable have changed. Each batch has
 //! the position up to which all records were durable when it was written, which distinguishes the two.
 
+use crc32c::crc32c;
+
 use crate::format::{
-    BATCH_ALIGN, BATCH_HEADER_BYTES, BatchHeader, FIRST_BATCH, Flags, Lsn, RECORD_HEADER_BYTES,
+    BATCH_ALIGN, BatchHeader, EntryHeader, FIRST_BATCH, Flags, Layout, Lsn, RECORD_HEADER_BYTES,
     ReadRecord, RecordHeader, read_record,
 };
 use crate::limits::NUMBER_MAX;
@@ -30,7 +32,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn new(header: RecordHeader, payload: &'a [u8]) -> Self {
+    pub(crate) fn new(header: RecordHeader, payload: &'a [u8]) -> Self {
         Self {
             lsn: header.lsn,
             target: header.target,
@@ -61,6 +63,39 @@ impl Corruption {
     }
 }
 
+/// A file to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScannedFile {
+    pub(crate) id: u64,
+    pub(crate) log_id: u64,
+    pub(crate) layout: Layout,
+    /// First position of its range.
+    pub(crate) first: Lsn,
+    /// Index of the entry before its first.
+    pub(crate) before: u64,
+    /// The end of a sealed file is known; an unsealed one was the active segment when the log was last used.
+    pub(crate) is_sealed: bool,
+}
+
+/// Content of a file, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scanned<'a> {
+    /// An entry begins; its records follow.
+    Entry(ScannedEntry),
+    /// A record.
+    Record(Record<'a>),
+}
+
+/// An entry of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScannedEntry {
+    pub(crate) header: EntryHeader,
+    /// Last position that it covers.
+    pub(crate) last: Lsn,
+    /// Offset of its header, in bytes.
+    pub(crate) offset: u64,
+}
+
 /// Result of reading a file.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
@@ -68,8 +103,9 @@ pub(crate) struct Scan {
     pub(crate) end: usize,
     /// Last position that the batches cover.
     pub(crate) last: Lsn,
-    /// Largest position that the batches report as durable.
-    pub(crate) synced: Lsn,
+    /// Order of the last batch: its last position, or its index. Orders ascend, and headers tell how far the log was
+    /// durable as such a number.
+    order: u64,
     /// Number of records read.
     pub(crate) records: u64,
     /// Damage to records that were durable.
@@ -78,31 +114,33 @@ pub(crate) struct Scan {
     pub(crate) torn_bytes: usize,
 }
 
-/// Reads the batches in `bytes`, a whole file, and passes the records to `each`. The end of a sealed file
-/// is known; an unsealed one was the active segment when the log was last used.
+/// Reads the batches in `bytes`, a whole file, and passes entries and records to `each`.
 pub(crate) fn scan<'a>(
     bytes: &'a [u8],
-    file_id: u64,
-    first: Lsn,
-    is_sealed: bool,
-    each: &mut dyn FnMut(Record<'a>),
+    file: ScannedFile,
+    each: &mut dyn FnMut(Scanned<'a>),
 ) -> Scan {
-    let mut scan =
-        Scan { end: FIRST_BATCH as usize, last: Lsn(first.0.saturating_sub(1)), ..Scan::default() };
+    let last = Lsn(file.first.0.saturating_sub(1));
+    let order = match file.layout {
+        Layout::Batches => last.0,
+        Layout::Entries => file.before,
+    };
+    let header_bytes = file.layout.batch_header_bytes();
+    let mut scan = Scan { end: FIRST_BATCH as usize, last, order, ..Scan::default() };
     // The CRC of the batch before, as far as it is known.
     let mut previous = Some(0);
     while scan.end < bytes.len() {
         let at = scan.end;
-        let Some((header, crc)) = batch_at(bytes, file_id, at, scan.last, previous) else {
-            let next = find_batch(bytes, file_id, at + BATCH_ALIGN, scan.last);
+        let Some((header, crc)) = batch_at(bytes, file, at, &scan, previous) else {
+            let next = find_batch(bytes, file, at + BATCH_ALIGN, &scan);
             match next {
-                Some((offset, header)) if is_sealed || header.synced > scan.last => {
+                Some((offset, header)) if file.is_sealed || header.synced > scan.order => {
                     scan.corruptions.push(Corruption::of_unknown(at, offset - at, scan.last));
                     scan.end = offset;
                     previous = None;
                     continue;
                 }
-                None if is_sealed => {
+                None if file.is_sealed => {
                     scan.corruptions.push(Corruption::of_unknown(at, bytes.len() - at, scan.last));
                     scan.end = bytes.len();
                 }
@@ -115,27 +153,35 @@ pub(crate) fn scan<'a>(
             break;
         };
         let behind = at + usize::try_from(header.whole_len()).unwrap_or(usize::MAX);
-        let was_durable = is_sealed
-            || find_batch(bytes, file_id, behind, header.last)
-                .is_some_and(|(_, next)| next.synced >= header.last);
-        let records = bytes.get(at + BATCH_HEADER_BYTES..behind).unwrap_or_default();
+        let order = order_of(&header);
+        let was_durable = file.is_sealed || {
+            let to = Scan { last: header.last, order, ..Scan::default() };
+            find_batch(bytes, file, behind, &to).is_some_and(|(_, next)| next.synced >= order)
+        };
+        let records = bytes.get(at + header_bytes..behind).unwrap_or_default();
         let records = records.get(..header.length as usize).unwrap_or_default();
-        if !was_durable && !is_whole(crc, header.count, records) {
+        let seed = header.record_seed(file.log_id, crc);
+        if !was_durable && !is_whole(&header, seed, records) {
             // No record of it was confirmed, so the whole batch is dropped.
             scan.torn_bytes = behind - at;
             break;
         }
+        let damages = scan.corruptions.len();
+        if let Some(entry) = header.entry {
+            let offset = at as u64;
+            each(Scanned::Entry(ScannedEntry { header: entry, last: header.last, offset }));
+        }
         let mut position = 0;
         for _ in 0..header.count {
             let rest = records.get(position..).unwrap_or_default();
-            let bad = match read_record(crc, rest) {
+            let bad = match read_record(seed, rest) {
                 ReadRecord::Whole(record, payload)
                     if record.lsn > scan.last && record.lsn <= header.last =>
                 {
                     position += RECORD_HEADER_BYTES + payload.len();
                     scan.records += 1;
                     scan.last = record.lsn;
-                    each(Record::new(record, payload));
+                    each(Scanned::Record(Record::new(record, payload)));
                     continue;
                 }
                 // A record outside the range of its batch, or out of order.
@@ -144,26 +190,41 @@ pub(crate) fn scan<'a>(
                 ReadRecord::Cut if rest.is_empty() => break,
                 ReadRecord::Cut => rest.len(),
             };
-            let offset = at + BATCH_HEADER_BYTES + position;
+            let offset = at + header_bytes + position;
             // The position of a damaged record is probably right if it fits in here.
             let seems = RecordHeader::decode(rest).map(|header| (header.lsn, header.kind));
             let record = seems.filter(|(lsn, _)| *lsn > scan.last && *lsn <= header.last);
             scan.corruptions.push(Corruption { offset, len: bad, after: scan.last, record });
             position += bad;
         }
+        // Octets that belong to no record, such as those of a membership.
+        if scan.corruptions.len() == damages
+            && header.entry.is_some_and(|entry| entry.octets_crc != crc32c(records))
+        {
+            let damage = Corruption::of_unknown(at + header_bytes, records.len(), scan.last);
+            scan.corruptions.push(damage);
+        }
         scan.last = header.last;
-        scan.synced = scan.synced.max(header.synced);
+        scan.order = order;
         scan.end = behind;
         previous = Some(crc);
     }
     scan
 }
 
+/// Order of a batch: its last position, or its index.
+fn order_of(header: &BatchHeader) -> u64 {
+    header.entry.map_or(header.last.0, |entry| entry.index)
+}
+
 /// True if the CRCs of all records of a batch match.
-fn is_whole(crc: u32, count: u32, records: &[u8]) -> bool {
+fn is_whole(header: &BatchHeader, seed: u32, records: &[u8]) -> bool {
+    if let Some(entry) = header.entry {
+        return entry.octets_crc == crc32c(records);
+    }
     let mut position = 0;
-    for _ in 0..count {
-        match read_record(crc, records.get(position..).unwrap_or_default()) {
+    for _ in 0..header.count {
+        match read_record(seed, records.get(position..).unwrap_or_default()) {
             ReadRecord::Whole(_, payload) => position += RECORD_HEADER_BYTES + payload.len(),
             ReadRecord::Damaged(_) | ReadRecord::Cut => return false,
         }
@@ -171,27 +232,42 @@ fn is_whole(crc: u32, count: u32, records: &[u8]) -> bool {
     position == records.len()
 }
 
-/// The valid batch at `at`, if there is one that may follow position `last`.
+/// The valid batch at `at`, if there is one that may follow what was read.
 fn batch_at(
     bytes: &[u8],
-    file_id: u64,
+    file: ScannedFile,
     at: usize,
-    last: Lsn,
+    read: &Scan,
     previous: Option<u32>,
 ) -> Option<(BatchHeader, u32)> {
     let rest = bytes.get(at..)?;
-    let (header, crc) = BatchHeader::read(file_id, rest)?;
-    let follows = header.first > last && header.last >= header.first && header.last.0 <= NUMBER_MAX;
+    let (header, crc) = BatchHeader::read(file.layout, file.id, rest)?;
+    let follows = match header.entry {
+        None => header.first > read.last && header.last >= header.first,
+        Some(entry) => {
+            let is_next = match previous {
+                Some(_) => entry.index == read.order + 1,
+                None => entry.index > read.order,
+            };
+            is_next && header.first > read.last && header.last.0 >= header.first.0 - 1
+        }
+    };
+    let in_range = header.last.0 <= NUMBER_MAX && order_of(&header) <= NUMBER_MAX;
     let chained = previous.is_none_or(|previous| previous == header.previous_crc);
     let fits = header.whole_len() <= rest.len() as u64;
-    (follows && chained && fits).then_some((header, crc))
+    (follows && in_range && chained && fits).then_some((header, crc))
 }
 
-/// The first valid batch at or behind `from` that may follow position `last`.
-fn find_batch(bytes: &[u8], file_id: u64, from: usize, last: Lsn) -> Option<(usize, BatchHeader)> {
+/// The first valid batch at or behind `from` that may follow what was read.
+fn find_batch(
+    bytes: &[u8],
+    file: ScannedFile,
+    from: usize,
+    read: &Scan,
+) -> Option<(usize, BatchHeader)> {
     let mut at = from.next_multiple_of(BATCH_ALIGN);
-    while at + BATCH_HEADER_BYTES <= bytes.len() {
-        if let Some((header, _)) = batch_at(bytes, file_id, at, last, None) {
+    while at + file.layout.batch_header_bytes() <= bytes.len() {
+        if let Some((header, _)) = batch_at(bytes, file, at, read, None) {
             return Some((at, header));
         }
         at += BATCH_ALIGN;

@@ -82,6 +82,11 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// True if nothing was written, so that the log can be written on.
+    pub(crate) fn leaves_log_usable(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Entry(_))
+    }
+
     /// True if the same batch can be written when the disk has room again.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -101,6 +106,6 @@ pub struct Written {
 }
 
 /// Makes a [`LogError::Io`] of an error in `operation`.
-pub(super) fn io_failed(operation: &'static str) -> impl FnOnce(io::Error) -> LogError {
+pub(crate) fn io_failed(operation: &'static str) -> impl FnOnce(io::Error) -> LogError {
     move |error| LogError::Io { doing: operation.to_owned(), error }
 }

@@ -1,11 +1,11 @@
 //! Application of committed entries: the liveness of their records, and passing them on in order.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::entry::{EntryFacts, EntryFault, EntryIndex, LogEntry};
+use super::entry::{EntryContent, EntryFacts, EntryFault, EntryIndex, LogEntry};
 use crate::directory::Directory;
-use crate::format::Lsn;
-use crate::log::Shared;
+use crate::format::{Flags, Lsn};
+use crate::log::{Shared, lock};
 use crate::recovery::References;
 use crate::segment_reader::Record;
 
@@ -22,11 +22,15 @@ impl<D: Directory> Clone for Applier<D> {
 }
 
 impl<D: Directory> Applier<D> {
+    pub(super) fn new(shared: &Arc<Mutex<Shared<D::File>>>) -> Self {
+        Self { shared: Arc::clone(shared) }
+    }
+
     /// Applies the next committed entry: passes its records to `each`, in order, and counts their references.
-    /// Entries without records are applied as well.
+    /// Entries without records are applied as well. No lock is held while `each` runs.
     ///
     /// # Errors
-    /// [`EntryFault`]: the entry was not verified. Nothing is applied.
+    /// [`EntryFault`]: the entry was not verified. It is not applied, though records may have been passed on.
     ///
     /// # Panics
     /// If the entry is not the one behind the last that was applied, or is not committed.
@@ -35,8 +39,22 @@ impl<D: Directory> Applier<D> {
         entry: &LogEntry,
         each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
     ) -> Result<(), EntryFault> {
-        let _ = (&self.shared, entry, each);
-        unimplemented!()
+        drop(self.lock_for(entry.index));
+        let mut facts = EntryFacts::default();
+        for record in entry.records() {
+            let record = record?;
+            facts.records.push((record.lsn, record.references));
+            if record.flags.has(Flags::RELEASES) {
+                facts.released.push(record.target);
+            }
+            each(record, &mut References::later(&mut facts.released));
+        }
+        let last = match &entry.content {
+            EntryContent::Records(records) => records.last,
+            EntryContent::Empty | EntryContent::Membership(_) => Lsn(0),
+        };
+        self.count(entry.index, last, &facts);
+        Ok(())
     }
 
     /// Notes that the leader, whose state has the effects of the entry already, has it committed: counts the
@@ -46,19 +64,45 @@ impl<D: Directory> Applier<D> {
     /// # Panics
     /// As [`Applier::apply`].
     pub fn applied_by_leader(&self, index: EntryIndex, facts: &EntryFacts) {
-        let _ = (index, facts);
-        unimplemented!()
+        let last = facts.records.last().map_or(Lsn(0), |(last, _)| *last);
+        self.count(index, last, facts);
+    }
+
+    /// Counts the references of an entry whose last position is `last`.
+    fn count(&self, index: EntryIndex, last: Lsn, facts: &EntryFacts) {
+        let mut shared = self.lock_for(index);
+        // Records first: an entry may release its own records.
+        for (lsn, references) in &facts.records {
+            let is_in_file = shared.liveness.add(*lsn, *references);
+            assert!(is_in_file, "position {lsn} is in no file");
+        }
+        for lsn in &facts.released {
+            shared.liveness.release(*lsn);
+        }
+        let entries = shared.entries_mut();
+        entries.applied = index;
+        entries.applied_position = entries.applied_position.max(last);
     }
 
     /// Last entry that was applied.
     #[must_use]
     pub fn applied(&self) -> EntryIndex {
-        unimplemented!()
+        lock(&self.shared).entries().applied
     }
 
     /// Position of the last record up to the last entry that was applied.
     #[must_use]
     pub fn applied_position(&self) -> Lsn {
-        unimplemented!()
+        lock(&self.shared).entries().applied_position
+    }
+
+    /// The shared state, for the entry that is applied next.
+    fn lock_for(&self, index: EntryIndex) -> MutexGuard<'_, Shared<D::File>> {
+        let shared = lock(&self.shared);
+        let entries = shared.entries();
+        let (applied, commit) = (entries.applied, entries.commit);
+        assert_eq!(index.0, applied.0 + 1, "entries are applied one behind the other");
+        assert!(index <= commit, "entry {index} is applied, but {commit} is the last committed");
+        shared
     }
 }

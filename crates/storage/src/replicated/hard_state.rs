@@ -1,6 +1,28 @@
 //! The hard state of a member: its term, its vote and the members it knows, durable before a vote leaves the node.
+//!
+//! Two slots in one file are written in turn, so that the older state stays if the power goes during a write.
+
+use std::io;
+use std::sync::Arc;
+
+use crc32c::crc32c;
 
 use super::entry::{EntryIndex, Term};
+use crate::directory::{Directory, DirectoryFile, with_room};
+use crate::format::{put, put_u64, u32_at, u64_at};
+use crate::limits::MEMBERS_MAX;
+use crate::manifest::Manifest;
+use crate::recovery::{OpenError, io_error, read_all};
+
+/// Name of the file.
+pub(crate) const HARD_STATE: &str = "raft";
+
+const MAGIC: [u8; 8] = *b"LVRTRFT\0";
+const VERSION: u32 = 1;
+const SLOT_BYTES: usize = 512;
+/// Distance of the slots, in bytes: a disk with sectors of this size never destroys both in one write.
+const SLOT_DISTANCE: usize = 4096;
+const MEMBERS_OFFSET: usize = 80;
 
 /// State of a member that must survive any crash.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -16,4 +38,239 @@ pub struct HardState {
     pub voters: Vec<u64>,
     /// Members that only receive.
     pub learners: Vec<u64>,
+}
+
+/// The member to which a hard state belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    pub(crate) cluster_id: u64,
+    /// Id of the group, which is the log's.
+    pub(crate) group: u64,
+    pub(crate) member_id: u64,
+}
+
+/// A slot: a hard state, its owner, and its number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Slot {
+    /// 1 for the state with which the group began, and one more with each save.
+    pub(crate) sequence: u64,
+    pub(crate) identity: Identity,
+    pub(crate) state: HardState,
+}
+
+impl Slot {
+    /// The octets of the slot.
+    ///
+    /// # Panics
+    /// If there are more members than a slot has room for.
+    fn encode(&self) -> [u8; SLOT_BYTES] {
+        let HardState { term, vote, commit, voters, learners } = &self.state;
+        let members = voters.len() + learners.len();
+        assert!(members <= MEMBERS_MAX, "{members} members, but a hard state has {MEMBERS_MAX}");
+        let mut out = [0; SLOT_BYTES];
+        for (byte, magic) in out.iter_mut().zip(MAGIC) {
+            *byte = magic;
+        }
+        put(&mut out, 8, VERSION);
+        let Identity { cluster_id, group, member_id } = self.identity;
+        let numbers = [self.sequence, cluster_id, group, member_id, term.0, *vote, commit.0];
+        for (place, number) in numbers.into_iter().enumerate() {
+            put_u64(&mut out, 16 + 8 * place, number);
+        }
+        let count = |members: &[u64]| u32::try_from(members.len()).expect("few members");
+        put(&mut out, 72, count(voters));
+        put(&mut out, 76, count(learners));
+        for (place, member) in voters.iter().chain(learners).enumerate() {
+            put_u64(&mut out, MEMBERS_OFFSET + 8 * place, *member);
+        }
+        let crc = crc32c(&out);
+        put(&mut out, 12, crc);
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, SlotFault> {
+        let bytes = bytes.get(..SLOT_BYTES).ok_or(SlotFault::Empty)?;
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Err(SlotFault::Empty);
+        }
+        let mut plain = bytes.to_vec();
+        put(&mut plain, 12, 0);
+        if !bytes.starts_with(&MAGIC) || crc32c(&plain) != u32_at(bytes, 12) {
+            return Err(SlotFault::Damaged);
+        }
+        let version = u32_at(bytes, 8);
+        if version != VERSION {
+            return Err(SlotFault::Version(version));
+        }
+        let [voters, learners] = [72, 76].map(|at| u32_at(bytes, at) as usize);
+        if voters.saturating_add(learners) > MEMBERS_MAX {
+            return Err(SlotFault::Damaged);
+        }
+        let members = |from: usize, to: usize| {
+            (from..to).map(|place| u64_at(bytes, MEMBERS_OFFSET + 8 * place)).collect()
+        };
+        let number = |place: usize| u64_at(bytes, 16 + 8 * place);
+        let identity = Identity { cluster_id: number(1), group: number(2), member_id: number(3) };
+        let state = HardState {
+            term: Term(number(4)),
+            vote: number(5),
+            commit: EntryIndex(number(6)),
+            voters: members(0, voters),
+            learners: members(voters, voters + learners),
+        };
+        Ok(Self { sequence: number(0), identity, state })
+    }
+}
+
+/// Reason for which a slot cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SlotFault {
+    Empty,
+    Damaged,
+    Version(u32),
+}
+
+/// Offset of the slot for the state with this number.
+fn slot_offset(sequence: u64) -> u64 {
+    (sequence % 2) * SLOT_DISTANCE as u64
+}
+
+/// Reads the newest slot of the directory; `None` if there is no file.
+///
+/// # Errors
+/// [`OpenError::DoesNotVote`] if no slot can be used.
+pub(crate) fn read_newest<D: Directory>(directory: &D) -> Result<Option<Slot>, OpenError> {
+    let file = match directory.open(HARD_STATE) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error("open the hard state")(error)),
+    };
+    let bytes = read_all(&file).map_err(io_error("read the hard state"))?;
+    let mut newest: Option<Slot> = None;
+    for at in [0, SLOT_DISTANCE] {
+        match Slot::decode(bytes.get(at..).unwrap_or_default()) {
+            Ok(slot) if newest.as_ref().is_none_or(|other| slot.sequence > other.sequence) => {
+                newest = Some(slot);
+            }
+            Err(SlotFault::Version(version)) => {
+                let file = HARD_STATE.to_owned();
+                return Err(OpenError::Version { file, version, known: VERSION });
+            }
+            Ok(_) | Err(SlotFault::Empty | SlotFault::Damaged) => {}
+        }
+    }
+    match newest {
+        Some(newest) => Ok(Some(newest)),
+        None => Err(OpenError::does_not_vote("both copies of the hard state are damaged")),
+    }
+}
+
+/// The last entry of which the directory says that it is committed. A hard state that cannot be read says nothing.
+pub(crate) fn known_commit<D: Directory>(
+    directory: &D,
+    manifest: &Manifest,
+) -> Result<EntryIndex, OpenError> {
+    let said = match read_newest(directory) {
+        Ok(slot) => slot.map_or(EntryIndex(0), |slot| slot.state.commit),
+        Err(OpenError::DoesNotVote { .. }) => EntryIndex(0),
+        Err(error) => return Err(error),
+    };
+    Ok(commit_with(said, manifest))
+}
+
+/// The last entry of which the hard state or the manifest says that it is committed.
+pub(crate) fn commit_with(said: EntryIndex, manifest: &Manifest) -> EntryIndex {
+    let group = &manifest.group;
+    said.max(group.commit).max(group.clean).max(group.base.0)
+}
+
+/// The file of the hard state.
+pub(crate) struct HardStateFile<D: Directory> {
+    file: Arc<D::File>,
+    newest: Slot,
+}
+
+impl<D: Directory> std::fmt::Debug for HardStateFile<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HardStateFile").field("newest", &self.newest).finish_non_exhaustive()
+    }
+}
+
+impl<D: Directory> HardStateFile<D> {
+    /// Opens the file whose newest slot was read.
+    pub(crate) fn open(directory: &D, newest: Slot) -> Result<Self, OpenError> {
+        let file = directory.open(HARD_STATE).map_err(io_error("open the hard state"))?;
+        Ok(Self { file: Arc::new(file), newest })
+    }
+
+    /// The state that was saved last.
+    pub(crate) fn newest(&self) -> &Slot {
+        &self.newest
+    }
+
+    /// Saves a state in the slot that does not hold the newest one.
+    pub(crate) fn save(&mut self, state: HardState) -> io::Result<()> {
+        let sequence = self.newest.sequence + 1;
+        let slot = Slot { sequence, identity: self.newest.identity, state };
+        self.file.write_at(&slot.encode(), slot_offset(sequence))?;
+        self.file.sync()?;
+        self.newest = slot;
+        Ok(())
+    }
+}
+
+/// Makes the file with one slot, durably. A file from an attempt that was cut off is replaced.
+pub(crate) fn store_slot<D: Directory>(directory: &D, slot: &Slot) -> io::Result<()> {
+    let file = with_room(directory, || match directory.create(HARD_STATE) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.open(HARD_STATE),
+        created => created,
+    })?;
+    // The whole file is there before it counts: a later save finds room on a full disk.
+    let mut bytes = vec![0; 2 * SLOT_DISTANCE];
+    let at = usize::try_from(slot_offset(slot.sequence)).expect("one of two offsets");
+    let room = bytes.get_mut(at..at + SLOT_BYTES).expect("the file has two slots");
+    room.copy_from_slice(&slot.encode());
+    with_room(directory, || file.write_at(&bytes, 0))?;
+    file.sync()?;
+    directory.sync()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot() -> Slot {
+        let state = HardState {
+            term: Term(7),
+            vote: 3 << 16 | 1,
+            commit: EntryIndex(99),
+            voters: vec![1 << 16, 2 << 16, 3 << 16],
+            learners: vec![4 << 16 | 2],
+        };
+        let identity = Identity { cluster_id: 11, group: 12, member_id: 13 };
+        Slot { sequence: 5, identity, state }
+    }
+
+    #[test]
+    fn slot_round_trips() {
+        assert_eq!(Slot::decode(&slot().encode()), Ok(slot()));
+    }
+
+    #[test]
+    fn slot_with_a_changed_byte_is_damaged() {
+        let bytes = slot().encode();
+        for at in 0..bytes.len() {
+            let mut changed = bytes;
+            changed[at] ^= 4;
+            assert_eq!(Slot::decode(&changed), Err(SlotFault::Damaged), "byte {at}");
+        }
+        assert_eq!(Slot::decode(&[0; SLOT_BYTES]), Err(SlotFault::Empty));
+    }
+
+    #[test]
+    fn slot_has_room_for_all_members() {
+        let mut slot = slot();
+        slot.state.voters = (0..MEMBERS_MAX as u64 - 1).collect();
+        assert_eq!(Slot::decode(&slot.encode()), Ok(slot));
+    }
 }

@@ -5,16 +5,28 @@
 
 mod applier;
 mod entry;
+mod entry_map;
+mod entry_reader;
+mod entry_state;
+mod entry_writer;
 mod hard_state;
+mod installation;
 mod log;
+mod log_end;
+mod opening;
 mod options;
+mod seal;
 mod shipment;
+mod tail;
 
 pub use applier::Applier;
 pub use entry::{
     EntryContent, EntryFacts, EntryFault, EntryIndex, EntryRecords, LogEntry, Term, verify_entry,
 };
+pub(crate) use entry_state::{EntryReading, EntryState};
 pub use hard_state::HardState;
+pub(crate) use hard_state::{Slot, known_commit, store_slot};
+pub use installation::Installation;
 pub use log::ReplicatedLog;
 pub use options::{EntryError, Founding, ReplicatedOptions};
-pub use shipment::{Installation, Shipment, ShipmentPlan};
+pub use shipment::{Shipment, ShipmentPlan};

@@ -277,7 +277,7 @@ fn newer_format_is_refused_with_a_message() {
     let error = open(&disk, Durability::Fsync).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "manifest has format version 9, but this Leveret knows version 2"
+        "manifest has format version 9, but this Leveret knows version 3"
     );
 }
 
@@ -300,7 +300,7 @@ fn refusal_of_a_newer_segment_changes_nothing() {
     let error = open(&disk, Durability::Fsync).err().unwrap();
     assert_eq!(
         error.to_string(),
-        format!("{last} has format version 9, but this Leveret knows version 1")
+        format!("{last} has format version 9, but this Leveret knows version 2")
     );
     assert_eq!(disk.files(), before);
 }
