@@ -1,0 +1,58 @@
+//! When a leader has heard from which member.
+
+use std::collections::BTreeMap;
+
+use crate::limits::{GONE_TICKS, HEARD_TICKS};
+
+/// Ticks at which members were heard, in the present term.
+#[derive(Debug, Default)]
+pub(super) struct Hearing {
+    heard_at: BTreeMap<u64, u64>,
+    since: u64,
+}
+
+impl Hearing {
+    pub(super) fn heard(&mut self, member: u64, tick: u64) {
+        self.heard_at.insert(member, tick);
+    }
+
+    /// Begins anew: with another term, nothing counts that was heard before.
+    pub(super) fn begin(&mut self, tick: u64) {
+        self.heard_at.clear();
+        self.since = tick;
+    }
+
+    /// True if a member was not heard for so long that nothing is kept for it.
+    pub(super) fn is_gone(&self, member: u64, tick: u64) -> bool {
+        let at = self.heard_at.get(&member).copied().unwrap_or(self.since);
+        tick.saturating_sub(at) > GONE_TICKS
+    }
+
+    /// True if a majority of `voters`, `me` included, was heard lately.
+    pub(super) fn is_majority(&self, me: u64, voters: &[u64], tick: u64) -> bool {
+        let is_heard = |voter: &&u64| {
+            **voter == me
+                || self.heard_at.get(voter).is_some_and(|at| tick.saturating_sub(*at) <= HEARD_TICKS)
+        };
+        voters.iter().filter(is_heard).count() > voters.len() / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn majority_must_have_been_heard_lately() {
+        let mut hearing = Hearing::default();
+        assert!(hearing.is_majority(1, &[1], 50));
+        assert!(!hearing.is_majority(1, &[1, 2, 3], 50));
+        hearing.heard(2, 50);
+        assert!(hearing.is_majority(1, &[1, 2, 3], 50 + HEARD_TICKS));
+        assert!(!hearing.is_majority(1, &[1, 2, 3], 51 + HEARD_TICKS));
+        assert!(!hearing.is_majority(1, &[1, 2, 3, 4], 50));
+        // A member that is no voter does not count, and neither does one that was removed.
+        hearing.heard(9, 60);
+        assert!(!hearing.is_majority(1, &[2, 3], 60));
+    }
+}

@@ -1,0 +1,392 @@
+//! One member of a group: its log, its engine, its links' frames, its axis of time.
+
+mod hearing;
+mod propose;
+mod proposals;
+mod receive;
+mod turn;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use storage::{EntryContent, EntryIndex, HardState, Term};
+
+use self::hearing::Hearing;
+use self::proposals::Proposals;
+use self::turn::Turn;
+use crate::clock::{Axis, LeaderClock, NewAxis};
+use crate::engine::{Engine, EngineRole};
+use crate::entry_log::EntryLog;
+use crate::frame::Assembly;
+use crate::ids::{MemberId, NodeId};
+use crate::limits::{CAMPAIGNS_MAX, COMMITTED_BYTES_PER_TURN, RANK_TICKS, TOLD_TICKS};
+
+pub use types::{
+    BeginError, Committed, MemberConfig, ProposeError, Proposed, QuarantineReason, Role,
+    SnapshotOffer, TurnResult,
+};
+
+/// A campaign after the loss of a leader.
+#[derive(Clone, Copy, Debug)]
+struct Campaign {
+    /// Ticks until it begins.
+    wait: u32,
+    /// Campaigns that may follow.
+    left: u32,
+}
+
+/// An axis that a voter has told.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    clock: LeaderClock,
+    tick: u64,
+}
+
+/// One member of a group. See the [crate](crate) for how it is driven.
+///
+/// Ticks, frames and proposals come between two turns. A turn is [`begin`](Self::begin), [`write`](Self::write),
+/// [`end`](Self::end), in this order; anything else within one panics.
+pub struct Member<L: EntryLog> {
+    config: MemberConfig,
+    engine: Engine<L>,
+    turn: Turn,
+    /// Messages of other nodes that are not whole.
+    assemblies: BTreeMap<NodeId, Assembly>,
+    /// Number of the last message that was cut into parts.
+    part_number: u64,
+    /// Ticks since the beginning.
+    ticks: u64,
+    /// Term that this member leads.
+    leads: Option<u64>,
+    hearing: Hearing,
+    proposals: Proposals,
+    campaign: Option<Campaign>,
+    /// The newest axis of a leader that is known.
+    clock: Option<LeaderClock>,
+    /// What voters have told of the axis, one for each node.
+    told: BTreeMap<NodeId, Told>,
+    /// The axis while this member leads.
+    axis: Option<Axis>,
+    new_axis: Option<NewAxis>,
+    /// Time of the newest entry.
+    last_axis_us: u64,
+    /// Last entry that was passed on.
+    delivered: u64,
+    /// First entry of the present term, at its leader.
+    first_of_term: u64,
+    /// First entry that the leader's members need.
+    needed_from: u64,
+    saved: HardState,
+    /// Tick at which the hard state was saved last.
+    saved_at: u64,
+    told_role: Role,
+    offer: Option<SnapshotOffer>,
+    quarantine: Option<QuarantineReason>,
+    is_quarantine_told: bool,
+    is_stalled: bool,
+}
+
+impl<L: EntryLog> fmt::Debug for Member<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member")
+            .field("me", &self.config.me)
+            .field("engine", &self.engine)
+            .field("delivered", &self.delivered)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<L: EntryLog> Member<L> {
+    /// Begins with a log that was opened: entries up to the commit of its hard state are applied.
+    ///
+    /// # Errors
+    /// [`BeginError`].
+    pub fn open(config: MemberConfig, log: L) -> Result<Self, BeginError> {
+        let saved = log.hard_state().clone();
+        let applied = saved.commit.0;
+        let (first, last) = (log.first_index().0, log.last_index().0);
+        if applied + 1 < first || applied > last {
+            let text = format!("entry {applied} is committed, and there are {first} to {last}");
+            return Err(BeginError::Contradiction(text));
+        }
+        let memberships = changes_behind(&log, applied, last)?;
+        // A change is proposed when the one before is applied: its entry proves that the one before is committed.
+        let committed = memberships.iter().nth_back(1).copied().unwrap_or(applied);
+        let newest = (last >= first).then(|| log.entries(EntryIndex(last), EntryIndex(last + 1), 0));
+        let newest = newest.transpose()?.unwrap_or_default();
+        let last_axis_us = newest.first().map_or(0, |entry| entry.axis_us);
+        let me = config.me.get();
+        let engine = Engine::new(me, config.seed, log, applied, committed, memberships)
+            .map_err(|error| BeginError::Contradiction(error.0))?;
+        Ok(Self {
+            config,
+            engine,
+            turn: Turn::Idle,
+            assemblies: BTreeMap::new(),
+            part_number: 0,
+            ticks: 0,
+            leads: None,
+            hearing: Hearing::default(),
+            proposals: Proposals::default(),
+            campaign: None,
+            clock: None,
+            told: BTreeMap::new(),
+            axis: None,
+            new_axis: None,
+            last_axis_us,
+            delivered: applied,
+            first_of_term: 0,
+            needed_from: 0,
+            saved,
+            saved_at: 0,
+            told_role: Role::Follower { leader: None },
+            offer: None,
+            quarantine: None,
+            is_quarantine_told: false,
+            is_stalled: false,
+        })
+    }
+
+    /// A tick, every 50 ms of real time. A thread that has slept gives at most two at once, so that it does not jump
+    /// to an election.
+    pub fn tick(&mut self) {
+        self.assert_idle();
+        self.ticks += 1;
+        let ticks = self.ticks;
+        self.told.retain(|_, told| ticks - told.tick <= TOLD_TICKS);
+        if self.is_silent() {
+            return;
+        }
+        self.tick_campaign();
+        self.engine.tick();
+        self.settle();
+    }
+
+    fn tick_campaign(&mut self) {
+        let Some(campaign) = self.campaign.take() else {
+            return;
+        };
+        if self.engine.leader() != 0 {
+            return;
+        }
+        let Campaign { wait, left } = campaign;
+        if wait > 0 {
+            self.campaign = Some(Campaign { wait: wait - 1, left });
+            return;
+        }
+        self.engine.campaign();
+        if left > 0 {
+            let (voters, _) = self.engine.members();
+            let wait = u32::try_from(voters.len()).expect("few voters") * RANK_TICKS;
+            self.campaign = Some(Campaign { wait, left: left - 1 });
+        }
+    }
+
+    /// Notes that the process of a member is gone: its node has reset the link. If it was the leader, this member
+    /// forgets it, and campaigns after 50 ms for each voter before it, as all others do.
+    pub fn peer_lost(&mut self, member: MemberId) {
+        self.assert_idle();
+        self.link_lost(member);
+        if self.engine.leader() != member.get() || self.is_silent() {
+            return;
+        }
+        self.engine.forget_leader();
+        let (voters, _) = self.engine.members();
+        let others = voters.iter().filter(|voter| **voter != member.get());
+        if let Some(rank) = others.clone().position(|voter| *voter == self.me()) {
+            let wait = u32::try_from(rank).expect("few voters") * RANK_TICKS;
+            self.campaign = Some(Campaign { wait, left: CAMPAIGNS_MAX - 1 });
+        }
+        if self.campaign.is_some_and(|campaign| campaign.wait == 0) {
+            self.tick_campaign();
+        }
+        self.settle();
+    }
+
+    /// Notes that a link to a member was lost or begins anew, and frames perhaps with it: a leader asks what the member
+    /// has before it continues.
+    pub fn link_lost(&mut self, member: MemberId) {
+        self.assert_idle();
+        self.assemblies.remove(&member.node());
+        self.engine.unreachable(member.get());
+    }
+
+    /// Makes this member lead only if no other can: it is being rebuilt, or has much to apply.
+    pub fn set_reluctant(&mut self, is_reluctant: bool) {
+        self.engine.set_reluctant(is_reluctant);
+    }
+
+    /// Notes that the disk does not answer, or has not answered for long: the member steps down, and
+    /// neither ticks nor tells anything durable until [`Member::recovered`]. May come within a turn.
+    pub fn stalled(&mut self) {
+        self.is_stalled = true;
+        if matches!(self.turn, Turn::Idle) {
+            self.engine.step_down();
+            self.settle();
+        }
+    }
+
+    /// Notes that the disk answers again.
+    pub fn recovered(&mut self) {
+        self.is_stalled = false;
+    }
+
+    /// Ends the part of this replica in its group: it neither votes nor leads nor acknowledges, until it is rebuilt
+    /// as another incarnation. The first reason counts.
+    pub fn quarantine(&mut self, reason: QuarantineReason) {
+        if self.quarantine.is_none() {
+            self.quarantine = Some(reason);
+            self.leads = None;
+            self.axis = None;
+            self.proposals.clear();
+        }
+    }
+
+    /// Notes that a member has the files up to `index`: the leader continues behind them.
+    pub fn shipped(&mut self, member: MemberId, index: EntryIndex) {
+        self.assert_idle();
+        self.engine.shipped(member.get(), index.0);
+    }
+
+    /// The role, as the last turn told it.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.told_role
+    }
+
+    /// Its newest term.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        Term(self.engine.term())
+    }
+
+    /// The leader, if one is known.
+    #[must_use]
+    pub fn leader(&self) -> Option<MemberId> {
+        MemberId::new(self.engine.leader())
+    }
+
+    /// The axis while this member leads.
+    #[must_use]
+    pub fn axis(&self) -> Option<Axis> {
+        self.axis
+    }
+
+    /// Last entry that was passed on as committed.
+    #[must_use]
+    pub fn delivered(&self) -> EntryIndex {
+        EntryIndex(self.delivered)
+    }
+
+    /// Last entry of the log, written or not.
+    #[must_use]
+    pub fn last_index(&self) -> EntryIndex {
+        EntryIndex(self.engine.last_index())
+    }
+
+    /// Members that vote and members that learn.
+    #[must_use]
+    pub fn members(&self) -> (Vec<MemberId>, Vec<MemberId>) {
+        let ids = |ids: Vec<u64>| ids.into_iter().filter_map(MemberId::new).collect();
+        let (voters, learners) = self.engine.members();
+        (ids(voters), ids(learners))
+    }
+
+    /// Last entry that a member is known to have. `None` if this member does not lead, or the other is none.
+    #[must_use]
+    pub fn matched(&self, member: MemberId) -> Option<EntryIndex> {
+        self.engine.matched(member.get()).filter(|_| self.engine.is_leader()).map(EntryIndex)
+    }
+
+    /// Reason for which the replica must be rebuilt.
+    #[must_use]
+    pub fn quarantine_reason(&self) -> Option<&QuarantineReason> {
+        self.quarantine.as_ref()
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &L {
+        self.engine.log()
+    }
+
+    /// The log, for compactions, segments and shipments: entries and hard state are the member's.
+    pub fn log_mut(&mut self) -> &mut L {
+        self.engine.log_mut()
+    }
+
+    /// Ends the member and gives its log back.
+    #[must_use]
+    pub fn into_log(self) -> L {
+        self.engine.into_log()
+    }
+
+    fn me(&self) -> u64 {
+        self.config.me.get()
+    }
+
+    /// True if nothing may leave this member.
+    fn is_silent(&self) -> bool {
+        self.quarantine.is_some() || self.is_stalled
+    }
+
+    fn assert_idle(&self) {
+        assert!(matches!(self.turn, Turn::Idle), "a turn is under way");
+    }
+
+    /// After everything that may have changed term or role.
+    fn settle(&mut self) {
+        let leads = self.engine.is_leader().then(|| self.engine.term());
+        if leads == self.leads {
+            return;
+        }
+        self.proposals.clear();
+        self.hearing.begin(self.ticks);
+        (self.axis, self.new_axis) = (None, None);
+        self.leads = leads;
+        if leads.is_some() {
+            self.first_of_term = self.engine.last_index();
+        }
+    }
+
+    /// The role now.
+    fn present_role(&self) -> Role {
+        if self.quarantine.is_some() {
+            return Role::Quarantined;
+        }
+        match self.engine.role() {
+            EngineRole::Leader => {
+                let is_active = self.axis.is_some() && self.delivered >= self.first_of_term;
+                Role::Leader { term: self.term(), is_active }
+            }
+            EngineRole::Candidate => Role::Candidate,
+            EngineRole::Follower => Role::Follower { leader: self.leader() },
+        }
+    }
+}
+
+/// Entries behind `applied` that change the members.
+fn changes_behind<L: EntryLog>(
+    log: &L,
+    applied: u64,
+    last: u64,
+) -> Result<BTreeSet<u64>, BeginError> {
+    let mut changes = BTreeSet::new();
+    let mut from = applied + 1;
+    while from <= last {
+        let entries =
+            log.entries(EntryIndex(from), EntryIndex(last + 1), COMMITTED_BYTES_PER_TURN)?;
+        for entry in &entries {
+            if matches!(entry.content, EntryContent::Membership(_)) {
+                changes.insert(entry.index.0);
+            }
+            from = entry.index.0 + 1;
+        }
+        assert!(!entries.is_empty(), "the log reads at least one entry");
+    }
+    Ok(changes)
+}

@@ -1,0 +1,8 @@
+//! Members in simulated groups.
+
+mod chaos;
+mod checks;
+mod directed;
+mod network;
+mod node;
+mod world;

@@ -1,0 +1,323 @@
+//! Turns: what leaves before the own write, the write, and what leaves after it.
+
+use bytes::Bytes;
+use storage::{EntryContent, EntryIndex, HardState, LogEntry, LogError, Term};
+
+use super::{Committed, Member, QuarantineReason, Role, TurnResult};
+use crate::clock::{LeaderClock, NewAxis, TurnClock};
+use crate::engine::{Outgoing, Work};
+use crate::entry_log::EntryLog;
+use crate::frame::{
+    Body, Frame, FrameClass, FrameHeader, FrameKind, encode_append, encode_control,
+};
+use crate::ids::{MemberId, NodeId};
+use crate::limits::{
+    COMMIT_HINT_ENTRIES, COMMIT_HINT_TICKS, COMMITTED_BYTES_PER_TURN, TOLD_MARGIN_US,
+};
+use crate::membership::MembershipChange;
+
+/// State of a turn.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// None is under way.
+    Idle,
+    /// Begun, perhaps written.
+    Begun(Pending),
+}
+
+/// Work that is begun and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    work: Option<Work>,
+    /// The hard state to be saved first.
+    hard_state: Option<HardState>,
+    is_written: bool,
+    /// The axis to tell voters, as it was known at the beginning.
+    known: Option<LeaderClock>,
+    /// Messages that wait for the write although a leader's do not: its term is not durable.
+    held: Vec<Outgoing>,
+}
+
+impl<L: EntryLog> Member<L> {
+    /// Begins a turn: frames that leave before anything is written go to `out`. True if there is something to write;
+    /// [`Member::write`] may be left out otherwise.
+    ///
+    /// # Panics
+    /// If a turn is under way.
+    pub fn begin(&mut self, clock: &TurnClock<'_>, out: &mut Vec<Frame>) -> bool {
+        self.assert_idle();
+        let mut pending = Pending { is_written: true, ..Pending::default() };
+        if self.quarantine.is_none() {
+            self.begin_axis(clock);
+            pending.known = self.known_clock(clock);
+            if self.engine.has_ready() {
+                let mut work = self.engine.ready();
+                let messages = std::mem::take(&mut work.messages);
+                work.vote = work.vote.filter(|vote| *vote != (self.saved.term.0, self.saved.vote));
+                match work.vote {
+                    Some(_) => pending.held = messages,
+                    None => self.send(messages, pending.known, out),
+                }
+                pending.work = Some(work);
+            }
+            let vote = pending.work.as_ref().and_then(|work| work.vote);
+            pending.hard_state = self.hard_state_to_save(vote);
+            let has_entries = pending.work.as_ref().is_some_and(|work| !work.entries.is_empty());
+            pending.is_written = pending.hard_state.is_none() && !has_entries;
+        }
+        let has_writes = !pending.is_written;
+        self.turn = Turn::Begun(pending);
+        has_writes
+    }
+
+    /// A new leader continues the axis, before its first entry leaves.
+    fn begin_axis(&mut self, clock: &TurnClock<'_>) {
+        let (Some(term), None) = (self.leads, self.axis) else {
+            return;
+        };
+        let me = self.config.me.node();
+        let told = self.told.values().map(|told| told.clock);
+        let known: Vec<LeaderClock> = self.clock.into_iter().chain(told).collect();
+        let (voters, _) = self.members();
+        let nodes: Vec<NodeId> = voters.into_iter().map(MemberId::node).collect();
+        let last_term = match self.first_of_term {
+            0 | 1 => 0,
+            first => {
+                let before = self.engine.log().term_of(EntryIndex(first - 1));
+                before.map_or(0, |term| term.0)
+            }
+        };
+        let floor_us = self.last_axis_us;
+        let new = NewAxis::of_new_leader(me, clock, &known, last_term, floor_us, &nodes);
+        let (run, offset_us) = (clock.now.run, new.axis.offset_us());
+        self.axis = Some(new.axis);
+        self.new_axis = Some(new);
+        self.clock = Some(LeaderClock { term, node: me, run, offset_us });
+        self.told.clear();
+        self.last_axis_us = new.axis.at(clock.now.monotonic_us);
+        self.engine.stamp_first_entry(self.last_axis_us);
+    }
+
+    /// The newest axis on the own clock: of this leader, or what a voter tells.
+    fn known_clock(&self, clock: &TurnClock<'_>) -> Option<LeaderClock> {
+        let known = self.clock?;
+        let node = self.config.me.node();
+        if self.axis.is_some() {
+            return Some(known);
+        }
+        let axis = known.on_own_clock(node, clock)?;
+        let offset_us = axis.offset_us().saturating_sub(TOLD_MARGIN_US);
+        Some(LeaderClock { node, run: clock.now.run, offset_us, ..known })
+    }
+
+    /// The hard state, if it must be saved now: a vote leaves, the members have changed, or the commit is far.
+    fn hard_state_to_save(&self, vote: Option<(u64, u64)>) -> Option<HardState> {
+        let (voters, learners) = self.engine.members();
+        let are_members_new = (&voters, &learners) != (&self.saved.voters, &self.saved.learners);
+        let ahead = self.delivered.saturating_sub(self.saved.commit.0);
+        let is_old = self.ticks - self.saved_at >= COMMIT_HINT_TICKS;
+        let is_commit_far = ahead >= COMMIT_HINT_ENTRIES || (ahead > 0 && is_old);
+        if vote.is_none() && !are_members_new && !is_commit_far {
+            return None;
+        }
+        let (term, vote) = vote.unwrap_or((self.saved.term.0, self.saved.vote));
+        let commit = EntryIndex(self.delivered);
+        Some(HardState { term: Term(term), vote, commit, voters, learners })
+    }
+
+    /// Writes what the turn has to write, durably. After [`LogError::Full`] it may be called again.
+    ///
+    /// # Errors
+    /// [`LogError`]: nothing that waits for the write may leave; after any but `Full` the member is of no use any more.
+    ///
+    /// # Panics
+    /// If no turn is under way.
+    pub fn write(&mut self) -> Result<(), LogError> {
+        let Turn::Begun(pending) = &mut self.turn else {
+            panic!("a turn is begun before it is written");
+        };
+        if pending.is_written {
+            return Ok(());
+        }
+        let log = self.engine.log_mut();
+        if let Some(state) = pending.hard_state.take() {
+            if let Err(error) = log.save_hard_state(&state) {
+                pending.hard_state = Some(state);
+                return Err(error);
+            }
+            self.saved = state;
+            self.saved_at = self.ticks;
+        }
+        let entries = pending.work.as_ref().map(|work| work.entries.as_slice()).unwrap_or_default();
+        if let Some(first) = entries.first() {
+            if first.index <= log.last_index() {
+                log.truncate_after(EntryIndex(first.index.0 - 1))?;
+            }
+            match log.append(entries) {
+                Ok(_) => {}
+                Err(LogError::Entry(fault)) => {
+                    pending.work = None;
+                    let text = format!("the leader's entries do not follow the log: {fault}");
+                    self.quarantine(QuarantineReason::Diverged(text));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+            self.last_axis_us = entries.last().map_or(self.last_axis_us, |entry| entry.axis_us);
+        }
+        pending.is_written = true;
+        Ok(())
+    }
+
+    /// Ends the turn: frames that have waited for the write go to `out`.
+    ///
+    /// # Panics
+    /// If no turn is under way, or it is not written.
+    pub fn end(&mut self, out: &mut Vec<Frame>) -> TurnResult {
+        let Turn::Begun(pending) = std::mem::replace(&mut self.turn, Turn::Idle) else {
+            panic!("a turn is begun before it ends");
+        };
+        let mut result = TurnResult::default();
+        if self.quarantine.is_none() {
+            assert!(pending.is_written, "a turn is written before it ends");
+            self.send(pending.held, pending.known, out);
+            if let Some(work) = pending.work {
+                let messages = self.engine.persisted(work);
+                self.send(messages, pending.known, out);
+            }
+            if self.is_stalled {
+                self.engine.step_down();
+            }
+            self.settle();
+            self.deliver(&mut result.committed);
+            self.engine.late_ticks();
+            self.settle();
+        }
+        self.report(&mut result);
+        result
+    }
+
+    /// Passes on what is committed.
+    fn deliver(&mut self, out: &mut Vec<Committed>) {
+        let committed = self.engine.committed();
+        if committed <= self.delivered {
+            return;
+        }
+        self.engine.log_mut().commit(EntryIndex(committed));
+        let (from, to) = (EntryIndex(self.delivered + 1), EntryIndex(committed + 1));
+        let entries = match self.engine.log().entries(from, to, COMMITTED_BYTES_PER_TURN) {
+            Ok(entries) => entries,
+            Err(fault) => return self.quarantine(QuarantineReason::Damaged(fault.to_string())),
+        };
+        for entry in entries {
+            let index = entry.index.0;
+            if !self.apply_membership(&entry) {
+                break;
+            }
+            let facts = self.proposals.committed(index);
+            self.delivered = index;
+            self.engine.applied_to(index);
+            out.push(Committed { entry, facts });
+            self.settle();
+        }
+    }
+
+    /// Applies a change of the members. False if this build does not know it.
+    fn apply_membership(&mut self, entry: &LogEntry) -> bool {
+        let EntryContent::Membership(change) = &entry.content else {
+            return true;
+        };
+        let Some(change) = MembershipChange::decode(change) else {
+            let text = format!("entry {} changes the members in an unknown way", entry.index);
+            self.quarantine(QuarantineReason::Diverged(text));
+            return false;
+        };
+        self.engine.apply_membership(change);
+        true
+    }
+
+    fn report(&mut self, result: &mut TurnResult) {
+        if let Some(fault) = self.engine.take_fault() {
+            self.quarantine(QuarantineReason::Damaged(fault.to_string()));
+        }
+        let needs = self.engine.take_needs_snapshot();
+        result.needs_snapshot = needs.into_iter().filter_map(MemberId::new).collect();
+        result.offer = self.offer.take();
+        result.axis = self.new_axis.take();
+        let role = self.present_role();
+        if role != self.told_role {
+            self.told_role = role;
+            result.role = Some(role);
+        }
+        if self.quarantine.is_some() && !self.is_quarantine_told {
+            self.is_quarantine_told = true;
+            result.quarantine.clone_from(&self.quarantine);
+        }
+        if self.quarantine.is_some() {
+            return;
+        }
+        let (voters, learners) = self.engine.members();
+        let is_heard = self.hearing.is_majority(self.me(), &voters, self.ticks);
+        if matches!(role, Role::Leader { is_active: true, .. }) && is_heard && !self.is_stalled {
+            result.durable = self.proposals.take_durable(self.delivered);
+        }
+        if self.leads.is_some() {
+            let is_needed = |member: &&u64| !self.hearing.is_gone(**member, self.ticks);
+            let members = voters.iter().chain(&learners).filter(is_needed);
+            let matched = members.filter_map(|member| self.engine.matched(*member)).min();
+            self.needed_from = matched.unwrap_or(0) + 1;
+        }
+        let needed_from = EntryIndex(self.needed_from);
+        self.engine.log_mut().set_needed_from(needed_from);
+        result.has_more = self.engine.has_ready()
+            || self.engine.committed() > self.delivered
+            || self.hard_state_to_save(None).is_some();
+    }
+
+    /// Encodes messages. `known` is the axis on the own clock.
+    fn send(&mut self, messages: Vec<Outgoing>, known: Option<LeaderClock>, out: &mut Vec<Frame>) {
+        if self.is_silent() {
+            return;
+        }
+        let leader_clock = known.filter(|known| self.leads == Some(known.term));
+        for (to, mut message) in messages {
+            let Some(to) = MemberId::new(to) else {
+                continue;
+            };
+            let header = self.header(to);
+            match &mut message.body {
+                Body::Append(append) => {
+                    append.clock = leader_clock;
+                    self.part_number += 1;
+                    encode_append(header, self.part_number, message.term, append, out);
+                    continue;
+                }
+                Body::Heartbeat { needed_from, clock, .. } => {
+                    (*needed_from, *clock) = (self.needed_from, leader_clock);
+                }
+                Body::VoteAnswer(answer) => answer.clock = known,
+                Body::AppendAnswer { .. }
+                | Body::HeartbeatAnswer { .. }
+                | Body::Vote(_)
+                | Body::TimeoutNow
+                | Body::SnapshotOffer { .. } => {}
+            }
+            let head = encode_control(header, &message);
+            out.push(Frame { to, class: FrameClass::Control, head, tail: Bytes::new() });
+        }
+    }
+
+    /// Header of a frame to a member; kind and length are set when it is encoded.
+    pub(super) fn header(&self, to: MemberId) -> FrameHeader {
+        FrameHeader {
+            kind: FrameKind::Part,
+            length: 0,
+            bare: 0,
+            crc: 0,
+            cluster: self.config.cluster,
+            group: self.config.group,
+            from: self.config.me,
+            to,
+        }
+    }
+}

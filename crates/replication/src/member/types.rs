@@ -1,0 +1,138 @@
+//! What a member is made of and what it tells.
+
+use storage::{EntryError, EntryFacts, EntryIndex, LogEntry, LogError, Lsn, Term};
+
+use crate::clock::NewAxis;
+use crate::ids::{ClusterId, GroupId, MemberId};
+
+/// Facts with which a member begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemberConfig {
+    /// Cluster of the group.
+    pub cluster: ClusterId,
+    /// The group. Its id is that of the log.
+    pub group: GroupId,
+    /// This member.
+    pub me: MemberId,
+    /// Seed of its election times.
+    pub seed: u64,
+}
+
+/// Role of a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// This member leads.
+    Leader {
+        /// Its term.
+        term: Term,
+        /// The first entry of its term is committed and was passed on: the vhost may be promoted.
+        is_active: bool,
+    },
+    /// Another member leads, or none.
+    Follower {
+        /// The leader, if one is known.
+        leader: Option<MemberId>,
+    },
+    /// This member asks for votes.
+    Candidate,
+    /// This member neither votes nor leads nor acknowledges: its replica must be rebuilt.
+    Quarantined,
+}
+
+/// Reason for which a replica must be rebuilt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum QuarantineReason {
+    /// Its log is damaged.
+    Damaged(String),
+    /// Its log or state is not what the others have.
+    Diverged(String),
+}
+
+/// A committed entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Committed {
+    /// The entry.
+    pub entry: LogEntry,
+    /// Facts of an entry that this member has proposed in its present term: the vhost has its effects already. `None`
+    /// for all others, which are to be applied.
+    pub facts: Option<EntryFacts>,
+}
+
+/// An offer of the leader to ship files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SnapshotOffer {
+    /// The leader.
+    pub from: MemberId,
+    /// Last entry of the files.
+    pub index: EntryIndex,
+    /// Term of that entry.
+    pub term: Term,
+}
+
+/// What the driver is told at the end of a turn.
+#[derive(Debug, Default)]
+pub struct TurnResult {
+    /// The new role, if it has changed.
+    pub role: Option<Role>,
+    /// Entries that are committed, in order, each once.
+    pub committed: Vec<Committed>,
+    /// All records of this leader up to here are on the disks of a majority, elided ones included.
+    pub durable: Option<Lsn>,
+    /// The axis that begins, when this member begins to lead.
+    pub axis: Option<NewAxis>,
+    /// Members that need files, because the entries are compacted. Told again until
+    /// [`Member::shipped`](super::Member::shipped).
+    pub needs_snapshot: Vec<MemberId>,
+    /// The leader's offer to ship files to this member.
+    pub offer: Option<SnapshotOffer>,
+    /// Reason for a quarantine that begins.
+    pub quarantine: Option<QuarantineReason>,
+    /// Another turn has work already.
+    pub has_more: bool,
+}
+
+/// Result of a proposal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Proposed {
+    /// The batch became this entry.
+    Entry(EntryIndex),
+    /// All records of the batch were elided: they are durable with the newest entry before.
+    Nothing,
+}
+
+/// Reason for which nothing can be proposed. The batch is unchanged.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProposeError {
+    /// This member does not lead, or not yet.
+    #[error("this member does not lead the group")]
+    NotLeading,
+    /// Leadership is being handed over: keep the batch until the role is known.
+    #[error("leadership is being handed over")]
+    Transferring,
+    /// Too much is not committed: keep the batch, and try again after the next turn.
+    #[error("{bytes} octets are proposed and not committed")]
+    Behind {
+        /// Those octets.
+        bytes: usize,
+    },
+    /// A change of the members is on its way.
+    #[error("another change of the members is not finished")]
+    ChangePending,
+    /// The change makes no sense for this group.
+    #[error("the change of the members is refused: {0}")]
+    Refused(&'static str),
+}
+
+/// Reason for which a member cannot begin with a log.
+#[derive(thiserror::Error, Debug)]
+pub enum BeginError {
+    /// The log cannot be read.
+    #[error("the log of the group cannot be read: {0}")]
+    Read(#[from] EntryError),
+    /// The hard state cannot be saved.
+    #[error("the hard state cannot be saved: {0}")]
+    Save(#[from] LogError),
+    /// Log and hard state contradict each other: the replica must be rebuilt.
+    #[error("log and hard state contradict each other: {0}")]
+    Contradiction(String),
+}
