@@ -40,6 +40,10 @@ pub enum Effect {
         /// The method to send.
         outgoing: Outgoing,
     },
+    /// Hold what follows for this connection, in this batch, until the log is durable up to the end of the batch, which
+    /// is `Vhost::last_lsn` after the last `Vhost::flush`: a delivery of a quorum queue of a replicated vhost comes next.
+    /// Later batches go behind what is held, so that the order stays.
+    Hold(ConnectionId),
     /// Append a record to the log.
     Log {
         /// The position of the record.

@@ -113,7 +113,7 @@ pub use vhost::{
 
 // Records of the log, and recovery from them.
 pub use record::{
-    BindingRecord, Entries, Envelopes, ExchangeRecord, QueueRecord, Record, RecordRole,
-    record_description,
+    BindingRecord, DecodeError, Decoded, Digest, Entries, Envelopes, ExchangeRecord, QueueDigest,
+    QueueRecord, Record, RecordRole, record_description,
 };
-pub use vhost::{Recovered, RecoveredQueue, Replay, ReplayProblem};
+pub use vhost::{Divergence, Recovered, RecoveredQueue, Replay, ReplayProblem};

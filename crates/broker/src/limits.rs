@@ -300,3 +300,6 @@ pub const DEATH_MESSAGE_BYTES_MAX: u64 = 1024;
 
 /// Target queues of a dead letter that its history names; the others are only counted.
 pub const DEATH_TARGETS_KEPT_MAX: usize = 8;
+
+/// Queues that one record of a digest lists; a digest of more has several records.
+pub const QUEUES_PER_DIGEST_MAX: usize = 4096;

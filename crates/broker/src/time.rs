@@ -3,7 +3,11 @@
 //! The broker has one time axis. The shell anchors it to the wall clock at start and then advances it with
 //! the monotonic clock, so that a step of the wall clock neither expires a message early nor makes it
 //! immortal. `Time` is a point on that axis in microseconds since the Unix epoch; the wall clock itself is
-//! used only in values shown to clients (`x-death.time`).
+//! used only in values shown to clients (`x-death.time`) and where a client names a moment of it
+//! (`x-opt-delivery-time`), which becomes a delay on the axis at once.
+//!
+//! A replicated vhost has an axis of its own: a new leader continues the axis of the one before, whatever its wall
+//! clock says. Its log stores times of the axis ([`Now::on_axis`]).
 
 /// A point on the broker's time axis, in microseconds since the Unix epoch as anchored at start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -63,7 +67,7 @@ impl Time {
 pub struct Now {
     /// The time on the broker's axis; deadlines are compared with this time.
     pub time: Time,
-    /// Wall clock, in milliseconds since the Unix epoch; only shown, never compared.
+    /// Wall clock, in milliseconds since the Unix epoch; only shown, and the base of moments that clients name.
     pub wall_ms: u64,
 }
 
@@ -71,5 +75,13 @@ impl Now {
     /// A moment at which both clocks agree, `millis` milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self { time: Time::from_millis(millis), wall_ms: millis }
+    }
+
+    /// The moment as the log of a replicated vhost stores it: in milliseconds of the axis, which a new leader
+    /// continues, instead of the wall clock, which differs between nodes. The log reads a millisecond back as its
+    /// end, so that a stored time is never earlier than the real one and less than a millisecond later.
+    #[must_use]
+    pub const fn on_axis(self) -> Self {
+        Self { time: self.time, wall_ms: self.time.as_micros() / 1000 }
     }
 }

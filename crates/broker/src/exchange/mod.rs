@@ -31,6 +31,7 @@ use crate::message::Name;
 use crate::policy::EffectivePolicies;
 use crate::queue::meter::{Meter, MeterShare};
 use crate::queue_type::QueueType;
+use crate::record::ExchangeRecord;
 use crate::refusal::Refusal;
 use crate::time::Time;
 pub use binding::{Binding, BindingArguments, Destination};
@@ -115,6 +116,19 @@ pub(crate) struct ExchangeDeclaration {
 }
 
 impl Exchange {
+    /// The declaration as the log has it.
+    pub(crate) fn record(&self) -> ExchangeRecord {
+        ExchangeRecord {
+            name: Name::clone(&self.name),
+            kind: self.kind,
+            auto_delete: self.auto_delete,
+            internal: self.internal,
+            arguments: self.arguments.clone(),
+            declared_by: Name::clone(&self.declared_by),
+            store: self.held.as_ref().map(|held| held.number),
+        }
+    }
+
     /// Creates an exchange without bindings; `seed` seeds the hashes of its tables.
     ///
     /// # Errors

@@ -125,7 +125,7 @@ impl Queue {
 
     /// A browsed message that has not been delivered since the last restart.
     fn browsed_fresh(&self, entry: Entry, passed: CursorPosition) -> BrowsedMessage {
-        let may_have_been_delivered = self.may_have_been_seen(&entry);
+        let may_have_been_delivered = self.may_have_been_delivered(&entry);
         BrowsedMessage { may_have_been_delivered, ..self.browsed(entry, passed) }
     }
 

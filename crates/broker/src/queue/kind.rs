@@ -24,6 +24,11 @@ impl QueueType {
         self.is_quorum()
     }
 
+    /// In a replicated vhost, deliveries wait until a majority has them on disk.
+    pub(crate) const fn delivers_after_commit(self) -> bool {
+        self.is_quorum()
+    }
+
     /// The exclusive flag of `basic.consume` is enforced.
     pub(crate) const fn has_exclusive_consumers(self) -> bool {
         !self.is_quorum()

@@ -56,6 +56,7 @@ use crate::limits::QUEUE_MEMORY_BYTES;
 use crate::message::{Message, Name};
 use crate::policy::EffectivePolicies;
 pub(crate) use crate::queue_type::QueueType;
+use crate::record::QueueRecord;
 use crate::time::Time;
 use consumers::Consumers;
 use dead_letters::DeadLetters;
@@ -281,11 +282,27 @@ impl Queue {
         self.ownership.durable && (self.kind().persists_everything() || message.meta().persistent)
     }
 
+    /// True if the message may have been delivered before a restart that has lost the note of the delivery.
+    pub(crate) fn may_have_been_delivered(&self, entry: &Entry) -> bool {
+        entry.message.is_maybe_seen() || self.waiting.ready.was_delivered_before(entry.id)
+    }
+
     /// True if a leaving message was in the queue before a restart that may have lost the note of its
     /// delivery: a client may have received the message, or its dead letter before the dead letter was on
     /// disk.
     pub(crate) fn may_have_been_seen(&self, entry: &Entry) -> bool {
-        entry.message.is_maybe_seen() || self.waiting.ready.was_delivered_before(entry.id)
+        self.may_have_been_delivered(entry) || self.waiting.ready.had_left_before(entry.id)
+    }
+
+    /// The declaration as the log has it.
+    pub(crate) fn record(&self) -> QueueRecord {
+        QueueRecord {
+            queue: self.number,
+            name: Name::clone(&self.name),
+            auto_delete: self.ownership.auto_delete,
+            arguments: self.arguments.table.clone(),
+            declared_by: Name::clone(&self.ownership.declared_by),
+        }
     }
 
     /// Durable messages that wait in memory; for consistency checks.

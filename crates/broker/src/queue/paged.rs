@@ -104,15 +104,16 @@ impl Queue {
         self.waiting.scheduled_mut()?.take(id, pages)
     }
 
-    /// Removes a message from memory or from its page.
-    pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
+    /// Removes a message from memory or from its page; false if it is not here.
+    pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) -> bool {
         if self.take_at_hand(id).is_some() || self.dead_letters.pending.take(id).is_some() {
-            return;
+            return true;
         }
-        match self.remove_scheduled(id) {
-            None => self.waiting.ready.forget(id, pages),
-            Some(removed) => removed.empty_page.into_iter().for_each(|page| pages.remove(page)),
-        }
+        let Some(removed) = self.remove_scheduled(id) else {
+            return self.waiting.ready.forget(id, pages);
+        };
+        removed.empty_page.into_iter().for_each(|page| pages.remove(page));
+        true
     }
 
     /// Removes all waiting messages; calls `ended` with the record of each durable one.
@@ -129,12 +130,30 @@ impl Queue {
         self.purge();
     }
 
+    /// Takes note that messages up to this number may have been delivered. Their numbers are used, even if the log has no
+    /// record of them, because they were acknowledged before their batch was written.
+    pub(crate) fn restore_delivered(&mut self, up_to: u64) {
+        self.waiting.ready.note_seq(up_to);
+        self.delivery.restore_note(up_to);
+    }
+
     /// Assumes that any message that was ready until `now` may have been delivered, because the log has lost its
     /// notes of deliveries. True if a note must be written.
     pub(crate) fn deliveries_forgotten(&mut self, now: Time) -> bool {
         self.waiting.mark_due_as_seen(now);
         let newest = self.waiting.ready.last_seq();
         self.delivery.forget_note(newest)
+    }
+
+    /// Assumes, because the leader of the vhost is lost, what the log does not say: any message of a classic queue may
+    /// have been delivered. From a queue whose deliveries wait for the log, only messages may have left, and not been
+    /// delivered, without a record. True if a note must be written.
+    pub(crate) fn leader_lost(&mut self, now: Time) -> bool {
+        if self.kind().delivers_after_commit() {
+            self.waiting.ready.mark_left();
+            return false;
+        }
+        self.deliveries_forgotten(now)
     }
 
     /// Completes recovery: marks delivered messages and renews the lease.
@@ -360,16 +379,19 @@ impl Ready {
 
     // ---- during recovery ----
 
-    /// Removes a message, which is not in memory, from its page.
-    pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
-        let Some(at) = self.level_at(id.level) else { return };
-        let Some(page) = self.levels[at].page_of(id.seq).map(|page| page.id) else { return };
-        self.levels[at].leaves_page(page, id.seq, None);
+    /// Removes a message, which is not in memory, from its page; false if it is in none.
+    pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) -> bool {
+        let Some(at) = self.level_at(id.level) else { return false };
+        let Some(page) = self.levels[at].page_of(id.seq).map(|page| page.id) else { return false };
+        if !self.levels[at].leaves_page(page, id.seq, None) {
+            return false;
+        }
         self.len -= 1;
         self.totals.subtract_persistent_of_unknown_size();
         if let Some(page) = self.remove_if_empty((id.level, page)) {
             pages.remove(page);
         }
+        true
     }
 
     /// Takes a message out of its page.

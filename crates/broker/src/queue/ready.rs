@@ -85,6 +85,8 @@ pub(crate) struct Ready {
     last_seq: u64,
     /// Messages up to this sequence number may have been delivered before a restart.
     pub(super) delivered_before: u64,
+    /// Messages up to this sequence number may have left before an unplanned failover, without a record of that.
+    left_before: u64,
     /// Number of ready messages, in memory and in pages.
     pub(super) len: usize,
     pub(super) totals: Totals,
@@ -140,6 +142,7 @@ impl Ready {
             returns: 0,
             last_seq: 0,
             delivered_before: 0,
+            left_before: 0,
             len: 0,
             totals: Totals::new(counted),
             page_count: 0,
@@ -322,6 +325,17 @@ impl Ready {
     /// True if the message may have been delivered before the last restart.
     pub(crate) fn was_delivered_before(&self, id: EntryId) -> bool {
         id.seq <= self.delivered_before
+    }
+
+    /// True if the message may have left before the last failover, without a record of that: its dead letter may have
+    /// been delivered.
+    pub(crate) fn had_left_before(&self, id: EntryId) -> bool {
+        id.seq <= self.left_before
+    }
+
+    /// Assumes that any message may have left before a failover, without a record of that.
+    pub(crate) fn mark_left(&mut self) {
+        self.left_before = self.last_seq;
     }
 
     /// Marks messages up to `seq` as possibly delivered before a restart.

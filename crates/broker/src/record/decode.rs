@@ -11,11 +11,11 @@ use amqp::table::{Table, TableRef};
 use super::encode::{
     KEYS_OF_BEFORE, Kind, MESSAGE_DIED, MESSAGE_DIED_UNSHARED, MESSAGE_MAYBE_SEEN,
 };
-use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
+use super::{BindingRecord, Digest, Entries, ExchangeRecord, QueueDigest, QueueRecord, Record};
 use crate::access::INTERNAL_USER;
 use crate::death_history::{Death, DeathHistory, DeathReason, DeathSummary};
 use crate::exchange::ExchangeType;
-use crate::ids::{EntryId, QueueNumber};
+use crate::ids::{EntryId, Lsn, QueueNumber};
 use crate::message::{Envelope, Message, Name, RoutingKey, StoredContent};
 use crate::policy::{ApplyTo, Definition, Pattern, Policy, PolicyKind};
 use crate::publish_properties;
@@ -142,7 +142,9 @@ impl<'a> Reader<'a> {
                 let (queue, entry, delay_us) = (self.whole_queue()?, self.entry()?, self.number()?);
                 *arrived = self.wall_clock()?;
                 let ready_at = arrived.plus_micros(delay_us);
-                Record::Reschedule { queue, entry, ready_at }
+                let scheduled_for_ms =
+                    if self.rest.is_empty() { None } else { Some(self.number()?) };
+                Record::Reschedule { queue, entry, ready_at, scheduled_for_ms }
             }
             Kind::Settle => {
                 let (queue, entry) = self.place()?;
@@ -183,6 +185,7 @@ impl<'a> Reader<'a> {
             Kind::ClearPolicy => {
                 Record::ClearPolicy { kind: self.policy_kind()?, name: self.name()? }
             }
+            Kind::Digest => Record::Digest(self.digest()?),
         })
     }
 
@@ -193,6 +196,25 @@ impl<'a> Reader<'a> {
             auto_delete: self.byte()? != 0,
             arguments: self.table()?,
             declared_by: self.declared_by()?,
+        })
+    }
+
+    fn digest(&mut self) -> Read<Digest> {
+        let definitions = u64::from_le_bytes(self.eight()?);
+        let (queue_count, messages) = (self.number()?, self.number()?);
+        let seq_sum = u64::from_le_bytes(self.eight()?);
+        let has_more = self.byte()? != 0;
+        let count = self.count()?;
+        let queues = (0..count).map(|_| self.queue_digest()).collect::<Read<_>>()?;
+        Ok(Digest { definitions, queue_count, messages, seq_sum, has_more, queues })
+    }
+
+    fn queue_digest(&mut self) -> Read<QueueDigest> {
+        Ok(QueueDigest {
+            queue: self.queue()?,
+            declared: Lsn(self.number()?),
+            messages: self.number()?,
+            seq_sum: u64::from_le_bytes(self.eight()?),
         })
     }
 

@@ -39,10 +39,11 @@ pub(super) enum Kind {
     Unbind = 21,
     SetPolicy = 22,
     ClearPolicy = 23,
+    Digest = 240,
 }
 
 impl Kind {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Publish,
         Self::Settle,
         Self::DeadLetter,
@@ -62,6 +63,7 @@ impl Kind {
         Self::Unbind,
         Self::SetPolicy,
         Self::ClearPolicy,
+        Self::Digest,
     ];
 
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
@@ -91,6 +93,7 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::Unbind => "the end of a binding",
         Kind::SetPolicy => "a policy",
         Kind::ClearPolicy => "the end of a policy",
+        Kind::Digest => "a digest that replicas compare",
     })
 }
 
@@ -117,6 +120,7 @@ impl Record {
             Self::Unbind(_) => Kind::Unbind,
             Self::SetPolicy { .. } => Kind::SetPolicy,
             Self::ClearPolicy { .. } => Kind::ClearPolicy,
+            Self::Digest(_) => Kind::Digest,
         };
         kind as u8
     }
@@ -142,7 +146,8 @@ impl Record {
             | Self::Bind(_)
             | Self::Unbind(_)
             | Self::SetPolicy { .. }
-            | Self::ClearPolicy { .. } => None,
+            | Self::ClearPolicy { .. }
+            | Self::Digest(_) => None,
         }
     }
 
@@ -169,11 +174,12 @@ impl Record {
                 put_entry(*to, out);
                 put_number(at.wall_ms, out);
             }
-            Self::Reschedule { queue, entry, ready_at } => {
+            Self::Reschedule { queue, entry, ready_at, scheduled_for_ms } => {
                 out.extend(queue.0.to_le_bytes());
                 put_entry(*entry, out);
                 put_number(ready_at.micros_since(at.time), out);
                 put_number(at.wall_ms, out);
+                scheduled_for_ms.iter().for_each(|millis| put_number(*millis, out));
             }
             Self::Settle { queue, entry } => put_place(*queue, *entry, out),
             Self::DeadLetter { queue, entry, message, entries } => {
@@ -220,6 +226,7 @@ impl Record {
                 out.push(policy_kind_byte(*kind));
                 put_bytes(name.as_bytes(), out);
             }
+            Self::Digest(digest) => digest.encode(out),
         }
     }
 }
@@ -243,7 +250,7 @@ fn put_exchange(exchange: &ExchangeRecord, out: &mut Vec<u8>) {
     }
 }
 
-fn put_number(mut number: u64, out: &mut Vec<u8>) {
+pub(super) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     loop {
         let [low, ..] = number.to_le_bytes();
         number >>= 7;

@@ -6,6 +6,7 @@
 //! understanding their contents.
 
 mod decode;
+mod digest;
 mod encode;
 
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use amqp::table::Table;
 
 pub(crate) use decode::Reader;
 pub use decode::{DecodeError, Decoded, Envelopes};
+pub(crate) use digest::definition_hash;
+pub use digest::{Digest, QueueDigest};
 pub(crate) use encode::put_message;
 pub use encode::record_description;
 
@@ -53,6 +56,9 @@ pub enum Record {
         queue: QueueNumber,
         entry: EntryId,
         ready_at: Time,
+        /// The delivery time on the wall clock, in milliseconds, for the header `x-scheduled-for`. None where the axis
+        /// of the log is the wall clock, as in every vhost that is not replicated.
+        scheduled_for_ms: Option<u64>,
     },
     /// A message left its queue for good.
     Settle {
@@ -115,6 +121,9 @@ pub enum Record {
         kind: PolicyKind,
         name: Name,
     },
+    /// The durable state of the leader of a replicated vhost at this position, in short; replicas compare it with
+    /// their own.
+    Digest(Digest),
 }
 
 /// The queues, and the stores of delayed exchanges, that a message entered, with its entry id in each.
@@ -193,7 +202,8 @@ impl Record {
             | Self::Schedule { .. }
             | Self::DeclareQueue(_)
             | Self::DeclareExchange(_)
-            | Self::Bind(_) => RecordRole::Stands,
+            | Self::Bind(_)
+            | Self::Digest(_) => RecordRole::Stands,
             Self::Settle { .. }
             | Self::DeadLetter { .. }
             | Self::DeleteExchange { .. }
@@ -212,9 +222,11 @@ impl Record {
     }
 
     /// The oldest version of the log's format whose builds know the record. Builds of version 1 would leave out
-    /// delivery times, headers that a consumer gives, delayed exchanges, and policies with keys of later builds.
+    /// delivery times, headers that a consumer gives, delayed exchanges, and policies with keys of later builds. Version 3
+    /// is that of replicated logs.
     pub fn format_version(&self) -> u32 {
         match self {
+            Self::Digest(_) | Self::Reschedule { scheduled_for_ms: Some(_), .. } => 3,
             Self::Schedule { .. }
             | Self::Ready { .. }
             | Self::Reschedule { .. }
@@ -264,7 +276,8 @@ impl Record {
             | Self::Pend { .. }
             | Self::Delivered { .. }
             | Self::Purge { .. }
-            | Self::DeleteQueue { .. } => 0,
+            | Self::DeleteQueue { .. }
+            | Self::Digest(_) => 0,
         }
     }
 }

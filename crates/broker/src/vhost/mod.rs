@@ -40,6 +40,7 @@ use crate::schedule::ScheduledPlace;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
+pub use log::follow::Divergence;
 pub use log::replay::{Recovered, Replay, ReplayProblem};
 pub use log::undeclared::RecoveredQueue;
 use state::alarm::Alarm;
@@ -47,6 +48,7 @@ pub use state::connections::Connection;
 use state::connections::Connections;
 use state::dead_lettering::DeadLettering;
 use state::death_ledger::DeathLedger;
+use state::durable_sums::DurableSums;
 use state::effects::Effects;
 use state::firehose::Firehose;
 pub use state::given_reasons::{GIVEN_REASON_HEADER, GivenReasons, OTHER_REASONS};
@@ -82,6 +84,10 @@ pub struct VhostOptions {
     pub unacked_bytes_max: u64,
     /// Limits of the history of dead letters.
     pub dead_letter_history: DeadLetterHistoryLimits,
+    /// True in a replicated vhost: deliveries of quorum queues wait until the log is durable
+    /// ([`Effect::Hold`]), and the vhost keeps the sums that its digests tell
+    /// ([`Vhost::log_digest`]).
+    pub delivers_after_commit: bool,
 }
 
 impl Default for VhostOptions {
@@ -95,6 +101,7 @@ impl Default for VhostOptions {
             queues_max: None,
             unacked_bytes_max: u64::MAX,
             dead_letter_history: DeadLetterHistoryLimits::default(),
+            delivers_after_commit: false,
         }
     }
 }
@@ -117,6 +124,10 @@ pub struct Vhost {
     paging: VhostPaging,
     unacked_memory: UnackedMemory,
     firehose: Firehose,
+    /// True if deliveries are copied to the firehose, or those of quorum queues are held.
+    watches_deliveries: bool,
+    /// Sums over the durable state, in a replicated vhost.
+    sums: Option<Box<DurableSums>>,
     effects: Effects,
     counters: VhostCounters,
     given_reasons: GivenReasons,
@@ -146,6 +157,8 @@ impl Vhost {
             paging: VhostPaging::new(options.paging),
             unacked_memory: UnackedMemory::new(options.unacked_bytes_max),
             firehose: Firehose::default(),
+            watches_deliveries: options.delivers_after_commit,
+            sums: options.delivers_after_commit.then(|| Box::new(DurableSums::new(hash_seed))),
             effects: Effects::default(),
             counters: VhostCounters::default(),
             given_reasons: GivenReasons::default(),
@@ -253,6 +266,10 @@ impl Vhost {
 
     /// The effects so far, in order; the caller takes them all.
     pub fn drain_effects(&mut self) -> std::vec::Drain<'_, Effect> {
+        if self.sums.is_some() {
+            self.sum_records();
+            self.effects.batch_taken();
+        }
         self.effects.drain()
     }
 

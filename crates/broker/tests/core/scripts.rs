@@ -16,15 +16,15 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use broker::page::Paging;
+use broker::VhostOptions;
 use proptest::prelude::*;
 
-use crate::disk::SMALL_PAGES;
+use crate::disk::{SMALL_PAGES, replicated};
 use crate::script;
 
 #[test]
 fn scripts_have_their_expected_effects() {
-    let (wrong, scenarios, _) = run_all(Paging::default());
+    let (wrong, scenarios, _) = run_all(VhostOptions::default());
     assert!(wrong.is_empty(), "{wrong}");
     assert!(scenarios > 150, "only {scenarios} scenarios were found");
 }
@@ -32,15 +32,33 @@ fn scripts_have_their_expected_effects() {
 /// Messages on disk behave like messages in memory.
 #[test]
 fn scripts_have_the_same_effects_with_paged_queues() {
-    let (wrong, _, pages) = run_all(SMALL_PAGES);
+    let (wrong, _, pages) = run_all(paged(VhostOptions::default()));
     assert!(wrong.is_empty(), "{wrong}");
     assert!(pages > 100, "only {pages} pages were written");
 }
 
+/// Each restart is a failover: a replica that has followed all along holds the same at the end.
+#[test]
+fn scripts_have_the_same_effects_in_a_replicated_vhost() {
+    let (wrong, _, _) = run_all(replicated());
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn scripts_have_the_same_effects_in_a_replicated_vhost_with_paged_queues() {
+    let (wrong, _, pages) = run_all(paged(replicated()));
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(pages > 100, "only {pages} pages were written");
+}
+
+fn paged(options: VhostOptions) -> VhostOptions {
+    VhostOptions { paging: SMALL_PAGES, ..options }
+}
+
 /// Runs all scripts: what is wrong, how many scenarios there are, how many pages were written.
-fn run_all(paging: Paging) -> (String, usize, usize) {
+fn run_all(options: VhostOptions) -> (String, usize, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let update = std::env::var_os("UPDATE").is_some() && paging == Paging::default();
+    let update = std::env::var_os("UPDATE").is_some() && options == VhostOptions::default();
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -49,7 +67,7 @@ fn run_all(paging: Paging) -> (String, usize, usize) {
     let mut wrong = String::new();
     for file in files {
         let expected = std::fs::read_to_string(&file).unwrap();
-        let (actual, count, written) = script::replay(&expected, paging);
+        let (actual, count, written) = script::replay(&expected, options);
         scenarios += count;
         pages += written;
         if actual == expected {
@@ -74,7 +92,22 @@ proptest! {
         lines in prop::collection::vec(script::line(), 1..100),
         is_paged: bool,
     ) {
-        let paging = if is_paged { SMALL_PAGES } else { Paging::default() };
-        script::survive(&[beginning, lines].concat(), paging);
+        let options = VhostOptions::default();
+        let options = if is_paged { paged(options) } else { options };
+        script::survive(&[beginning, lines].concat(), options);
+    }
+
+    /// No message is lost or doubled, and nothing else breaks, where replicas take over at any moment.
+    #[test]
+    fn invariants_hold_through_any_history_with_failovers(
+        beginning in script::beginning(),
+        lines in prop::collection::vec(prop_oneof![
+            12 => script::line(),
+            1 => prop::sample::select(&["transfer", "failover", "digest"][..]).prop_map(str::to_owned),
+        ], 1..100),
+        is_paged: bool,
+    ) {
+        let options = if is_paged { paged(replicated()) } else { replicated() };
+        script::survive(&[beginning, lines].concat(), options);
     }
 }

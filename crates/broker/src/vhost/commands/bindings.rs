@@ -218,7 +218,12 @@ impl Vhost {
     }
 }
 
-fn record(source: &Name, destination: &Name, binding: &Binding) -> BindingRecord {
+/// The record of a binding between a source and a destination with these names.
+pub(in crate::vhost) fn record(
+    source: &Name,
+    destination: &Name,
+    binding: &Binding,
+) -> BindingRecord {
     BindingRecord {
         source: Arc::clone(source),
         to_queue: matches!(binding.destination, Destination::Queue(_)),

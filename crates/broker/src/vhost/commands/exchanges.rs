@@ -16,7 +16,7 @@ use crate::ids::ExchangeId;
 use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
 use crate::queue::arguments::{check_argument, inequivalent};
-use crate::record::{ExchangeRecord, Record};
+use crate::record::Record;
 use crate::refusal::{Refusal, Resource};
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::firehose::TRACE_EXCHANGE;
@@ -143,15 +143,7 @@ impl Vhost {
         )?;
         self.apply_exchange_policy(&mut exchange);
         if exchange.durable {
-            exchange.lsn = self.log(Record::DeclareExchange(ExchangeRecord {
-                name: Arc::clone(&name),
-                kind,
-                auto_delete: exchange.auto_delete,
-                internal: exchange.internal,
-                arguments: exchange.arguments.clone(),
-                declared_by: Arc::clone(&exchange.declared_by),
-                store,
-            }));
+            exchange.lsn = self.log(Record::DeclareExchange(exchange.record()));
         }
         self.topology.insert_exchange(exchange);
         self.topology_changed();

@@ -73,10 +73,8 @@ impl Vhost {
 
     /// Answers `basic.get` with a message.
     fn hand_over(&mut self, at: ChannelKey, id: QueueId, mut entry: Entry, no_ack: bool) {
-        if self.firehose.is_on() {
-            // Before the delivery is counted, because the copy shows whether the message was delivered
-            // before.
-            self.trace_delivery(at, id, &entry);
+        if self.watches_deliveries {
+            self.before_delivery(at, id, &entry);
         }
         let queue = self.topology.known_queue_mut(id);
         let channel = self.connections.known_channel_mut(at);

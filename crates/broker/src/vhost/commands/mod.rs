@@ -1,7 +1,7 @@
 //! The commands of clients, in files by AMQP's classes.
 
 mod annotate;
-mod bindings;
+pub(super) mod bindings;
 mod channels;
 mod consume;
 mod exchanges;

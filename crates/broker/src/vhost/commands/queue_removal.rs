@@ -38,7 +38,10 @@ impl Vhost {
         let purged = waited + dead.count;
         self.dead_lettering.remove_source(id);
         if durable {
-            let kept = self.unacked_entries(id).into_iter().map(|(entry, _)| entry).collect();
+            // The sums of a replicated vhost are those of durable messages; the log needs no others.
+            let is_told = |lsn: Lsn| !self.options.delivers_after_commit || lsn != Lsn(0);
+            let unacked = self.unacked_entries(id).into_iter();
+            let kept = unacked.filter(|(_, lsn)| is_told(*lsn)).map(|(entry, _)| entry).collect();
             self.log_ending(Lsn(0), ended, Record::Purge { queue: number, kept });
         }
         self.end_pages(pages);

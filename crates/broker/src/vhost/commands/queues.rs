@@ -14,7 +14,7 @@ use crate::message::Name;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::arguments::{self, check_equivalence, inequivalent};
 use crate::queue::{Queue, QueueArguments, QueueDeclaration, QueueType};
-use crate::record::{QueueRecord, Record};
+use crate::record::Record;
 use crate::refusal::{Refusal, Resource};
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::growth::check_arguments;
@@ -228,13 +228,7 @@ impl Vhost {
             self.now.time,
         );
         if queue.ownership.durable {
-            queue.registration.lsn = self.log(Record::DeclareQueue(QueueRecord {
-                queue: number,
-                name: Arc::clone(&name),
-                auto_delete: queue.ownership.auto_delete,
-                arguments: queue.arguments.table.clone(),
-                declared_by: Arc::clone(&queue.ownership.declared_by),
-            }));
+            queue.registration.lsn = self.log(Record::DeclareQueue(queue.record()));
         }
         let owner = queue.ownership.exclusive_owner;
         let id = self.topology.insert_queue(queue);

@@ -137,10 +137,8 @@ impl Vhost {
     }
 
     fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
-        if self.firehose.is_on() {
-            // Before the delivery is counted, because the copy shows whether the message was delivered
-            // before.
-            self.trace_delivery(chosen.at, id, &entry);
+        if self.watches_deliveries {
+            self.before_delivery(chosen.at, id, &entry);
         }
         let queue = self.topology.known_queue_mut(id);
         let (backlog, channel) = self.connections.known_delivery_ends(chosen.at);
@@ -166,6 +164,20 @@ impl Vhost {
         let consumer = Some(chosen.consumer);
         self.unacked_memory.add(channel, &entry.message);
         channel.unacked.push(tag, Unacked { queue: id, consumer, entry, timeout });
+    }
+
+    /// Copies a delivery to the firehose, and holds it in a replicated vhost. Called before the delivery is counted,
+    /// because the copy shows whether the message was delivered before.
+    #[inline(never)]
+    pub(in crate::vhost) fn before_delivery(&mut self, at: ChannelKey, id: QueueId, entry: &Entry) {
+        if self.firehose.is_on() {
+            self.trace_delivery(at, id, entry);
+        }
+        if self.options.delivers_after_commit
+            && self.topology.known_queue(id).kind().delivers_after_commit()
+        {
+            self.effects.hold(at.connection);
+        }
     }
 
     /// Logs that a message left its queue for good.

@@ -40,6 +40,7 @@ impl Vhost {
     /// Turns the firehose on or off. It is off in a new vhost, and after a restart.
     pub fn set_tracing(&mut self, on: bool) {
         self.firehose.set(on);
+        self.watches_deliveries = on || self.options.delivers_after_commit;
     }
 
     /// True if the firehose is on.

@@ -168,7 +168,13 @@ impl Vhost {
         let known = self.schedules(holder).and_then(|schedules| schedules.known(id));
         let known = known.expect("the message was selected in this call");
         if known.lsn.0 > 0 {
-            let record = Record::Reschedule { queue, entry: known.id, ready_at };
+            let logged_for_ms = scheduled_for_ms.filter(|_| self.options.delivers_after_commit);
+            let record = Record::Reschedule {
+                queue,
+                entry: known.id,
+                ready_at,
+                scheduled_for_ms: logged_for_ms,
+            };
             let lsn = self.log_about(known.lsn, record);
             if ready_at < known.ready_at {
                 let is_leaving = ready_at <= self.now.time;

@@ -29,6 +29,7 @@ impl Vhost {
         self.check_bindings(&mut broken);
         self.check_policies(&mut broken);
         self.check_unacked_bytes(&mut broken);
+        self.check_sums(&mut broken);
         if !self.firehose.is_empty() {
             broken.push("the firehose has copies left".to_owned());
         }

@@ -9,6 +9,7 @@ use crate::channel_key::ChannelKey;
 use crate::effect::Outgoing;
 use crate::ids::Lsn;
 use crate::record::Record;
+use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::state::log_state::Appended;
 
@@ -46,6 +47,27 @@ impl Vhost {
     fn append(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record, is_joined: bool) -> Lsn {
         let appended = Appended { about, ended, record, is_joined };
         self.log.append(&mut self.effects, self.now, appended)
+    }
+
+    /// Adds the records since the last call to the sums of a replicated vhost.
+    pub(in crate::vhost) fn sum_records(&mut self) {
+        if let Some(sums) = &mut self.sums {
+            self.effects.sum_records(|lsn, record| sums.add(lsn, record));
+        }
+    }
+
+    /// Logs a digest of the durable state of a replicated vhost, in one record or several; without effect in any other
+    /// vhost. The first digest of a leader lists all queues, any other those that have changed.
+    ///
+    /// The batch of the log must end with the digest: a record after it that ends one before it would let the log drop
+    /// both, and the digest would tell of a message that no replica has seen.
+    pub fn log_digest(&mut self, now: Now) {
+        self.advance(now);
+        self.sum_records();
+        let digests = self.sums.as_mut().map(|sums| sums.digests()).unwrap_or_default();
+        for digest in digests {
+            self.log(Record::Digest(digest));
+        }
     }
 
     /// Logs the first deliveries of this batch, with the batch.

@@ -1,6 +1,8 @@
 //! The boundary to the log: positions that answers wait for, recovery, and checks of its result.
 
 mod check;
+mod check_sums;
 mod durable;
+pub(super) mod follow;
 pub(super) mod replay;
 pub(super) mod undeclared;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use amqp::table::{Table, Value};
 
+use super::follow::Divergence;
 use super::undeclared::{RecoveredQueue, UndeclaredQueues};
 use crate::collections::Lookup;
 use crate::exchange::delayed::{HeldMessages, HeldStore};
@@ -18,25 +19,42 @@ use crate::message::{Message, Name};
 use crate::page::Pages;
 use crate::policy::EffectivePolicies;
 use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
-use crate::record::{BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord, Record};
+use crate::record::{
+    BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord, Record, definition_hash,
+};
 use crate::refusal::{Resource, ResourceKind};
 use crate::time::{Now, Time};
 use crate::vhost::Vhost;
+use crate::vhost::commands::bindings::record as binding_record;
+use crate::vhost::state::durable_sums::DurableSums;
 use crate::vhost::state::holder::Holder;
 
-/// A vhost during recovery.
+/// A vhost during recovery, or as a replica that follows its leader.
 #[derive(Debug)]
 pub struct Replay {
-    vhost: Vhost,
-    queues: Lookup<QueueNumber, QueueId>,
+    pub(super) vhost: Vhost,
+    pub(super) queues: Lookup<QueueNumber, QueueId>,
     /// Delayed exchanges by the number of the messages that they hold.
-    delayed: Lookup<QueueNumber, ExchangeId>,
-    /// The time at which the node began to read the log; no message has arrived after that.
-    now: Time,
-    undeclared: UndeclaredQueues,
+    pub(super) delayed: Lookup<QueueNumber, ExchangeId>,
+    /// No message has arrived after this time.
+    pub(super) now: Time,
+    pub(super) undeclared: UndeclaredQueues,
     /// Bindings with a missing end.
-    unbound: Vec<(Lsn, BindingRecord)>,
+    pub(super) unbound: Vec<(Lsn, BindingRecord)>,
     recovered: Vec<RecoveredQueue>,
+    /// The source of the records.
+    pub(super) source: Source,
+}
+
+/// The source of the records of a replay.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// The own log, of which a compaction has left out what no longer matters, and of which parts may be damaged.
+    OwnLog,
+    /// The leader, every record of which must fit.
+    Leader,
+    /// The leader, one of whose records did not fit.
+    Diverged(Divergence),
 }
 
 /// The outcome of recovery where declarations are damaged.
@@ -59,7 +77,8 @@ impl Replay {
         let delayed = Lookup::new(vhost.topology.seed());
         let (undeclared, unbound, recovered) =
             (UndeclaredQueues::default(), Vec::new(), Vec::new());
-        Self { vhost, queues, delayed, now, undeclared, unbound, recovered }
+        let source = Source::OwnLog;
+        Self { vhost, queues, delayed, now, undeclared, unbound, recovered, source }
     }
 
     /// The vhost as it is so far: complete, but without policies in force and without timers.
@@ -82,7 +101,9 @@ impl Replay {
     /// has ended, except the one that the record is about.
     ///
     /// # Errors
-    /// If the record does not fit the records before it, because some of these are lost.
+    /// If the record does not fit the records before it. In the own log, some of these are lost; the record is left out,
+    /// and the rest of the log can be applied. A replica that [follows](Self::follow) has diverged from its leader: it
+    /// must be rebuilt, and every further call gives the same error.
     pub fn apply(
         &mut self,
         lsn: Lsn,
@@ -90,7 +111,20 @@ impl Replay {
         is_spent: bool,
         pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
-    ) -> Result<(), ReplayProblem> {
+    ) -> Result<(), Divergence> {
+        self.check_position(lsn)?;
+        let applied = self.apply_record(lsn, decoded, is_spent, pages, ended);
+        applied.map_err(|divergence| self.diverged(divergence))
+    }
+
+    fn apply_record(
+        &mut self,
+        lsn: Lsn,
+        decoded: Decoded,
+        is_spent: bool,
+        pages: &mut dyn Pages,
+        ended: &mut dyn FnMut(Lsn),
+    ) -> Result<(), Divergence> {
         self.vhost.log.replayed(lsn);
         let Decoded { record, arrived } = decoded.not_after(self.now);
         match record {
@@ -112,11 +146,15 @@ impl Replay {
                     && let Some(entry) =
                         self.vhost.topology.known_queue_mut(id).take_scheduled(entry, pages)
                 {
+                    self.sums(|sums| {
+                        sums.left(queue, entry.id.seq);
+                        sums.entered(queue, to.seq);
+                    });
                     self.push(id, Entry { id: to, arrived, ..entry }, pages);
                 }
             }
-            Record::Reschedule { queue, entry, ready_at } => {
-                self.reschedule(queue, entry, ready_at);
+            Record::Reschedule { queue, entry, ready_at, scheduled_for_ms } => {
+                self.reschedule(queue, entry, ready_at, scheduled_for_ms);
             }
             Record::Settle { queue, entry } => self.forget(queue, entry, pages),
             Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
@@ -140,7 +178,7 @@ impl Replay {
             }
             Record::Delivered { queue, up_to } => {
                 if let Some(queue) = self.queue(queue) {
-                    queue.delivery.restore_note(up_to);
+                    queue.restore_delivered(up_to);
                 }
             }
             Record::Purge { queue, kept } => self.purge(queue, &kept, pages, ended),
@@ -148,10 +186,15 @@ impl Replay {
             Record::DeleteQueue { queue } => self.delete_queue(queue, pages, ended),
             Record::SetPolicy { kind, policy } => {
                 let name = Arc::clone(&policy.name);
+                self.sums(|sums| {
+                    let record = Record::SetPolicy { kind, policy: Arc::clone(&policy) };
+                    sums.policy_set(kind, &name, definition_hash(&record));
+                });
                 self.vhost.policies.set(kind, (*policy).clone());
                 self.vhost.policies.logged(kind, name, lsn);
             }
             Record::ClearPolicy { kind, name } => {
+                self.sums(|sums| sums.policy_cleared(kind, &name));
                 self.vhost.policies.clear(kind, &name);
                 self.vhost.policies.take_lsn(kind, &name);
             }
@@ -159,8 +202,16 @@ impl Replay {
             Record::DeleteExchange { name } => self.delete_exchange(&name, pages, ended),
             Record::Bind(binding) => self.bind(lsn, binding),
             Record::Unbind(binding) => self.unbind(&binding),
+            Record::Digest(digest) => self.compare(lsn, &digest)?,
         }
         Ok(())
+    }
+
+    /// Changes the sums of a replicated vhost.
+    pub(super) fn sums(&mut self, change: impl FnOnce(&mut DurableSums)) {
+        if let Some(sums) = &mut self.vhost.sums {
+            change(sums);
+        }
     }
 
     fn queue(&mut self, number: QueueNumber) -> Option<&mut Queue> {
@@ -179,6 +230,7 @@ impl Replay {
             let queue = self.queue_or_undeclared(*number);
             let kept = self.undeclared.enter(*number, message, entries.len() == 1);
             let message = kept.unwrap_or_else(|| message.clone());
+            self.sums(|sums| sums.entered(*number, id.seq));
             self.push(queue, Entry::new(*id, message, lsn, arrived), pages);
         }
     }
@@ -201,6 +253,7 @@ impl Replay {
         pages: &mut dyn Pages,
     ) {
         for (number, id) in entries {
+            self.sums(|sums| sums.entered(*number, id.seq));
             if let Some(exchange) = self.delayed.get(number).copied() {
                 let held = self.held(*number).expect("delayed exchanges hold messages");
                 held.hold(Entry::new(*id, message.clone(), lsn, arrived), ready_at);
@@ -222,11 +275,18 @@ impl Replay {
         }
     }
 
-    fn reschedule(&mut self, number: QueueNumber, entry: EntryId, ready_at: Time) {
+    fn reschedule(
+        &mut self,
+        number: QueueNumber,
+        entry: EntryId,
+        ready_at: Time,
+        scheduled_for_ms: Option<u64>,
+    ) {
         if let Some(held) = self.held(number) {
             held.reschedule(entry, ready_at);
         } else if let Some(queue) = self.queue(number) {
-            queue.reschedule(entry, ready_at, ready_at.as_micros() / 1000);
+            let scheduled_for_ms = scheduled_for_ms.unwrap_or(ready_at.as_micros() / 1000);
+            queue.reschedule(entry, ready_at, scheduled_for_ms);
         }
     }
 
@@ -248,12 +308,17 @@ impl Replay {
     }
 
     fn forget(&mut self, number: QueueNumber, entry: EntryId, pages: &mut dyn Pages) {
-        if let Some(held) = self.held(number) {
+        let was_there = if let Some(held) = self.held(number) {
             let removed = held.remove(entry);
+            let was_there = removed.is_some();
             let empty_page = removed.and_then(|removed| removed.empty_page);
             empty_page.into_iter().for_each(|page| pages.remove(page));
-        } else if let Some(queue) = self.queue(number) {
-            queue.forget(entry, pages);
+            was_there
+        } else {
+            self.queue(number).is_some_and(|queue| queue.forget(entry, pages))
+        };
+        if was_there {
+            self.sums(|sums| sums.left(number, entry.seq));
         }
     }
 
@@ -278,6 +343,7 @@ impl Replay {
         pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
     ) {
+        self.sums(|sums| sums.purged(number));
         if let Some(held) = self.held(number) {
             held.schedules_mut().end_all(pages, ended);
             return;
@@ -290,12 +356,19 @@ impl Replay {
             entries.extend(queue.take(*id, pages));
         }
         queue.end_all(pages, ended);
+        let seqs: Vec<u64> = entries.iter().map(|entry| entry.id.seq).collect();
         for entry in entries {
             queue.give_back(entry);
         }
+        self.sums(|sums| seqs.into_iter().for_each(|seq| sums.entered(number, seq)));
     }
 
-    fn declare_queue(&mut self, lsn: Lsn, record: QueueRecord) -> Result<(), ReplayProblem> {
+    fn declare_queue(&mut self, lsn: Lsn, record: QueueRecord) -> Result<(), Divergence> {
+        self.check_new_queue(lsn, &record)?;
+        if let Some(sums) = &mut self.vhost.sums {
+            let hash = definition_hash(&Record::DeclareQueue(record.clone()));
+            sums.declared(record.queue, lsn, hash);
+        }
         let QueueRecord { queue: number, name, auto_delete, arguments, declared_by } = record;
         let vhost = &mut self.vhost;
         if let Some(id) = self.undeclared.remove(number) {
@@ -307,7 +380,7 @@ impl Replay {
         }
         let resource = Resource { kind: ResourceKind::Queue, name: &name, vhost: &vhost.name };
         let arguments = QueueArguments::parse(arguments.as_ref(), resource)
-            .map_err(|refusal| format!("queue '{name}': {}", refusal.explanation))?;
+            .map_err(|refusal| Divergence::of_queue(lsn, &name, refusal.explanation))?;
         let arguments = vhost.topology.shared_arguments(arguments);
         let declaration = QueueDeclaration {
             name,
@@ -337,20 +410,23 @@ impl Replay {
             return;
         };
         self.undeclared.remove(number);
-        let topology = &mut self.vhost.topology;
         // The records of its unbinding may be lost.
-        for (source, binding) in
-            std::mem::take(&mut topology.known_queue_mut(id).registration.bindings)
-        {
-            topology.remove_binding(source, &binding);
-            topology.take_binding_lsn(source, &binding);
-        }
+        let queue = self.vhost.topology.known_queue_mut(id);
+        let bindings = std::mem::take(&mut queue.registration.bindings);
+        self.end_bindings(bindings);
+        self.sums(|sums| sums.deleted(number));
+        let topology = &mut self.vhost.topology;
         if let Some(mut queue) = topology.remove_queue(id) {
             queue.end_all(pages, ended);
         }
     }
 
-    fn declare_exchange(&mut self, lsn: Lsn, record: ExchangeRecord) -> Result<(), ReplayProblem> {
+    fn declare_exchange(&mut self, lsn: Lsn, record: ExchangeRecord) -> Result<(), Divergence> {
+        self.check_new_exchange(lsn, &record)?;
+        if let Some(sums) = &mut self.vhost.sums {
+            let hash = definition_hash(&Record::DeclareExchange(record.clone()));
+            sums.exchange_declared(&record.name, record.store, lsn, hash);
+        }
         let memory = self.vhost.paging.for_queue();
         let declaration = ExchangeDeclaration {
             name: record.name,
@@ -366,8 +442,12 @@ impl Replay {
         let vhost = &mut self.vhost;
         let name = Arc::clone(&declaration.name);
         let mut exchange =
-            Exchange::new(declaration, vhost.topology.seed(), vhost.topology.memory())
-                .map_err(|refusal| format!("exchange '{name}': {}", refusal.explanation))?;
+            Exchange::new(declaration, vhost.topology.seed(), vhost.topology.memory()).map_err(
+                |refusal| {
+                    let problem = format!("exchange '{name}': {}", refusal.explanation);
+                    Divergence::new(lsn, problem)
+                },
+            )?;
         exchange.lsn = lsn;
         let id = vhost.topology.insert_exchange(exchange);
         if let Some(store) = record.store {
@@ -377,24 +457,21 @@ impl Replay {
     }
 
     fn delete_exchange(&mut self, name: &Name, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
-        let topology = &mut self.vhost.topology;
-        let Some(id) = topology.exchange_id(name) else {
+        let Some(id) = self.vhost.topology.exchange_id(name) else {
             return;
         };
         // The records of its unbinding may be lost.
-        for (source, binding) in std::mem::take(&mut topology.known_exchange_mut(id).bound_from) {
-            topology.remove_binding(source, &binding);
-            topology.take_binding_lsn(source, &binding);
-        }
-        if let Some(mut exchange) = topology.remove_exchange(id) {
-            if let Some(held) = &mut exchange.held {
-                held.schedules_mut().end_all(pages, ended);
-                self.delayed.remove(&held.number);
-            }
-            for binding in exchange.bindings() {
-                topology.forget_binding(id, binding);
-                topology.take_binding_lsn(id, binding);
-            }
+        let exchange = self.vhost.topology.known_exchange_mut(id);
+        let bindings = std::mem::take(&mut exchange.bound_from);
+        let from_here: Vec<Binding> = exchange.bindings().cloned().collect();
+        self.end_bindings(bindings);
+        self.end_bindings(from_here.into_iter().map(|binding| (id, binding)));
+        self.sums(|sums| sums.exchange_deleted(name));
+        if let Some(mut exchange) = self.vhost.topology.remove_exchange(id)
+            && let Some(held) = &mut exchange.held
+        {
+            held.schedules_mut().end_all(pages, ended);
+            self.delayed.remove(&held.number);
         }
     }
 
@@ -404,6 +481,7 @@ impl Replay {
                 // A binding that had lost an end may have been made again later.
                 if self.vhost.topology.add_binding(source, &binding) {
                     self.vhost.topology.binding_logged(source, binding, lsn);
+                    self.sums(|sums| sums.bound(definition_hash(&Record::Bind(record))));
                 }
             }
             None => self.unbound.push((lsn, record)),
@@ -412,11 +490,34 @@ impl Replay {
 
     fn unbind(&mut self, record: &BindingRecord) {
         if let Some((source, binding)) = self.binding(record) {
-            self.vhost.topology.remove_binding(source, &binding);
-            self.vhost.topology.take_binding_lsn(source, &binding);
+            self.end_bindings([(source, binding)]);
         } else {
             // An end was deleted later, and its declaration is not kept.
             self.unbound.retain(|(_, unbound)| unbound != record);
+        }
+    }
+
+    /// Ends bindings, as far as they exist, with the exchanges they lead from.
+    fn end_bindings(&mut self, bindings: impl IntoIterator<Item = (ExchangeId, Binding)>) {
+        for (source, binding) in bindings {
+            let topology = &mut self.vhost.topology;
+            let (from, name) = match binding.destination {
+                Destination::Queue(queue) => {
+                    (topology.exchange(source), topology.queue(queue).map(|queue| &queue.name))
+                }
+                Destination::Exchange(exchange) => (
+                    topology.exchange(source),
+                    topology.exchange(exchange).map(|exchange| &exchange.name),
+                ),
+            };
+            let ended =
+                from.zip(name).map(|(from, name)| binding_record(&from.name, name, &binding));
+            topology.remove_binding(source, &binding);
+            if topology.take_binding_lsn(source, &binding).is_some()
+                && let Some(ended) = ended
+            {
+                self.sums(|sums| sums.unbound(definition_hash(&Record::Bind(ended))));
+            }
         }
     }
 
@@ -471,8 +572,14 @@ impl Replay {
         Recovered { queues, problems }
     }
 
-    /// Completes recovery of a log that ends at `last`: the vhost continues from `now`.
+    /// Completes recovery of a log that ends at `last`, or promotes a replica: the vhost continues from `now`.
+    ///
+    /// # Panics
+    /// If the replica has diverged from its leader.
     pub fn finish(mut self, now: Now, last: Lsn, pages: &mut dyn Pages) -> Vhost {
+        if let Source::Diverged(divergence) = &self.source {
+            panic!("a replica that must be rebuilt is promoted: {divergence}");
+        }
         self.recover();
         let mut vhost = self.vhost;
         vhost.now = now;
@@ -495,6 +602,7 @@ impl Replay {
         vhost.resolve_all_policies();
         vhost.topology.queue_ids().into_iter().for_each(|id| vhost.arm_queue(id));
         vhost.topology.exchange_ids().into_iter().for_each(|id| vhost.arm_exchange(id));
+        vhost.list_all_sums();
         vhost
     }
 }

@@ -90,6 +90,23 @@ impl UndeclaredQueues {
         self.0.remove(&number).map(|undeclared| undeclared.id)
     }
 
+    /// Forgets all of them. Returns those without messages, which are to be removed, and the number of one with messages,
+    /// with their count.
+    pub(in crate::vhost) fn take_all(
+        &mut self,
+        vhost: &Vhost,
+    ) -> (Vec<(QueueNumber, QueueId)>, Option<(QueueNumber, u64)>) {
+        let mut empty = Vec::new();
+        let mut holding = None;
+        for (number, Undeclared { id, .. }) in std::mem::take(&mut self.0) {
+            match vhost.topology.known_queue(id).message_count() {
+                0 => empty.push((number, id)),
+                messages => holding = Some((number, messages)),
+            }
+        }
+        (empty, holding)
+    }
+
     /// Names the queues that hold messages and removes the others, which were deleted. `missing` are the names of
     /// queues that bindings lead to and that do not exist.
     pub(in crate::vhost) fn recover(

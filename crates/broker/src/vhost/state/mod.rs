@@ -6,6 +6,7 @@ pub(super) mod connections;
 pub(super) mod dead_lettering;
 pub(super) mod death_fate;
 pub(super) mod death_ledger;
+pub(super) mod durable_sums;
 pub(super) mod effects;
 pub(super) mod enqueue_plan;
 pub(super) mod firehose;

@@ -327,6 +327,11 @@ impl Topology {
         self.durable_bindings.remove(&(source, binding.clone()))
     }
 
+    /// The bindings that survive a restart, with the exchanges they lead from; for checks.
+    pub(crate) fn durable_bindings(&self) -> impl Iterator<Item = &(ExchangeId, Binding)> {
+        self.durable_bindings.keys()
+    }
+
     #[inline]
     pub(crate) fn durable_binding_count(&self) -> usize {
         self.durable_bindings.len()

@@ -172,7 +172,8 @@ impl UnackedDelivery<'_> {
         };
         let passed = CursorPosition::Unacknowledged(self.holder);
         let entry = self.unacked.entry.clone();
-        let may_have_been_delivered = entry.delivery_count == 0 && queue.may_have_been_seen(&entry);
+        let may_have_been_delivered =
+            entry.delivery_count == 0 && queue.may_have_been_delivered(&entry);
         let held_by = Some(held_by);
         BrowsedMessage { held_by, may_have_been_delivered, ..queue.browsed(entry, passed) }
     }

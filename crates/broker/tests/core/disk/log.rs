@@ -7,7 +7,7 @@ use std::sync::Arc;
 use broker::time::Now;
 use broker::{
     Effect, Entries, EntryId, Envelopes, Lsn, Name, QueueNumber, QueueRecord, Record, RecordRole,
-    Vhost,
+    Vhost, VhostOptions,
 };
 
 use super::page_store::PageStore;
@@ -18,14 +18,26 @@ pub(crate) struct Disk {
     records: Vec<(Lsn, u8, Vec<u8>)>,
     /// References left, by record.
     references: BTreeMap<Lsn, u16>,
+    /// Times are those of the axis, as in the log of a replicated vhost.
+    is_on_axis: bool,
 }
 
 impl Disk {
+    /// The disk of a vhost with these options.
+    pub(crate) fn of(options: &VhostOptions) -> Self {
+        Self { is_on_axis: options.delivers_after_commit, ..Self::default() }
+    }
+
+    /// References left, by record.
+    pub(crate) fn references_left(&self) -> &BTreeMap<Lsn, u16> {
+        &self.references
+    }
+
     /// Writes what an effect logs.
     pub(crate) fn write(&mut self, effect: &Effect) {
         let Effect::Log { lsn, at, about, ended, record, .. } = effect else { return };
         let mut bytes = Vec::new();
-        record.encode(*at, &mut bytes);
+        record.encode(if self.is_on_axis { at.on_axis() } else { *at }, &mut bytes);
         self.records.push((*lsn, record.kind(), bytes));
         if record.references() > 0 {
             self.references.insert(*lsn, record.references());
@@ -103,6 +115,17 @@ pub(crate) fn check(
         page_store.add_durable(vhost, &mut durable);
     }
     assert_eq!(replay.entries(), &durable, "the log's replay after `{after}`");
+    if page_store.is_some() && vhost.options().delivers_after_commit {
+        let sums = |entries: &BTreeSet<EntryId>| {
+            let seqs = entries.iter().map(|entry| entry.seq);
+            (entries.len() as u64, seqs.fold(0, u64::wrapping_add))
+        };
+        let expected: Vec<_> =
+            durable.iter().map(|(queue, entries)| (*queue, sums(entries))).collect();
+        let told = vhost.queue_digests().into_iter();
+        let told: Vec<_> = told.map(|told| (told.queue, (told.messages, told.seq_sum))).collect();
+        assert_eq!(told, expected, "the sums after `{after}`");
+    }
     let copies: usize = durable.values().map(BTreeSet::len).sum();
     let kept = (copies + vhost.durable_definitions()) as u64;
     assert_eq!(disk.references(), kept, "what the log keeps after `{after}`");
@@ -160,7 +183,8 @@ impl Replay {
             Record::Bind(_)
             | Record::Unbind(_)
             | Record::SetPolicy { .. }
-            | Record::ClearPolicy { .. } => {}
+            | Record::ClearPolicy { .. }
+            | Record::Digest(_) => {}
         }
     }
 

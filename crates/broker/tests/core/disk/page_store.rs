@@ -83,6 +83,7 @@ impl PageStore {
         if vhost.pages().is_empty() && back.pages().is_empty() {
             assert_eq!(after, before, "after a restart");
         }
+        assert_eq!(back.queue_digests(), vhost.queue_digests(), "after a restart");
         let name = |told: &String| told.split(" Message").next().map(str::to_owned);
         let before: BTreeMap<_, _> = before.iter().map(|told| (name(told), told)).collect();
         for told in &after {

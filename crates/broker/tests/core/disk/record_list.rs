@@ -49,6 +49,7 @@ pub(crate) fn end_batch(vhost: &mut Vhost, log: &mut Vec<WrittenRecord>) -> Vec<
             | Effect::AskBacklog(_)
             | Effect::Page(_)
             | Effect::AwaitGet(_)
+            | Effect::Hold(_)
             | Effect::Event(_) => {}
         }
     }

@@ -428,7 +428,7 @@ impl Broker {
         for effect in self.vhost.drain_effects() {
             match effect {
                 Effect::Page(task) => tasks.push(task),
-                Effect::AwaitGet(_) => {}
+                Effect::AwaitGet(_) | Effect::Hold(_) => {}
                 Effect::Log { ref record, .. } => {
                     self.replay.apply(record);
                     self.disk.write(&effect);

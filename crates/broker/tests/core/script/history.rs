@@ -9,15 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 
 use amqp::method::MethodId;
-use broker::page::Paging;
-use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request};
+use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request, VhostOptions};
 
 use super::World;
 
 /// Runs a history; panics with the script of it if an invariant breaks.
-pub(crate) fn survive(lines: &[String], paging: Paging) {
+pub(crate) fn survive(lines: &[String], options: VhostOptions) {
     let mut history = History {
-        world: World::new(paging),
+        world: World::with(options),
         outstanding: BTreeMap::new(),
         transactional: BTreeSet::new(),
         now_ms: 0,
@@ -32,6 +31,9 @@ pub(crate) fn survive(lines: &[String], paging: Paging) {
         let run = std::panic::catch_unwind(AssertUnwindSafe(|| history.run(&line)));
         assert!(run.is_ok(), "the last line of this breaks something:\n{script}");
     }
+    let world = &mut history.world;
+    let end = std::panic::catch_unwind(AssertUnwindSafe(|| world.check_replica("the end", true)));
+    assert!(end.is_ok(), "a replica differs after this:\n{script}");
 }
 
 struct History {
@@ -98,6 +100,7 @@ impl History {
             [_, "disconnect"] => connection.is_none(),
             [_, "commit" | "rollback"] => channel != 2 || self.has_no_transaction(connection),
             ["policy", ..] => false,
+            ["transfer" | "failover" | "digest"] => self.world.follower.is_none(),
             _ => !words.iter().all(is_there),
         }
     }
@@ -105,6 +108,10 @@ impl History {
     fn run(&mut self, line: &str) {
         self.world.run(line);
         let words: Vec<&str> = line.split(' ').collect();
+        if matches!(words[..], ["transfer" | "failover"]) {
+            self.outstanding.clear();
+            self.transactional.clear();
+        }
         let no_ack_get = words.contains(&"get") && words.contains(&"no-ack");
         let forgets = ["recover", "rollback", "commit"].iter().any(|verb| words.contains(verb));
         for (connection, channel, outgoing) in std::mem::take(&mut self.world.told) {

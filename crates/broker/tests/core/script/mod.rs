@@ -19,10 +19,13 @@
 //! | `disconnect`, `force-close TEXT`, `stop` | the client goes, is sent away, the broker stops |
 //! | `node COMMAND` | a command of the node itself |
 //! | `raw COMMAND` | a command without opening the channel first |
+//! | `transfer`, `failover` | a replica takes over, as planned or because the leader is lost (`set replicated`) |
+//! | `digest` | the leader logs a digest, which its replica compares |
 //! | `redrive QUEUE TO` | the messages that wait there go back (`redrive`) |
 //! | `set ...` | options of the scenario; those of the vhost come first |
 //! | `set resident` | nothing is put aside in this scenario, which counts on how much is done at once |
 
+mod failover;
 mod history;
 mod lines;
 mod parse;
@@ -40,7 +43,7 @@ use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
 use broker::access::Access;
-use broker::page::{PageTask, Paging};
+use broker::page::PageTask;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{ChannelNumber, ConnectionId, Effect, Lsn, Outgoing, PolicyKind, Vhost, VhostOptions};
@@ -50,14 +53,14 @@ use setup::access;
 use words::Words;
 
 use crate::disk::log::check;
-use crate::disk::{Disk, PageStore, Replay};
+use crate::disk::{Disk, Follower, PageStore, Replay};
 
 /// Replays every scenario of a file and returns the file as it should be, with the number of scenarios
 /// and of the pages that were written.
-pub(crate) fn replay(text: &str, paging: Paging) -> (String, usize, usize) {
+pub(crate) fn replay(text: &str, base: VhostOptions) -> (String, usize, usize) {
     let mut out = String::new();
     let mut pages = 0;
-    let mut world = World::new(paging);
+    let mut world = World::with(base);
     let mut scenarios = 0;
     let mut scenario = "";
     for line in text.lines() {
@@ -68,7 +71,7 @@ pub(crate) fn replay(text: &str, paging: Paging) -> (String, usize, usize) {
         if line.starts_with("== ") {
             end(&mut world, scenario);
             pages += world.page_store.written;
-            world = World::new(paging);
+            world = World::with(base);
             scenarios += 1;
             scenario = line;
         } else if !line.is_empty() && !line.starts_with('#') {
@@ -140,6 +143,10 @@ struct World {
     batches: bool,
     /// Records become durable only when the script says so.
     holds_log: bool,
+    /// The options before those of the scenario.
+    base: VhostOptions,
+    /// The replica of a replicated vhost.
+    follower: Option<Follower>,
     /// The entries that the log so far would restore.
     replay: Replay,
     disk: Disk,
@@ -153,10 +160,6 @@ struct World {
 }
 
 impl World {
-    fn new(paging: Paging) -> Self {
-        Self::with(VhostOptions { paging, ..VhostOptions::default() })
-    }
-
     fn with(options: VhostOptions) -> Self {
         let mut vhost = Vhost::new("/", [7; 32], options);
         vhost.set_node_name("node");
@@ -169,8 +172,10 @@ impl World {
             shows: Shows::default(),
             batches: false,
             holds_log: false,
+            base: options,
+            follower: options.delivers_after_commit.then(|| Follower::new(options)),
             replay: Replay::default(),
-            disk: Disk::default(),
+            disk: Disk::of(&options),
             page_store: PageStore::default(),
             durable: Lsn(0),
             waiting: Vec::new(),
@@ -240,6 +245,9 @@ impl World {
                 let lsn = lsn.parse().map_or_else(|_| self.vhost.last_lsn(), Lsn);
                 self.durable(lsn);
             }
+            "transfer" => self.fail_over(true),
+            "failover" => self.fail_over(false),
+            "digest" => self.vhost.log_digest(self.now()),
             "stop" => self.vhost.cancel_consumers(self.now()),
             _ => self.request(&client, channel, &verb, &mut words),
         }
@@ -259,12 +267,19 @@ impl World {
 
     /// Checks that replaying the log restores the same durable messages, after clients have disconnected.
     fn check_restart(&mut self) {
+        self.check_replica("before the end", true);
         let now = self.now();
         let clients: Vec<ConnectionId> = self.vhost.connections().map(|(id, _)| id).collect();
         clients.into_iter().for_each(|id| self.vhost.close_connection(now, id));
         self.settle(&mut Vec::new());
         self.check("the end");
-        let axis = Time::from_millis(now.wall_ms);
+        self.vhost.log_digest(now);
+        self.settle(&mut Vec::new());
+        self.check_replica("at the end", false);
+        let axis = match self.follower {
+            Some(_) => now.time,
+            None => Time::from_millis(now.wall_ms),
+        };
         // Once with everything there ever was, once with what a compaction leaves.
         for _ in 0..2 {
             let back = self.disk.restart(Now { time: axis, ..now }, &self.vhost);
@@ -373,6 +388,7 @@ impl World {
             if let Effect::Log { record, .. } = &effect {
                 self.replay.apply(record);
                 self.disk.write(&effect);
+                self.follower.iter_mut().for_each(|follower| follower.write(&effect));
             }
             if let Effect::Send { connection, channel, outgoing } = &effect {
                 self.told.push((*connection, *channel, outgoing.clone()));
@@ -390,7 +406,7 @@ impl World {
                 }
                 Effect::Event(event) => out.push(format!("! {event:?}")),
                 Effect::Page(task) => tasks.push(task),
-                Effect::AwaitGet(_) => {}
+                Effect::AwaitGet(_) | Effect::Hold(_) => {}
                 Effect::SendDurable { .. } => self.waiting.push(effect),
                 Effect::Send { connection, channel, outgoing } => {
                     let name = names.get(&connection).copied().unwrap_or("?");
@@ -404,6 +420,10 @@ impl World {
                     out.push(format!("{at}{}", render::outgoing(&outgoing, self.shows.deaths)));
                 }
             }
+        }
+        let axis = self.now().time;
+        if let Some(follower) = &mut self.follower {
+            follower.end_entry(axis).unwrap();
         }
         tasks
     }

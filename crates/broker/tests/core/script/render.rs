@@ -161,6 +161,7 @@ fn entries(entries: &Entries) -> String {
 
 pub(crate) fn record(record: &Record) -> String {
     match record {
+        Record::Digest(digest) => format!("digest of {} queues", digest.queues.len()),
         Record::Publish { message, entries: to } => {
             format!("publish {} into {}", self::message(message, false), entries(to))
         }

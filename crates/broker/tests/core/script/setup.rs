@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
 use broker::page::Paging;
-use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, QueueType, VhostOptions};
+use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, QueueType};
 
 use super::words::Words;
 use super::{World, parse};
@@ -12,8 +12,7 @@ use super::{World, parse};
 impl World {
     pub(super) fn set(&mut self, words: &mut Words) {
         let word = words.next();
-        let paging = self.vhost.options().paging;
-        let base = VhostOptions { paging, ..VhostOptions::default() };
+        let base = self.base;
         let mut options = base;
         match word.as_str() {
             "no-cancel-notify" => self.cancel_notify = false,
@@ -22,6 +21,7 @@ impl World {
             "show-deaths" => self.shows.deaths = true,
             "hold-log" => self.holds_log = true,
             "resident" => options.paging = Paging::default(),
+            "replicated" => options.delivers_after_commit = true,
             "no-global-qos" => options.permits_global_qos = false,
             "consumers-max" => {
                 options.consumers_per_channel_max = Some(words.next().parse().unwrap());
