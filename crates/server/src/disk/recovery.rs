@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use broker::time::{Now, Time};
-use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
+use broker::{Divergence, Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
 use storage::{
     Damage, Flags, Founding, IoCounters, Log, LogOptions, OpenError, OpenReport, ReadProgress,
     RealDirectory, References, ReplicatedLog, ReplicatedOptions,
@@ -76,7 +76,32 @@ impl LogReplay {
             .map_err(|error| error.to_string())?;
         let is_spent = record.flags.has(Flags::SPENT);
         let mut ended = |lsn: Lsn| references.release(storage::Lsn(lsn.0));
-        self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, &mut self.pages, &mut ended)
+        let applied =
+            self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, &mut self.pages, &mut ended);
+        applied.map_err(|divergence| divergence.problem)
+    }
+
+    /// Ends the reading of the own log, whose last entry ends at `last`: what is applied from now on comes from the
+    /// leader.
+    ///
+    /// # Errors
+    /// If declarations are missing: the replica must be rebuilt.
+    pub(crate) fn follow(&mut self, last: Lsn) -> Result<(), Divergence> {
+        self.replay.follow(last)
+    }
+
+    /// Ends an entry of the leader, of which `last` is the last position.
+    ///
+    /// # Errors
+    /// If the replica differs from that of the leader.
+    pub(crate) fn end_entry(&mut self, last: Lsn) -> Result<(), Divergence> {
+        self.replay.end_entry(last)
+    }
+
+    /// Assumes that any message of a classic queue that was ready until `now` may have been delivered by a leader that is
+    /// lost.
+    pub(crate) fn leader_lost(&mut self, now: Time) {
+        self.replay.leader_lost(now);
     }
 
     /// Notes that records are or may be missing.
@@ -176,8 +201,13 @@ struct Reading {
 }
 
 impl Reading {
-    /// Opens the directory of a vhost, with new pages.
-    fn begin(files: &VhostFiles<'_>, vhost: Vhost, now: Now) -> Result<Self, RestoreError> {
+    /// Opens the directory of a vhost, with new pages. Arrivals after `arrivals_until` count as of that time.
+    fn begin(
+        files: &VhostFiles<'_>,
+        vhost: Vhost,
+        now: Now,
+        arrivals_until: Time,
+    ) -> Result<Self, RestoreError> {
         let VhostFiles { id, path, is_new, durability, reserve, io } = *files;
         let (name, began) = (vhost.name().to_string(), Instant::now());
         if !is_new {
@@ -199,7 +229,7 @@ impl Reading {
             create_if_missing: is_new,
             ..LogOptions::default()
         };
-        let replay = LogReplay::new(vhost, now.time, pages);
+        let replay = LogReplay::new(vhost, arrivals_until, pages);
         Ok(Self { name, began, directory, options, page_files, replay })
     }
 }
@@ -257,7 +287,7 @@ pub(crate) fn restore(
     now: Now,
 ) -> Result<Restored, RestoreError> {
     let Reading { name, began, directory, options, page_files, mut replay } =
-        Reading::begin(files, vhost, now)?;
+        Reading::begin(files, vhost, now, now.time)?;
     let path = files.path;
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
@@ -323,8 +353,9 @@ pub(crate) fn restore_replica(
     vhost: Vhost,
     now: Now,
 ) -> Result<RestoredReplica, RestoreError> {
+    // The times of the log are on the axis of the vhost, which this node does not know yet.
     let Reading { name, began, directory, options, page_files, mut replay } =
-        Reading::begin(files, vhost, now)?;
+        Reading::begin(files, vhost, now, Time::MAX)?;
     let MemberIdentity { cluster_id, member_id, ref voters, retention_bytes } = *identity;
     let options = ReplicatedOptions {
         // A directory without a replicated log belongs to a group that begins.
@@ -336,8 +367,6 @@ pub(crate) fn restore_replica(
         retention_bytes,
     };
     let (mut fault, mut problems) = (None, 0_u64);
-    // The times of the log are on the axis of the vhost, which this node does not know yet.
-    replay.set_now(Time::MAX);
     let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
         if let Err(problem) = replay.apply(&record, references) {
             problems += 1;
@@ -353,6 +382,10 @@ pub(crate) fn restore_replica(
     log_damages(&name, &report.damages);
     if let Some(damage) = report.damages.first() {
         fault.get_or_insert_with(|| damage.to_string());
+    }
+    let last = Lsn(log.applier().applied_position().0);
+    if let Err(divergence) = replay.follow(last) {
+        fault.get_or_insert_with(|| divergence.to_string());
     }
     log_restored(&name, began, &report, replay.vhost(), problems);
     problems += report.damages.len() as u64;

@@ -106,6 +106,7 @@ pub(super) fn apply_effects(
                 deferred.push(DeferredReply { lsn, connection, channel, outgoing });
                 batch.result.wait = Some(Wait::Log(lsn));
             }
+            Effect::Hold(_) => {}
             Effect::Stalled(connection) => {
                 let Some(link) = links.clients.get_mut(connection) else { continue };
                 link.socket.writer.set_stalled();

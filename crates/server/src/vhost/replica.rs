@@ -79,7 +79,9 @@ impl ReplicaTarget for VhostHandle {
         }
         applied.map_err(|fault| fault.to_string())?;
         if let EntryContent::Records(records) = &entry.content {
-            self.disk.set_durable(Lsn(records.last.0));
+            let last = Lsn(records.last.0);
+            replica.end_entry(last).map_err(|divergence| divergence.to_string())?;
+            self.disk.set_durable(last);
         }
         Ok(())
     }

@@ -65,6 +65,8 @@ impl Replay {
     /// If declarations are missing, because the own log is damaged. The replica must be rebuilt.
     pub fn follow(&mut self, last: Lsn) -> Result<(), Divergence> {
         self.source = Source::Leader;
+        // From now on each entry tells its time.
+        self.now = self.vhost.now.time;
         self.vhost.log.replayed(last);
         self.check_declared()?;
         self.sums(|sums| sums.begin_digest());

@@ -81,16 +81,6 @@ impl Replay {
         Self { vhost, queues, delayed, now, undeclared, unbound, recovered, source }
     }
 
-    /// The vhost as it is so far: complete, but without policies in force and without timers.
-    pub fn vhost(&self) -> &Vhost {
-        &self.vhost
-    }
-
-    /// stub
-    pub fn set_now(&mut self, now: Time) {
-        self.now = self.now.max(now);
-    }
-
     /// The vhost as it is so far, for measurements, which change nothing else in it.
     pub fn vhost_mut(&mut self) -> &mut Vhost {
         &mut self.vhost
