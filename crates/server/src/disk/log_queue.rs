@@ -12,6 +12,8 @@ pub(crate) struct LogQueue {
     records: WriteQueue,
     /// True if the persister was notified of records and has not taken all of them yet.
     persister_knows: bool,
+    /// True if the records tell times of the vhost's axis, because nodes with other clocks will read them.
+    is_on_axis: bool,
 }
 
 /// A record as the core reports it.
@@ -28,9 +30,15 @@ pub(crate) struct LogEntry<'a> {
 }
 
 impl LogQueue {
+    /// Records of a replicated vhost, whose times are on the axis of the vhost.
+    pub(crate) fn on_axis() -> Self {
+        Self { is_on_axis: true, ..Self::default() }
+    }
+
     /// Appends a record. A long body is shared with its message, not copied.
     pub(crate) fn append(&mut self, entry: &LogEntry<'_>) {
         let LogEntry { lsn, at, about, is_joined, record } = *entry;
+        let at = if self.is_on_axis { at.on_axis() } else { at };
         let new = NewRecord {
             lsn: storage::Lsn(lsn.0),
             target: storage::Lsn(about.0),

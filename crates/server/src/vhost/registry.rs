@@ -22,6 +22,7 @@ use super::timer::WakeUp;
 use crate::clock::{Clock, VhostClock};
 use crate::config::{Config, Durability};
 use crate::disk::death_files::DeathFiles;
+use crate::disk::log_queue::LogQueue;
 use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::disk::page_files::PageFiles;
@@ -186,6 +187,7 @@ impl Vhosts {
         let options = VhostOptions {
             default_queue_type: entry.settings.default_queue_type,
             queues_max: maximum(&entry.settings.limits, VhostLimit::MaxQueues),
+            delivers_after_commit: self.cluster.is_some(),
             ..self.options
         };
         let mut vhost = Vhost::new(&entry.name, seed, options);
@@ -279,7 +281,9 @@ impl Vhosts {
     fn handle(&self, entry: VhostEntry, parts: Parts) -> Arc<VhostHandle> {
         let VhostEntry { name, id, settings } = entry;
         let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
-        let state = State { brain, outputs: Outputs::default(), shutdown: None, settings };
+        let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
+        let outputs = Outputs { log, ..Outputs::default() };
+        let state = State { brain, outputs, shutdown: None, settings };
         let handle = Arc::new(VhostHandle {
             id,
             name: name.into(),
