@@ -1,5 +1,6 @@
 //! Limits of the shell, each with its unit and its reason.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Bytes of one read: large enough that system calls do not matter at full speed.
@@ -240,6 +241,15 @@ pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest `identity.product` and `identity.version`, in bytes: clients show both, and the frame that carries
 /// them has 4096 bytes.
 pub(crate) const IDENTITY_BYTES_MAX: usize = 64;
+
+/// Longest name of a node, in bytes.
+pub(crate) const NODE_NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of the secret of a cluster. Whoever has seen a handshake can try shorter ones.
+pub(crate) const CLUSTER_SECRET_BYTES: RangeInclusive<usize> = 8..=1024;
+
+/// Bytes of a secret below which the start warns: RabbitMQ generates as many letters.
+pub(crate) const CLUSTER_SECRET_BYTES_GOOD: usize = 20;
 
 /// Bytes of one read from a TLS connection.
 pub(crate) const TLS_READ_BYTES: usize = 32 * 1024;
