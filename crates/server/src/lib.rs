@@ -7,6 +7,7 @@ mod allocator;
 mod auth;
 mod cli;
 mod clock;
+mod cluster;
 mod config;
 mod connection;
 mod definitions;
@@ -39,6 +40,7 @@ use crate::endpoints::Endpoints;
 use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
 use crate::node::addresses::{self, Addresses};
+use crate::node::cluster::NoReplicas;
 use crate::node::lifecycle::ExitReason;
 use crate::node::start_error::StartError;
 use crate::node::watchdog::Watched;
@@ -143,7 +145,7 @@ async fn run(
     let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
     service_state::start_step("starting");
-    let endpoints = Endpoints::bind(config)?;
+    let mut endpoints = Endpoints::bind(config)?;
     tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
     let listeners = endpoints.shown();
     let node = Arc::new(Node::start(config, listeners.clone())?);
@@ -155,6 +157,7 @@ async fn run(
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
     redrive::resume(&node);
+    let links = endpoints.start_links(&node, Arc::new(NoReplicas))?;
     let mut servers = endpoints.serve(&node, &alive)?;
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
@@ -196,6 +199,9 @@ async fn run(
     // Pending HTTP requests are answered before the node closes.
     servers.over().await;
     node.redrives.stopped().await;
+    if let Some(links) = links {
+        links.stop().await;
+    }
     node.close();
     drop(published);
     tracing::info!("stopped");

@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "cluster_status",
         "cluster_status [--timeout <timeout>]",
-        "Shows the nodes of the cluster; Leveret is one node",
+        "Shows the nodes of the cluster",
         cluster_status,
     )
     .everywhere()

@@ -50,7 +50,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Variables for the Erlang machine.
-const WITHOUT_EFFECT: &[&str] = &["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "RABBITMQ_ERLANG_COOKIE"];
+const WITHOUT_EFFECT: &[&str] = &["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"];
 
 /// The rule for logins of the default user from other machines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

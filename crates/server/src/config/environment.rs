@@ -12,6 +12,7 @@ const VARIABLES: &[(&[&str], &str)] = &[
     (&["LEVERET_NODE_PORT", "RABBITMQ_NODE_PORT"], "listeners.tcp.default"),
     (&["LEVERET_LOG_BASE", "RABBITMQ_LOG_BASE"], "log.dir"),
     (&["LEVERET_NODENAME", "RABBITMQ_NODENAME"], "nodename"),
+    (&["LEVERET_CLUSTER_SECRET", "RABBITMQ_ERLANG_COOKIE"], "cluster.secret"),
     (&["LEVERET_DEFAULT_USER", "RABBITMQ_DEFAULT_USER"], "default_user"),
     (&["LEVERET_DEFAULT_PASS", "RABBITMQ_DEFAULT_PASS"], "default_pass"),
     (&["LEVERET_DEFAULT_VHOST", "RABBITMQ_DEFAULT_VHOST"], "default_vhost"),

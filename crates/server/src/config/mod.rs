@@ -3,6 +3,9 @@
 //! `file` parses the format, `keys` lists the keys, `settings` resolves precedence; this file defines the
 //! resulting configuration.
 
+pub(crate) mod cluster;
+#[cfg(test)]
+mod cluster_tests;
 pub(crate) mod container;
 pub(crate) mod environment;
 mod file;
@@ -25,6 +28,7 @@ use session::SessionOptions;
 
 use crate::limits::STATISTICS_INTERVAL;
 
+pub(crate) use cluster::{ClusterNode, ClusterOptions};
 pub(crate) use container::DefaultUserAccess;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
@@ -154,6 +158,7 @@ pub(crate) struct Config {
     /// The product name and version reported to clients.
     pub(crate) identity: Identity,
     pub(crate) cluster_name: Option<String>,
+    pub(crate) cluster: ClusterOptions,
     pub(crate) log: LogOptions,
     /// Warnings about the configuration, for the log.
     pub(crate) warnings: Vec<String>,
@@ -250,6 +255,7 @@ impl Default for Config {
             node_name: None,
             identity: Identity::default(),
             cluster_name: None,
+            cluster: ClusterOptions::default(),
             log: LogOptions::default(),
             warnings: Vec::new(),
             files: Vec::new(),

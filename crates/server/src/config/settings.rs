@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use super::file::{self, KeyName, Line};
 use super::key::{Effect, Key, nearest};
 use super::keys::{self, EITHER, LISTS};
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, cluster};
+use crate::node::identity;
 
 /// Maximum depth of included files; deeper nesting is a cycle.
 const INCLUDES_MAX: usize = 16;
@@ -233,6 +234,7 @@ impl Settings {
         let mut problems = self.sorted_problems();
         if problems.is_empty() {
             problems = config.contradictions();
+            problems.extend(self.check_cluster(&mut config));
         }
         if !problems.is_empty() {
             return Err(ConfigError { problems });
@@ -242,6 +244,27 @@ impl Settings {
         config.files = self.files.iter().map(absolute).collect();
         config.effective = self.effective(&config);
         Ok(config)
+    }
+
+    /// Completes the nodes of a cluster with their places, and adds warnings. Returns the problems.
+    fn check_cluster(&self, config: &mut Config) -> Vec<String> {
+        for node in &mut config.cluster.nodes {
+            if let Some(source) = self.source(&node.key) {
+                node.key = format!("{} ({source})", node.key);
+            }
+        }
+        let place = |prefix: &str| {
+            let source = self.source_of(prefix);
+            source.map_or_else(|| prefix.to_owned(), ToString::to_string)
+        };
+        let own_name = identity::node_name(config.node_name.as_deref());
+        let home = cluster::home();
+        let problems = config.cluster.problems(&own_name, home.as_deref(), &place);
+        if problems.is_empty() {
+            let warnings = config.cluster.warnings(&own_name, home.as_deref(), &place);
+            config.warnings.extend(warnings);
+        }
+        problems
     }
 
     /// The problems, in the order of files and lines.

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::*;
 
-fn parse(text: &str) -> Result<Config, ConfigError> {
+pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
     let mut settings = Settings::default();
     settings.read_text(text, Path::new("a.conf"), 0);
     settings.into_config()
 }
 
-fn problem(text: &str) -> String {
+pub(super) fn problem(text: &str) -> String {
     parse(text).map(|_| ()).unwrap_err().to_string()
 }
 
@@ -101,6 +101,27 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("data_dir", &["/var/lib/leveret"], &[]),
     ("nodename", &["rabbit", "rabbit@host-1.example"], &["a b", "@host", "a@"]),
     ("cluster_name", &["any name"], &[]),
+    ("listeners.cluster", &["none"], &["25672"]),
+    ("listeners.cluster.1", &["25672", "127.0.0.1:26721"], &["x"]),
+    (
+        "cluster_formation.peer_discovery_backend",
+        &["classic_config", "rabbit_peer_discovery_classic_config"],
+        &["dns", "rabbit_peer_discovery_k8s", "etcd", "consul"],
+    ),
+    (
+        "cluster_formation.classic_config.nodes.1",
+        &[],
+        &["a", "@h", "a@", "a@h:x", "a@h:0", "a@h:70000", "a b@h", "a@[::1]:1"],
+    ),
+    ("cluster.secret_file", &["Cargo.toml"], &["no-such-file"]),
+    ("cluster.secret", &["enough letters for all"], &[]),
+    ("cluster.tls.certfile", &[], &["no-such-file"]),
+    ("cluster.tls.keyfile", &[], &["no-such-file"]),
+    ("cluster.tls.password", &["secret"], &[]),
+    ("cluster.tls.cacertfile", &[], &["no-such-file"]),
+    ("cluster.tls.required", &["false"], &["maybe"]),
+    ("raft.log_retention", &["0", "2GiB"], &["much"]),
+    ("raft.disk_stall_timeout", &["500", "600000"], &["499", "infinity"]),
     ("identity.product", &["RabbitMQ", "Leveret"], &[]),
     ("identity.version", &["4.3.6", "0.1.0"], &["4.3", "v4.3.6"]),
     (
@@ -279,7 +300,7 @@ fn key_without_effect_warns_and_refused_key_fails() {
     let config = parse("queue_master_locator = min-masters\nproxy_protocol = false").unwrap();
     assert_eq!(
         config.warnings,
-        ["a.conf, line 1: queue_master_locator has no effect: there is one node"]
+        ["a.conf, line 1: queue_master_locator has no effect: nodes have no such settings"]
     );
     assert_eq!(
         problem("proxy_protocol = true"),

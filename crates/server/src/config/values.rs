@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use broker::access::PermissionPattern;
 
-use crate::limits::IDENTITY_BYTES_MAX;
+use crate::limits::{IDENTITY_BYTES_MAX, NODE_NAME_BYTES_MAX};
 
 /// A whole number.
 pub(super) fn number<T>(value: &str, range: RangeInclusive<T>) -> Result<T, String>
@@ -87,6 +87,19 @@ pub(super) fn version(value: &str) -> Result<String, String> {
             "must be a version such as 4.3.6 or 4.3.6-beta.1, of at most {IDENTITY_BYTES_MAX} bytes, \
              got '{value}'"
         ));
+    }
+    Ok(value.to_owned())
+}
+
+/// A node's name, with or without its host.
+pub(super) fn node_name(value: &str) -> Result<String, String> {
+    let (name, host) = value.split_once('@').unwrap_or((value, "localhost"));
+    let is_word = |word: &str, more: &[u8]| {
+        let ok = |b: u8| b.is_ascii_alphanumeric() || more.contains(&b);
+        !word.is_empty() && word.bytes().all(ok)
+    };
+    if value.len() > NODE_NAME_BYTES_MAX || !is_word(name, b"-_") || !is_word(host, b"-_.") {
+        return Err(format!("must be NAME or NAME@HOST, got '{value}'"));
     }
     Ok(value.to_owned())
 }

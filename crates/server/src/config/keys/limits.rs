@@ -9,7 +9,7 @@ use management::RABBITMQ_VERSION;
 
 use crate::config::key::Key;
 use crate::config::values::{
-    boolean, bytes, fraction, multiple, number, number_or, one_of, product, version,
+    boolean, bytes, fraction, multiple, node_name, number, number_or, one_of, product, version,
 };
 use crate::config::{DiskFreeLimit, Durability, MemoryWatermark};
 use crate::limits::STATISTICS_INTERVAL_MIN_MS;
@@ -104,15 +104,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new("nodename", None, |config, _, value| {
-        let (name, host) = value.split_once('@').unwrap_or((value, "localhost"));
-        let is_word = |word: &str, more: &[u8]| {
-            let ok = |b: u8| b.is_ascii_alphanumeric() || more.contains(&b);
-            !word.is_empty() && word.bytes().all(ok)
-        };
-        if !is_word(name, b"-_") || !is_word(host, b"-_.") {
-            return Err(format!("must be NAME or NAME@HOST, got '{value}'"));
-        }
-        config.node_name = Some(value.to_owned());
+        config.node_name = Some(node_name(value)?);
         Ok(())
     }),
     Key::new("identity.product", Some("RabbitMQ"), |config, _, value| {

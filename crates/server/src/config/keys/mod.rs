@@ -1,5 +1,6 @@
 //! The tables of keys. A test compares them with `docs/reference/configuration.md`.
 
+mod cluster;
 mod limits;
 mod listeners;
 mod log;
@@ -13,7 +14,8 @@ use super::key::{Effect, Key, Match};
 
 /// Every key, in the order of display.
 pub(super) fn all() -> impl Iterator<Item = &'static Key> {
-    let tables = [listeners::KEYS, tls::KEYS, limits::KEYS, users::KEYS, log::KEYS];
+    let tables =
+        [listeners::KEYS, tls::KEYS, limits::KEYS, users::KEYS, log::KEYS, cluster::KEYS];
     tables.into_iter().chain([without_effect::KEYS]).flatten()
 }
 
@@ -62,6 +64,16 @@ pub(super) const LISTS: &[List] = &[
         clear: |config| config.amqp_listeners.clear(),
     },
     List { prefix: "listeners.ssl", default: &[], clear: |config| config.amqps_listeners.clear() },
+    List {
+        prefix: "listeners.cluster",
+        default: &[],
+        clear: |config| config.cluster.listeners.clear(),
+    },
+    List {
+        prefix: "cluster_formation.classic_config.nodes",
+        default: &[],
+        clear: |config| config.cluster.nodes.clear(),
+    },
     List {
         prefix: "auth_mechanisms",
         default: &[("auth_mechanisms.1", "PLAIN"), ("auth_mechanisms.2", "AMQPLAIN")],

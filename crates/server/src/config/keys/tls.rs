@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Selects one of the two sets of options.
-trait Which {
+pub(super) trait Which {
     /// The selected options of a configuration.
     fn of(config: &mut Config) -> &mut TlsOptions;
 }
@@ -70,6 +70,15 @@ impl Which for Amqps {
     }
 }
 
+/// The options of the links of a cluster.
+pub(super) struct Links;
+
+impl Which for Links {
+    fn of(config: &mut Config) -> &mut TlsOptions {
+        &mut config.cluster.tls
+    }
+}
+
 struct Https;
 
 impl Which for Https {
@@ -78,22 +87,38 @@ impl Which for Https {
     }
 }
 
-fn cacertfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+pub(super) fn cacertfile<W: Which>(
+    config: &mut Config,
+    _: &str,
+    value: &str,
+) -> Result<(), String> {
     W::of(config).cacertfile = Some(readable_file(value)?);
     Ok(())
 }
 
-fn certfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+pub(super) fn certfile<W: Which>(
+    config: &mut Config,
+    _: &str,
+    value: &str,
+) -> Result<(), String> {
     W::of(config).certfile = Some(readable_file(value)?);
     Ok(())
 }
 
-fn keyfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+pub(super) fn keyfile<W: Which>(
+    config: &mut Config,
+    _: &str,
+    value: &str,
+) -> Result<(), String> {
     W::of(config).keyfile = Some(readable_file(value)?);
     Ok(())
 }
 
-fn password<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+pub(super) fn password<W: Which>(
+    config: &mut Config,
+    _: &str,
+    value: &str,
+) -> Result<(), String> {
     W::of(config).password = Some(value.to_owned());
     Ok(())
 }

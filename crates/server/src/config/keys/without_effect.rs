@@ -2,7 +2,9 @@
 
 use crate::config::key::Key;
 
-const ONE_NODE: &str = "there is one node";
+const OWN_NODES: &str = "nodes have no such settings";
+const MINORITY: &str = "a minority of the nodes always pauses";
+const LISTED_NODES: &str = "nodes are listed: cluster_formation.classic_config.nodes.N";
 const ERLANG: &str = "there is no Erlang virtual machine";
 const OWN_STORE: &str = "the log on disk is Leveret's own";
 const SOCKETS: &str = "sockets have Leveret's own settings";
@@ -31,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("cluster_exchange_limit", NO_OTHER_LIMIT),
     Key::without_effect("default_limits.*", NO_OTHER_LIMIT),
     Key::without_effect("runtime_parameters.limits.*", NO_OTHER_LIMIT),
-    Key::without_effect("consumer_disconnected_timeout", ONE_NODE),
+    Key::without_effect("consumer_disconnected_timeout", OWN_NODES),
     Key::without_effect("default_queue_type", "a queue without a type is a classic queue"),
     Key::without_effect("memory_monitor_interval", "memory and disk are checked every 250 ms"),
     Key::without_effect("vm_memory_calculation_strategy", "resident memory is measured"),
@@ -129,19 +131,19 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("log.syslog", "the log goes to the console or a file"),
     Key::without_effect("log.syslog.*", "the log goes to the console or a file"),
     Key::without_effect("deprecated_features.permit.$name", "the feature stays as it is"),
-    Key::without_effect("queue_master_locator", ONE_NODE),
-    Key::without_effect("queue_leader_locator", ONE_NODE),
-    Key::without_effect("cluster_partition_handling", ONE_NODE),
-    Key::without_effect("cluster_partition_handling.*", ONE_NODE),
-    Key::without_effect("cluster_formation.*", ONE_NODE),
-    Key::without_effect("cluster_keepalive_interval", ONE_NODE),
-    Key::without_effect("cluster_tags.*", ONE_NODE),
-    Key::without_effect("node_tags.*", ONE_NODE),
-    Key::without_effect("net_ticktime", ONE_NODE),
-    Key::without_effect("distribution.*", ONE_NODE),
-    Key::without_effect("mirroring_sync_batch_size", ONE_NODE),
-    Key::without_effect("mirroring_sync_max_throughput", ONE_NODE),
-    Key::without_effect("management.restrictions.*", ONE_NODE),
+    Key::without_effect("queue_master_locator", OWN_NODES),
+    Key::without_effect("queue_leader_locator", OWN_NODES),
+    Key::without_effect("cluster_partition_handling", MINORITY),
+    Key::without_effect("cluster_partition_handling.*", MINORITY),
+    Key::without_effect("cluster_formation.*", LISTED_NODES),
+    Key::without_effect("cluster_keepalive_interval", OWN_NODES),
+    Key::without_effect("cluster_tags.*", OWN_NODES),
+    Key::without_effect("node_tags.*", OWN_NODES),
+    Key::without_effect("net_ticktime", OWN_NODES),
+    Key::without_effect("distribution.*", OWN_NODES),
+    Key::without_effect("mirroring_sync_batch_size", OWN_NODES),
+    Key::without_effect("mirroring_sync_max_throughput", OWN_NODES),
+    Key::without_effect("management.restrictions.*", OWN_NODES),
     Key::without_effect("metadata_store.*", OWN_STORE),
     Key::without_effect("mnesia_table_loading_retry_timeout", OWN_STORE),
     Key::without_effect("mnesia_table_loading_retry_limit", OWN_STORE),

@@ -1,0 +1,121 @@
+//! The hello: the first message of each side of a link.
+//!
+//! A node tells which protocol it speaks, which node of which cluster it is, and a nonce. Nothing in a hello is
+//! believed before the [proof](super::proof) that the sender knows the cluster's secret.
+
+mod judge;
+mod messages;
+mod proof;
+#[cfg(test)]
+mod tests;
+
+use super::bytes::{Fields, Malformed, put_text};
+use super::ids::{ClusterId, DiskId, NodeId};
+
+pub(crate) use judge::{Known, judge};
+pub(crate) use messages::{Message, MessageError, MessageReader, refusal_message};
+pub(crate) use proof::{EXPORTER_BYTES, PROOF_BYTES, Secret, Side, Transcript};
+
+/// Oldest and newest version of the protocol that this build speaks.
+pub(crate) const PROTOCOL: (u16, u16) = (1, 1);
+
+/// Level of the kinds of records that this build reads: it rises by one with each kind that is added.
+pub(crate) const RECORD_LEVEL: u16 = 1;
+
+/// First bytes of a hello.
+const MAGIC: [u8; 8] = *b"LVRTLINK";
+
+/// Bytes of a nonce.
+pub(crate) const NONCE_BYTES: usize = 32;
+
+/// What a connection is for. Later versions open further streams between two nodes.
+const PURPOSE_LINK: u8 = 0;
+
+/// A hello.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Hello {
+    /// Oldest and newest version of the protocol that the sender speaks.
+    pub(crate) protocol: (u16, u16),
+    pub(crate) cluster: ClusterId,
+    pub(crate) node: NodeId,
+    pub(crate) name: String,
+    pub(crate) disk: DiskId,
+    /// True if the sender knows that the cluster was founded.
+    pub(crate) is_founded: bool,
+    /// Newest format of the log that the sender reads.
+    pub(crate) log_format: u32,
+    /// Newest level of record kinds that the sender reads.
+    pub(crate) record_level: u16,
+    /// Version of the sender's build.
+    pub(crate) build: String,
+    pub(crate) nonce: [u8; NONCE_BYTES],
+}
+
+/// The reason why the bytes of a hello are not one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HelloError {
+    /// Other first bytes.
+    NotALink,
+    /// The versions of both sides do not overlap.
+    Version { oldest: u16, newest: u16 },
+    Malformed,
+}
+
+impl From<Malformed> for HelloError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+impl Hello {
+    /// The bytes of the hello.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&self.protocol.0.to_le_bytes());
+        out.extend_from_slice(&self.protocol.1.to_le_bytes());
+        out.push(PURPOSE_LINK);
+        out.push(u8::from(self.is_founded));
+        out.extend_from_slice(&self.cluster.0.to_le_bytes());
+        out.extend_from_slice(&self.node.0.to_le_bytes());
+        out.extend_from_slice(&self.disk.0.to_le_bytes());
+        out.extend_from_slice(&self.log_format.to_le_bytes());
+        out.extend_from_slice(&self.record_level.to_le_bytes());
+        out.extend_from_slice(&self.nonce);
+        put_text(&mut out, &self.name);
+        put_text(&mut out, &self.build);
+        out
+    }
+
+    /// Reads a hello. Bytes behind it are of later versions, and are not read.
+    ///
+    /// # Errors
+    /// [`HelloError`]. The version is checked before anything that may differ between versions.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HelloError> {
+        let mut fields = Fields(bytes);
+        if fields.array() != Ok(MAGIC) {
+            return Err(HelloError::NotALink);
+        }
+        let protocol @ (oldest, newest) = (fields.u16()?, fields.u16()?);
+        if oldest > newest {
+            return Err(HelloError::Malformed);
+        }
+        if newest < PROTOCOL.0 || oldest > PROTOCOL.1 {
+            return Err(HelloError::Version { oldest, newest });
+        }
+        if fields.u8()? != PURPOSE_LINK {
+            return Err(HelloError::Malformed);
+        }
+        Ok(Self {
+            protocol,
+            is_founded: fields.flag()?,
+            cluster: ClusterId(fields.u64()?),
+            node: NodeId(fields.u64()?),
+            disk: DiskId(fields.u64()?),
+            log_format: fields.u32()?,
+            record_level: fields.u16()?,
+            nonce: fields.array()?,
+            name: fields.text()?,
+            build: fields.text()?,
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! The reasons why a link is not opened, each with its sentence, its code for the peer, and its name in metrics.
+
+use super::ids::ClusterId;
+
+/// The code of a refusal, for the peer and for metrics. Codes never change their meaning.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum RefusalCode {
+    /// The peer does not speak the protocol of links.
+    NotALink,
+    /// The messages of the handshake are damaged or too long.
+    Malformed,
+    Version,
+    /// The peer is this node.
+    OwnNode,
+    Secret,
+    Cluster,
+    /// The peer is not in the list of nodes.
+    Node,
+    /// Another node answers at the address of the peer.
+    Name,
+    /// The peer has another disk than the one that is remembered.
+    Disk,
+    /// The peer remembers another disk of this node.
+    OwnDisk,
+    /// Both nodes remember different disks of a third one.
+    Disagreement,
+    /// The handshake took too long.
+    Timeout,
+    Tls,
+    /// `cluster.json` cannot be written.
+    OwnFile,
+}
+
+impl RefusalCode {
+    /// All codes; the place of each is its number, less one.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::NotALink,
+        Self::Malformed,
+        Self::Version,
+        Self::OwnNode,
+        Self::Secret,
+        Self::Cluster,
+        Self::Node,
+        Self::Name,
+        Self::Disk,
+        Self::OwnDisk,
+        Self::Disagreement,
+        Self::Timeout,
+        Self::Tls,
+        Self::OwnFile,
+    ];
+
+    /// Place among all codes.
+    pub(crate) fn index(self) -> usize {
+        let place = Self::ALL.iter().position(|code| *code == self);
+        place.expect("all codes are in the list")
+    }
+
+    /// The number on the wire.
+    pub(crate) fn as_u8(self) -> u8 {
+        u8::try_from(self.index() + 1).expect("there are few codes")
+    }
+
+    /// The code of a number.
+    pub(crate) fn from_u8(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// Value of the label `reason` in metrics.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotALink => "not_a_link",
+            Self::Malformed => "malformed",
+            Self::Version => "version",
+            Self::OwnNode => "own_node",
+            Self::Secret => "secret",
+            Self::Cluster => "cluster",
+            Self::Node => "node",
+            Self::Name => "name",
+            Self::Disk => "disk",
+            Self::OwnDisk => "own_disk",
+            Self::Disagreement => "disagreement",
+            Self::Timeout => "timeout",
+            Self::Tls => "tls",
+            Self::OwnFile => "own_file",
+        }
+    }
+
+    /// The reason as the refused side reports it, after "the peer refuses links of this node: ".
+    pub(crate) const fn as_told(self) -> &'static str {
+        match self {
+            Self::NotALink => "it does not understand this node's messages",
+            Self::Malformed => "it cannot read this node's messages",
+            Self::Version => "it speaks other versions of the protocol; see its log",
+            Self::OwnNode => "it has the same name as this node",
+            Self::Secret => "it has another secret (cluster.secret_file)",
+            Self::Cluster => "it belongs to another cluster: its list of nodes differs",
+            Self::Node => "its list of nodes does not name this node",
+            Self::Name => "it expects another node at this node's address",
+            Self::Disk => {
+                "it knows this node with another disk: this node has lost its data, and may not take part, because it \
+                 could vote twice"
+            }
+            Self::OwnDisk => "this node knows it with another disk: it has lost its data",
+            Self::Disagreement => "both nodes remember different disks of a third one",
+            Self::Timeout => "the handshake took too long",
+            Self::Tls => "TLS failed; see its log",
+            Self::OwnFile => "it cannot write its cluster.json; see its log",
+        }
+    }
+}
+
+/// A refusal with its details.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("the peer does not speak the protocol of links")]
+    NotALink,
+    #[error("the peer speaks TLS, and this node does not (cluster.tls.certfile)")]
+    SpeaksTls,
+    #[error("a message of the handshake is longer than any such message")]
+    TooLong,
+    #[error("a message of the handshake cannot be read")]
+    Malformed,
+    #[error("the peer speaks versions {oldest} to {newest} of the protocol, this node versions {} to {}; \
+             update one of them", super::hello::PROTOCOL.0, super::hello::PROTOCOL.1)]
+    Version { oldest: u16, newest: u16 },
+    #[error("the peer is this node itself: the address of another node leads here, or its messages come back")]
+    OwnNode,
+    #[error("the peer has another secret; every node needs the same one (cluster.secret_file)")]
+    Secret,
+    #[error(
+        "node '{name}' belongs to another cluster, {theirs}, this node to {ours}: their lists of nodes \
+         (cluster_formation.classic_config.nodes) differ"
+    )]
+    Cluster { name: String, ours: ClusterId, theirs: ClusterId },
+    #[error("node '{name}' is not in the list of nodes (cluster_formation.classic_config.nodes)")]
+    Node { name: String },
+    #[error("at {address} is node '{found}', not '{expected}' as {key} says")]
+    Name { address: String, expected: String, found: String, key: String },
+    #[error(
+        "node '{name}' has another disk than this node remembers: it has lost its data, and could vote twice. Give it \
+         its data back, or found the cluster anew"
+    )]
+    Disk { name: String },
+    #[error(
+        "node '{name}' remembers another disk of this node: this node has lost its data, and takes no part, because it \
+         could vote twice. Give it its data back, or found the cluster anew"
+    )]
+    OwnDisk { name: String },
+    #[error(
+        "this node and node '{name}' remember different disks of node '{of}', and found no cluster: stop all nodes, \
+         remove cluster.json from their data directories, and start them"
+    )]
+    Disagreement { name: String, of: String },
+    #[error("the handshake took too long")]
+    Timeout,
+    #[error("TLS: {0}")]
+    Tls(String),
+    #[error("{0}")]
+    OwnFile(String),
+    #[error("the peer refuses links of this node: {}", .0.as_told())]
+    Told(RefusalCode),
+}
+
+impl Refusal {
+    /// The code, for the peer and for metrics.
+    pub(crate) const fn code(&self) -> RefusalCode {
+        match self {
+            Self::NotALink => RefusalCode::NotALink,
+            Self::SpeaksTls | Self::Tls(_) => RefusalCode::Tls,
+            Self::TooLong | Self::Malformed => RefusalCode::Malformed,
+            Self::Version { .. } => RefusalCode::Version,
+            Self::OwnNode => RefusalCode::OwnNode,
+            Self::Secret => RefusalCode::Secret,
+            Self::Cluster { .. } => RefusalCode::Cluster,
+            Self::Node { .. } => RefusalCode::Node,
+            Self::Name { .. } => RefusalCode::Name,
+            Self::Disk { .. } => RefusalCode::Disk,
+            Self::OwnDisk { .. } => RefusalCode::OwnDisk,
+            Self::Disagreement { .. } => RefusalCode::Disagreement,
+            Self::Timeout => RefusalCode::Timeout,
+            Self::OwnFile(_) => RefusalCode::OwnFile,
+            Self::Told(code) => *code,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_numbers_and_names_of_their_own() {
+        for code in RefusalCode::ALL {
+            assert_eq!(RefusalCode::from_u8(code.as_u8()), Some(code));
+            let same = RefusalCode::ALL.iter().filter(|other| other.as_str() == code.as_str());
+            assert_eq!(same.count(), 1);
+        }
+        assert_eq!((RefusalCode::from_u8(0), RefusalCode::from_u8(15)), (None, None));
+    }
+}
