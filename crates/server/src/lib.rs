@@ -40,7 +40,7 @@ use crate::endpoints::Endpoints;
 use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
 use crate::node::addresses::{self, Addresses};
-use crate::node::cluster::NoReplicas;
+use crate::node::replication::ReplicaLinks;
 use crate::node::lifecycle::ExitReason;
 use crate::node::start_error::StartError;
 use crate::node::watchdog::Watched;
@@ -157,7 +157,13 @@ async fn run(
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
     redrive::resume(&node);
-    let links = endpoints.start_links(&node, Arc::new(NoReplicas))?;
+    let links = match &node.replication {
+        Some(replication) => {
+            let events = Arc::new(ReplicaLinks(Arc::clone(&replication.replicator)));
+            endpoints.start_links(&node, events)?
+        }
+        None => None,
+    };
     let mut servers = endpoints.serve(&node, &alive)?;
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
@@ -200,6 +206,9 @@ async fn run(
     servers.over().await;
     node.redrives.stopped().await;
     if let Some(links) = links {
+        let stops = Arc::clone(&node);
+        let stopped = tokio::task::spawn_blocking(move || stops.stop_replication()).await;
+        stopped.expect("the replication of a node stops without a panic");
         links.stop().await;
     }
     node.close();

@@ -490,3 +490,7 @@ pub(crate) const LEADER_WAIT: Duration = Duration::from_secs(8);
 
 /// Time after which a client that waits for a leader looks again, because the vhost was opened anew meanwhile.
 pub(crate) const LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Bytes of old entries that a vhost keeps for members that are away, if the configuration does not say otherwise: a node
+/// that was restarted needs no files of others.
+pub(crate) const LOG_RETENTION_BYTES: u64 = 1024 * 1024 * 1024;

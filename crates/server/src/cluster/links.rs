@@ -27,7 +27,6 @@ use crate::limits::{LINK_LOG_INTERVAL, LINK_PROBLEMS_MAX};
 use crate::tls::Tls;
 
 /// The class of a frame.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the replication of vhosts"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FrameClass {
     /// Frames that arrive in the order in which they were sent.
@@ -140,13 +139,17 @@ impl Links {
         })))
     }
 
+    /// Id of the cluster.
+    pub(crate) fn cluster(&self) -> super::ids::ClusterId {
+        self.founding.lock().record().cluster
+    }
+
     /// The other nodes of the cluster, in the order of the configuration.
     pub(crate) fn peers(&self) -> &[Arc<Peer>] {
         &self.peers
     }
 
     /// The peer with this id.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the replication of vhosts"))]
     pub(crate) fn peer(&self, id: NodeId) -> Option<&Arc<Peer>> {
         self.peers.iter().find(|peer| peer.id == id)
     }
@@ -156,7 +159,6 @@ impl Links {
     ///
     /// # Panics
     /// For a frame of more than [`LINK_FRAME_BYTES_MAX`](crate::limits::LINK_FRAME_BYTES_MAX) bytes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the replication of vhosts"))]
     pub(crate) fn send(&self, peer: NodeId, frame: Bytes, class: FrameClass) -> bool {
         let channel = match class {
             FrameClass::Ordered => Channel::Ordered,
@@ -177,7 +179,6 @@ impl Links {
     }
 
     /// Sentences about a vhost that some peer does not have in the same way; such a vhost has no leader.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the replication of vhosts"))]
     pub(crate) fn differences(&self, group: GroupId) -> Vec<String> {
         let all = self.peers.iter();
         all.filter_map(|peer| peer.state.lock().differences.get(&group).cloned()).collect()

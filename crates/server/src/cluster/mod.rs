@@ -26,5 +26,5 @@ mod wire;
 
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
-pub(crate) use links::{ClusterError, Links};
+pub(crate) use links::{ClusterError, FrameClass, Links};
 pub(crate) use serve::RunningLinks;

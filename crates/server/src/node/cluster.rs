@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use management::{ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot};
 
-use crate::cluster::ids::{GroupId, NodeId};
-use crate::cluster::{Facts, LinkEvents, Links, LocalNode, LostCause};
+use crate::cluster::ids::GroupId;
+use crate::cluster::{Facts, Links, LocalNode};
 use crate::node::Node;
 
 /// The node, for links; nothing after its end.
@@ -41,24 +40,6 @@ impl LocalNode for NodeForLinks {
             fd_total: process.fd_total,
         }
     }
-}
-
-/// Receiver of the events of links while vhosts are not replicated: frames are not expected.
-#[derive(Debug)]
-pub(crate) struct NoReplicas;
-
-impl LinkEvents for NoReplicas {
-    fn connected(&self, _: NodeId) {}
-
-    fn lost(&self, _: NodeId, _: &LostCause) {}
-
-    fn frame(&self, peer: NodeId, frame: Bytes) {
-        tracing::debug!(%peer, bytes = frame.len(), "a frame of a replica that is not here");
-    }
-
-    fn clock(&self, _: NodeId, _: u64, _: u64, _: i64) {}
-
-    fn founded(&self) {}
 }
 
 /// The peers as the management API shows them.

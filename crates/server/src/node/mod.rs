@@ -15,6 +15,7 @@ pub(crate) mod lifecycle;
 mod memory_size;
 pub(crate) mod permits;
 pub(crate) mod refusals;
+pub(crate) mod replication;
 pub(crate) mod sampler;
 pub(crate) mod session_settings;
 mod start;
@@ -49,6 +50,7 @@ use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::permits::Permits;
 use crate::node::refusals::Refusals;
+use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::redrive::Redrives;
 use crate::vhost::{Threads, Vhosts};
@@ -82,6 +84,8 @@ pub(crate) struct Node {
     pub(crate) clock_watch: ClockWatch,
     /// Links to the other nodes; none without a cluster.
     pub(crate) cluster: Option<Arc<Links>>,
+    /// Replication of the vhosts; none without a cluster.
+    pub(crate) replication: Option<Replication>,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) history: SharedHistory,
     pub(crate) disk: NodeDisk,
@@ -130,9 +134,17 @@ impl Node {
         }
     }
 
+    /// Ends the replication of the vhosts, while the links still run.
+    pub(crate) fn stop_replication(&self) {
+        if let Some(replication) = &self.replication {
+            replication.stop();
+        }
+    }
+
     /// Writes everything that waits to the disk and ends the threads. Call it when no client is left.
     pub(crate) fn close(&self) {
         death_writer::write_all(self);
+        self.stop_replication();
         self.threads.persister.stop();
         if let Some(thread) = self.persister_thread.lock().take()
             && thread.join().is_err()

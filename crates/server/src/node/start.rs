@@ -1,7 +1,7 @@
 //! Start of a node.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
@@ -34,6 +34,7 @@ use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::memory_size;
 use crate::node::permits::Permits;
+use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
 use crate::redrive::Redrives;
@@ -71,6 +72,8 @@ impl Node {
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let vhost_options = vhost_options(config, alarm_limits.memory_watermark_bytes());
         let threads = Threads { timer, persister, pager };
+        let replication =
+            cluster.as_ref().map(|links| Replication::start(links, clock)).transpose()?;
         let node = Self {
             clock,
             lifecycle: Lifecycle::new(),
@@ -89,7 +92,7 @@ impl Node {
                 &disk.reserve,
                 threads.clone(),
                 clock,
-                None,
+                replication.as_ref().map(Replication::cluster),
             )),
             global_parameters: Arc::new(global_parameters),
             changes: Mutex::default(),
@@ -99,6 +102,7 @@ impl Node {
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
             cluster,
+            replication,
             refusals: Arc::default(),
             history: SharedHistory::default(),
             identity,
@@ -107,6 +111,10 @@ impl Node {
             threads,
             persister_thread: Mutex::new(Some(persister_thread)),
         };
+        if let Some(replication) = &node.replication {
+            let vhosts: Weak<Vhosts> = Arc::downgrade(&node.vhosts);
+            replication.set_reopener(vhosts);
+        }
         if known.is_none() {
             // Before the first vhost: a directory with vhosts but without this file has lost it.
             node.save()?;

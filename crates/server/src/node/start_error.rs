@@ -22,6 +22,8 @@ pub(crate) enum StartError {
     DataDir(#[from] DataDirError),
     #[error("cannot start the timer: {0}")]
     Timer(io::Error),
+    #[error("cannot start the replicator: {0}")]
+    Replicator(io::Error),
     #[error("cannot start the persister: {0}")]
     Persister(io::Error),
     #[error("cannot start the pager: {0}")]
@@ -76,6 +78,7 @@ impl StartError {
             ) => EXIT_CONFIG,
             Self::DataDir(_)
             | Self::Timer(_)
+            | Self::Replicator(_)
             | Self::Persister(_)
             | Self::Pager(_)
             | Self::NodeFile(_)

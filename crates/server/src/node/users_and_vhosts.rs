@@ -119,6 +119,15 @@ impl Node {
         Ok(())
     }
 
+    /// Checks that a vhost can be made or removed: in a cluster, all nodes must have the same ones.
+    fn check_vhosts_can_change(&self) -> Result<(), ChangeError> {
+        if self.replication.is_none() {
+            return Ok(());
+        }
+        let text = "the vhosts of a cluster are those of the first start: none can be made or removed yet";
+        Err(ChangeError::Unable(text.to_owned()))
+    }
+
     /// Checks that memory allows more users and vhosts.
     pub(crate) fn check_memory(&self) -> Result<(), ChangeError> {
         if self.alarms.current.borrow().is_some_and(Alarm::is_of_memory) {
@@ -231,6 +240,7 @@ impl Node {
             self.write_settings(&handle, |settings| settings.change(change))?;
             return Ok(false);
         }
+        self.check_vhosts_can_change()?;
         self.check_memory()?;
         let mut settings = VhostSettings::default();
         settings.change(change);
@@ -270,6 +280,7 @@ impl Node {
         if handle.settings().protected_from_deletion == Some(true) {
             return Err(ChangeError::Protected(name.to_owned()));
         }
+        self.check_vhosts_can_change()?;
         let mut users = self.auth.to_change();
         for user in users.values_mut().filter(|user| user.is_known_in(name)) {
             let mut changed = (**user).clone();

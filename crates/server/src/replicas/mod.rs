@@ -15,6 +15,5 @@ mod replicator;
 mod target;
 
 pub(crate) use nodes::Nodes;
-pub(crate) use replica::MemberLog;
 pub(crate) use replicator::{FrameSender, Replicator};
 pub(crate) use target::{ReplicaTarget, Reopens};

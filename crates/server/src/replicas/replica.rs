@@ -227,11 +227,10 @@ impl Replica {
         self.member.receive(from, frame)
     }
 
-    /// Notes that the link to a node is there anew, or is silent.
+    /// Notes that the link to a node is there anew, or is silent, or has dropped a frame.
     pub(super) fn link_changed(&mut self, member: MemberId) {
         if self.is_between_turns() {
             self.member.link_lost(member);
-            self.has_work = true;
         }
     }
 

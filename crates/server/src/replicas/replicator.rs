@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use replication::{
-    ClockBounds, ClockReading, Frame, FrameHeader, GroupId, Member, MemberId, NodeId,
-    QuarantineReason, RunId, TurnClock,
+    ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameHeader, GroupId, Member,
+    MemberId, NodeId, QuarantineReason, RunId, TurnClock,
 };
 use storage::{LogSnapshot, RealDirectory, Term};
 
@@ -30,13 +30,20 @@ use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FRAMES_BYTES_MAX};
 /// Duration of a tick.
 const TICK: Duration = Duration::from_micros(replication::limits::TICK_US);
 
+/// Time between two pings to a node.
+const PING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time after which a node stops although a majority has not taken what it has.
+const STOP_WITHOUT_MAJORITY: Duration = Duration::from_secs(2);
+
 /// Ticks that a member gets at once after the thread has slept: it must not jump to an election.
 const TICKS_AT_ONCE_MAX: u32 = 2;
 
 /// The links to other nodes.
 pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
-    /// Sends a frame, or drops it if the link is down or too much waits for it. Never waits.
-    fn send(&self, frame: Frame);
+    /// Sends a frame to a node. Never waits. False if the frame is dropped, because the link is down or too much waits
+    /// for it.
+    fn send(&self, node: NodeId, frame: Bytes, class: FrameClass) -> bool;
 }
 
 /// News of a vhost from another thread.
@@ -67,14 +74,15 @@ type SnapshotRequest = (VhostId, Sender<LogSnapshot<RealDirectory>>);
 struct Work {
     new: Vec<(Arc<dyn ReplicaTarget>, Member<MemberLog>)>,
     dirty: Vec<VhostId>,
-    frames: Vec<(NodeId, Bytes)>,
+    /// Frames, each with the own monotonic clock at its arrival, in microseconds.
+    frames: Vec<(NodeId, Bytes, u64)>,
     frame_bytes: usize,
     links: Vec<(NodeId, LinkChange)>,
-    clocks: Vec<(NodeId, ClockReading, u64)>,
     reports: Vec<(VhostId, Report)>,
     transfers: Vec<(VhostId, MemberId)>,
     snapshots: Vec<SnapshotRequest>,
     looks_for_space: bool,
+    founded: bool,
     stopping: bool,
 }
 
@@ -84,11 +92,11 @@ impl Work {
             && self.dirty.is_empty()
             && self.frames.is_empty()
             && self.links.is_empty()
-            && self.clocks.is_empty()
             && self.reports.is_empty()
             && self.transfers.is_empty()
             && self.snapshots.is_empty()
             && !self.looks_for_space
+            && !self.founded
     }
 }
 
@@ -157,6 +165,11 @@ impl Replicator {
         ClockReading { run: self.run, monotonic_us: now.time.as_micros(), wall_us }
     }
 
+    /// The members may vote from now on.
+    pub(crate) fn founded(&self) {
+        self.push(|work| work.founded = true);
+    }
+
     /// Takes over the member of a vhost.
     pub(crate) fn add(&self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
         self.push(|work| work.new.push((target, member)));
@@ -169,10 +182,11 @@ impl Replicator {
 
     /// A frame of another node. It is dropped if too many wait; its sender sends it again.
     pub(crate) fn frame(&self, from: NodeId, frame: Bytes) {
+        let received_us = self.clock.time().as_micros();
         self.push(|work| {
             if work.frame_bytes + frame.len() <= FRAMES_BYTES_MAX {
                 work.frame_bytes += frame.len();
-                work.frames.push((from, frame));
+                work.frames.push((from, frame, received_us));
             }
         });
     }
@@ -185,11 +199,6 @@ impl Replicator {
     /// The process of a node is gone.
     pub(crate) fn node_lost(&self, node: NodeId) {
         self.push(|work| work.links.push((node, LinkChange::Lost)));
-    }
-
-    /// The clocks of another node when it sent a message, which arrived at `received_us` of the own clock.
-    pub(crate) fn clock_heard(&self, node: NodeId, sent: ClockReading, received_us: u64) {
-        self.push(|work| work.clocks.push((node, sent, received_us)));
     }
 
     /// News of a vhost from another thread.
@@ -246,8 +255,14 @@ struct Thread {
     shared: Arc<Replicator>,
     replicas: BTreeMap<VhostId, Replica>,
     bounds: ClockBounds,
+    /// True once the members may vote: every node has met every other one.
+    is_founded: bool,
     /// Time of the next tick.
     next_tick: Instant,
+    /// Time of the next pings.
+    next_ping: Instant,
+    /// Time at which the node began to stop.
+    stopping_since: Option<Instant>,
     /// Replicas to look at, with the time of the next look.
     due: BTreeMap<VhostId, Instant>,
 }
@@ -258,7 +273,10 @@ impl Thread {
             shared,
             replicas: BTreeMap::new(),
             bounds: ClockBounds::default(),
+            is_founded: false,
             next_tick: Instant::now() + TICK,
+            next_ping: Instant::now(),
+            stopping_since: None,
             due: BTreeMap::new(),
         }
     }
@@ -272,8 +290,11 @@ impl Thread {
             let stopping = work.stopping;
             self.take(work);
             self.tick();
+            self.ping();
             self.advance(&mut frames);
-            if stopping && self.replicas.values().all(Replica::is_quiet) {
+            let since = stopping.then(|| *self.stopping_since.get_or_insert_with(Instant::now));
+            let is_late = since.is_some_and(|since| since.elapsed() > STOP_WITHOUT_MAJORITY);
+            if stopping && (is_late || self.replicas.values().all(Replica::is_quiet)) {
                 std::mem::take(&mut self.replicas).into_values().for_each(Replica::stop);
                 return;
             }
@@ -301,9 +322,6 @@ impl Thread {
                 }
             }
         }
-        for (node, sent, received_us) in work.clocks {
-            self.bounds.observe(node, sent, received_us);
-        }
         for (node, change) in work.links {
             for (id, replica) in &mut self.replicas {
                 let (voters, learners) = replica.member().members();
@@ -317,8 +335,8 @@ impl Thread {
                 Self::touch(&mut self.due, *id);
             }
         }
-        for (from, frame) in work.frames {
-            self.receive(from, &frame);
+        for (from, frame, received_us) in work.frames {
+            self.receive(from, &frame, received_us);
         }
         for (vhost, report) in work.reports {
             let Some(replica) = self.replicas.get_mut(&vhost) else { continue };
@@ -352,12 +370,13 @@ impl Thread {
                 Err(error) => tracing::error!(vhost = replica.name(), %error, "no backup of the vhost"),
             }
         }
+        self.is_founded |= work.founded;
         if work.looks_for_space {
             self.replicas.values_mut().for_each(|replica| compact(&self.shared, replica));
         }
     }
 
-    fn receive(&mut self, from: NodeId, frame: &Bytes) {
+    fn receive(&mut self, from: NodeId, frame: &Bytes, received_us: u64) {
         let group = match FrameHeader::read(frame) {
             Ok(header) => header.group,
             Err(error) => {
@@ -365,6 +384,17 @@ impl Thread {
                 return;
             }
         };
+        let nodes = &self.shared.nodes;
+        if group == GroupId::NODES {
+            match ClockPing::decode(frame, nodes.cluster, from, nodes.me) {
+                Ok(ping) => self.bounds.observe(from, ping.reading, received_us),
+                Err(error) => tracing::warn!(node = from.get(), %error, "a ping is refused"),
+            }
+            return;
+        }
+        if !self.is_founded {
+            return;
+        }
         let GroupId(id) = group;
         // A replica that is being opened anew gets the frames again.
         let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
@@ -380,7 +410,7 @@ impl Thread {
         while self.next_tick <= now && ticks < TICKS_AT_ONCE_MAX {
             ticks += 1;
             self.next_tick += TICK;
-            for (id, replica) in &mut self.replicas {
+            for (id, replica) in self.replicas.iter_mut().filter(|_| self.is_founded) {
                 replica.tick();
                 Self::touch(&mut self.due, *id);
             }
@@ -390,7 +420,25 @@ impl Thread {
         }
     }
 
+    /// Tells the other nodes the clocks of this one.
+    fn ping(&mut self) {
+        let now = Instant::now();
+        if now < self.next_ping {
+            return;
+        }
+        self.next_ping = now + PING_INTERVAL;
+        let (nodes, Some(sender)) = (&self.shared.nodes, self.shared.sender.get()) else { return };
+        for node in nodes.names.keys().filter(|node| **node != nodes.me) {
+            let (cluster, from, to) = (nodes.cluster, nodes.me, *node);
+            let ping = ClockPing { cluster, from, to, reading: self.shared.reading() };
+            sender.send(to, ping.encode(), FrameClass::Control);
+        }
+    }
+
     fn advance(&mut self, frames: &mut Vec<Frame>) {
+        if !self.is_founded {
+            return;
+        }
         let now = Instant::now();
         let due: Vec<VhostId> =
             self.due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
@@ -399,8 +447,14 @@ impl Thread {
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
             let clock = TurnClock { now: self.shared.reading(), bounds: &self.bounds };
             let sender = self.shared.sender.get();
+            let mut lost = Vec::new();
             let mut send = |frames: &mut Vec<Frame>| match sender {
-                Some(sender) => frames.drain(..).for_each(|frame| sender.send(frame)),
+                Some(sender) => frames.drain(..).for_each(|frame| {
+                    let node = frame.to.node();
+                    if !sender.send(node, frame.to_bytes(), frame.class) {
+                        lost.push(frame.to);
+                    }
+                }),
                 None => frames.clear(),
             };
             match replica.advance(&clock, &self.shared.nodes, frames, &mut send) {
@@ -415,6 +469,7 @@ impl Thread {
                 }
             }
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            lost.into_iter().for_each(|member| replica.link_changed(member));
             let shared = Arc::clone(&self.shared);
             replica.prepare(move || shared.report(id, Report::FilePrepared));
             if replica.entries >= COMPACTION_CHECK_BATCHES {

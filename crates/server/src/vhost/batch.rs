@@ -152,7 +152,9 @@ impl VhostHandle {
     /// True if work is due.
     pub(super) fn is_due(&self) -> bool {
         let now = self.clock.time();
-        self.state.lock().brain.serving_mut().next_wake().is_some_and(|wake| wake <= now)
+        let mut state = self.state.lock();
+        let wake = state.brain.leading_mut().and_then(|vhost| vhost.next_wake());
+        wake.is_some_and(|wake| wake <= now)
     }
 }
 

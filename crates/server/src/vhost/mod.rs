@@ -28,5 +28,5 @@ pub(crate) use brain::NotLeading;
 pub(crate) use browse::BrowseProblem;
 pub(crate) use effects::Wait;
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};
-pub(crate) use registry::{VhostError, Vhosts};
+pub(crate) use registry::{Cluster, VhostError, Vhosts};
 pub(crate) use timer::Timer;
