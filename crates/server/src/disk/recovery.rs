@@ -61,7 +61,9 @@ impl<'a> LogReplay<'a> {
             .map_err(|error| error.to_string())?;
         let is_spent = record.flags.has(Flags::SPENT);
         let mut ended = |lsn: Lsn| references.release(storage::Lsn(lsn.0));
-        self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
+        let applied =
+            self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended);
+        applied.map_err(|divergence| divergence.problem)
     }
 
     /// Notes that records are or may be missing.

@@ -123,6 +123,7 @@ pub(super) fn apply_effects(
                 pages.push(task);
                 batch.result.is_written = true;
             }
+            Effect::Hold(_) => unreachable!("only a replicated vhost holds deliveries"),
             Effect::AwaitGet(connection) => batch.result.wait = Some(Wait::Page(connection)),
             Effect::Event(event) => batch.events.push(event),
         }
