@@ -19,6 +19,7 @@ mod client_properties;
 mod content_assembly;
 mod frames;
 mod handshake;
+mod held_outbox;
 mod login;
 mod methods;
 mod outbox;
@@ -27,6 +28,7 @@ mod server_properties;
 mod session;
 
 pub use client_properties::{Capabilities, Client};
+pub use held_outbox::{HeldOutbox, Released};
 pub use login::{ANONYMOUS, Credentials, EXTERNAL, MECHANISMS};
 pub use outbox::Outbox;
 pub use outgoing::transmit;

@@ -20,6 +20,15 @@ pub const REFUSED_LOGIN_DELAY_MS: u64 = 3_000;
 /// 2047 channels could announce.
 pub const ASSEMBLY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Bytes that wait, on one connection of a replicated vhost, for a majority of nodes to have the log on disk, above which
+/// the connection gets no more deliveries. They do not count against the bytes that wait for the socket; eight times as
+/// many cover a round of commits at full speed.
+pub const HELD_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Held bytes up to which they are copied behind those that are released before them, in bytes: a copy is cheaper than
+/// another part of a vectored write.
+pub const RELEASED_COPY_BYTES_MAX: usize = 4 * 1024;
+
 /// Number of body frames without payload within one message: each costs work and carries no bytes.
 pub const EMPTY_BODY_FRAMES_MAX: u16 = 64;
 

@@ -9,6 +9,8 @@ use std::ops::Range;
 
 use broker::Message;
 
+use crate::limits::RELEASED_COPY_BYTES_MAX;
+
 /// Bytes that wait for a socket.
 #[derive(Default, Debug)]
 pub struct Outbox {
@@ -78,6 +80,26 @@ impl Outbox {
     pub fn take_into(&mut self, writing: &mut Self) {
         assert!(writing.is_empty(), "bytes that were taken before are not written");
         std::mem::swap(self, writing);
+    }
+
+    /// Appends all bytes of `other`, in order, and leaves `other` empty.
+    ///
+    /// # Panics
+    /// If a part of `other` was written.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        assert!(other.written == 0, "bytes of an outbox that is being written are moved");
+        if other.parts.is_empty() && other.tail.len() <= RELEASED_COPY_BYTES_MAX {
+            self.tail.extend_from_slice(&other.tail);
+            other.tail.clear();
+            return;
+        }
+        self.close_tail();
+        for part in other.parts.drain(..) {
+            self.push(part);
+        }
+        other.parts_len = 0;
+        // The buffer goes with its bytes: `other` is seldom used again.
+        self.tail = std::mem::take(&mut other.tail);
     }
 
     /// Fills `slices` with the next bytes to write. Returns the number of filled slices.

@@ -309,7 +309,7 @@ impl Broker {
                     }
                     self.held.push(Held { connection, channel, outgoing });
                 }
-                Effect::AwaitGet(_) | Effect::Event(_) => {}
+                Effect::AwaitGet(_) | Effect::Hold(_) | Effect::Event(_) => {}
             }
         }
         (tasks, asked)

@@ -74,6 +74,11 @@ impl<K: Key, V> SparseDeque<K, V> {
         self.slots.front().and_then(|(key, value)| Some((*key, value.as_ref()?)))
     }
 
+    /// The last key.
+    pub(crate) fn last_key(&self) -> Option<K> {
+        self.slots.back().map(|(key, _)| *key)
+    }
+
     pub(crate) fn pop_front(&mut self) -> Option<(K, V)> {
         let (key, value) = self.slots.pop_front()?;
         self.live -= 1;

@@ -83,7 +83,8 @@ impl Expiry {
         }
     }
 
-    fn squeeze(&mut self, waiting: &WaitingMessages) {
+    /// Drops the listed deadlines of all messages that have left.
+    pub(super) fn squeeze(&mut self, waiting: &WaitingMessages) {
         self.deadlines.retain(|id| waiting.contains(id));
     }
 

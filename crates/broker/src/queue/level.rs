@@ -143,6 +143,11 @@ impl Level {
         self.head.entries.front().map(|(seq, _)| seq).or_else(paged)
     }
 
+    /// The number of the last message, if it is in memory.
+    pub(super) fn last_in_memory(&self) -> Option<u64> {
+        self.tail.entries.last_key().or(self.head.entries.last_key())
+    }
+
     pub(super) fn push(&mut self, seq: u64, fresh: Fresh) {
         let run = if self.pages.is_empty() { &mut self.head } else { &mut self.tail };
         run.push(seq, fresh);

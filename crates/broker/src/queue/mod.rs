@@ -27,6 +27,7 @@ mod page_index;
 mod paged;
 pub(crate) mod ready;
 mod registration;
+pub(crate) mod replayed;
 pub(crate) mod resolved_keys;
 pub(crate) mod scheduled;
 mod scheduled_page;

@@ -194,6 +194,18 @@ impl Ready {
         self.last_seq = self.last_seq.max(seq);
     }
 
+    /// Continues after `seq`, with which the leader of the vhost counts on, if all messages have lower numbers.
+    pub(super) fn continue_after(&mut self, seq: u64) {
+        if self.has_pages() {
+            return;
+        }
+        let fresh = self.levels.iter().filter_map(Level::last_in_memory);
+        let returned = self.returned_places.last_key_value().map(|(seq, _)| *seq);
+        if fresh.chain(returned).all(|last| last < seq) {
+            self.last_seq = seq;
+        }
+    }
+
     /// The last assigned sequence number.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq

@@ -110,6 +110,7 @@ impl Broker {
                 }
                 Effect::Page(_)
                 | Effect::AwaitGet(_)
+                | Effect::Hold(_)
                 | Effect::Event(_)
                 | Effect::Stalled(_)
                 | Effect::AskBacklog(_) => {}

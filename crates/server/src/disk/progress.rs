@@ -63,6 +63,11 @@ impl DiskProgress {
         }
     }
 
+    /// The position up to which the log is durable.
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable_lsn.load(Ordering::Acquire))
+    }
+
     /// Waits until the log is durable up to `lsn`.
     pub(crate) async fn durable_at(&self, lsn: Lsn) {
         loop {

@@ -60,7 +60,7 @@ impl VhostHandle {
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
         if let Some(link) = state.outputs.links.clients.get(connection) {
-            let unsent = link.socket.writer.unsent();
+            let unsent = link.backlog(link.socket.writer.unsent());
             state.brain.serving_mut().set_backlog(now, connection, unsent);
         }
         let vhost = state.brain.serving_mut();
@@ -75,7 +75,9 @@ impl VhostHandle {
     pub(crate) fn report_backlog(&self, connection: ConnectionId, unsent: u64) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        state.brain.serving_mut().set_backlog(now, connection, unsent);
+        let link = state.outputs.links.clients.get(connection);
+        let backlog = link.map_or(unsent, |link| link.backlog(unsent));
+        state.brain.serving_mut().set_backlog(now, connection, backlog);
         self.finish(state);
     }
 
@@ -106,6 +108,15 @@ impl VhostHandle {
         vhost.flush();
         loop {
             apply_effects(vhost, outputs, self.disk.pages(), &mut batch);
+            if self.replica.is_some() {
+                let (last, durable) = (vhost.last_lsn(), self.disk.durable());
+                outputs.links.release(last, durable, &mut |connection, link, tells_core| {
+                    batch.touch(connection, link);
+                    if tells_core {
+                        batch.asked.push(connection);
+                    }
+                });
+            }
             if batch.asked.is_empty() {
                 break;
             }

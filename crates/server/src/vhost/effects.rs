@@ -82,6 +82,13 @@ pub(super) fn apply_effects(
                     continue;
                 };
                 let frame_max = link.frame_max;
+                if let Some(held) = link.holding() {
+                    held.append(|outbox| transmit(&outgoing, channel.0, frame_max, outbox));
+                    if matches!(outgoing, Outgoing::ConnectionClose { .. }) {
+                        held.set_closing();
+                    }
+                    continue;
+                }
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
                 link.socket.writer.append(|outbox| {
                     transmit(&outgoing, channel.0, frame_max, outbox);
@@ -106,11 +113,15 @@ pub(super) fn apply_effects(
                 deferred.push(DeferredReply { lsn, connection, channel, outgoing });
                 batch.result.wait = Some(Wait::Log(lsn));
             }
-            Effect::Hold(_) => {}
+            Effect::Hold(connection) => links.hold(connection),
             Effect::Stalled(connection) => {
                 let Some(link) = links.clients.get_mut(connection) else { continue };
                 link.socket.writer.set_stalled();
                 batch.touch(connection, link);
+                // Held bytes do not count, unless there are too many: then the core learns when there is room again.
+                if link.holds_with_room() {
+                    batch.asked.push(connection);
+                }
             }
             Effect::AskBacklog(connection) => batch.asked.push(connection),
             Effect::Log { lsn, at, about, ended, record, is_joined } => {

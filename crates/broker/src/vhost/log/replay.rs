@@ -18,6 +18,7 @@ use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::message::{Message, Name};
 use crate::page::Pages;
 use crate::policy::EffectivePolicies;
+use crate::queue::replayed::KeptMessage;
 use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
 use crate::record::{
     BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord, Record, definition_hash,
@@ -156,6 +157,8 @@ impl Replay {
             Record::Annotate { queue, entry, headers } => {
                 if let Some(mut entry) = self.take(queue, entry, pages) {
                     entry.message = entry.message.with_headers(headers.as_ref());
+                    // Only a message that is delivered is annotated.
+                    entry.acquired_count = entry.acquired_count.max(1);
                     self.give_back(queue, entry, None);
                 }
             }
@@ -227,7 +230,9 @@ impl Replay {
 
     fn push(&mut self, queue: QueueId, entry: Entry, pages: &mut dyn Pages) {
         let Entry { id, message, lsn, arrived, .. } = entry;
-        self.vhost.topology.known_queue_mut(queue).push(id, message, lsn, arrived);
+        let pushed = self.vhost.topology.known_queue_mut(queue);
+        pushed.accept_number(id.seq);
+        pushed.push(id, message, lsn, arrived);
         for (page, messages) in self.vhost.cut_pages(queue, id.level) {
             pages.write(page, messages);
         }
@@ -254,7 +259,9 @@ impl Replay {
             let kept = self.undeclared.enter(*number, message, entries.len() == 1);
             let message = kept.unwrap_or_else(|| message.clone());
             let entry = Entry::new(*id, message, lsn, arrived);
-            self.vhost.topology.known_queue_mut(queue).schedule(entry, ready_at);
+            let scheduled = self.vhost.topology.known_queue_mut(queue);
+            scheduled.accept_number(id.seq);
+            scheduled.schedule(entry, ready_at);
             self.page_out_scheduled(Holder::Queue(queue), pages);
         }
     }
@@ -341,15 +348,10 @@ impl Replay {
         let Some(queue) = self.queue(number) else {
             return;
         };
-        let mut entries = Vec::new();
-        for id in kept {
-            entries.extend(queue.take(*id, pages));
-        }
+        let kept = queue.take_kept(kept, pages);
         queue.end_all(pages, ended);
-        let seqs: Vec<u64> = entries.iter().map(|entry| entry.id.seq).collect();
-        for entry in entries {
-            queue.give_back(entry);
-        }
+        let seqs: Vec<u64> = kept.iter().map(KeptMessage::seq).collect();
+        queue.put_kept(kept);
         self.sums(|sums| seqs.into_iter().for_each(|seq| sums.entered(number, seq)));
     }
 

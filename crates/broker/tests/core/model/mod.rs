@@ -10,11 +10,12 @@ mod naive;
 mod real;
 mod steps;
 
+use broker::VhostOptions;
 use broker::page::Paging;
 use proptest::prelude::*;
 
 use self::steps::{QueueSpec, Step};
-use crate::disk::SMALL_PAGES;
+use crate::disk::{SMALL_PAGES, replicated};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 20_000, ..Default::default() })]
@@ -24,7 +25,17 @@ proptest! {
         queues in prop::collection::vec(QueueSpec::any(), 3),
         steps in prop::collection::vec(Step::any(), 1..80),
     ) {
-        compare(&queues, &steps, Paging::default())?;
+        compare(&queues, &steps, VhostOptions::default())?;
+    }
+
+    /// The same, where replicas take over at any moment: nothing is lost, doubled or early, deaths are told in full, and
+    /// marks of redelivery are those of the queue type.
+    #[test]
+    fn replicated_core_agrees_with_naive_model(
+        queues in prop::collection::vec(QueueSpec::any(), 3),
+        steps in prop::collection::vec(Step::any_or_failover(), 1..80),
+    ) {
+        compare(&queues, &steps, replicated())?;
     }
 
     /// Between queues the order may differ: what is in a page comes a moment later than what is not. So
@@ -42,14 +53,19 @@ proptest! {
         };
         let steps: Vec<Step> = steps.into_iter().map(|step| step.on(0)).collect();
         let paging = Paging { page_messages, ..SMALL_PAGES };
-        compare(&[long, QueueSpec::PLAIN, QueueSpec::PLAIN], &steps, paging)?;
+        let options = VhostOptions { paging, ..VhostOptions::default() };
+        compare(&[long, QueueSpec::PLAIN, QueueSpec::PLAIN], &steps, options)?;
     }
 }
 
 /// Goes through a history with both.
-fn compare(queues: &[QueueSpec], steps: &[Step], paging: Paging) -> Result<(), TestCaseError> {
+fn compare(
+    queues: &[QueueSpec],
+    steps: &[Step],
+    options: VhostOptions,
+) -> Result<(), TestCaseError> {
     let mut naive = naive::Model::new(queues);
-    let mut real = real::Broker::new(queues, paging);
+    let mut real = real::Broker::new(queues, options);
     for (number, step) in steps.iter().enumerate() {
         let expected = naive.run(step);
         let said = real.run(step);
@@ -58,7 +74,7 @@ fn compare(queues: &[QueueSpec], steps: &[Step], paging: Paging) -> Result<(), T
         let (looked, waiting) = (real.browsed(1 + number % 3), naive.waiting());
         let [mut looked, mut waiting] =
             [looked, waiting].map(|queues| queues.into_iter().enumerate().collect::<Vec<_>>());
-        if paging != Paging::default() {
+        if options.paging != Paging::default() {
             // What died of a page stands where it came a moment later.
             let others = looked.iter_mut().chain(&mut waiting).filter(|(queue, _)| *queue != 0);
             others.for_each(|(_, (ready, _))| ready.sort());

@@ -18,6 +18,8 @@ struct Message {
     deaths: Vec<Death>,
     /// The reason that a consumer gave last.
     reason: Option<u8>,
+    /// A client may have got the message, or its dead letter, before a failover.
+    maybe_seen: bool,
 }
 
 /// A message in a queue.
@@ -31,11 +33,14 @@ struct Entry {
     returned: Option<u64>,
     acquired: u32,
     failed: i64,
+    /// The end of the delay of the last return.
+    retry_at: Option<u64>,
 }
 
 impl Entry {
     fn new(message: Message, arrived: u64, seq: u64) -> Self {
-        Self { message, arrived, seq, returned: None, acquired: 0, failed: 0 }
+        let acquired = u32::from(message.maybe_seen);
+        Self { message, arrived, seq, returned: None, acquired, failed: 0, retry_at: None }
     }
 }
 
@@ -62,11 +67,18 @@ struct Queue {
     scheduled: Vec<Scheduled>,
     /// Returned messages before their next delivery, with its time.
     delayed: Vec<(u64, Entry)>,
-    /// Messages at the delivery limit.
-    kept: Vec<Message>,
+    /// Messages at the delivery limit, with their numbers.
+    kept: Vec<(u64, Message)>,
     consumer: Option<Consumer>,
     seqs: u64,
     returns: u64,
+    /// The last number of a message that outlives a failover.
+    logged: u64,
+    /// Such messages up to this number may have been delivered, as the log says.
+    delivered: u64,
+    /// The same at the last failover, and the number up to which messages may have left before it.
+    delivered_before: u64,
+    left_before: u64,
 }
 
 #[derive(Debug)]
@@ -87,7 +99,8 @@ pub(crate) struct Model {
     now: u64,
     published: u64,
     outstanding: Vec<Unacked>,
-    dying: VecDeque<(usize, Message, &'static str)>,
+    /// Messages that died, with their numbers; none if they were refused.
+    dying: VecDeque<(usize, Option<u64>, Message, &'static str)>,
     said: Vec<String>,
 }
 
@@ -185,6 +198,49 @@ impl Queue {
         first.map(|(at, _, i)| (at, i))
     }
 
+    /// True if the message outlives a failover.
+    fn is_durable(&self, message: &Message) -> bool {
+        self.spec.quorum || message.persistent
+    }
+
+    /// The number of a message that arrives.
+    fn number(&mut self, message: &Message) -> u64 {
+        self.seqs += 1;
+        if self.is_durable(message) {
+            self.logged = self.seqs;
+        }
+        self.seqs
+    }
+
+    /// True if the message, or its dead letter, may have been delivered before a failover.
+    fn may_have_left(&self, seq: u64) -> bool {
+        seq <= self.delivered_before.max(self.left_before)
+    }
+
+    /// A replica has what the log has: no consumer, no transient message, and the last return of each message.
+    fn fail_over(&mut self, is_planned: bool, unacked: Vec<Entry>) {
+        self.consumer = None;
+        self.ready.extend(unacked);
+        let (quorum, is_durable) =
+            (self.spec.quorum, |m: &Message| self.spec.quorum || m.persistent);
+        self.ready.retain(|entry| is_durable(&entry.message));
+        self.scheduled.retain(|scheduled| is_durable(&scheduled.entry.message));
+        self.delayed.retain(|(_, entry)| is_durable(&entry.message));
+        self.kept.retain(|(_, message)| is_durable(message));
+        let is_delayed = |entry: &mut Entry| entry.retry_at.is_some();
+        let delayed: Vec<Entry> = self.ready.extract_if(.., is_delayed).collect();
+        self.delayed.extend(delayed.into_iter().map(|entry| (entry.retry_at.unwrap(), entry)));
+        self.seqs = self.logged;
+        if !is_planned && !quorum {
+            self.delivered = self.logged;
+        }
+        self.left_before = if is_planned || !quorum { 0 } else { self.logged };
+        self.delivered_before = self.delivered;
+        for entry in self.ready.iter_mut().filter(|entry| entry.seq <= self.delivered_before) {
+            entry.acquired = entry.acquired.max(1);
+        }
+    }
+
     fn is_full_with(&self, length: usize) -> bool {
         self.spec.max_length.is_some_and(|max| length as u64 > max)
     }
@@ -201,6 +257,10 @@ impl Model {
             consumer: None,
             seqs: 0,
             returns: 0,
+            logged: 0,
+            delivered: 0,
+            delivered_before: 0,
+            left_before: 0,
         };
         Self {
             queues: specs.iter().map(queue).collect(),
@@ -220,9 +280,10 @@ impl Model {
             let scheduled = queue.scheduled.iter().map(|scheduled| &scheduled.entry);
             let waiting = queue.waiting().chain(scheduled);
             let all = waiting.chain(unacked.iter().map(|unacked| &unacked.entry));
-            let all = all.map(|entry| &entry.message).chain(&queue.kept);
+            let kept = queue.kept.iter().map(|(_, message)| message);
+            let all = all.map(|entry| &entry.message).chain(kept);
             let (mut messages, mut bytes) = (0, 0);
-            for message in all.filter(|message| queue.spec.quorum || message.persistent) {
+            for message in all.filter(|message| queue.is_durable(message)) {
                 messages += 1;
                 bytes += message.body.len() as u64;
             }
@@ -275,7 +336,16 @@ impl Model {
                 let body = format!("m{}", self.published);
                 let deaths = Vec::new();
                 let reason = None;
-                let message = Message { body, expiration_ms, priority, persistent, deaths, reason };
+                let maybe_seen = false;
+                let message = Message {
+                    body,
+                    expiration_ms,
+                    priority,
+                    persistent,
+                    deaths,
+                    reason,
+                    maybe_seen,
+                };
                 let is_accepted = self.publish(queue, message, delay_ms, schedule);
                 let said = if is_accepted { "confirmed" } else { "refused" };
                 self.bury();
@@ -330,10 +400,21 @@ impl Model {
             }
             Step::Sleep { millis } => self.sleep(self.now + millis),
             Step::Policy { ttl_ms } => self.policy_ttl_ms = ttl_ms,
+            Step::FailOver { is_planned } => self.fail_over(is_planned),
         }
         self.bury();
         self.sleep(self.now);
         std::mem::take(&mut self.said)
+    }
+
+    fn fail_over(&mut self, is_planned: bool) {
+        let mut unacked: [Vec<Entry>; 3] = Default::default();
+        for one in std::mem::take(&mut self.outstanding) {
+            unacked[one.queue].push(one.entry);
+        }
+        for (queue, unacked) in self.queues.iter_mut().zip(unacked) {
+            queue.fail_over(is_planned, unacked);
+        }
     }
 
     fn deadline(&self, queue: usize, entry: &Entry) -> Option<u64> {
@@ -383,7 +464,7 @@ impl Model {
             && deadline <= self.now
         {
             let entry = self.queues[q].take(seq);
-            self.dying.push_back((q, entry.message, "expired"));
+            self.dying.push_back((q, Some(entry.seq), entry.message, "expired"));
             any = true;
         }
         any
@@ -432,7 +513,11 @@ impl Model {
         while let Some((at, i)) = self.queues[q].next_scheduled()
             && at <= self.now
         {
-            let Scheduled { entry, .. } = self.queues[q].scheduled.remove(i);
+            let queue = &mut self.queues[q];
+            let Scheduled { entry, .. } = queue.scheduled.remove(i);
+            if entry.message.maybe_seen && queue.is_durable(&entry.message) {
+                queue.delivered = queue.delivered.max(queue.seqs + 1);
+            }
             self.place(q, entry.message);
             any = true;
         }
@@ -457,7 +542,7 @@ impl Model {
         }
         if self.refuses(q) {
             if self.queues[q].spec.overflow == Overflow::RejectDlx {
-                self.dying.push_back((q, message, "maxlen"));
+                self.dying.push_back((q, None, message, "maxlen"));
             }
             return false;
         }
@@ -466,8 +551,8 @@ impl Model {
             return true;
         }
         let queue = &mut self.queues[q];
-        queue.seqs += 1;
-        let entry = Entry::new(message, self.now, queue.seqs);
+        let seq = queue.number(&message);
+        let entry = Entry::new(message, self.now, seq);
         if let Some((name, ScheduleMode::Replace)) = schedule {
             queue.scheduled.retain(|scheduled| !is_named(scheduled, name));
         }
@@ -523,7 +608,9 @@ impl Model {
                 continue;
             }
             let Some(i) = at(self) else { continue };
-            let mut message = self.queues[q].ready.remove(i).message;
+            let entry = self.queues[q].ready.remove(i);
+            let mut message = entry.message;
+            message.maybe_seen |= self.queues[q].may_have_left(entry.seq);
             if to.is_none() {
                 message.expiration_ms = died.and_then(|death| death.3);
             }
@@ -538,13 +625,12 @@ impl Model {
 
     fn place(&mut self, q: usize, message: Message) {
         let queue = &mut self.queues[q];
-        queue.seqs += 1;
-        let (arrived, seq) = (self.now, queue.seqs);
+        let (arrived, seq) = (self.now, queue.number(&message));
         let entry = Entry::new(message, arrived, seq);
         if queue.ready.is_empty() && queue.has_room() && !queue.is_held() {
             self.deliver(q, entry);
         } else if self.expires_on_arrival(q, &entry.message) {
-            self.dying.push_back((q, entry.message, "expired"));
+            self.dying.push_back((q, Some(entry.seq), entry.message, "expired"));
         } else {
             self.queues[q].ready.push(entry);
             self.evict(q);
@@ -561,8 +647,8 @@ impl Model {
         while is_over(&self.queues[q]) {
             let queue = &mut self.queues[q];
             if !queue.kept.is_empty() {
-                let message = queue.kept.remove(0);
-                self.dying.push_back((q, message, "maxlen"));
+                let (seq, message) = queue.kept.remove(0);
+                self.dying.push_back((q, Some(seq), message, "maxlen"));
                 continue;
             }
             let entry = if let Some(i) = queue.evicted() {
@@ -572,7 +658,7 @@ impl Model {
             } else {
                 break;
             };
-            self.dying.push_back((q, entry.message, "maxlen"));
+            self.dying.push_back((q, Some(entry.seq), entry.message, "maxlen"));
         }
     }
 
@@ -605,6 +691,10 @@ impl Model {
 
     fn hold(&mut self, queue: usize, mut entry: Entry, by_consumer: bool) {
         entry.acquired += 1;
+        let held = &mut self.queues[queue];
+        if held.is_durable(&entry.message) {
+            held.delivered = held.delivered.max(entry.seq);
+        }
         self.outstanding.push(Unacked { queue, entry, by_consumer, reason: None, delay_ms: None });
     }
 
@@ -675,7 +765,10 @@ impl Model {
             }
             match outcome {
                 "ack" => {}
-                "reject" => self.dying.push_back((q, unacked.entry.message, "rejected")),
+                "reject" => {
+                    let Entry { seq, message, .. } = unacked.entry;
+                    self.dying.push_back((q, Some(seq), message, "rejected"));
+                }
                 how => self.requeue(q, unacked.entry, how == "fail", unacked.delay_ms),
             }
             touched.push(q);
@@ -693,12 +786,12 @@ impl Model {
         if failed && (spec.quorum || spec.retry.is_some()) {
             entry.failed += 1;
             if spec.quorum && spec.delivery_limit >= 0 && entry.failed > spec.delivery_limit {
-                self.dying.push_back((q, entry.message, "delivery_limit"));
+                self.dying.push_back((q, Some(entry.seq), entry.message, "delivery_limit"));
                 return;
             }
         }
         if self.is_expired(q, &entry) {
-            self.dying.push_back((q, entry.message, "expired"));
+            self.dying.push_back((q, Some(entry.seq), entry.message, "expired"));
             return;
         }
         let queue = &mut self.queues[q];
@@ -706,29 +799,33 @@ impl Model {
         let attempt = u64::try_from(entry.failed.max(1)).unwrap();
         let of_queue = retry.map(|retry| retry.max_ms.min(retry.min_ms * attempt));
         // A delay of 0 for this delivery is none, whatever the queue's own.
-        match delay_ms.or(of_queue).filter(|delay_ms| *delay_ms > 0) {
-            Some(delay_ms) => queue.delayed.push((self.now + delay_ms, entry)),
+        let delay_ms = delay_ms.or(of_queue).filter(|delay_ms| *delay_ms > 0);
+        entry.retry_at = delay_ms.map(|delay_ms| self.now + delay_ms);
+        match entry.retry_at {
+            Some(at) => queue.delayed.push((at, entry)),
             None => queue.give_back(entry),
         }
     }
 
     /// Moves what died, and what dies of that.
     fn bury(&mut self) {
-        while let Some((q, message, reason)) = self.dying.pop_front() {
+        while let Some((q, seq, message, reason)) = self.dying.pop_front() {
             let others = std::mem::take(&mut self.dying);
-            self.bury_one(q, message, reason);
+            self.bury_one(q, seq, message, reason);
             self.dying.extend(others);
         }
     }
 
-    fn bury_one(&mut self, q: usize, mut message: Message, reason: &'static str) {
+    fn bury_one(&mut self, q: usize, seq: Option<u64>, mut message: Message, reason: &'static str) {
         let Some(target) = self.queues[q].spec.dead_letters_to else {
             if self.queues[q].spec.keeps && reason == "delivery_limit" {
-                self.queues[q].kept.push(message);
+                let seq = seq.expect("a message that was delivered has a number");
+                self.queues[q].kept.push((seq, message));
                 self.evict(q);
             }
             return;
         };
+        message.maybe_seen |= seq.is_some_and(|seq| self.queues[q].may_have_left(seq));
         let same = message.deaths.iter().position(|(dq, r, ..)| (*dq, *r) == (q, reason));
         let (_, _, count, expiration_ms) =
             same.map_or((q, reason, 0, message.expiration_ms), |at| message.deaths.remove(at));
@@ -740,7 +837,7 @@ impl Model {
         let spec = self.queues[target].spec;
         if self.is_full(target) && !spec.quorum {
             if spec.overflow == Overflow::RejectDlx && spec.dead_letters_to.is_some() {
-                self.dying.push_back((target, message, "maxlen"));
+                self.dying.push_back((target, None, message, "maxlen"));
             }
             return;
         }

@@ -6,7 +6,7 @@ use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
-use broker::page::{PageTask, Paging};
+use broker::page::PageTask;
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
 use broker::{
@@ -18,7 +18,7 @@ use broker::{
 
 use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 use crate::disk::look::{self, browse_all};
-use crate::disk::{Disk, PageStore, Replay, log};
+use crate::disk::{Disk, Follower, PageStore, Replay, log};
 
 const NAMES: [&str; 3] = ["q0", "q1", "q2"];
 
@@ -36,6 +36,8 @@ pub(crate) struct Broker {
     consuming: [Option<bool>; 3],
     /// The last `basic.get` needed no acknowledgement.
     getting_no_ack: bool,
+    /// The replica of a replicated vhost.
+    follower: Option<Follower>,
     replay: Replay,
     disk: Disk,
     page_store: PageStore,
@@ -43,11 +45,9 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    pub(crate) fn new(queues: &[QueueSpec], paging: Paging) -> Self {
-        let options = VhostOptions { paging, ..VhostOptions::default() };
+    pub(crate) fn new(queues: &[QueueSpec], options: VhostOptions) -> Self {
         let mut vhost = Vhost::new("/", [1; 32], options);
-        let access = Access::matching("guest".into(), ".*").unwrap();
-        let connection = vhost.open_connection(Arc::new(access), true);
+        let connection = vhost.open_connection(Arc::new(access()), true);
         let mut broker = Self {
             vhost,
             connection,
@@ -57,8 +57,9 @@ impl Broker {
             refusing_get: queues.iter().map(QueueSpec::refuses_get).collect(),
             consuming: [None; 3],
             getting_no_ack: false,
+            follower: options.delivers_after_commit.then(|| Follower::new(options)),
             replay: Replay::default(),
-            disk: Disk::default(),
+            disk: Disk::of(&options),
             page_store: PageStore::default(),
             said: Vec::new(),
         };
@@ -126,6 +127,7 @@ impl Broker {
             }
             Step::Sleep { millis } => self.sleep(millis),
             Step::Policy { ttl_ms } => self.policy(ttl_ms),
+            Step::FailOver { is_planned } => self.fail_over(is_planned),
         }
         // The timer looks at what has become due by the step itself.
         self.sleep(0);
@@ -210,6 +212,17 @@ impl Broker {
         self.vhost.close_connection(self.now(), self.connection);
         self.collect();
         self.check();
+        if let Some(follower) = &self.follower {
+            let mut turn = 0;
+            let mut at_once = || {
+                turn += 1;
+                turn % 5
+            };
+            let own_log = follower.from_own_log(self.disk.references_left());
+            for replica in [follower.again(&mut || 1), follower.again(&mut at_once), own_log] {
+                self.page_store.assert_same(&self.vhost, &replica.promote(self.now(), true));
+            }
+        }
         // Once with everything there ever was, once with what a compaction leaves.
         for _ in 0..2 {
             let back = self.disk.restart(self.now(), &self.vhost);
@@ -219,7 +232,34 @@ impl Broker {
     }
 
     fn now(&self) -> Now {
-        Now::from_millis(1_000_000 + self.now_ms)
+        self.at(self.now_ms)
+    }
+
+    /// The moment at that time. That of a replicated vhost is the end of a millisecond of the axis, which the log stores
+    /// exactly; the wall clock shows another time.
+    fn at(&self, millis: u64) -> Now {
+        match self.follower {
+            None => Now::from_millis(1_000_000 + millis),
+            Some(_) => Now {
+                time: Time::from_micros((1_000_000 + millis) * 1000 + 999),
+                wall_ms: 77_000 + millis,
+            },
+        }
+    }
+
+    /// The leader is gone, with its client, and the replica leads.
+    fn fail_over(&mut self, is_planned: bool) {
+        self.vhost.log_digest(self.now());
+        self.collect();
+        let follower = self.follower.take().expect("the vhost is replicated");
+        let next = follower.again(&mut || 1);
+        self.follower = Some(next);
+        (self.vhost, self.page_store) = follower.promote(self.now(), is_planned);
+        self.connection = self.vhost.open_connection(Arc::new(access()), true);
+        self.outstanding.clear();
+        self.consuming = [None; 3];
+        self.apply(Command::OpenChannel);
+        self.apply(Command::ConfirmSelect { nowait: true });
     }
 
     fn apply(&mut self, command: Command<'_>) {
@@ -380,7 +420,7 @@ impl Broker {
     /// Lets time pass, looking whenever the core wants to be looked at.
     fn sleep(&mut self, millis: u64) {
         let end = self.now_ms + millis;
-        let end_time = Time::from_millis(1_000_000 + end);
+        let end_time = self.at(end).time;
         while let Some(wake) = self.vhost.next_wake().filter(|wake| *wake <= end_time) {
             self.now_ms = self.now_ms.max((wake.as_micros() / 1000).saturating_sub(1_000_000));
             self.vhost.tick(self.now());
@@ -432,6 +472,7 @@ impl Broker {
                 Effect::Log { ref record, .. } => {
                     self.replay.apply(record);
                     self.disk.write(&effect);
+                    self.follower.iter_mut().for_each(|follower| follower.write(&effect));
                 }
                 Effect::Event(_) => {}
                 Effect::Stalled(_) | Effect::AskBacklog(_) => {
@@ -454,12 +495,20 @@ impl Broker {
                 }
             }
         }
+        let axis = self.now().time;
+        if let Some(follower) = &mut self.follower {
+            follower.end_entry(axis).unwrap();
+        }
         tasks
     }
 
     fn take_said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said)
     }
+}
+
+fn access() -> Access {
+    Access::matching("guest".into(), ".*").unwrap()
 }
 
 fn sentence(outgoing: &Outgoing) -> Option<String> {

@@ -227,6 +227,10 @@ pub(crate) enum Step {
         millis: u64,
     },
     /// Sets a message-ttl policy on all queues, or clears it.
+    /// A replica takes over, as planned or because the leader is lost.
+    FailOver {
+        is_planned: bool,
+    },
     Policy {
         ttl_ms: Option<u64>,
     },
@@ -249,6 +253,12 @@ impl Step {
             *queue = only;
         }
         self
+    }
+
+    /// Steps of a replicated vhost.
+    pub(crate) fn any_or_failover() -> impl Strategy<Value = Self> {
+        let failover = any::<bool>().prop_map(|is_planned| Self::FailOver { is_planned });
+        prop_oneof![14 => Self::any(), 1 => failover]
     }
 
     pub(crate) fn any() -> impl Strategy<Value = Self> {
