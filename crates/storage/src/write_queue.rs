@@ -102,6 +102,16 @@ impl WriteQueue {
         self.open.release(target);
     }
 
+    /// Ends the open batch: no later record changes or drops one that waits now.
+    pub fn end_batch(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let ended = std::mem::take(&mut self.open);
+        self.full_bytes += ended.bytes();
+        self.full.push_back(ended);
+    }
+
     /// Begins another batch if the open one is full.
     fn split_if_full(&mut self, is_next_joined: bool) {
         let max = if is_next_joined { JOINED_BYTES_MAX } else { self.batch_bytes_max };
@@ -156,6 +166,23 @@ mod tests {
         let record =
             NewRecord { lsn, target, kind: 1, flags, references, format_version: 1, is_joined };
         queue.push(record, |bytes| bytes.resize(bytes.len() + len, 7));
+    }
+
+    #[test]
+    fn record_of_an_ended_batch_is_not_dropped() {
+        let mut queue = WriteQueue::default();
+        queue.end_batch();
+        push(&mut queue, 1, 0, 1, 10);
+        let bytes = queue.bytes();
+        queue.end_batch();
+        assert_eq!(queue.bytes(), bytes);
+        push(&mut queue, 2, 1, 0, 10);
+        let mut batch = WriteBatch::default();
+        assert!(queue.take_batch(&mut batch), "the end of record 1 comes with another batch");
+        assert_eq!((batch.records().len(), batch.last()), (1, Lsn(1)));
+        batch.clear();
+        assert!(!queue.take_batch(&mut batch));
+        assert_eq!((batch.records().len(), batch.last()), (1, Lsn(2)));
     }
 
     #[test]

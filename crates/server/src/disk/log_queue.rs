@@ -56,6 +56,10 @@ impl LogQueue {
             }
             None => self.records.push(new, |out| record.encode(at, out)),
         }
+        if matches!(record, Record::Digest(_)) {
+            // A later record could drop a message that the digest counts.
+            self.records.end_batch();
+        }
     }
 
     /// Ends one reference to the record at `lsn`. A record that still waits here and loses its last reference

@@ -20,7 +20,7 @@ use super::nodes::Nodes;
 use super::replicator::Replicator;
 use super::target::ReplicaTarget;
 use crate::disk::vhost_files::VhostId;
-use crate::limits::{EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX};
+use crate::limits::{ENTRIES_PER_DIGEST, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX};
 
 /// The log of a replicated vhost.
 pub(crate) type MemberLog = ReplicatedLog<RealDirectory>;
@@ -75,6 +75,8 @@ pub(super) struct Replica {
     preparation: Option<JoinHandle<io::Result<Prepared<RealDirectory>>>>,
     /// The thread that compacts the log.
     compaction: Option<JoinHandle<()>>,
+    /// Entries until the next digest.
+    entries_to_digest: u32,
     /// Committed batches since the last compaction check.
     pub(super) entries: u32,
 }
@@ -117,6 +119,7 @@ impl Replica {
             has_work: true,
             preparation: None,
             compaction: None,
+            entries_to_digest: ENTRIES_PER_DIGEST,
             entries: 0,
         })
     }
@@ -384,6 +387,7 @@ impl Replica {
         }
         for Committed { entry, facts } in committed {
             self.entries += 1;
+            self.entries_to_digest = self.entries_to_digest.saturating_sub(1);
             match (self.service, facts) {
                 (Service::Follows | Service::Promotes(_), None) => self.queue.apply(entry),
                 (_, facts) => {
@@ -405,6 +409,10 @@ impl Replica {
         }
         if let Some(role) = role {
             self.take_role(role, nodes);
+        }
+        if self.entries_to_digest == 0 && self.is_leading() {
+            self.entries_to_digest = ENTRIES_PER_DIGEST;
+            self.target.log_digest();
         }
     }
 

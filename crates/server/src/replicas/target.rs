@@ -23,6 +23,9 @@ pub(crate) trait ReplicaTarget: LogSource {
     /// If a page cannot be written or read.
     fn promote(&self, shift_us: i64, last: Lsn) -> Result<(), String>;
 
+    /// Logs a digest of the durable state, which the replicas compare with theirs.
+    fn log_digest(&self);
+
     /// Notes the node that leads; none if no leader is known.
     fn set_leader(&self, leader: Option<Arc<str>>);
 

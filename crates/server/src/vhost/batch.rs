@@ -125,6 +125,10 @@ impl VhostHandle {
             for connection in batch.asked.drain(..) {
                 vhost.set_backlog(now, connection, outputs.links.unsent(connection));
             }
+            if self.replica.is_some() {
+                // The marks of held deliveries belong before the position that the deliveries wait for.
+                vhost.flush();
+            }
         }
         let next_wake = vhost.next_wake();
         let wakes_persister = outputs.log.wakes_persister();

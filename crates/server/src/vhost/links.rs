@@ -88,6 +88,15 @@ impl Links {
         link.held.get_or_insert_default().hold();
     }
 
+    /// Drops what is held: no majority will have it under this leader.
+    pub(super) fn drop_held(&mut self) {
+        for connection in std::mem::take(&mut self.holding) {
+            if let Some(link) = self.clients.get_mut(connection) {
+                link.held = None;
+            }
+        }
+    }
+
     /// Ends a batch, after which `last` is the last position of the log, and frees what is durable. `freed` is called for
     /// every client with free bytes, with true if the core must be told of its backlog.
     pub(super) fn release(

@@ -99,10 +99,21 @@ impl ReplicaTarget for VhostHandle {
         vhost.set_alarm(now, self.has_alarm());
         let deaths = std::mem::take(&mut *place.deaths.lock());
         self.death_files.lock().restored(vhost.restore_deaths(now, deaths));
+        vhost.log_digest(now);
         self.disk.set_durable(Lsn(last.0));
         self.finish(state);
         self.disk.notify();
         Ok(())
+    }
+
+    fn log_digest(&self) {
+        // A digest that waits for a busy lock may as well be logged with a later entry.
+        let Some(mut state) = self.state.try_lock() else { return };
+        let now = self.clock.now();
+        if let Some(vhost) = state.brain.leading_mut().filter(|_| !self.disk.is_retired()) {
+            vhost.log_digest(now);
+            self.finish(state);
+        }
     }
 
     fn set_leader(&self, leader: Option<Arc<str>>) {
@@ -113,6 +124,7 @@ impl ReplicaTarget for VhostHandle {
     }
 
     fn depose(&self) {
+        self.state.lock().outputs.links.drop_held();
         let text = format!("the leader of vhost '{}' has changed", self.name);
         let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
         self.disk.release_waiters();
