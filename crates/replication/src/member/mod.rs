@@ -113,6 +113,11 @@ impl<L: EntryLog> Member<L> {
             let text = format!("entry {applied} is committed, and there are {first} to {last}");
             return Err(BeginError::Contradiction(text));
         }
+        let last_term = log.term_of(EntryIndex(last))?;
+        if last_term > saved.term {
+            let text = format!("entry {last} is of term {last_term}, and {} was saved", saved.term);
+            return Err(BeginError::Contradiction(text));
+        }
         let memberships = changes_behind(&log, applied, last)?;
         // A change is proposed when the one before is applied: its entry proves that the one before is committed.
         let committed = memberships.iter().nth_back(1).copied().unwrap_or(applied);

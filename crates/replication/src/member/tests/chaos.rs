@@ -22,9 +22,13 @@ fn step(world: &mut World, has_changes: bool) {
     let other = usize::try_from(world.draws.below(nodes as u64)).unwrap();
     match world.draws.below(100) {
         0..50 => {
-            let bytes = if world.draws.percent(3) { 600_000 } else { 20 };
             let at = world.leader().filter(|_| world.draws.percent(80)).unwrap_or(node);
-            world.propose(at, bytes);
+            for _ in 0..world.draws.below(6) {
+                let bytes = if world.draws.percent(2) { 600_000 } else { 20 };
+                world.propose(at, bytes);
+                let us = world.draws.below(4_000);
+                world.run(us);
+            }
         }
         50..56 => world.crash(node),
         56..66 => world.start(node),

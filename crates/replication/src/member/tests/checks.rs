@@ -31,7 +31,8 @@ pub(super) struct Checks {
 pub(super) fn value(entry: &LogEntry) -> Option<u64> {
     match &entry.content {
         EntryContent::Records(records) => {
-            Some(u64::from_le_bytes(records.bytes[..8].try_into().unwrap()))
+            // Behind the header of the record.
+            Some(u64::from_le_bytes(records.bytes[32..40].try_into().unwrap()))
         }
         EntryContent::Empty | EntryContent::Membership(_) => None,
     }
