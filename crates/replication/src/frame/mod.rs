@@ -19,7 +19,7 @@ mod parts;
 mod ping;
 
 pub use error::FrameError;
-pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION};
+pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION, check_frame};
 pub use ping::ClockPing;
 
 pub(crate) use append::{decode_append, encode_append};

@@ -65,8 +65,10 @@ pub struct Member<L: EntryLog> {
     hearing: Hearing,
     proposals: Proposals,
     campaign: Option<Campaign>,
-    /// The newest axis of a leader that is known.
-    clock: Option<LeaderClock>,
+    /// Clocks of the leaders of terms that are not before that of the last written entry.
+    clocks: BTreeMap<u64, LeaderClock>,
+    /// Members that ask for a vote in this turn, with the term of their last entry.
+    asked: BTreeMap<u64, u64>,
     /// What voters have told of the axis, one for each node.
     told: BTreeMap<NodeId, Told>,
     /// The axis while this member leads.
@@ -138,7 +140,8 @@ impl<L: EntryLog> Member<L> {
             hearing: Hearing::default(),
             proposals: Proposals::default(),
             campaign: None,
-            clock: None,
+            clocks: BTreeMap::new(),
+            asked: BTreeMap::new(),
             told: BTreeMap::new(),
             axis: None,
             new_axis: None,

@@ -11,8 +11,14 @@ use super::node::member_id;
 /// Histories of a test run. `REPLICATION_SEEDS` asks for more.
 const SEEDS: u64 = 150;
 
+#[allow(clippy::disallowed_methods, reason = "a longer run of the same test")]
 fn seeds() -> u64 {
     std::env::var("REPLICATION_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a part of a longer run")]
+fn first_seed() -> u64 {
+    std::env::var("REPLICATION_FIRST_SEED").map_or(0, |seed| seed.parse().unwrap())
 }
 
 /// One random step.
@@ -169,7 +175,8 @@ fn converge(world: &mut World) {
 #[test]
 fn members_never_lose_or_contradict() {
     let (mut confirmed, mut committed, mut terms) = (0, 0, 0);
-    for seed in 0..seeds() {
+    let first = first_seed();
+    for seed in first..first + seeds() {
         let (checks, _) = history(seed, Sabotage::None);
         assert_eq!(checks.violations, Vec::<String>::new(), "seed {seed}");
         confirmed += checks.confirmed.len();

@@ -11,7 +11,7 @@ use super::super::{Role, TurnResult};
 use super::checks::Checks;
 use super::network::{Faults, Network};
 use super::node::{CLUSTER, Draws, GROUP, Input, Node, member_id, node_id, number};
-use crate::clock::{AxisOrigin, TurnClock};
+use crate::clock::TurnClock;
 use crate::entry_log::{EntryLog, MemoryLog, Omission};
 use crate::frame::{ClockPing, Frame, FrameClass};
 use crate::ids::{GroupId, MemberId};
@@ -271,9 +271,8 @@ impl World {
             let member = there.member.as_ref().expect("it has told");
             let (first, term) = (member.first_of_term, member.term().0);
             self.checks.proposed_at.insert((first, term), began_us);
-            if axis.origin == AxisOrigin::WallClocks {
-                self.checks.wall_clock_terms.insert(term);
-            }
+            let last_term = member.log().term_of(EntryIndex(first - 1)).map_or(0, |term| term.0);
+            self.checks.axis(term, last_term, axis.origin);
         }
         for committed in &result.committed {
             self.checks.deliver(node, there.delivered, &committed.entry);
