@@ -18,6 +18,9 @@ mod message;
 mod parts;
 mod ping;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::FrameError;
 pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION, check_frame};
 pub use ping::ClockPing;
