@@ -14,14 +14,14 @@ const LONE: Shape =
     Shape { batches: 50, changes: 8, queues: 4, body_max: 500, batch_bytes_max: usize::MAX };
 
 /// A log without a group, and its book.
-fn lone(disk: &Disk, seed: u64) -> (Book, Lsn) {
+pub(super) fn lone(disk: &Disk, seed: u64) -> (Book, Lsn) {
     let (mut log, _, book) = history::open(disk, Durability::Fsync).unwrap();
     let Progress { confirmed, .. } = history::run(&mut log, book, &mut Random(seed), LONE);
     (confirmed, log.last())
 }
 
 /// The world of a log whose content is the snapshot at entry 1.
-fn adopted(opened: Opened, book: Book, last: Lsn) -> World {
+pub(super) fn adopted(opened: Opened, book: Book, last: Lsn) -> World {
     let mut world = World::new(&Disk::new()).unwrap();
     world.model = Model { base: (1, book, last), commit: 1, term: 1, ..Model::default() };
     world.votes = vec![(1, 0)];
@@ -90,7 +90,7 @@ fn log_of_a_group_is_not_opened_as_one_without() {
     let disk = Disk::new();
     drop(open(&disk).unwrap());
     let options = LogOptions { log_id: LOG, ..LogOptions::default() };
-    let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
+    let error = Log::open(disk, options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
     let said = "manifest: belongs to a replicated log; nothing is changed";
     assert_eq!(error.to_string(), said);
 }

@@ -101,6 +101,24 @@ fn term_and_vote_do_not_change_back() {
 }
 
 #[test]
+fn saved_commit_is_in_the_log_and_never_falls() {
+    let (disk, mut world, _) = world();
+    let last = world.log.last_index();
+    let saved = |world: &mut World, commit| {
+        let state = HardState { commit: EntryIndex(commit), ..world.log.hard_state().clone() };
+        world.log.save_hard_state(&state).unwrap();
+        world.log.hard_state().commit.0
+    };
+    assert_eq!(saved(&mut world, 5), 5);
+    assert_eq!(saved(&mut world, 3), 5);
+    // The entries behind the last are perhaps received, but not written yet.
+    assert_eq!(saved(&mut world, last.0 + 7), last.0);
+    let opened = open(&disk).unwrap();
+    assert_eq!(opened.report.damages, []);
+    assert_eq!(opened.log.hard_state().commit, last);
+}
+
+#[test]
 fn entry_with_a_gap_is_not_appended() {
     let (_, mut world, mut random) = world();
     let made = loop {
@@ -122,19 +140,20 @@ fn entry_whose_position_is_taken_is_refused() {
         EntryContent::Records(records) => Some(records.clone()),
         EntryContent::Empty | EntryContent::Membership(_) => None,
     };
-    let (entry, records) = loop {
+    let made = loop {
         let made = world.model.proposal(&mut random, 1);
-        if let Some(records) = made.first().and_then(|made| content(&made.entry)) {
-            break (made[0].entry.clone(), records);
+        if made.first().is_some_and(|made| content(&made.entry).is_some()) {
+            break plain(&made);
         }
     };
-    let taken = EntryRecords { first: last, ..records };
-    let taken = LogEntry { content: EntryContent::Records(taken), ..entry.clone() };
+    let entry = &made[0];
+    let taken = EntryRecords { first: last, ..content(entry).unwrap() };
+    let taken = LogEntry { content: EntryContent::Records(taken), ..*entry };
     let error = world.log.append(&[taken]).unwrap_err();
     let fault = EntryFault::Order { index: entry.index, lsn: last };
     assert!(matches!(error, LogError::Entry(of) if of == fault));
     world.check_all();
-    world.log.append(&[entry.clone()]).unwrap();
+    world.log.append(&made).unwrap();
     assert_eq!(open(&disk).unwrap().log.last_index(), entry.index);
 }
 

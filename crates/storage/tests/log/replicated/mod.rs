@@ -3,6 +3,7 @@
 
 mod adoption;
 mod damage;
+mod fixtures;
 mod full;
 mod guards;
 mod power;
