@@ -50,15 +50,15 @@ impl<D: Directory> ReplicatedLog<D> {
         each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
         progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<(Self, OpenReport), OpenError> {
-        let (manifest, file) = read_or_found(&directory, &options)?;
+        let ReplicatedOptions { log, tail_bytes_max, retention_bytes, .. } = options;
+        let (manifest, file) = read_or_found(&directory, options)?;
         let mut hard_state = file.newest().state.clone();
         let commit = commit_with(hard_state.commit, &manifest);
         let reading = Some(EntryReading::new(commit));
-        let (segments, report) =
-            open_segments(directory, options.log, manifest, reading, each, progress)?;
+        let (segments, report) = open_segments(directory, log, manifest, reading, each, progress)?;
         let mut shared = lock(&segments.shared);
         let entries = shared.entries_mut();
-        entries.retention_bytes = options.retention_bytes;
+        entries.retention_bytes = retention_bytes;
         let (last, term) = entries.map.last_with_term();
         hard_state.commit = hard_state.commit.max(entries.applied);
         drop(shared);
@@ -67,7 +67,7 @@ impl<D: Directory> ReplicatedLog<D> {
             let problem = format!("entry {last} has term {term}, which is newer");
             return Err(OpenError::does_not_vote(problem));
         }
-        let tail = Tail::new(options.tail_bytes_max);
+        let tail = Tail::new(tail_bytes_max);
         let log = Self {
             segments,
             hard_state_file: file,
