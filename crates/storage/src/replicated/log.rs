@@ -16,8 +16,7 @@ use crate::compaction::{Compaction, compaction};
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::Lsn;
 use crate::log::{
-    Durability, LogEnd, LogError, Preparation, Prepared, Segments, Written, io_failed, lock,
-    open_segments,
+    Durability, LogError, Preparation, Prepared, Segments, Written, io_failed, lock, open_segments,
 };
 use crate::recovery::{OpenError, OpenReport, ReadProgress, References};
 use crate::segment_reader::Record;
@@ -444,15 +443,13 @@ impl<D: Directory> ReplicatedLog<D> {
         }
         let (manifest, map) = (shared.manifest.clone(), entries.map.clone());
         drop(shared);
-        // Compactions change only files before the entry.
+        // Compactions rewrite only files in front of those that are cut.
         let end = end_of(&*self.segments.directory, &manifest, &map, index);
         let end = end.map_err(|error| LogError::Io {
             doing: format!("find the end of entry {index}"),
             error: std::io::Error::other(error),
         })?;
-        let left = manifest.files.len() - end.files;
-        let files = lock(&self.segments.shared).manifest.files.len() - left;
-        self.segments.cut(LogEnd { files, ..end })?;
+        self.segments.cut(end)?;
         let mut shared = lock(&self.segments.shared);
         shared.entries_mut().map.cut_behind(index);
         shared.written = self.segments.active.last;

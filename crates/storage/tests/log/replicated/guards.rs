@@ -181,3 +181,36 @@ fn log_that_failed_refuses_everything() {
         assert!(matches!(world.log.close(), Err(LogError::Failed)), "step {step}");
     }
 }
+
+/// A compaction that ends while the log looks for the end of an entry changes the number of files.
+#[test]
+fn log_is_cut_off_while_it_is_compacted() {
+    let (disk, mut world, mut random) = world();
+    world.log.truncate_after(EntryIndex(5)).unwrap();
+    world.model.cut_behind(5);
+    for _ in 0..40 {
+        world.append(&mut random).unwrap();
+    }
+    world.model.commit = world.model.last() - 6;
+    world.log.commit(EntryIndex(world.model.commit));
+    while world.log.applier().applied().0 < world.model.commit {
+        world.apply(&mut random);
+    }
+    world.needed_from = world.model.commit;
+    world.log.set_needed_from(EntryIndex(world.needed_from));
+    let mut compaction = world.log.compaction();
+    assert!(compaction.is_some());
+    let files = disk.files().len();
+    disk.on_open(Some(Box::new(move || {
+        if let Some(compaction) = compaction.take() {
+            assert!(compaction.run().unwrap().files > 1);
+        }
+    })));
+    world.log.truncate_after(EntryIndex(world.model.commit + 2)).unwrap();
+    disk.on_open(None);
+    assert!(disk.files().len() < files);
+    world.model.cut_behind(world.model.commit + 2);
+    world.check_all();
+    world.append(&mut random).unwrap();
+    world.reopened(open(&disk).unwrap(), "cut off");
+}

@@ -1,9 +1,10 @@
 //! The replicated log on a disk whose power is cut: what was synced is there, nothing above a cut comes back, and
 //! nothing above the commit is read as if it were committed.
 
-use crate::disk::{Disk, Random};
+use storage::{Durability, EntryIndex};
 
-use super::world::{World, open};
+use super::world::{World, open, open_with, options};
+use crate::disk::{Disk, Random};
 
 /// Runs steps until the disk fails or `steps` are done.
 fn run(world: &mut World, random: &mut Random, steps: u64) {
@@ -76,6 +77,31 @@ fn long_history_survives_repeated_power_cuts() {
     assert!(compacted > 250, "only {compacted} files were compacted");
     assert!(cuts > 250, "only {cuts} suffixes were cut off");
     assert!(steps > 10_000, "only {steps} steps");
+}
+
+#[test]
+fn durability_os_loses_only_the_end_in_a_power_cut() {
+    let mut lost = 0;
+    for seed in 0..100 {
+        let mut random = Random(seed);
+        let disk = Disk::new();
+        let mut world = World::new(&disk).unwrap();
+        let os = || options(Durability::Os);
+        world.reopened(open_with(&disk, os()).unwrap(), "os");
+        run(&mut world, &mut random, 80);
+        let opened = open_with(&disk.after_cut(&mut random), os()).unwrap();
+        assert_eq!(opened.report.damages, [], "seed {seed}");
+        let (first, last) = (opened.log.first_index().0, opened.log.last_index().0);
+        lost += world.model.last().saturating_sub(last);
+        let read = opened.log.entries(EntryIndex(first), EntryIndex(last + 1), usize::MAX).unwrap();
+        for entry in &read {
+            assert!(*entry == world.model.entries[&entry.index.0].entry, "seed {seed}");
+        }
+        let applied = opened.log.applier().applied().0;
+        assert!(applied <= world.model.commit, "seed {seed}");
+        assert!(opened.book == *world.model.book_at(applied), "seed {seed}");
+    }
+    assert!(lost > 100, "{lost}");
 }
 
 #[test]
