@@ -80,6 +80,9 @@ pub const DRIFT_PPM: u64 = 500;
 /// it comes back.
 pub const GONE_TICKS: u64 = 36_000;
 
+/// Terms whose leaders' clocks are kept, if the log has no entries of any of them.
+pub const LEADER_CLOCKS_MAX: usize = 8;
+
 /// Ticks for which an axis counts that a voter has told: 5 s.
 pub const TOLD_TICKS: u64 = 100;
 

@@ -100,9 +100,10 @@ impl<D: Directory> LogSnapshot<D> {
 
     /// The part of the snapshot up to the end of an entry, which is the last then.
     pub(crate) fn ending_at(mut self, end: LogEnd) -> Self {
-        let LogEnd { files, sealed_at, first, before } = end;
+        let LogEnd { dropped, sealed_at, first, before } = end;
         self.position = Lsn(first.0 - 1);
-        self.manifest.files.truncate(files);
+        let kept = self.manifest.files.len().saturating_sub(dropped);
+        self.manifest.files.truncate(kept);
         self.manifest.group.commit = before.0;
         self.manifest.group.base = (before.0, before.1, self.position);
         let last = self.manifest.files.last_mut();

@@ -23,6 +23,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "broker", may_know: &["amqp"] },
     Layer { name: "session", may_know: &["amqp", "broker"] },
     Layer { name: "storage", may_know: &[] },
+    Layer { name: "replication", may_know: &["storage"] },
     Layer { name: "httpdate", may_know: &[] },
     Layer { name: "management", may_know: &["amqp", "broker"] },
     Layer { name: "server", may_know: &["amqp", "broker", "session", "storage", "management"] },
@@ -32,7 +33,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// The crates that decide and never act.
-pub(super) const PURE: &[&str] = &["amqp", "broker", "session"];
+pub(super) const PURE: &[&str] = &["amqp", "broker", "replication", "session"];
 
 /// Crates that no pure crate may be built with, and what each would bring.
 const IMPURE: &[(&str, &str)] = &[
@@ -46,6 +47,13 @@ const IMPURE: &[(&str, &str)] = &[
     ("socket2", "sockets"),
     ("tokio", "an async runtime"),
 ];
+
+/// A pure crate, an impure one that it is built with all the same, and how the crate keeps it from having an effect.
+const GUARDED: &[(&str, &str, &str)] = &[(
+    "replication",
+    "getrandom",
+    "the consensus engine draws election times with it, which `engine` overwrites with its own after every call",
+)];
 
 /// Checks the arrows between the crates, and the dependencies of the pure ones.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -84,7 +92,8 @@ fn arrows(package: &Package, tree: &Tree) -> Vec<Finding> {
         }
     }
     for (impure, brings) in IMPURE.iter().filter(|_| PURE.contains(&name)) {
-        if package.reaches.contains(*impure) {
+        let is_guarded = GUARDED.iter().any(|(of, known, _)| (of, known) == (&name, impure));
+        if package.reaches.contains(*impure) && !is_guarded {
             let message = format!(
                 "the pure crate `{name}` is built with `{impure}` ({brings}): `cargo tree -e \
                  normal -i {impure}` shows by which way; drop it or turn off the feature"
@@ -158,6 +167,18 @@ mod tests {
         let mut server = package("server", &[]);
         server.reaches.insert("tokio".to_owned());
         assert_eq!(check(&tree(server)), []);
+    }
+
+    #[test]
+    fn guarded_crate_is_allowed_in_its_crate_alone() {
+        let with = |name| {
+            let mut package = package(name, &[]);
+            package.reaches.insert("getrandom".to_owned());
+            check(&tree(package))
+        };
+        assert_eq!(with("replication"), []);
+        assert_eq!(with("broker").len(), 1);
+        assert!(GUARDED.iter().all(|(of, _, reason)| PURE.contains(of) && !reason.is_empty()));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod long_queues;
 mod lost_declarations;
 mod model;
 mod redelivered;
+mod replicas;
 mod scaling;
 mod scheduled_pages;
 mod scheduled_views;

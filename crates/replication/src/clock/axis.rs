@@ -1,5 +1,7 @@
 //! The axis of a group: which time its leader goes by, and how a new leader continues it.
 
+use std::cmp::Reverse;
+
 use super::bounds::{ClockBounds, ClockReading};
 use crate::ids::{NodeId, RunId};
 use crate::limits::AXIS_US_MAX;
@@ -75,8 +77,11 @@ impl LeaderClock {
 /// Source of the axis of a new leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AxisOrigin {
-    /// The axis of an earlier leader, continued.
-    Continued,
+    /// The axis of the leader of this term, continued.
+    Continued {
+        /// That term.
+        term: u64,
+    },
     /// The newest time in the log, because the bounds gave an earlier one.
     Log,
     /// The median of the wall clocks: no member of the electing majority has run long enough to know an axis.
@@ -96,8 +101,9 @@ impl NewAxis {
     /// The axis with which the node `me` begins to lead.
     ///
     /// `known` are the clocks of earlier leaders that the electing majority knows. Those of terms before `last_term`,
-    /// the term of the last entry, do not count: later leaders may have been behind them. `floor_us` is the
-    /// axis of the newest entry. `members` are the nodes whose wall clocks are asked if no clock is known.
+    /// the term of the last entry, do not count: later leaders may have been behind them. Of the others the oldest term
+    /// counts, because a later leader whose entries are lost may have begun with the wall clocks; of several clocks of
+    /// one term, which are all lower bounds, the highest. `floor_us` is the axis of the newest entry. `members` are the nodes whose wall clocks are asked if no clock is known.
     #[must_use]
     pub fn of_new_leader(
         me: NodeId,
@@ -110,12 +116,12 @@ impl NewAxis {
         let now_us = clock.now.monotonic_us;
         let valid = known.iter().filter(|known| known.term >= last_term);
         let axes = valid
-            .filter_map(|known| known.on_own_clock(me, clock))
-            .filter(|axis| axis.at(now_us) <= AXIS_US_MAX);
+            .filter_map(|known| Some((known.term, known.on_own_clock(me, clock)?)))
+            .filter(|(_, axis)| axis.at(now_us) <= AXIS_US_MAX);
         let floor = Axis::through(floor_us, now_us);
-        match axes.max_by_key(|axis| axis.offset_us) {
-            Some(axis) if axis.at(now_us) >= floor_us => {
-                Self { axis, origin: AxisOrigin::Continued }
+        match axes.min_by_key(|(term, axis)| (*term, Reverse(axis.offset_us))) {
+            Some((term, axis)) if axis.at(now_us) >= floor_us => {
+                Self { axis, origin: AxisOrigin::Continued { term } }
             }
             Some(_) => Self { axis: floor, origin: AxisOrigin::Log },
             None => {

@@ -7,5 +7,8 @@
 mod axis;
 mod bounds;
 
+#[cfg(test)]
+mod tests;
+
 pub use axis::{Axis, AxisOrigin, LeaderClock, NewAxis, TurnClock};
 pub use bounds::{ClockBounds, ClockReading};

@@ -313,6 +313,11 @@ impl<L: EntryLog> Engine<L> {
             // The leader asks again, or its transfer ends.
             return;
         }
+        if matches!(message.body, Body::Vote(_)) && self.term() == 0 && self.last_index() > 0 {
+            // A refusal would have no term, which the engine takes for a fault of its own. Entries without a term are
+            // the content of a log from before the group.
+            return;
+        }
         let Some(message) = convert::to_engine_message(from, self.me, message) else {
             return;
         };

@@ -172,3 +172,20 @@ impl FrameHeader {
         out
     }
 }
+
+/// A frame of any kind with a right header, for tests that make up payloads: `kind` is the octet of the header. The
+/// checksum covers the whole payload.
+#[must_use]
+pub fn check_frame(
+    cluster: ClusterId,
+    group: GroupId,
+    (from, to): (MemberId, MemberId),
+    kind: u8,
+    payload: &[u8],
+) -> Vec<u8> {
+    let known = FrameKind::ALL.into_iter().find(|known| *known as u8 == kind);
+    let kind = known.unwrap_or(FrameKind::Part);
+    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let header = FrameHeader { kind, length, bare: 0, crc: 0, cluster, group, from, to };
+    [header.encode(payload).as_slice(), payload].concat()
+}

@@ -18,8 +18,11 @@ mod message;
 mod parts;
 mod ping;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::FrameError;
-pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION};
+pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION, check_frame};
 pub use ping::ClockPing;
 
 pub(crate) use append::{decode_append, encode_append};

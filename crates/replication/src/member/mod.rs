@@ -65,8 +65,10 @@ pub struct Member<L: EntryLog> {
     hearing: Hearing,
     proposals: Proposals,
     campaign: Option<Campaign>,
-    /// The newest axis of a leader that is known.
-    clock: Option<LeaderClock>,
+    /// Clocks of the leaders of terms that are not before that of the last written entry.
+    clocks: BTreeMap<u64, LeaderClock>,
+    /// Members that ask for a vote in this turn, with the term of their last entry.
+    asked: BTreeMap<u64, u64>,
     /// What voters have told of the axis, one for each node.
     told: BTreeMap<NodeId, Told>,
     /// The axis while this member leads.
@@ -113,6 +115,11 @@ impl<L: EntryLog> Member<L> {
             let text = format!("entry {applied} is committed, and there are {first} to {last}");
             return Err(BeginError::Contradiction(text));
         }
+        let last_term = log.term_of(EntryIndex(last))?;
+        if last_term > saved.term {
+            let text = format!("entry {last} is of term {last_term}, and {} was saved", saved.term);
+            return Err(BeginError::Contradiction(text));
+        }
         let memberships = changes_behind(&log, applied, last)?;
         // A change is proposed when the one before is applied: its entry proves that the one before is committed.
         let committed = memberships.iter().nth_back(1).copied().unwrap_or(applied);
@@ -133,7 +140,8 @@ impl<L: EntryLog> Member<L> {
             hearing: Hearing::default(),
             proposals: Proposals::default(),
             campaign: None,
-            clock: None,
+            clocks: BTreeMap::new(),
+            asked: BTreeMap::new(),
             told: BTreeMap::new(),
             axis: None,
             new_axis: None,

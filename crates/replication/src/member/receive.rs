@@ -11,6 +11,7 @@ use crate::frame::{
     Body, FrameError, FrameHeader, FrameKind, Message, decode_append, decode_control,
 };
 use crate::ids::{MemberId, NodeId};
+use crate::limits::LEADER_CLOCKS_MAX;
 
 impl<L: EntryLog> Member<L> {
     /// Takes a frame that came over the link to the node `from`.
@@ -102,7 +103,10 @@ impl<L: EntryLog> Member<L> {
                     self.hearing.heard(from.get(), self.ticks);
                 }
             }
-            Body::Vote(_) | Body::TimeoutNow => {}
+            Body::Vote(vote) => {
+                self.asked.insert(from.get(), vote.last_term);
+            }
+            Body::TimeoutNow => {}
         }
         self.engine.step(from.get(), message);
         self.settle();
@@ -115,7 +119,28 @@ impl<L: EntryLog> Member<L> {
             && term >= self.engine.term()
             && clock.term == term
         {
-            self.clock = Some(clock);
+            self.add_clock(clock);
+        }
+    }
+
+    /// Adds the clock of a leader, and forgets those that count no more.
+    pub(super) fn add_clock(&mut self, clock: LeaderClock) {
+        self.clocks.insert(clock.term, clock);
+        self.forget_clocks();
+        if self.clocks.len() > LEADER_CLOCKS_MAX
+            && let Some(second) = self.clocks.keys().nth(1).copied()
+        {
+            // The oldest counts, the newest will.
+            self.clocks.remove(&second);
+        }
+    }
+
+    /// Forgets the clocks of terms before that of the last written entry.
+    pub(super) fn forget_clocks(&mut self) {
+        let log = self.engine.log();
+        let last_term = log.term_of(log.last_index()).map_or(0, |term| term.0);
+        if self.clocks.first_key_value().is_some_and(|(term, _)| *term < last_term) {
+            self.clocks = self.clocks.split_off(&last_term);
         }
     }
 

@@ -32,8 +32,8 @@ pub(super) struct Pending {
     /// The hard state to be saved first.
     hard_state: Option<HardState>,
     is_written: bool,
-    /// The axis to tell voters, as it was known at the beginning.
-    known: Option<LeaderClock>,
+    /// The axes to tell candidates, on the own clock, as they were known at the beginning.
+    known: Vec<LeaderClock>,
     /// Messages that wait for the write although a leader's do not: its term is not durable.
     held: Vec<Outgoing>,
 }
@@ -49,14 +49,14 @@ impl<L: EntryLog> Member<L> {
         let mut pending = Pending { is_written: true, ..Pending::default() };
         if self.quarantine.is_none() {
             self.begin_axis(clock);
-            pending.known = self.known_clock(clock);
+            pending.known = self.known_clocks(clock);
             if self.engine.has_ready() {
                 let mut work = self.engine.ready();
                 let messages = std::mem::take(&mut work.messages);
                 work.vote = work.vote.filter(|vote| *vote != (self.saved.term.0, self.saved.vote));
                 match work.vote {
                     Some(_) => pending.held = messages,
-                    None => self.send(messages, pending.known, out),
+                    None => self.send(messages, &pending.known, out),
                 }
                 pending.work = Some(work);
             }
@@ -77,7 +77,7 @@ impl<L: EntryLog> Member<L> {
         };
         let me = self.config.me.node();
         let told = self.told.values().map(|told| told.clock);
-        let known: Vec<LeaderClock> = self.clock.into_iter().chain(told).collect();
+        let known: Vec<LeaderClock> = self.clocks.values().copied().chain(told).collect();
         let (voters, _) = self.members();
         let nodes: Vec<NodeId> = voters.into_iter().map(MemberId::node).collect();
         let last_term = match self.first_of_term {
@@ -92,22 +92,24 @@ impl<L: EntryLog> Member<L> {
         let (run, offset_us) = (clock.now.run, new.axis.offset_us());
         self.axis = Some(new.axis);
         self.new_axis = Some(new);
-        self.clock = Some(LeaderClock { term, node: me, run, offset_us });
+        self.add_clock(LeaderClock { term, node: me, run, offset_us });
         self.told.clear();
         self.last_axis_us = new.axis.at(clock.now.monotonic_us);
         self.engine.stamp_first_entry(self.last_axis_us);
     }
 
-    /// The newest axis on the own clock: of this leader, or what a voter tells.
-    fn known_clock(&self, clock: &TurnClock<'_>) -> Option<LeaderClock> {
-        let known = self.clock?;
-        let node = self.config.me.node();
-        if self.axis.is_some() {
-            return Some(known);
+    /// What this member tells candidates: the axes of earlier leaders on its own clock. None unless some ask.
+    fn known_clocks(&self, clock: &TurnClock<'_>) -> Vec<LeaderClock> {
+        if self.asked.is_empty() {
+            return Vec::new();
         }
-        let axis = known.on_own_clock(node, clock)?;
-        let offset_us = axis.offset_us().saturating_sub(TOLD_MARGIN_US);
-        Some(LeaderClock { node, run: clock.now.run, offset_us, ..known })
+        let (node, run) = (self.config.me.node(), clock.now.run);
+        let on_own_clock = |known: &LeaderClock| {
+            let axis = known.on_own_clock(node, clock)?;
+            let offset_us = axis.offset_us().saturating_sub(TOLD_MARGIN_US);
+            Some(LeaderClock { node, run, offset_us, ..*known })
+        };
+        self.clocks.values().filter_map(on_own_clock).collect()
     }
 
     /// The hard state, if it must be saved now: a vote leaves, the members have changed, or the commit is far.
@@ -139,6 +141,7 @@ impl<L: EntryLog> Member<L> {
         if pending.is_written {
             return Ok(());
         }
+        let mut has_entries = false;
         let log = self.engine.log_mut();
         if let Some(state) = pending.hard_state.take() {
             if let Err(error) = log.save_hard_state(&state) {
@@ -164,8 +167,12 @@ impl<L: EntryLog> Member<L> {
                 Err(error) => return Err(error),
             }
             self.last_axis_us = entries.last().map_or(self.last_axis_us, |entry| entry.axis_us);
+            has_entries = true;
         }
         pending.is_written = true;
+        if has_entries {
+            self.forget_clocks();
+        }
         Ok(())
     }
 
@@ -180,10 +187,10 @@ impl<L: EntryLog> Member<L> {
         let mut result = TurnResult::default();
         if self.quarantine.is_none() {
             assert!(pending.is_written, "a turn is written before it ends");
-            self.send(pending.held, pending.known, out);
+            self.send(pending.held, &pending.known, out);
             if let Some(work) = pending.work {
                 let messages = self.engine.persisted(work);
-                self.send(messages, pending.known, out);
+                self.send(messages, &pending.known, out);
             }
             if self.is_stalled {
                 self.engine.step_down();
@@ -193,6 +200,7 @@ impl<L: EntryLog> Member<L> {
             self.engine.late_ticks();
             self.settle();
         }
+        self.asked.clear();
         self.report(&mut result);
         result
     }
@@ -274,12 +282,12 @@ impl<L: EntryLog> Member<L> {
             || self.hard_state_to_save(None).is_some();
     }
 
-    /// Encodes messages. `known` is the axis on the own clock.
-    fn send(&mut self, messages: Vec<Outgoing>, known: Option<LeaderClock>, out: &mut Vec<Frame>) {
+    /// Encodes messages. `known` are the axes to tell candidates.
+    fn send(&mut self, messages: Vec<Outgoing>, known: &[LeaderClock], out: &mut Vec<Frame>) {
         if self.is_silent() {
             return;
         }
-        let leader_clock = known.filter(|known| self.leads == Some(known.term));
+        let leader_clock = self.leads.and_then(|term| self.clocks.get(&term).copied());
         for (to, mut message) in messages {
             let Some(to) = MemberId::new(to) else {
                 continue;
@@ -295,7 +303,10 @@ impl<L: EntryLog> Member<L> {
                 Body::Heartbeat { needed_from, clock, .. } => {
                     (*needed_from, *clock) = (self.needed_from, leader_clock);
                 }
-                Body::VoteAnswer(answer) => answer.clock = known,
+                Body::VoteAnswer(answer) => {
+                    let last_term = self.asked.get(&to.get()).copied().unwrap_or(u64::MAX);
+                    answer.clock = known.iter().find(|known| known.term >= last_term).copied();
+                }
                 Body::AppendAnswer { .. }
                 | Body::HeartbeatAnswer { .. }
                 | Body::Vote(_)

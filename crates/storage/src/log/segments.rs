@@ -68,9 +68,9 @@ impl<F> ActiveSegment<F> {
 /// End of a log behind which a new segment begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogEnd {
-    /// Number of files that are kept.
-    pub(crate) files: usize,
-    /// Bytes in use of the last of them, if it is sealed or shortened here.
+    /// Number of the last files that are dropped. Background work may replace others at any time.
+    pub(crate) dropped: usize,
+    /// Bytes in use of the last file that is kept, if it is sealed or shortened here.
     pub(crate) sealed_at: Option<u64>,
     /// First position of the new segment.
     pub(crate) first: Lsn,
@@ -151,13 +151,10 @@ impl<D: Directory> Segments<D> {
     /// [`LogError`]; after [`LogError::Full`] the log goes on as it was.
     pub(crate) fn roll(&mut self, first: Lsn, len: u64) -> Result<(), LogError> {
         let preallocated = self.take_segment(FIRST_BATCH + len)?;
-        let shared = lock(&self.shared);
-        let before = shared.last_entry();
-        let files = shared.manifest.files.len();
-        drop(shared);
+        let before = lock(&self.shared).last_entry();
         let end = match self.active.is_empty() {
-            true => LogEnd { files: files - 1, sealed_at: None, first, before },
-            false => LogEnd { files, sealed_at: Some(self.active.offset), first, before },
+            true => LogEnd { dropped: 1, sealed_at: None, first, before },
+            false => LogEnd { dropped: 0, sealed_at: Some(self.active.offset), first, before },
         };
         self.continue_behind(end, preallocated)
     }
@@ -176,7 +173,7 @@ impl<D: Directory> Segments<D> {
         end: LogEnd,
         preallocated: Preallocated<D::File>,
     ) -> Result<(), LogError> {
-        let LogEnd { files, sealed_at, first, before } = end;
+        let LogEnd { dropped, sealed_at, first, before } = end;
         // A sealed segment counts as durable, so it is synced before the manifest says it is sealed.
         if self.options.durability != Durability::Fsync {
             self.active.file.sync().map_err(io_failed("sync a log file"))?;
@@ -184,7 +181,9 @@ impl<D: Directory> Segments<D> {
         let mut shared = lock(&self.shared);
         let mut manifest = shared.manifest.clone();
         self.active.entry_in(&mut manifest);
-        let dropped = manifest.files.split_off(files);
+        let kept = manifest.files.len().checked_sub(dropped);
+        let kept = kept.expect("only files that are listed are dropped");
+        let dropped = manifest.files.split_off(kept);
         let mut sealed = None;
         if let (Some(bytes), Some(last)) = (sealed_at, manifest.files.last_mut()) {
             last.end = first;

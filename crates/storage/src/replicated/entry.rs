@@ -46,7 +46,7 @@ pub struct LogEntry {
 pub enum EntryContent {
     /// Records of the vhost.
     Records(EntryRecords),
-    /// Nothing: the first entry of a leader, or references that end without a record.
+    /// No content: the first entry of a leader, or references that end without a record.
     Empty,
     /// A change of the members, in the encoding of the layer above.
     Membership(Bytes),

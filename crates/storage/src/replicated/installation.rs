@@ -160,11 +160,13 @@ fn decode(log_id: u64, plan: &ShipmentPlan) -> Result<Manifest, OpenError> {
     ids.sort_unstable();
     let is_distinct = ids.is_sorted_by(|one, other| one < other);
     let is_next = ids.last().is_none_or(|last| *last < manifest.next_file_id);
-    if !manifest.is_replicated()
-        || !manifest.files.iter().all(FileEntry::is_sealed)
-        || !(is_ordered && is_distinct && is_next)
-        || (listed, index, term) != (plan.files.clone(), plan.index, plan.term)
-    {
+    let is_listed = (listed, index, term) == (plan.files.clone(), plan.index, plan.term);
+    let is_possible = manifest.is_replicated()
+        && manifest.files.iter().all(FileEntry::is_sealed)
+        && is_ordered
+        && is_distinct
+        && is_next;
+    if !(is_possible && is_listed) {
         return Err(damaged("the plan of the shipment contradicts itself".to_owned()));
     }
     Ok(manifest)

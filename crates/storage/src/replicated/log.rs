@@ -16,8 +16,7 @@ use crate::compaction::{Compaction, compaction};
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::Lsn;
 use crate::log::{
-    Durability, LogEnd, LogError, Preparation, Prepared, Segments, Written, io_failed, lock,
-    open_segments,
+    Durability, LogError, Preparation, Prepared, Segments, Written, io_failed, lock, open_segments,
 };
 use crate::recovery::{OpenError, OpenReport, ReadProgress, References};
 use crate::segment_reader::Record;
@@ -50,15 +49,15 @@ impl<D: Directory> ReplicatedLog<D> {
         each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
         progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<(Self, OpenReport), OpenError> {
-        let (manifest, file) = read_or_found(&directory, &options)?;
+        let ReplicatedOptions { log, tail_bytes_max, retention_bytes, .. } = options;
+        let (manifest, file) = read_or_found(&directory, options)?;
         let mut hard_state = file.newest().state.clone();
         let commit = commit_with(hard_state.commit, &manifest);
         let reading = Some(EntryReading::new(commit));
-        let (segments, report) =
-            open_segments(directory, options.log, manifest, reading, each, progress)?;
+        let (segments, report) = open_segments(directory, log, manifest, reading, each, progress)?;
         let mut shared = lock(&segments.shared);
         let entries = shared.entries_mut();
-        entries.retention_bytes = options.retention_bytes;
+        entries.retention_bytes = retention_bytes;
         let (last, term) = entries.map.last_with_term();
         hard_state.commit = hard_state.commit.max(entries.applied);
         drop(shared);
@@ -67,7 +66,7 @@ impl<D: Directory> ReplicatedLog<D> {
             let problem = format!("entry {last} has term {term}, which is newer");
             return Err(OpenError::does_not_vote(problem));
         }
-        let tail = Tail::new(options.tail_bytes_max);
+        let tail = Tail::new(tail_bytes_max);
         let log = Self {
             segments,
             hard_state_file: file,
@@ -444,15 +443,13 @@ impl<D: Directory> ReplicatedLog<D> {
         }
         let (manifest, map) = (shared.manifest.clone(), entries.map.clone());
         drop(shared);
-        // Compactions change only files before the entry.
+        // Compactions rewrite only files in front of those that are cut.
         let end = end_of(&*self.segments.directory, &manifest, &map, index);
         let end = end.map_err(|error| LogError::Io {
             doing: format!("find the end of entry {index}"),
             error: std::io::Error::other(error),
         })?;
-        let left = manifest.files.len() - end.files;
-        let files = lock(&self.segments.shared).manifest.files.len() - left;
-        self.segments.cut(LogEnd { files, ..end })?;
+        self.segments.cut(end)?;
         let mut shared = lock(&self.segments.shared);
         shared.entries_mut().map.cut_behind(index);
         shared.written = self.segments.active.last;

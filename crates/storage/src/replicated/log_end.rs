@@ -24,18 +24,17 @@ pub(super) fn end_of<D: Directory>(
 ) -> Result<LogEnd, EntryError> {
     let term: Option<Term> = map.term_of(index);
     let before = (index, term.expect("a log ends behind an entry that it has"));
-    let files = manifest.files.partition_point(|file| {
-        // A file before the first entry, or with an entry at or before this one.
-        file.before.0 < index
-    });
-    if let Some(next) = manifest.files.get(files)
+    // Files in front of the first entry, or with an entry at or before this one.
+    let kept = manifest.files.partition_point(|file| file.before.0 < index);
+    let dropped = manifest.files.len() - kept;
+    if let Some(next) = manifest.files.get(kept)
         && next.before.0 == index
     {
         // The entry is the last before a file.
-        return Ok(LogEnd { files, sealed_at: None, first: next.first, before });
+        return Ok(LogEnd { dropped, sealed_at: None, first: next.first, before });
     }
     let mark = map.mark_of(index).expect("an entry in the middle of a file has a mark");
     let (header, offset) = EntryReader::new(directory).find(index, mark)?;
     let end = offset + header.whole_len();
-    Ok(LogEnd { files, sealed_at: Some(end), first: Lsn(header.last.0 + 1), before })
+    Ok(LogEnd { dropped, sealed_at: Some(end), first: Lsn(header.last.0 + 1), before })
 }

@@ -17,7 +17,7 @@ const ADOPTED: (EntryIndex, Term, Lsn) = (EntryIndex(1), Term(1), Lsn(0));
 /// [`OpenError`].
 pub(super) fn read_or_found<D: Directory>(
     directory: &D,
-    options: &ReplicatedOptions,
+    options: ReplicatedOptions,
 ) -> Result<(Manifest, HardStateFile<D>), OpenError> {
     let names = directory.list().map_err(io_error("list the log's directory"))?;
     let log_id = options.log.log_id;
@@ -64,11 +64,11 @@ fn check_unused(slot: Result<Option<Slot>, OpenError>) -> Result<(), OpenError> 
 /// Writes the first hard state. The manifest that makes the log one of a group is stored once the log is open.
 fn found<D: Directory>(
     directory: &D,
-    options: &ReplicatedOptions,
+    options: ReplicatedOptions,
     manifest: Option<Manifest>,
     identity: Identity,
 ) -> Result<(Manifest, Slot), OpenError> {
-    let Some(Founding { voters, learners }) = options.founding.clone() else {
+    let Some(Founding { voters, learners }) = options.founding else {
         return Err(match manifest {
             Some(_) => OpenError::is_not_replicated(),
             None => OpenError::no_manifest(),

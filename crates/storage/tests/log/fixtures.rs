@@ -14,11 +14,11 @@ use storage::{
     Directory, DirectoryFile, Durability, FORMAT_VERSION, Log, Lsn, WriteBatch, WriteQueue,
 };
 
-fn folder(version: u32) -> PathBuf {
+pub(crate) fn folder(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}"))
 }
 
-fn shown(book: &Book) -> String {
+pub(crate) fn shown(book: &Book) -> String {
     let mut out = String::new();
     for ((lsn, queue), copy) in &book.copies {
         let returns = copy.returns;
@@ -35,13 +35,35 @@ fn write_fixture(folder: &Path) {
         Shape { batches: 60, changes: 6, queues: 3, body_max: 120, batch_bytes_max: usize::MAX };
     let progress = run(&mut log, book, &mut Random(2026), shape);
     assert!(progress.compacted > 0, "a file that was written anew belongs to it");
+    write_files(&disk, folder);
+    std::fs::write(folder.join("expected.txt"), shown(&progress.confirmed)).unwrap();
+}
+
+/// Writes the files of a disk into a folder.
+pub(crate) fn write_files(disk: &Disk, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     for (name, len) in disk.files() {
         let mut bytes = vec![0; len];
         disk.open(&name).unwrap().read_at(&mut bytes, 0).unwrap();
         std::fs::write(folder.join(name), bytes).unwrap();
     }
-    std::fs::write(folder.join("expected.txt"), shown(&progress.confirmed)).unwrap();
+}
+
+/// The fixture of a version, as a disk and the expected text.
+pub(crate) fn read_fixture(version: u32) -> (Disk, String) {
+    let disk = Disk::new();
+    let mut expected = String::new();
+    for entry in std::fs::read_dir(folder(version)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name == "expected.txt" {
+            expected = std::fs::read_to_string(&path).unwrap();
+            continue;
+        }
+        let file = disk.create(name).unwrap();
+        file.write_at(&std::fs::read(&path).unwrap(), 0).unwrap();
+    }
+    (disk, expected)
 }
 
 #[test]
@@ -50,18 +72,7 @@ fn logs_of_every_version_are_read() {
         write_fixture(&folder(FORMAT_VERSION));
     }
     for version in 1..=FORMAT_VERSION {
-        let disk = Disk::new();
-        let mut expected = String::new();
-        for entry in std::fs::read_dir(folder(version)).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            if name == "expected.txt" {
-                expected = std::fs::read_to_string(&path).unwrap();
-                continue;
-            }
-            let file = disk.create(name).unwrap();
-            file.write_at(&std::fs::read(&path).unwrap(), 0).unwrap();
-        }
+        let (disk, expected) = read_fixture(version);
         let (_, report, book) = open(&disk, Durability::Fsync).unwrap();
         assert!(report.damages.is_empty(), "version {version}: {:?}", report.damages);
         assert_eq!(shown(&book), expected, "version {version}");

@@ -111,7 +111,13 @@ pub(crate) fn write_batch(
     }
 }
 
-fn change(book: &mut Book, lsn: Lsn, batch: &mut WriteQueue, random: &mut Random, shape: Shape) {
+pub(crate) fn change(
+    book: &mut Book,
+    lsn: Lsn,
+    batch: &mut WriteQueue,
+    random: &mut Random,
+    shape: Shape,
+) {
     let copy = pick(book, random);
     match (random.below(100), copy) {
         (0, _) => book.purge(lsn, queue(random, shape), batch),

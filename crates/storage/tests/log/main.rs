@@ -13,4 +13,5 @@ mod large;
 mod pages;
 mod power;
 mod progress;
+mod replicated;
 mod snapshot;

@@ -160,6 +160,15 @@ impl Replay {
         Ok(())
     }
 
+    /// Checks that a replica has ended all bindings of what is deleted: `left` are left.
+    pub(super) fn check_unbound(&self, lsn: Lsn, left: usize) -> Result<(), Divergence> {
+        if self.source == Source::Leader && left > 0 {
+            let problem = format!("what it deletes still has {left} bindings");
+            return Err(Divergence::new(lsn, problem));
+        }
+        Ok(())
+    }
+
     /// Compares the digest of a leader with the state of a replica. The own log may hold old digests, from which a
     /// compaction has taken messages.
     pub(super) fn compare(&mut self, lsn: Lsn, digest: &Digest) -> Result<(), Divergence> {

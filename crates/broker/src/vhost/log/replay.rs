@@ -176,7 +176,7 @@ impl Replay {
             }
             Record::Purge { queue, kept } => self.purge(queue, &kept, pages, ended),
             Record::DeclareQueue(queue) => self.declare_queue(lsn, queue)?,
-            Record::DeleteQueue { queue } => self.delete_queue(queue, pages, ended),
+            Record::DeleteQueue { queue } => self.delete_queue(lsn, queue, pages, ended)?,
             Record::SetPolicy { kind, policy } => {
                 let name = Arc::clone(&policy.name);
                 self.sums(|sums| {
@@ -192,7 +192,7 @@ impl Replay {
                 self.vhost.policies.take_lsn(kind, &name);
             }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
-            Record::DeleteExchange { name } => self.delete_exchange(&name, pages, ended),
+            Record::DeleteExchange { name } => self.delete_exchange(lsn, &name, pages, ended)?,
             Record::Bind(binding) => self.bind(lsn, binding),
             Record::Unbind(binding) => self.unbind(&binding),
             Record::Digest(digest) => self.compare(lsn, &digest)?,
@@ -394,23 +394,26 @@ impl Replay {
 
     fn delete_queue(
         &mut self,
+        lsn: Lsn,
         number: QueueNumber,
         pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
-    ) {
+    ) -> Result<(), Divergence> {
         let Some(id) = self.queues.remove(&number) else {
-            return;
+            return Ok(());
         };
         self.undeclared.remove(number);
         // The records of its unbinding may be lost.
         let queue = self.vhost.topology.known_queue_mut(id);
         let bindings = std::mem::take(&mut queue.registration.bindings);
+        self.check_unbound(lsn, bindings.len())?;
         self.end_bindings(bindings);
         self.sums(|sums| sums.deleted(number));
         let topology = &mut self.vhost.topology;
         if let Some(mut queue) = topology.remove_queue(id) {
             queue.end_all(pages, ended);
         }
+        Ok(())
     }
 
     fn declare_exchange(&mut self, lsn: Lsn, record: ExchangeRecord) -> Result<(), Divergence> {
@@ -448,14 +451,21 @@ impl Replay {
         Ok(())
     }
 
-    fn delete_exchange(&mut self, name: &Name, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
+    fn delete_exchange(
+        &mut self,
+        lsn: Lsn,
+        name: &Name,
+        pages: &mut dyn Pages,
+        ended: &mut dyn FnMut(Lsn),
+    ) -> Result<(), Divergence> {
         let Some(id) = self.vhost.topology.exchange_id(name) else {
-            return;
+            return Ok(());
         };
         // The records of its unbinding may be lost.
         let exchange = self.vhost.topology.known_exchange_mut(id);
         let bindings = std::mem::take(&mut exchange.bound_from);
         let from_here: Vec<Binding> = exchange.bindings().cloned().collect();
+        self.check_unbound(lsn, bindings.len() + from_here.len())?;
         self.end_bindings(bindings);
         self.end_bindings(from_here.into_iter().map(|binding| (id, binding)));
         self.sums(|sums| sums.exchange_deleted(name));
@@ -465,6 +475,7 @@ impl Replay {
             held.schedules_mut().end_all(pages, ended);
             self.delayed.remove(&held.number);
         }
+        Ok(())
     }
 
     fn bind(&mut self, lsn: Lsn, record: BindingRecord) {

@@ -22,8 +22,8 @@ impl World {
         self.vhost.tick(now);
     }
 
-    /// Checks that replicas hold what the leader does: one that got each batch by itself, one that got several at once,
-    /// and one that read its own log and then follows. With `has_clients`, unacknowledged messages wait there again.
+    /// Checks that replicas hold what the leader does: one that got several batches at once and, without clients, one that
+    /// got each by itself and one that read its own log. With `has_clients`, unacknowledged messages wait there again.
     pub(super) fn check_replica(&mut self, when: &str, has_clients: bool) {
         let Some(follower) = &self.follower else { return };
         if self.holds_log && has_clients {
@@ -35,11 +35,11 @@ impl World {
             turn += 1;
             turn % 7
         };
-        let replicas = [
-            follower.again(&mut || 1),
-            follower.again(&mut at_once),
-            follower.from_own_log(self.disk.references_left()),
-        ];
+        let mut replicas = vec![follower.again(&mut at_once)];
+        if !has_clients {
+            replicas.push(follower.again(&mut || 1));
+            replicas.push(follower.from_own_log(self.disk.references_left()));
+        }
         let leader = self.vhost.queue_digests();
         assert_eq!(follower.queue_digests(), leader, "{when}");
         for replica in replicas {
@@ -51,6 +51,7 @@ impl World {
                 assert_eq!(&entries, self.replay.entries(), "{when}");
             } else {
                 self.page_store.assert_same(&self.vhost, &replica);
+                continue;
             }
             self.check_first_digest(&mut replica.0, follower);
         }

@@ -11,8 +11,14 @@ use super::node::member_id;
 /// Histories of a test run. `REPLICATION_SEEDS` asks for more.
 const SEEDS: u64 = 150;
 
+#[allow(clippy::disallowed_methods, reason = "a longer run of the same test")]
 fn seeds() -> u64 {
     std::env::var("REPLICATION_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a part of a longer run")]
+fn first_seed() -> u64 {
+    std::env::var("REPLICATION_FIRST_SEED").map_or(0, |seed| seed.parse().unwrap())
 }
 
 /// One random step.
@@ -22,9 +28,13 @@ fn step(world: &mut World, has_changes: bool) {
     let other = usize::try_from(world.draws.below(nodes as u64)).unwrap();
     match world.draws.below(100) {
         0..50 => {
-            let bytes = if world.draws.percent(3) { 600_000 } else { 20 };
             let at = world.leader().filter(|_| world.draws.percent(80)).unwrap_or(node);
-            world.propose(at, bytes);
+            for _ in 0..world.draws.below(6) {
+                let bytes = if world.draws.percent(2) { 600_000 } else { 20 };
+                world.propose(at, bytes);
+                let us = world.draws.below(4_000);
+                world.run(us);
+            }
         }
         50..56 => world.crash(node),
         56..66 => world.start(node),
@@ -165,7 +175,8 @@ fn converge(world: &mut World) {
 #[test]
 fn members_never_lose_or_contradict() {
     let (mut confirmed, mut committed, mut terms) = (0, 0, 0);
-    for seed in 0..seeds() {
+    let first = first_seed();
+    for seed in first..first + seeds() {
         let (checks, _) = history(seed, Sabotage::None);
         assert_eq!(checks.violations, Vec::<String>::new(), "seed {seed}");
         confirmed += checks.confirmed.len();

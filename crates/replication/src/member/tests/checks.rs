@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage::{EntryContent, LogEntry};
 
+use crate::clock::AxisOrigin;
 use crate::ids::MemberId;
 use crate::membership::MembershipChange;
 
@@ -19,8 +20,9 @@ pub(super) struct Checks {
     pub(super) confirmed: BTreeMap<u64, u64>,
     /// True time of each proposal, by index and term.
     pub(super) proposed_at: BTreeMap<(u64, u64), u64>,
-    /// Terms that began with the wall clocks.
-    pub(super) wall_clock_terms: BTreeSet<u64>,
+    /// The term that began with the wall clocks and whose axis each term continues.
+    roots: BTreeMap<u64, u64>,
+    root: u64,
     /// True time and axis of the newest committed proposals that bound later ones.
     axes: Vec<(u64, u64)>,
     checked_axes: u64,
@@ -31,7 +33,8 @@ pub(super) struct Checks {
 pub(super) fn value(entry: &LogEntry) -> Option<u64> {
     match &entry.content {
         EntryContent::Records(records) => {
-            Some(u64::from_le_bytes(records.bytes[..8].try_into().unwrap()))
+            // Behind the header of the record.
+            Some(u64::from_le_bytes(records.bytes[32..40].try_into().unwrap()))
         }
         EntryContent::Empty | EntryContent::Membership(_) => None,
     }
@@ -47,6 +50,17 @@ impl Checks {
         if other != node {
             self.violation(format!("nodes {other} and {node} lead term {term}"));
         }
+    }
+
+    /// Notes how the axis of a term begins, behind an entry of `last_term`.
+    pub(super) fn axis(&mut self, term: u64, last_term: u64, origin: AxisOrigin) {
+        let root_of = |term| self.roots.get(&term).copied().unwrap_or_default();
+        let root = match origin {
+            AxisOrigin::Continued { term } => root_of(term),
+            AxisOrigin::Log => root_of(last_term),
+            AxisOrigin::WallClocks => term,
+        };
+        self.roots.insert(term, root);
     }
 
     pub(super) fn deliver(&mut self, node: usize, before: u64, entry: &LogEntry) {
@@ -72,7 +86,9 @@ impl Checks {
         while let Some(entry) = self.committed.get(&(self.checked_axes + 1)) {
             self.checked_axes += 1;
             let (index, term, axis_us) = (entry.index.0, entry.term.0, entry.axis_us);
-            if self.wall_clock_terms.remove(&term) {
+            let root = self.roots.get(&term).copied().unwrap_or_default();
+            if root != self.root {
+                self.root = root;
                 self.axes.clear();
             }
             let Some(at_us) = self.proposed_at.get(&(index, term)).copied() else {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use storage::{EntryContent, EntryFacts, EntryIndex, EntryRecords, LogEntry, Lsn, Term};
+use storage::{EntryContent, EntryIndex, Flags, Lsn, NewRecord, WriteBatch, WriteQueue};
 
-use super::super::{Member, MemberConfig};
+use super::super::{BeginError, Member, MemberConfig, Proposed};
 use crate::clock::{ClockBounds, ClockReading};
 use crate::entry_log::{EntryLog, MemoryLog};
 use crate::ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
@@ -51,6 +51,30 @@ pub(super) enum Input {
     Frame(NodeId, Bytes),
     Tick,
     Lost(MemberId),
+}
+
+/// A batch with one record, whose payload begins with `value`.
+pub(super) fn batch(position: Lsn, value: u64, bytes: usize) -> WriteBatch {
+    let mut queue = WriteQueue::default();
+    queue.push(record(position, 1), |out| {
+        out.extend(value.to_le_bytes());
+        out.resize(out.len() + bytes, 0);
+    });
+    let mut batch = WriteBatch::default();
+    queue.take_batch(&mut batch);
+    batch
+}
+
+pub(super) fn record(lsn: Lsn, references: u16) -> NewRecord {
+    NewRecord {
+        lsn,
+        target: Lsn(0),
+        kind: 1,
+        flags: Flags::NONE,
+        references,
+        format_version: 1,
+        is_joined: false,
+    }
 }
 
 /// A node.
@@ -107,15 +131,19 @@ impl Node {
     }
 
     /// Starts the process with what is on the disk.
-    pub(super) fn start(&mut self, now_us: u64, draws: &mut Draws) {
+    ///
+    /// # Errors
+    /// The log and the hard state contradict each other.
+    pub(super) fn start(&mut self, now_us: u64, draws: &mut Draws) -> Result<(), BeginError> {
         let log = self.log.take().expect("a node that is down has a log");
         self.delivered = log.hard_state().commit.0;
         let (cluster, group, me) = (CLUSTER, GROUP, member_id(self.number));
         let config = MemberConfig { cluster, group, me, seed: draws.0.next_u64() };
-        self.member = Some(Member::open(config, log).unwrap());
+        self.member = Some(Member::open(config, log)?);
         self.bounds = ClockBounds::default();
         self.run = RunId(draws.0.next_u64());
         self.began_us = now_us.saturating_sub(draws.below(10_000_000));
+        Ok(())
     }
 
     /// Crashes: what was not synced is lost.
@@ -142,15 +170,15 @@ impl Node {
         member.check_proposal(bytes).ok()?;
         let axis_us = member.axis()?.at(monotonic_us);
         let (index, term) = (member.engine.last_index() + 1, member.engine.term());
+        let newest = member.log().all().iter().rev().find_map(|entry| match &entry.content {
+            EntryContent::Records(records) => Some(records.last.0),
+            EntryContent::Empty | EntryContent::Membership(_) => None,
+        });
+        self.next_position = self.next_position.max(newest.unwrap_or(0) + 1) + 2;
         let position = Lsn(self.next_position);
-        self.next_position += 2;
-        let mut octets = value.to_le_bytes().to_vec();
-        octets.resize(8 + bytes, 0);
-        let (first, last, count) = (position, position, 1);
-        let records = EntryRecords { first, last, count, bytes: octets.into() };
-        let content = EntryContent::Records(records);
-        let entry = LogEntry { index: EntryIndex(index), term: Term(term), axis_us, content };
-        member.accept(&entry, EntryFacts::default(), position);
+        let mut batch = batch(position, value, bytes);
+        let proposed = member.propose(&mut batch, axis_us).unwrap();
+        assert_eq!(proposed, Proposed::Entry(EntryIndex(index)));
         let proposal = Proposal { index, term, position, value };
         self.proposed.push(proposal);
         Some(proposal)

@@ -11,7 +11,7 @@ use super::super::{Role, TurnResult};
 use super::checks::Checks;
 use super::network::{Faults, Network};
 use super::node::{CLUSTER, Draws, GROUP, Input, Node, member_id, node_id, number};
-use crate::clock::{AxisOrigin, TurnClock};
+use crate::clock::TurnClock;
 use crate::entry_log::{EntryLog, MemoryLog, Omission};
 use crate::frame::{ClockPing, Frame, FrameClass};
 use crate::ids::{GroupId, MemberId};
@@ -66,7 +66,6 @@ impl World {
         let log = |node| {
             let founders = if node < voters { founders.clone() } else { Vec::new() };
             let mut log = MemoryLog::new(GROUP.0, founders);
-            log.accept_any_octets();
             log.set_omission(omission);
             log
         };
@@ -87,7 +86,7 @@ impl World {
             history: DefaultHasher::new(),
         };
         for node in 0..nodes {
-            world.nodes[node].start(world.now_us, &mut world.draws);
+            world.start(node);
             let at = world.draws.below(TICK_US);
             world.after(at, Event::Tick(node));
             world.after(at, Event::Ping(node));
@@ -272,9 +271,8 @@ impl World {
             let member = there.member.as_ref().expect("it has told");
             let (first, term) = (member.first_of_term, member.term().0);
             self.checks.proposed_at.insert((first, term), began_us);
-            if axis.origin == AxisOrigin::WallClocks {
-                self.checks.wall_clock_terms.insert(term);
-            }
+            let last_term = member.log().term_of(EntryIndex(first - 1)).map_or(0, |term| term.0);
+            self.checks.axis(term, last_term, axis.origin);
         }
         for committed in &result.committed {
             self.checks.deliver(node, there.delivered, &committed.entry);
@@ -333,11 +331,9 @@ impl World {
             voters,
             learners,
         };
-        let mut log = MemoryLog::installed(GROUP.0, hard_state, index, term);
-        log.accept_any_octets();
-        target.log = Some(log);
+        target.log = Some(MemoryLog::installed(GROUP.0, hard_state, index, term));
         target.crash();
-        target.start(self.now_us, &mut self.draws);
+        self.start(number(to));
         let is_idle = !self.nodes[from].is_writing;
         if let Some(leader) = self.nodes[from].member.as_mut().filter(|_| is_idle) {
             leader.shipped(to, index);
@@ -364,8 +360,12 @@ impl World {
     }
 
     pub(super) fn start(&mut self, node: usize) {
-        if self.nodes[node].member.is_none() {
-            self.nodes[node].start(self.now_us, &mut self.draws);
+        let there = &mut self.nodes[node];
+        if there.member.is_none()
+            && there.log.is_some()
+            && let Err(error) = there.start(self.now_us, &mut self.draws)
+        {
+            self.checks.violations.push(format!("node {node} does not start: {error}"));
         }
     }
 
@@ -386,6 +386,10 @@ impl World {
 
     /// Compacts a log, so that others need files.
     pub(super) fn compact(&mut self, node: usize) {
+        if self.sabotage == Sabotage::HardStateNotSynced {
+            // The log refuses to drop what is not committed for certain.
+            return;
+        }
         if let Some(member) = &mut self.nodes[node].member {
             let commit = member.log().hard_state().commit.0;
             let first = member.log().first_index().0;

@@ -1,0 +1,216 @@
+//! Calls that would break the log: each is refused at once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use storage::{
+    EntryContent, EntryFault, EntryIndex, EntryRecords, HardState, LogEntry, LogError, Term,
+};
+
+use super::world::{World, open, plain};
+use crate::disk::{Disk, Random};
+
+/// A log with entries, of which some are committed and applied.
+fn world() -> (Disk, World, Random) {
+    let disk = Disk::new();
+    let mut world = World::new(&disk).unwrap();
+    let mut random = Random(4);
+    world.new_term(&mut random).unwrap();
+    for _ in 0..8 {
+        world.append(&mut random).unwrap();
+    }
+    world.model.commit = 5;
+    world.log.commit(EntryIndex(5));
+    (disk, world, random)
+}
+
+fn panics(work: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(work)).expect_err("a refusal");
+    match payload.downcast::<String>() {
+        Ok(said) => *said,
+        Err(payload) => payload.downcast_ref::<&str>().unwrap().to_string(),
+    }
+}
+
+#[test]
+fn committed_entry_is_not_cut_off() {
+    let (_, mut world, _) = world();
+    let said = panics(|| drop(world.log.truncate_after(EntryIndex(4))));
+    assert_eq!(said, "entry 5 is committed and is not cut off at 4");
+    world.log.truncate_after(EntryIndex(5)).unwrap();
+    assert_eq!(world.log.last_index(), EntryIndex(5));
+}
+
+#[test]
+fn entry_that_is_not_committed_is_not_applied() {
+    let (_, mut world, _) = world();
+    let applier = world.log.applier();
+    let entries = world.log.entries(EntryIndex(1), EntryIndex(7), usize::MAX).unwrap();
+    for entry in &entries[..5] {
+        applier.apply(entry, &mut |_, _| {}).unwrap();
+    }
+    let said = panics(|| applier.apply(&entries[5], &mut |_, _| {}).unwrap());
+    assert_eq!(said, "entry 6 is applied, but 5 is the last committed");
+    world.log.commit(EntryIndex(6));
+    applier.apply(&entries[5], &mut |_, _| {}).unwrap();
+}
+
+#[test]
+fn entry_is_applied_once_and_in_order() {
+    let (_, world, _) = world();
+    let applier = world.log.applier();
+    let entries = world.log.entries(EntryIndex(1), EntryIndex(6), usize::MAX).unwrap();
+    let out_of_order = |at: usize| panics(|| applier.apply(&entries[at], &mut |_, _| {}).unwrap());
+    assert!(out_of_order(1).contains("entries are applied one behind the other"));
+    applier.apply(&entries[0], &mut |_, _| {}).unwrap();
+    assert!(out_of_order(0).contains("entries are applied one behind the other"));
+}
+
+#[test]
+fn commit_is_within_the_log_and_never_falls() {
+    let (_, mut world, _) = world();
+    let last = world.log.last_index().0;
+    let said = panics(|| world.log.commit(EntryIndex(last + 1)));
+    assert_eq!(said, format!("entry {} is committed, but {last} is the last", last + 1));
+    world.log.commit(EntryIndex(2));
+    assert_eq!(world.log.committed(), EntryIndex(5));
+}
+
+#[test]
+fn term_is_saved_before_its_entries() {
+    let (_, mut world, mut random) = world();
+    world.model.term += 1;
+    let made = world.model.proposal(&mut random, 1);
+    let said = panics(|| drop(world.log.append(&plain(&made))));
+    assert_eq!(said, format!("term {} is saved before its entries are appended", world.model.term));
+}
+
+#[test]
+fn term_and_vote_do_not_change_back() {
+    let (_, mut world, _) = world();
+    let state = HardState { vote: 7, ..world.log.hard_state().clone() };
+    let term = state.term.0;
+    let old = HardState { term: Term(term - 1), ..state.clone() };
+    let said = panics(|| drop(world.log.save_hard_state(&old)));
+    assert_eq!(said, format!("the term falls from {term} to {}", term - 1));
+    let next = HardState { term: Term(term + 1), ..state };
+    world.log.save_hard_state(&next).unwrap();
+    let other = HardState { vote: 8, ..next.clone() };
+    let said = panics(|| drop(world.log.save_hard_state(&other)));
+    assert_eq!(said, format!("member 7 has the vote in term {}, not 8", term + 1));
+    world.log.save_hard_state(&next).unwrap();
+}
+
+#[test]
+fn saved_commit_is_in_the_log_and_never_falls() {
+    let (disk, mut world, _) = world();
+    let last = world.log.last_index();
+    let saved = |world: &mut World, commit| {
+        let state = HardState { commit: EntryIndex(commit), ..world.log.hard_state().clone() };
+        world.log.save_hard_state(&state).unwrap();
+        world.log.hard_state().commit.0
+    };
+    assert_eq!(saved(&mut world, 5), 5);
+    assert_eq!(saved(&mut world, 3), 5);
+    // The entries behind the last are perhaps received, but not written yet.
+    assert_eq!(saved(&mut world, last.0 + 7), last.0);
+    let opened = open(&disk).unwrap();
+    assert_eq!(opened.report.damages, []);
+    assert_eq!(opened.log.hard_state().commit, last);
+}
+
+#[test]
+fn entry_with_a_gap_is_not_appended() {
+    let (_, mut world, mut random) = world();
+    let made = loop {
+        let made = world.model.proposal(&mut random, 2);
+        if made.len() == 2 {
+            break made;
+        }
+    };
+    let said = panics(|| drop(world.log.append(&plain(&made[1..]))));
+    assert!(said.contains("entries follow each other without a gap"), "{said}");
+}
+
+/// A leader of another log may send any positions: they are refused, and the log goes on.
+#[test]
+fn entry_whose_position_is_taken_is_refused() {
+    let (disk, mut world, mut random) = world();
+    let last = world.log.last_position();
+    let content = |entry: &LogEntry| match &entry.content {
+        EntryContent::Records(records) => Some(records.clone()),
+        EntryContent::Empty | EntryContent::Membership(_) => None,
+    };
+    let made = loop {
+        let made = world.model.proposal(&mut random, 1);
+        if made.first().is_some_and(|made| content(&made.entry).is_some()) {
+            break plain(&made);
+        }
+    };
+    let entry = &made[0];
+    let taken = EntryRecords { first: last, ..content(entry).unwrap() };
+    let taken = LogEntry { content: EntryContent::Records(taken), ..*entry };
+    let error = world.log.append(&[taken]).unwrap_err();
+    let fault = EntryFault::Order { index: entry.index, lsn: last };
+    assert!(matches!(error, LogError::Entry(of) if of == fault));
+    world.check_all();
+    world.log.append(&made).unwrap();
+    assert_eq!(open(&disk).unwrap().log.last_index(), entry.index);
+}
+
+#[test]
+fn log_that_failed_refuses_everything() {
+    for step in 0..4 {
+        let (disk, mut world, mut random) = world();
+        disk.cut_power_at(disk.operations());
+        let work = |world: &mut World, random: &mut Random| match step {
+            0 => world.append(random),
+            1 => world.log.truncate_after(EntryIndex(5)),
+            2 => world.new_term(random),
+            _ => world.log.seal().map(drop),
+        };
+        assert!(matches!(work(&mut world, &mut random), Err(LogError::Io { .. })), "step {step}");
+        // The disk answers again, but what is on it is unknown.
+        disk.cut_power_at(u64::MAX);
+        let made = plain(&world.model.proposal(&mut random, 3));
+        assert!(matches!(world.log.append(&made), Err(LogError::Failed)), "step {step}");
+        let cut = world.log.truncate_after(EntryIndex(5));
+        assert!(matches!(cut, Err(LogError::Failed)), "step {step}");
+        let state = world.log.hard_state().clone();
+        let saved = world.log.save_hard_state(&state);
+        assert!(matches!(saved, Err(LogError::Failed)), "step {step}");
+        assert!(matches!(world.log.close(), Err(LogError::Failed)), "step {step}");
+    }
+}
+
+/// A compaction that ends while the log looks for the end of an entry changes the number of files.
+#[test]
+fn log_is_cut_off_while_it_is_compacted() {
+    let (disk, mut world, mut random) = world();
+    world.log.truncate_after(EntryIndex(5)).unwrap();
+    world.model.cut_behind(5);
+    for _ in 0..40 {
+        world.append(&mut random).unwrap();
+    }
+    world.model.commit = world.model.last() - 6;
+    world.log.commit(EntryIndex(world.model.commit));
+    while world.log.applier().applied().0 < world.model.commit {
+        world.apply(&mut random);
+    }
+    world.needed_from = world.model.commit;
+    world.log.set_needed_from(EntryIndex(world.needed_from));
+    let mut compaction = world.log.compaction();
+    assert!(compaction.is_some());
+    let files = disk.files().len();
+    disk.on_open(Some(Box::new(move || {
+        if let Some(compaction) = compaction.take() {
+            assert!(compaction.run().unwrap().files > 1);
+        }
+    })));
+    world.log.truncate_after(EntryIndex(world.model.commit + 2)).unwrap();
+    disk.on_open(None);
+    assert!(disk.files().len() < files);
+    world.model.cut_behind(world.model.commit + 2);
+    world.check_all();
+    world.append(&mut random).unwrap();
+    world.reopened(open(&disk).unwrap(), "cut off");
+}
