@@ -4,6 +4,7 @@
 //! input can be looked at in any program; `main.rs` binds them to libFuzzer.
 #![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
 
+pub mod cluster_hello;
 pub mod configuration;
 pub mod death_lines;
 pub mod definitions;
@@ -25,6 +26,7 @@ pub type Check = fn(&[u8]);
 
 /// All targets by name.
 pub const TARGETS: &[(&str, Check)] = &[
+    ("cluster_hello", cluster_hello::check),
     ("configuration", configuration::check),
     ("death_lines", death_lines::check),
     ("definitions", definitions::check),

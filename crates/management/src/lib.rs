@@ -32,6 +32,7 @@ pub use snapshot::client::{
     CertificateDetails, ChannelSnapshot, ClientDescription, ClientOf, ClientPid,
     ConnectionSnapshot, ConnectionState, ConsumerSnapshot, TlsDetails, Traffic, connection_name,
 };
+pub use snapshot::cluster::{ClusterSnapshot, PeerFacts, PeerLink, PeerSnapshot};
 pub use snapshot::condition::{
     ClockStep, ConnectionRefusal, NodeCondition, RefusedConnections, RefusedLogins, VhostCondition,
 };

@@ -12,12 +12,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::cluster::{LinkEvents, RunningLinks};
 use crate::config::Config;
 use crate::connection::listener::{Listener, accept_amqp};
 use crate::http::path_prefix;
 use crate::http::{self, HttpListener, HttpPeer};
-use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
+use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
+use crate::node::cluster::NodeForLinks;
+use crate::node::identity;
 use crate::node::refusals::Refusals;
 use crate::node::start_error::StartError;
 use crate::tls::Tls;
@@ -37,6 +40,8 @@ pub(crate) struct Endpoints {
     amqp: Vec<Endpoint>,
     http: Vec<Endpoint>,
     prometheus: Vec<Endpoint>,
+    /// Listeners for links from other nodes.
+    cluster: Vec<Endpoint>,
     path_prefix: Option<String>,
 }
 
@@ -63,7 +68,21 @@ impl Endpoints {
         if let Some(address) = config.prometheus.address() {
             prometheus.push(plain("Prometheus", "http/prometheus", address)?);
         }
-        Ok(Self { amqp, prometheus, ..Self::bind_http(config)? })
+        let mut cluster = Vec::new();
+        let own_name = identity::node_name(config.node_name.as_deref());
+        if config.cluster.is_on() {
+            let tls = match config.cluster.has_tls() {
+                true => {
+                    Some(Arc::new(Tls::for_links(&config.cluster.tls, LINK_HANDSHAKE_TIMEOUT)?))
+                }
+                false => None,
+            };
+            for address in config.cluster.listen_on(&own_name) {
+                let endpoint = plain("links", "clustering", address)?;
+                cluster.push(Endpoint { tls: tls.clone(), ..endpoint });
+            }
+        }
+        Ok(Self { amqp, prometheus, cluster, ..Self::bind_http(config)? })
     }
 
     /// Binds only the HTTP listeners.
@@ -82,11 +101,12 @@ impl Endpoints {
             http.push(Endpoint { tls: Some(Arc::new(tls)), ..endpoint });
         }
         let path_prefix = config.path_prefix.clone();
-        Ok(Self { amqp: Vec::new(), http, prometheus: Vec::new(), path_prefix })
+        let (amqp, prometheus, cluster) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { amqp, http, prometheus, cluster, path_prefix })
     }
 
     fn all(&self) -> impl Iterator<Item = &Endpoint> {
-        self.amqp.iter().chain(&self.http).chain(&self.prometheus)
+        self.amqp.iter().chain(&self.http).chain(&self.prometheus).chain(&self.cluster)
     }
 
     /// The listeners as shown in the management API.
@@ -120,6 +140,27 @@ impl Endpoints {
         let mut all: Vec<Arc<Tls>> = self.all().filter_map(|one| one.tls.clone()).collect();
         all.dedup_by(|a, b| Arc::ptr_eq(a, b));
         all
+    }
+
+    /// Starts the links of a node with a cluster.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub(crate) fn start_links(
+        &mut self,
+        node: &Arc<Node>,
+        events: Arc<dyn LinkEvents>,
+    ) -> Result<Option<RunningLinks>, StartError> {
+        let Some(links) = &node.cluster else { return Ok(None) };
+        let endpoints = std::mem::take(&mut self.cluster);
+        if let Some(tls) = endpoints.iter().find_map(|endpoint| endpoint.tls.clone()) {
+            links.tls.set(tls).expect("links start once");
+        }
+        let listeners = endpoints.into_iter().map(|endpoint| endpoint.listener).collect();
+        let local = Arc::new(NodeForLinks(Arc::downgrade(node)));
+        let links = Arc::clone(links);
+        let running = RunningLinks::start(links, listeners, events, local, &node.refusals)?;
+        Ok(Some(running))
     }
 
     /// Accepts clients until the node stops. Each AMQP connection holds a clone of `alive` until it has

@@ -7,6 +7,7 @@ mod allocator;
 mod auth;
 mod cli;
 mod clock;
+mod cluster;
 mod config;
 mod connection;
 mod definitions;
@@ -38,6 +39,7 @@ use crate::endpoints::Endpoints;
 use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
 use crate::node::addresses::{self, Addresses};
+use crate::node::cluster::NoReplicas;
 use crate::node::lifecycle::ExitReason;
 use crate::node::start_error::StartError;
 use crate::node::watchdog::Watched;
@@ -53,6 +55,15 @@ pub use embedded::{Configuration, Embedded};
 /// When the deaths are not the same.
 pub fn check_death_lines(lines: &[u8]) -> usize {
     disk::death_files::check_lines(lines)
+}
+
+/// Reads the bytes of another node, in pieces of at most `piece_bytes`, for fuzzing: with reader 0 the messages of a
+/// handshake, with 1 the chunks of a link, with others a frame of the link itself. Returns a description of what was read, and of the error if there is one.
+///
+/// # Panics
+/// When a hello or a frame of the link is not written as it was read.
+pub fn check_link_bytes(reader: u8, bytes: &[u8], piece_bytes: usize) -> Vec<String> {
+    cluster::check_bytes(reader, bytes, piece_bytes)
 }
 
 /// The program `leveret`, with the command line of this process.
@@ -142,7 +153,7 @@ async fn run(
     let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
     service_state::start_step("starting");
-    let endpoints = Endpoints::bind(config)?;
+    let mut endpoints = Endpoints::bind(config)?;
     tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
     let listeners = endpoints.shown();
     let node = Arc::new(Node::start(config, listeners.clone())?);
@@ -154,6 +165,7 @@ async fn run(
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
     redrive::resume(&node);
+    let links = endpoints.start_links(&node, Arc::new(NoReplicas))?;
     let mut servers = endpoints.serve(&node, &alive)?;
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
@@ -195,6 +207,9 @@ async fn run(
     // Pending HTTP requests are answered before the node closes.
     servers.over().await;
     node.redrives.stopped().await;
+    if let Some(links) = links {
+        links.stop().await;
+    }
     node.close();
     drop(published);
     tracing::info!("stopped");

@@ -242,6 +242,79 @@ pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// them has 4096 bytes.
 pub(crate) const IDENTITY_BYTES_MAX: usize = 64;
 
+/// Bytes of a hello: two names and some numbers.
+pub(crate) const HELLO_BYTES_MAX: usize = 1024;
+
+/// Bytes that are read from a peer before it has proved that it knows the secret of the cluster.
+pub(crate) const HANDSHAKE_BYTES_MAX: usize = 4096;
+
+/// Time for the handshake of a link, TLS included.
+pub(crate) const LINK_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections for links that have proved nothing: a cluster has few nodes. A further one replaces the one that has
+/// waited longest.
+pub(crate) const LINK_HANDSHAKES_MAX: usize = 64;
+
+/// Time for a node to accept a connection.
+pub(crate) const LINK_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Shortest and longest pause between two attempts to open a link: a restarted node is back at once, and one that is
+/// away costs nothing.
+pub(crate) const LINK_RETRY_MIN: Duration = Duration::from_millis(50);
+pub(crate) const LINK_RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Interval of pings on a link.
+pub(crate) const LINK_PING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time without a byte after which a link counts as lost: ten pings.
+pub(crate) const LINK_SILENCE: Duration = Duration::from_secs(1);
+
+/// Time without progress of a write after which a link counts as lost: its peer lives, but reads nothing.
+pub(crate) const LINK_STALL: Duration = Duration::from_secs(5);
+
+/// Time for the last frames of a link that closes.
+pub(crate) const LINK_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Threads for links; one encrypts a gigabyte a second.
+pub(crate) const LINK_THREADS: usize = 1;
+
+/// Bytes of a chunk of a link: a short frame waits for one chunk, half a millisecond at a gigabit.
+pub(crate) const CHUNK_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes that a link writes at once.
+pub(crate) const LINK_WRITE_BYTES: usize = 128 * 1024;
+
+/// Room for one read from a link, in bytes.
+pub(crate) const LINK_READ_BYTES: usize = 128 * 1024;
+
+/// Bytes of a frame of a link: a batch with the largest body that may be configured, and its other records.
+pub(crate) const LINK_FRAME_BYTES_MAX: usize = 640 * 1024 * 1024;
+
+/// Bytes of a frame of the link itself: an introduction with some ten thousand vhosts.
+pub(crate) const CONTROL_FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of frames of one kind that wait for a link; further frames are dropped, and sent again by the replication. As
+/// much as may be proposed and not committed.
+pub(crate) const LINK_QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Frames of one kind that wait for a link: a few for each of some thousand vhosts.
+pub(crate) const LINK_QUEUE_FRAMES_MAX: usize = 16 * 1024;
+
+/// Interval at which the same problem with a link is logged again.
+pub(crate) const LINK_LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Peers and strangers whose problems are logged within that interval.
+pub(crate) const LINK_PROBLEMS_MAX: usize = 64;
+
+/// Interval at which nodes tell each other facts to show.
+pub(crate) const FACTS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Pings from which the distance of a peer's wall clock is taken: those of five seconds.
+pub(crate) const CLOCK_SKEW_PINGS: usize = 50;
+
+/// Milliseconds between the wall clocks of two nodes that are worth a warning.
+pub(crate) const CLOCK_SKEW_WARNING_MS: u64 = 500;
+
 /// Longest name of a node, in bytes.
 pub(crate) const NODE_NAME_BYTES_MAX: usize = 255;
 

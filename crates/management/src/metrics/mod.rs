@@ -16,6 +16,7 @@ mod exchanges;
 mod family;
 mod global;
 mod group;
+mod links;
 mod node;
 mod queues;
 pub(crate) mod routes;

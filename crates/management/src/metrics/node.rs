@@ -74,7 +74,7 @@ pub(super) const TOTALS: [Family<Scrape>; 4] = [
 ];
 
 /// Families of alarms.
-pub(super) const ALARMS: [Family<Scrape>; 4] = [
+pub(super) const ALARMS: [Family<Scrape>; 3] = [
     untyped(
         "alarms_free_disk_space_watermark",
         "1 while publishers are blocked because the disk is full",
@@ -89,11 +89,6 @@ pub(super) const ALARMS: [Family<Scrape>; 4] = [
     untyped("alarms_file_descriptor_limit", "0: descriptors raise no alarm", |_| {
         Some(Value::Whole(0))
     }),
-    gauge(
-        "unreachable_cluster_peers_count",
-        "Other nodes that cannot be reached: there are none",
-        |_| Some(Value::Whole(0)),
-    ),
 ];
 
 /// Families of `node_persister_metrics`: operations on files, steps of the clock, and backups. In RabbitMQ 4 those on files

@@ -130,6 +130,19 @@ impl Samples<'_> {
         self.out.push('\n');
     }
 
+    /// Adds a sample in seconds that may be negative.
+    pub(super) fn put_signed_ms(&mut self, labels: &str, millis: i64) {
+        let sign = if millis < 0 { "-" } else { "" };
+        let millis = millis.unsigned_abs();
+        let _ = writeln!(
+            self.out,
+            "{}{{{labels}}} {sign}{}.{:03}",
+            self.name,
+            millis / 1000,
+            millis % 1000
+        );
+    }
+
     /// Adds a histogram. `buckets` are upper bounds with cumulative counts; `sum` is the sum of all values.
     pub(super) fn histogram(
         &mut self,

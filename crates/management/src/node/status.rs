@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::history::SharedHistory;
 use crate::node::change::ChangeFuture;
+use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot};
@@ -55,6 +56,9 @@ pub struct AuditEntry<'a> {
 pub trait NodeStatus {
     /// The node now.
     fn snapshot(&self) -> NodeSnapshot;
+
+    /// The other nodes of the cluster now.
+    fn cluster(&self) -> ClusterSnapshot;
 
     /// The node's process now.
     fn process(&self) -> ProcessSnapshot;

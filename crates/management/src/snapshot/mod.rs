@@ -1,6 +1,7 @@
 //! Snapshots of the broker, copied under a vhost's lock.
 
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod condition;
 pub(crate) mod fields;
 pub(crate) mod logins;

@@ -9,6 +9,7 @@ use broker::{
 
 use crate::node::BackupTotals;
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
+use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::queue::Amount;
@@ -18,6 +19,8 @@ use crate::snapshot::queue::Amount;
 pub struct Scrape {
     /// The node.
     pub node: NodeSnapshot,
+    /// The other nodes of the cluster.
+    pub cluster: ClusterSnapshot,
     /// The node's process.
     pub process: ProcessSnapshot,
     /// Start time of the process, in seconds of the epoch.

@@ -6,6 +6,7 @@
 pub(crate) mod backup_copy;
 pub(crate) mod backup_target;
 pub(crate) mod check;
+pub(crate) mod cluster_file;
 pub(crate) mod data_dir;
 pub(crate) mod death_files;
 mod death_line;

@@ -17,7 +17,7 @@ pub(crate) const DIRECTORY_MODE: u32 = 0o700;
 const OTHERS: u32 = 0o077;
 
 /// The broker's files in its data directory.
-const FILES: [&str; 10] = [
+const FILES: [&str; 12] = [
     "lock",
     "node.json",
     "node.json.new",
@@ -28,6 +28,8 @@ const FILES: [&str; 10] = [
     "resetting",
     "reserve",
     "backup.json",
+    "cluster.json",
+    "cluster.json.new",
 ];
 const DIRECTORY: &str = "vhosts";
 

@@ -13,7 +13,8 @@ use crate::disk::private_files;
 const MARK: &str = "resetting";
 /// The directories and files to remove.
 const DIRECTORIES: [&str; 2] = ["vhosts", "redrives"];
-const FILES: [&str; 2] = ["node.json", "node.json.new"];
+// `cluster.json`, too: a node without its data is another disk for its peers.
+const FILES: [&str; 4] = ["node.json", "node.json.new", "cluster.json", "cluster.json.new"];
 
 /// Empties a data directory that is not in use, durably.
 ///

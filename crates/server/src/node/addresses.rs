@@ -9,12 +9,13 @@ use std::process::Command;
 use management::Listener;
 
 use crate::config::{Config, MaybeListener};
+use crate::node::identity;
 
 /// Environment variable that makes the next image begin stopped, with the addresses to listen on.
 const VARIABLE: &str = "LEVERET_STOPPED_ON";
 
 /// Names of the protocols of listeners.
-const PROTOCOLS: [&str; 5] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus"];
+const PROTOCOLS: [&str; 6] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus", "clustering"];
 
 /// The addresses of the current phase, on which the next one listens, too.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +50,10 @@ impl Addresses {
                 one("http", config.http_listener()),
                 one("https", config.https.address()),
                 one("http/prometheus", config.prometheus.address()),
+                all(
+                    "clustering",
+                    &config.cluster.listen_on(&identity::node_name(config.node_name.as_deref())),
+                ),
             ]
             .concat(),
         )
@@ -71,6 +76,7 @@ impl Addresses {
     fn put_into(&self, config: &mut Config) {
         config.amqp_listeners = self.speaking("amqp").collect();
         config.amqps_listeners = self.speaking("amqp/ssl").collect();
+        config.cluster.listeners = self.speaking("clustering").collect();
         let one = |protocol| self.speaking(protocol).next();
         let listeners = [
             (&mut config.http, one("http")),

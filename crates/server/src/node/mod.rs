@@ -6,6 +6,7 @@ pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
 pub(crate) mod backup;
 pub(crate) mod clock_watch;
+pub(crate) mod cluster;
 pub(crate) mod death_writer;
 pub(crate) mod files;
 pub(crate) mod global_parameters;
@@ -35,6 +36,7 @@ use crate::auth::Auth;
 use crate::auth::ctl_token::CtlToken;
 use crate::auth::user_slots::UserSlots;
 use crate::clock::Clock;
+use crate::cluster::Links;
 use crate::connection::registry::Clients;
 use crate::disk::node_disk::NodeDisk;
 use crate::disk::node_file::{self, NodeFile, NodeFileError};
@@ -78,6 +80,8 @@ pub(crate) struct Node {
     pub(crate) backups: Arc<Backups>,
     pub(crate) alarms: Alarms,
     pub(crate) clock_watch: ClockWatch,
+    /// Links to the other nodes; none without a cluster.
+    pub(crate) cluster: Option<Arc<Links>>,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) history: SharedHistory,
     pub(crate) disk: NodeDisk,
@@ -104,6 +108,9 @@ impl Node {
         let contents = NodeFile { next_vhost_id, vhosts, users: users.clone() };
         node_file::write(&self.disk.data_dir, &contents)?;
         users.iter().for_each(|user| self.refresh_access(&user.name));
+        if let Some(links) = &self.cluster {
+            links.tell_groups();
+        }
         Ok(())
     }
 

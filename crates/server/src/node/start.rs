@@ -13,7 +13,8 @@ use crate::auth::ctl_token::CtlToken;
 use crate::auth::password::PasswordHash;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
-use crate::config::{Config, DefaultUserAccess};
+use crate::cluster::Links;
+use crate::config::{self, Config, DefaultUserAccess};
 use crate::connection::registry::Clients;
 use crate::definitions;
 use crate::disk::node_disk::NodeDisk;
@@ -54,10 +55,17 @@ impl Node {
         let may_begin = known.is_none() || node_file::has_first_format(&config.data_dir);
         let global_parameters = GlobalParameters::open(&config.data_dir, may_begin)?;
         let clock = Clock::start();
+        let identity = NodeIdentity::new(config);
+        let cluster = Links::open(
+            &config.cluster,
+            &identity.name,
+            &config.data_dir,
+            clock,
+            config::cluster::home().as_deref(),
+        )?;
         let timer = Timer::start(clock).map_err(StartError::Timer)?;
         let (persister, persister_thread) = Persister::start().map_err(StartError::Persister)?;
         let pager = Pager::start().map_err(StartError::Pager)?;
-        let identity = NodeIdentity::new(config);
         let sessions = SessionSettings::new(config, &identity);
         let total = config.total_memory_bytes.or_else(memory_size::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
@@ -89,6 +97,7 @@ impl Node {
             backups: Arc::default(),
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
+            cluster,
             refusals: Arc::default(),
             history: SharedHistory::default(),
             identity,

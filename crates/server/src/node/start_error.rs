@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::auth::AuthError;
 use crate::auth::password::HashError;
+use crate::cluster::ClusterError;
 use crate::definitions::DefinitionsError;
 use crate::disk::data_dir::DataDirError;
 use crate::disk::node_disk::NodeDiskError;
@@ -45,6 +46,8 @@ pub(crate) enum StartError {
     LogFile { path: PathBuf, error: io::Error },
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
+    #[error("cluster: {0}")]
+    Cluster(#[from] ClusterError),
     #[error("the system has no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
     #[error("cannot finish a reset: {0}")]
@@ -68,6 +71,9 @@ impl StartError {
             Self::Listen { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
                 EXIT_CONFIG
             }
+            Self::Cluster(
+                ClusterError::Secret(_) | ClusterError::Record(_) | ClusterError::SameId(..),
+            ) => EXIT_CONFIG,
             Self::DataDir(_)
             | Self::Timer(_)
             | Self::Persister(_)
@@ -78,6 +84,7 @@ impl StartError {
             | Self::Signals(_)
             | Self::Auth(_)
             | Self::DefaultUser(_)
+            | Self::Cluster(_)
             | Self::Randomness(_)
             | Self::Reset(_)
             | Self::CtlFile(_)

@@ -3,6 +3,7 @@
 mod accept;
 mod certificate;
 mod handshake_records;
+pub(crate) mod links;
 mod peer;
 pub(crate) mod reload;
 mod stream;

@@ -1,7 +1,8 @@
-//! `/api/nodes`: the node with its memory, disk and process.
+//! `/api/nodes`: the node with its memory, disk and process, and the other nodes of its cluster.
 
 pub(crate) mod actions;
 mod alarm_limits;
+mod peers;
 
 use axum::Router;
 use axum::extract::State;
@@ -16,6 +17,7 @@ use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::node::memory;
+use crate::snapshot::cluster::PeerSnapshot;
 use crate::snapshot::fields::{NODE, StatsKind, of_node};
 use crate::snapshot::node::{MemoryWatermark, NodeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
@@ -45,7 +47,13 @@ pub(super) fn routes() -> Router<SharedNode> {
 
 async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
     let now = node.snapshot();
-    let all = vec![Value::Object(to_json(&node, &now, &query))];
+    let mut all = vec![to_json(&node, &now, &query)];
+    let others = node.cluster().peers;
+    all.extend(others.iter().map(|peer| peers::to_json(peer, query.disable_stats)));
+    all.sort_by(|a, b| {
+        a.get("name").and_then(Value::as_str).cmp(&b.get("name").and_then(Value::as_str))
+    });
+    let all = all.into_iter().map(Value::Object).collect();
     query.unpaged().answer(all)
 }
 
@@ -57,7 +65,12 @@ async fn show(
 ) -> Result<Json, ApiError> {
     let now = node.snapshot();
     if name != now.name {
-        return Err(ApiError::not_found());
+        let peer = peer(&node, &name)?;
+        let mut object = peers::to_json(&peer, query.disable_stats);
+        if query.with_memory {
+            object.insert("memory".to_owned(), peers::memory(&peer));
+        }
+        return Ok(Json::ok(query.select_columns(Value::Object(object))));
     }
     let mut object = to_json(&node, &now, &query);
     if query.with_memory {
@@ -73,9 +86,15 @@ async fn show_memory(
 ) -> Result<Json, ApiError> {
     let now = node.snapshot();
     if name != now.name {
-        return Err(ApiError::not_found());
+        return Ok(Json::ok(json!({"memory": peers::memory(&peer(&node, &name)?)})));
     }
     Ok(Json::ok(json!({"memory": memory(&node, &now)})))
+}
+
+/// Another node of the cluster, by name.
+fn peer(node: &SharedNode, name: &str) -> Result<PeerSnapshot, ApiError> {
+    let mut peers = node.cluster().peers.into_iter();
+    peers.find(|peer| peer.name == name).ok_or_else(ApiError::not_found)
 }
 
 fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, Value> {
@@ -90,7 +109,7 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     }
     let process = node.process();
     put("partitions", json!([]));
-    put("cluster_links", json!([]));
+    put("cluster_links", peers::links(&node.cluster().peers));
     put("rabbitmq_version", json!(now.identity.version));
     put("leveret_version", json!(now.leveret_version));
     put("os_pid", json!(process.id.to_string()));

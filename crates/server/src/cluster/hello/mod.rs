@@ -9,15 +9,18 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
-use super::bytes::{Fields, Malformed, put_text};
+use super::fields::{Fields, Malformed, put_text};
 use super::ids::{ClusterId, DiskId, NodeId};
 
 pub(crate) use judge::{Known, judge};
-pub(crate) use messages::{Message, MessageReader, refusal_message, type_bytes_max};
-pub(crate) use proof::{PROOF_BYTES, Secret, Side, Transcript};
+pub(crate) use messages::{Message, MessageError, MessageReader, refusal_message};
+pub(crate) use proof::{EXPORTER_BYTES, PROOF_BYTES, Secret, Side, Transcript};
 
 /// Oldest and newest version of the protocol that this build speaks.
 pub(crate) const PROTOCOL: (u16, u16) = (1, 1);
+
+/// Level of the kinds of records that this build reads: it rises by one with each kind that is added.
+pub(crate) const RECORD_LEVEL: u16 = 1;
 
 /// First bytes of a hello.
 const MAGIC: [u8; 8] = *b"LVRTLINK";
@@ -41,8 +44,8 @@ pub(crate) struct Hello {
     pub(crate) is_founded: bool,
     /// Newest format of the log that the sender reads.
     pub(crate) log_format: u32,
-    /// Newest kind of record that the sender reads.
-    pub(crate) record_kind: u16,
+    /// Newest level of record kinds that the sender reads.
+    pub(crate) record_level: u16,
     /// Version of the sender's build.
     pub(crate) build: String,
     pub(crate) nonce: [u8; NONCE_BYTES],
@@ -54,7 +57,10 @@ pub(crate) enum HelloError {
     /// Other first bytes.
     NotALink,
     /// The versions of both sides do not overlap.
-    Version { oldest: u16, newest: u16 },
+    Version {
+        oldest: u16,
+        newest: u16,
+    },
     Malformed,
 }
 
@@ -76,7 +82,7 @@ impl Hello {
         out.extend_from_slice(&self.node.0.to_le_bytes());
         out.extend_from_slice(&self.disk.0.to_le_bytes());
         out.extend_from_slice(&self.log_format.to_le_bytes());
-        out.extend_from_slice(&self.record_kind.to_le_bytes());
+        out.extend_from_slice(&self.record_level.to_le_bytes());
         out.extend_from_slice(&self.nonce);
         put_text(&mut out, &self.name);
         put_text(&mut out, &self.build);
@@ -109,7 +115,7 @@ impl Hello {
             node: NodeId(fields.u64()?),
             disk: DiskId(fields.u64()?),
             log_format: fields.u32()?,
-            record_kind: fields.u16()?,
+            record_level: fields.u16()?,
             nonce: fields.array()?,
             name: fields.text()?,
             build: fields.text()?,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::{
-    AuditEntry, ChangeFuture, ConnectionScrape, DiskFreeLimit, IoTotal, IoTotals, LoginAttempts,
-    MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping,
-    ServerCertificate, SharedHistory, TextFuture, VhostScrape,
+    AuditEntry, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit, IoTotal, IoTotals,
+    LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus, ProcessSnapshot,
+    Scrape, Scraping, ServerCertificate, SharedHistory, TextFuture, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
@@ -18,6 +18,7 @@ use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::alarms;
+use crate::node::cluster;
 use crate::node::global_parameters::{GlobalParameters, Parameter};
 use crate::tls;
 use crate::vhost::VhostHandle;
@@ -43,6 +44,10 @@ impl NodeStatus for Node {
             disk_free_limit_bytes: self.alarms.limits.disk_free_limit_bytes(),
             disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
         }
+    }
+
+    fn cluster(&self) -> ClusterSnapshot {
+        self.cluster.as_deref().map(cluster::snapshot).unwrap_or_default()
     }
 
     fn condition(&self) -> NodeCondition {
@@ -117,6 +122,7 @@ impl NodeStatus for Node {
         handles.retain(|handle| wants(handle.name()));
         Scrape {
             started_s: (self.clock.now().wall_ms.saturating_sub(node.uptime_ms)) / 1000,
+            cluster: self.cluster(),
             process: self.process(),
             logins: self.auth.counts.attempts(),
             clock_steps: self.clock_watch.steps(),

@@ -1,0 +1,92 @@
+//! Other nodes of the cluster in `/api/nodes`: their names, whether they are running, and what they told of themselves.
+
+use serde_json::{Map, Value, json};
+
+use crate::snapshot::cluster::{PeerFacts, PeerSnapshot};
+
+/// A peer as a node. One that cannot be reached has its name only.
+pub(super) fn to_json(peer: &PeerSnapshot, disable_stats: bool) -> Map<String, Value> {
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
+    put("name", json!(peer.name));
+    put("type", json!("disc"));
+    put("running", json!(peer.link.is_some()));
+    put("being_drained", json!(false));
+    if disable_stats {
+        return json;
+    }
+    put("partitions", json!([]));
+    let Some(facts) = &peer.facts else { return json };
+    let PeerFacts { rabbitmq_version, leveret_version, .. } = facts;
+    put("rabbitmq_version", json!(rabbitmq_version));
+    put("leveret_version", json!(leveret_version));
+    put("os_pid", json!(facts.os_pid.to_string()));
+    put("uptime", json!(facts.uptime_ms));
+    put("processors", json!(facts.processors));
+    put("mem_calculation_strategy", json!("rss"));
+    put("mem_alarm", json!(facts.memory_alarm));
+    put("disk_free_limit", json!(facts.disk_free_limit_bytes));
+    put("disk_free_alarm", json!(facts.disk_alarm));
+    // Clients expect 32 bits.
+    let fd_total = facts.fd_total.map(|total| total.min(u32::MAX.into()));
+    let numbers = [
+        ("mem_used", facts.memory_bytes),
+        ("mem_limit", facts.memory_watermark_bytes),
+        ("disk_free", facts.disk_free_bytes),
+        ("fd_used", facts.fd_used),
+        ("fd_total", fd_total),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            put(name, json!(number));
+        }
+    }
+    json
+}
+
+/// The links of this node with its peers, as `cluster_links`.
+pub(super) fn links(peers: &[PeerSnapshot]) -> Value {
+    let shown = |peer: &PeerSnapshot| {
+        let link = peer.link.as_ref()?;
+        Some(json!({
+            "name": peer.name,
+            "peer_addr": link.remote.ip().to_string(),
+            "peer_port": link.remote.port(),
+            "sock_addr": link.local.ip().to_string(),
+            "sock_port": link.local.port(),
+            "send_bytes": peer.sent_bytes,
+            "recv_bytes": peer.received_bytes,
+        }))
+    };
+    peers.iter().filter_map(shown).collect()
+}
+
+/// The memory of a peer: its sum.
+pub(super) fn memory(peer: &PeerSnapshot) -> Value {
+    let all = peer.facts.as_ref().and_then(|facts| facts.memory_bytes).unwrap_or_default();
+    json!({"strategy": "rss", "total": {"erlang": all, "rss": all, "allocated": all}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peer_without_a_link_has_its_name_only() {
+        let away = PeerSnapshot {
+            name: "b@h".to_owned(),
+            link: None,
+            facts: None,
+            down_us: 1,
+            sent_bytes: 0,
+            received_bytes: 0,
+            dropped_frames: 0,
+            lost_links: 1,
+        };
+        assert_eq!(
+            Value::Object(to_json(&away, false)),
+            json!({"name": "b@h", "type": "disc", "running": false, "being_drained": false, "partitions": []})
+        );
+        assert_eq!(links(&[away]), json!([]));
+    }
+}

@@ -1,0 +1,207 @@
+//! The frames of the link itself: pings, introductions, facts about the node, refusals, and the end.
+
+use std::collections::BTreeMap;
+
+use super::fields::{Fields, Malformed, put_count, put_maybe_u64, put_text};
+use super::ids::{DiskId, GroupId, NodeId};
+use super::refusal::RefusalCode;
+
+const PING: u8 = 1;
+const INTRODUCTION: u8 = 2;
+const FACTS: u8 = 3;
+const REFUSED: u8 = 4;
+const GOODBYE: u8 = 5;
+
+/// A sign of life, every 100 ms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ping {
+    /// The sender's monotonic clock just before the frame was written, in microseconds.
+    pub(crate) sent_us: u64,
+    /// The sender's wall clock, in milliseconds since the Unix epoch.
+    pub(crate) wall_ms: u64,
+    /// `sent_us` of the newest ping that the sender has received, and the microseconds since then.
+    pub(crate) echo: Option<(u64, u64)>,
+}
+
+/// Told at the beginning of a link, and again when something in it changes.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Introduction {
+    pub(crate) is_founded: bool,
+    /// The disks of the nodes that the sender has met, its own included.
+    pub(crate) disks: BTreeMap<NodeId, DiskId>,
+    /// The sender's vhosts.
+    pub(crate) groups: BTreeMap<GroupId, String>,
+}
+
+/// Facts about a running node, for other nodes to show.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Facts {
+    /// Version presented to clients.
+    pub(crate) rabbitmq_version: String,
+    pub(crate) leveret_version: String,
+    pub(crate) os_pid: u64,
+    pub(crate) uptime_ms: u64,
+    pub(crate) processors: u64,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) memory_watermark_bytes: Option<u64>,
+    pub(crate) memory_alarm: bool,
+    pub(crate) disk_free_bytes: Option<u64>,
+    pub(crate) disk_free_limit_bytes: u64,
+    pub(crate) disk_alarm: bool,
+    pub(crate) fd_used: Option<u64>,
+    pub(crate) fd_total: Option<u64>,
+}
+
+/// A frame of the link itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Control {
+    Ping(Ping),
+    Introduction(Introduction),
+    Facts(Facts),
+    /// The sender closes the link for this reason.
+    Refused(RefusalCode),
+    /// The sender stops.
+    Goodbye,
+}
+
+impl Control {
+    /// The bytes of the frame.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let put = |out: &mut Vec<u8>, number: u64| out.extend_from_slice(&number.to_le_bytes());
+        match self {
+            Self::Ping(Ping { sent_us, wall_ms, echo }) => {
+                out.push(PING);
+                put(&mut out, *sent_us);
+                put(&mut out, *wall_ms);
+                put_maybe_u64(&mut out, echo.map(|(sent_us, _)| sent_us));
+                put(&mut out, echo.map_or(0, |(_, held_us)| held_us));
+            }
+            Self::Introduction(Introduction { is_founded, disks, groups }) => {
+                out.extend_from_slice(&[INTRODUCTION, u8::from(*is_founded)]);
+                put_count(&mut out, disks.len());
+                for (node, disk) in disks {
+                    put(&mut out, node.0);
+                    put(&mut out, disk.0);
+                }
+                put_count(&mut out, groups.len());
+                for (id, name) in groups {
+                    put(&mut out, id.0);
+                    put_text(&mut out, name);
+                }
+            }
+            Self::Facts(facts) => {
+                out.push(FACTS);
+                put_text(&mut out, &facts.rabbitmq_version);
+                put_text(&mut out, &facts.leveret_version);
+                put(&mut out, facts.os_pid);
+                put(&mut out, facts.uptime_ms);
+                put(&mut out, facts.processors);
+                put_maybe_u64(&mut out, facts.memory_bytes);
+                put_maybe_u64(&mut out, facts.memory_watermark_bytes);
+                put_maybe_u64(&mut out, facts.disk_free_bytes);
+                put(&mut out, facts.disk_free_limit_bytes);
+                put_maybe_u64(&mut out, facts.fd_used);
+                put_maybe_u64(&mut out, facts.fd_total);
+                out.extend_from_slice(&[u8::from(facts.memory_alarm), u8::from(facts.disk_alarm)]);
+            }
+            Self::Refused(code) => out.extend_from_slice(&[REFUSED, code.as_u8()]),
+            Self::Goodbye => out.push(GOODBYE),
+        }
+        out
+    }
+
+    /// Reads a frame; none for a kind of a later version.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut fields = Fields(bytes);
+        let control = match fields.u8()? {
+            PING => {
+                let (sent_us, wall_ms) = (fields.u64()?, fields.u64()?);
+                let (echo, held_us) = (fields.maybe_u64()?, fields.u64()?);
+                let echo = echo.map(|sent_us| (sent_us, held_us));
+                Self::Ping(Ping { sent_us, wall_ms, echo })
+            }
+            INTRODUCTION => Self::Introduction(introduction(&mut fields)?),
+            FACTS => Self::Facts(facts(&mut fields)?),
+            REFUSED => Self::Refused(RefusalCode::from_u8(fields.u8()?).ok_or(Malformed)?),
+            GOODBYE => Self::Goodbye,
+            _ => return Ok(None),
+        };
+        Ok(Some(control))
+    }
+}
+
+fn introduction(fields: &mut Fields<'_>) -> Result<Introduction, Malformed> {
+    let mut introduction = Introduction { is_founded: fields.flag()?, ..Introduction::default() };
+    for _ in 0..fields.count(16)? {
+        introduction.disks.insert(NodeId(fields.u64()?), DiskId(fields.u64()?));
+    }
+    for _ in 0..fields.count(9)? {
+        introduction.groups.insert(GroupId(fields.u64()?), fields.text()?);
+    }
+    Ok(introduction)
+}
+
+fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
+    Ok(Facts {
+        rabbitmq_version: fields.text()?,
+        leveret_version: fields.text()?,
+        os_pid: fields.u64()?,
+        uptime_ms: fields.u64()?,
+        processors: fields.u64()?,
+        memory_bytes: fields.maybe_u64()?,
+        memory_watermark_bytes: fields.maybe_u64()?,
+        disk_free_bytes: fields.maybe_u64()?,
+        disk_free_limit_bytes: fields.u64()?,
+        fd_used: fields.maybe_u64()?,
+        fd_total: fields.maybe_u64()?,
+        memory_alarm: fields.flag()?,
+        disk_alarm: fields.flag()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Control> {
+        let introduction = Introduction {
+            is_founded: true,
+            disks: BTreeMap::from([(NodeId(1), DiskId(2)), (NodeId(3), DiskId(u64::MAX))]),
+            groups: BTreeMap::from([(GroupId(1), "/".to_owned()), (GroupId(2), "é".repeat(127))]),
+        };
+        let facts = Facts {
+            rabbitmq_version: "4.3.6".to_owned(),
+            memory_bytes: Some(7),
+            disk_alarm: true,
+            ..Facts::default()
+        };
+        vec![
+            Control::Ping(Ping { sent_us: 1, wall_ms: 2, echo: None }),
+            Control::Ping(Ping { sent_us: u64::MAX, wall_ms: 2, echo: Some((3, 4)) }),
+            Control::Introduction(Introduction::default()),
+            Control::Introduction(introduction),
+            Control::Facts(facts),
+            Control::Refused(RefusalCode::OwnDisk),
+            Control::Goodbye,
+        ]
+    }
+
+    #[test]
+    fn control_frames_read_back_and_are_refused_when_cut() {
+        for control in all() {
+            let bytes = control.encode();
+            assert_eq!(Control::decode(&bytes), Ok(Some(control)));
+            for length in 0..bytes.len() {
+                assert_eq!(Control::decode(&bytes[..length]), Err(Malformed), "{length}");
+            }
+        }
+        assert_eq!(Control::decode(&[99, 1, 2]), Ok(None));
+        // A count that no frame can hold takes no memory.
+        let many = [&[INTRODUCTION, 0][..], &u32::MAX.to_le_bytes()].concat();
+        assert_eq!(Control::decode(&many), Err(Malformed));
+    }
+}

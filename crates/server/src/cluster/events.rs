@@ -1,0 +1,69 @@
+//! What a link tells the rest of the node, and what it asks.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::control::Facts;
+use super::ids::{GroupId, NodeId};
+use super::refusal::Refusal;
+use super::wire::WireError;
+
+/// The reason why a link is lost.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum LostCause {
+    /// The peer, or the network, closed it: a process that ends closes its sockets at once.
+    #[error("{0}")]
+    Closed(String),
+    /// Nothing was heard for a while.
+    #[error("nothing was heard for {} ms", crate::limits::LINK_SILENCE.as_millis())]
+    Silent,
+    /// The peer takes no bytes.
+    #[error("the peer took nothing for {} ms", crate::limits::LINK_STALL.as_millis())]
+    Stalled,
+    #[error("it is damaged: {0}")]
+    Damaged(WireError),
+    /// The peer has opened another one.
+    #[error("the peer opened another one")]
+    Replaced,
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The peer stops.
+    #[error("the peer stops")]
+    PeerStops,
+    /// This node stops.
+    #[error("this node stops")]
+    Stopping,
+}
+
+/// Receives what happens on links.
+///
+/// All calls come from the thread of the links, those about one peer one at a time and in order: `connected`, then
+/// frames and pings, then `lost`. A call must not wait for anything, and may call [`Links::send`](super::Links::send).
+pub(crate) trait LinkEvents: Send + Sync {
+    /// A link with a peer is open, in both directions.
+    fn connected(&self, peer: NodeId);
+
+    /// The link with a peer is lost: nothing that was sent and not answered can be relied on.
+    fn lost(&self, peer: NodeId, cause: &LostCause);
+
+    /// A frame has arrived.
+    fn frame(&self, peer: NodeId, frame: Bytes);
+
+    /// A ping has arrived: `sent_us` by the peer's clock before it wrote it, `received_us` by this node's clock after
+    /// it was read, in microseconds of the monotonic time axes of both. `wall_skew_ms` is the distance of the peer's
+    /// wall clock, positive if it is ahead.
+    fn clock(&self, peer: NodeId, sent_us: u64, received_us: u64, wall_skew_ms: i64);
+
+    /// This node may vote now.
+    fn founded(&self);
+}
+
+/// What links tell peers about this node.
+pub(crate) trait LocalNode: Send + Sync {
+    /// The vhosts.
+    fn groups(&self) -> BTreeMap<GroupId, String>;
+
+    /// Facts for other nodes to show. May take some milliseconds.
+    fn facts(&self) -> Facts;
+}

@@ -1,0 +1,176 @@
+//! The handshake of a link over a socket: hello, hello, proof of the dialer, proof of the acceptor.
+//!
+//! The dialer proves itself first: a stranger who connects to a node learns its hello and nothing else. A side that
+//! refuses the other one tells it the code of the reason.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::hello::{
+    EXPORTER_BYTES, Hello, HelloError, Known, Message, MessageError, MessageReader, Secret, Side,
+    Transcript, judge, refusal_message,
+};
+use super::refusal::Refusal;
+use crate::config::ClusterNode;
+
+/// The reason why a handshake has failed.
+#[derive(Debug)]
+pub(crate) enum HandshakeError {
+    /// One side refuses the other.
+    Refused(Refusal),
+    /// The socket has failed, or the peer has closed it.
+    Io(io::Error),
+}
+
+impl From<io::Error> for HandshakeError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Refusal> for HandshakeError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<MessageError> for Refusal {
+    fn from(error: MessageError) -> Self {
+        match error {
+            MessageError::Tls => Self::SpeaksTls,
+            MessageError::NotALink => Self::NotALink,
+            MessageError::TooLong => Self::TooLong,
+            MessageError::Malformed => Self::Malformed,
+        }
+    }
+}
+
+impl From<HelloError> for Refusal {
+    fn from(error: HelloError) -> Self {
+        match error {
+            HelloError::NotALink => Self::NotALink,
+            HelloError::Version { oldest, newest } => Self::Version { oldest, newest },
+            HelloError::Malformed => Self::Malformed,
+        }
+    }
+}
+
+/// Everything of this side of a handshake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) side: Side,
+    /// The hello, with a nonce that was never used before.
+    pub(crate) hello: &'a Hello,
+    pub(crate) secret: &'a Secret,
+    /// What both ends derive from the TLS session; none without TLS.
+    pub(crate) exporter: Option<[u8; EXPORTER_BYTES]>,
+    pub(crate) known: Known<'a>,
+}
+
+/// Shakes hands. Returns the peer's hello, which is proved, and the listed node that it is from.
+///
+/// # Errors
+/// [`HandshakeError`]. The peer is told the reason of a refusal.
+pub(crate) async fn shake_hands<'a, S>(
+    socket: &mut S,
+    own: Own<'a>,
+) -> Result<(Hello, &'a ClusterNode), HandshakeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let done = converse(socket, own).await;
+    if let Err(HandshakeError::Refused(refusal)) = &done
+        && !matches!(refusal, Refusal::Told(_))
+    {
+        // The peer may be gone.
+        let _ = socket.write_all(&refusal_message(refusal.code())).await;
+        let _ = socket.flush().await;
+    }
+    done
+}
+
+async fn converse<'a, S>(
+    socket: &mut S,
+    own: Own<'a>,
+) -> Result<(Hello, &'a ClusterNode), HandshakeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Own { side, hello, secret, exporter, known } = own;
+    let ours = hello.encode();
+    match side {
+        Side::Dialer => {
+            send(socket, &Message::Hello(ours.clone())).await?;
+            let (theirs, peer) = receive_hello(socket, hello).await?;
+            let transcript = Transcript { dialer: &ours, acceptor: &theirs, exporter };
+            let proof = transcript.proof(secret, Side::Dialer);
+            send(socket, &Message::Proof(proof)).await?;
+            check_proof(socket, &transcript, secret, Side::Acceptor).await?;
+            let node = judge(&peer, &known)?;
+            Ok((peer, node))
+        }
+        Side::Acceptor => {
+            let (theirs, peer) = receive_hello(socket, hello).await?;
+            send(socket, &Message::Hello(ours.clone())).await?;
+            let transcript = Transcript { dialer: &theirs, acceptor: &ours, exporter };
+            check_proof(socket, &transcript, secret, Side::Dialer).await?;
+            let node = judge(&peer, &known)?;
+            let proof = transcript.proof(secret, Side::Acceptor);
+            send(socket, &Message::Proof(proof)).await?;
+            Ok((peer, node))
+        }
+    }
+}
+
+async fn send<S: AsyncWrite + Unpin>(socket: &mut S, message: &Message) -> io::Result<()> {
+    socket.write_all(&message.encode()).await?;
+    socket.flush().await
+}
+
+/// Receives a message. Never reads behind it.
+async fn receive<S: AsyncRead + Unpin>(socket: &mut S) -> Result<Message, HandshakeError> {
+    let (mut reader, mut room) = (MessageReader::default(), [0; 1024]);
+    loop {
+        if let Some(message) = reader.next().map_err(Refusal::from)? {
+            return match message {
+                Message::Refusal(code) => Err(Refusal::Told(code).into()),
+                message => Ok(message),
+            };
+        }
+        let missing = reader.missing().map_err(Refusal::from)?.min(room.len());
+        let room = room.get_mut(..missing).unwrap_or_default();
+        match socket.read(room).await? {
+            0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            count => reader.add(room.get(..count).unwrap_or_default()),
+        }
+    }
+}
+
+/// Receives a hello, as it was sent and as it was read.
+async fn receive_hello<S: AsyncRead + Unpin>(
+    socket: &mut S,
+    own: &Hello,
+) -> Result<(Vec<u8>, Hello), HandshakeError> {
+    let Message::Hello(bytes) = receive(socket).await? else {
+        return Err(Refusal::Malformed.into());
+    };
+    let hello = Hello::decode(&bytes).map_err(Refusal::from)?;
+    // Before any proof, so that nothing is proved to an echo.
+    if hello.node == own.node || hello.nonce == own.nonce {
+        return Err(Refusal::OwnNode.into());
+    }
+    Ok((bytes, hello))
+}
+
+async fn check_proof<S: AsyncRead + Unpin>(
+    socket: &mut S,
+    transcript: &Transcript<'_>,
+    secret: &Secret,
+    side: Side,
+) -> Result<(), HandshakeError> {
+    let Message::Proof(proof) = receive(socket).await? else {
+        return Err(Refusal::Malformed.into());
+    };
+    if transcript.proves(secret, side, &proof) { Ok(()) } else { Err(Refusal::Secret.into()) }
+}

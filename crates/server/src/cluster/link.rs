@@ -1,0 +1,243 @@
+//! A link whose handshake is done: one task that reads and writes until one of the two ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use super::control::{Control, Ping};
+use super::events::LostCause;
+use super::hello::Hello;
+use super::links::{Links, stopped};
+use super::peer::{OpenLink, Peer};
+use super::refusal::Refusal;
+use super::wire::{Channel, FrameReader, WireError};
+use crate::limits::{
+    LINK_CLOSE_TIMEOUT, LINK_PING_INTERVAL, LINK_READ_BYTES, LINK_SILENCE, LINK_STALL,
+};
+
+/// A socket, with or without TLS.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socket for T {}
+
+/// A socket whose handshake is done.
+pub(crate) struct Connected {
+    pub(crate) socket: Box<dyn Socket>,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    pub(crate) peer: Arc<Peer>,
+    /// The peer's hello, which is proved.
+    pub(crate) hello: Hello,
+}
+
+/// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
+pub(crate) async fn run(links: &Links, connected: Connected) -> bool {
+    let Connected { socket, local, remote, peer, hello } = connected;
+    let link = Arc::new(OpenLink::new(links.number(), local, remote));
+    link.tell(&Control::Introduction(links.introduction()));
+    let (reads, writes) = tokio::io::split(socket);
+    let mut reading = Reading { links, peer: &peer, link: &link, hello, is_introduced: false };
+    let mut stopping = links.stopping.subscribe();
+    let mut writer = pin!(write(links, &peer, &link, writes));
+    let cause = tokio::select! {
+        cause = reading.run(reads) => cause,
+        error = &mut writer => of_error(error),
+        () = link.closing.notified() => link.cause.lock().clone().unwrap_or(LostCause::Replaced),
+        () = stopped(&mut stopping) => LostCause::Stopping,
+    };
+    let is_introduced = reading.is_introduced;
+    links.lost(&peer, link.number, &cause);
+    let last = match &cause {
+        LostCause::Stopping => Some(Control::Goodbye),
+        LostCause::Refused(refusal) => {
+            links.note_refusal(&format!("node '{}'", peer.node.name), refusal);
+            (!matches!(refusal, Refusal::Told(_))).then(|| Control::Refused(refusal.code()))
+        }
+        LostCause::Closed(_)
+        | LostCause::Silent
+        | LostCause::Stalled
+        | LostCause::Damaged(_)
+        | LostCause::Replaced
+        | LostCause::PeerStops => None,
+    };
+    if let Some(last) = last {
+        link.tell(&last);
+        link.finish();
+        // The peer may be gone.
+        drop(timeout(LINK_CLOSE_TIMEOUT, writer).await);
+    }
+    if !is_introduced && !matches!(cause, LostCause::Refused(_) | LostCause::Stopping) {
+        let with = format!("node '{}'", peer.node.name);
+        links.note_problem(&with, &format!("no link with {with}: {cause}"));
+    }
+    is_introduced
+}
+
+fn of_error(error: io::Error) -> LostCause {
+    match error.kind() {
+        io::ErrorKind::TimedOut => LostCause::Stalled,
+        io::ErrorKind::UnexpectedEof => LostCause::Closed("the peer closed it".to_owned()),
+        _ => LostCause::Closed(error.to_string()),
+    }
+}
+
+/// The reading half.
+struct Reading<'a> {
+    links: &'a Links,
+    peer: &'a Arc<Peer>,
+    link: &'a Arc<OpenLink>,
+    hello: Hello,
+    is_introduced: bool,
+}
+
+impl Reading<'_> {
+    async fn run(&mut self, mut reads: impl AsyncRead + Unpin) -> LostCause {
+        let mut reader = FrameReader::default();
+        loop {
+            reader.bytes.reserve(LINK_READ_BYTES);
+            let count = match timeout(LINK_SILENCE, reads.read_buf(&mut reader.bytes)).await {
+                Err(_) => return LostCause::Silent,
+                Ok(Err(error)) => return of_error(error),
+                Ok(Ok(0)) => return of_error(io::ErrorKind::UnexpectedEof.into()),
+                Ok(Ok(count)) => count,
+            };
+            let now_us = self.links.clock.time().as_micros();
+            self.peer.traffic.received_bytes.fetch_add(count as u64, Ordering::Relaxed);
+            loop {
+                let done = match reader.next() {
+                    Ok(Some((Channel::Control, frame))) => self.control(&frame, now_us),
+                    Ok(Some((Channel::Ordered | Channel::Bulk, frame))) => self.frame(frame),
+                    Ok(None) => break,
+                    Err(error) => Err(LostCause::Damaged(error)),
+                };
+                if let Err(cause) = done {
+                    return cause;
+                }
+            }
+            // The other half has a turn: pings must leave while a long frame arrives.
+            yield_now().await;
+        }
+    }
+
+    fn frame(&self, frame: bytes::Bytes) -> Result<(), LostCause> {
+        if !self.is_introduced {
+            return Err(LostCause::Damaged(WireError::Control));
+        }
+        self.call(|events| events.frame(self.peer.id, frame));
+        Ok(())
+    }
+
+    /// Calls the receiver of events, unless another link has taken the place of this one.
+    fn call(&self, call: impl FnOnce(&dyn super::events::LinkEvents)) {
+        let _in_order = self.peer.calls.lock();
+        let is_current = {
+            let state = self.peer.state.lock();
+            state.current.as_ref().is_some_and(|link| link.number == self.link.number)
+        };
+        if let Some(events) = self.links.events.get().filter(|_| is_current) {
+            call(&**events);
+        }
+    }
+
+    fn control(&mut self, frame: &[u8], now_us: u64) -> Result<(), LostCause> {
+        let damaged = |_| LostCause::Damaged(WireError::Control);
+        match Control::decode(frame).map_err(damaged)? {
+            Some(Control::Ping(ping)) => self.ping(ping, now_us),
+            Some(Control::Introduction(introduction)) => {
+                let heard = self.links.hear(self.peer, self.link, self.hello.disk, introduction);
+                heard.map_err(LostCause::Refused)?;
+                if !self.is_introduced {
+                    self.is_introduced = true;
+                    self.links.connected(self.peer, self.link);
+                }
+            }
+            Some(Control::Facts(facts)) => self.peer.state.lock().facts = Some(facts),
+            Some(Control::Refused(code)) => return Err(LostCause::Refused(Refusal::Told(code))),
+            Some(Control::Goodbye) => return Err(LostCause::PeerStops),
+            // Of a later version.
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn ping(&self, ping: Ping, now_us: u64) {
+        let Ping { sent_us, wall_ms, echo } = ping;
+        *self.link.heard.lock() = Some((sent_us, now_us));
+        if !self.is_introduced {
+            return;
+        }
+        let skew_ms = {
+            let mut state = self.peer.state.lock();
+            if let Some((ours_us, held_us)) = echo {
+                // A peer that holds a ping longer than it takes has no clock.
+                state.note_rtt(now_us.saturating_sub(ours_us).saturating_sub(held_us));
+            }
+            let skew_ms = state.skew.note(wall_ms, self.links.clock.now().wall_ms);
+            if state.skew.is_newly_large() {
+                tracing::warn!(
+                    peer = %self.peer.node.name,
+                    skew_ms,
+                    "the system's clock of the peer differs from this node's: set both by NTP"
+                );
+            }
+            skew_ms
+        };
+        self.call(|events| events.clock(self.peer.id, sent_us, now_us, skew_ms));
+    }
+}
+
+/// The writing half. Ends with an error, or when the link finishes.
+async fn write(
+    links: &Links,
+    peer: &Peer,
+    link: &OpenLink,
+    mut writes: impl AsyncWrite + Unpin,
+) -> io::Error {
+    let (mut out, mut next_ping) = (BytesMut::new(), Instant::now());
+    loop {
+        if Instant::now() >= next_ping {
+            let now = links.clock.now();
+            link.tell(&link.ping(now.time.as_micros(), now.wall_ms));
+            next_ping = Instant::now() + LINK_PING_INTERVAL;
+        }
+        let is_finishing = link.is_finishing();
+        link.queue.take(&mut out);
+        if out.is_empty() {
+            let until = next_ping.saturating_duration_since(Instant::now());
+            drop(timeout(until.max(Duration::from_millis(1)), link.queue.added.notified()).await);
+            continue;
+        }
+        if let Err(error) = write_all(&mut writes, &out).await {
+            return error;
+        }
+        peer.traffic.sent_bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
+        out.clear();
+        // The other half has a turn.
+        yield_now().await;
+        if is_finishing {
+            let closed = writes.shutdown().await;
+            return closed.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+/// Writes everything. A write that makes no progress for [`LINK_STALL`] fails.
+async fn write_all(writes: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<()> {
+    let stalled = || io::Error::from(io::ErrorKind::TimedOut);
+    while !bytes.is_empty() {
+        let written = timeout(LINK_STALL, writes.write(bytes)).await.map_err(|_| stalled())??;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    timeout(LINK_STALL, writes.flush()).await.map_err(|_| stalled())?
+}

@@ -1,0 +1,179 @@
+//! A peer: another node of the cluster, and what is known of it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::control::{Control, Facts, Ping};
+use super::events::LostCause;
+use super::ids::{GroupId, NodeId};
+use super::send_queue::SendQueue;
+use super::skew::ClockSkew;
+use super::wire::Channel;
+use crate::config::ClusterNode;
+
+/// A link whose handshake is done.
+#[derive(Debug)]
+pub(crate) struct OpenLink {
+    /// Number among all links of this process.
+    pub(crate) number: u64,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    pub(crate) queue: SendQueue,
+    /// The newest ping of the peer: its `sent_us`, and when it was received.
+    pub(crate) heard: Mutex<Option<(u64, u64)>>,
+    is_closing: AtomicBool,
+    /// Told when the link must close; the cause stands beside it.
+    pub(crate) closing: Notify,
+    pub(crate) cause: Mutex<Option<LostCause>>,
+}
+
+impl OpenLink {
+    pub(crate) fn new(number: u64, local: SocketAddr, remote: SocketAddr) -> Self {
+        Self {
+            number,
+            local,
+            remote,
+            queue: SendQueue::default(),
+            heard: Mutex::default(),
+            is_closing: AtomicBool::default(),
+            closing: Notify::new(),
+            cause: Mutex::default(),
+        }
+    }
+
+    /// Closes the link for this reason; a later reason does not count.
+    pub(crate) fn close(&self, cause: LostCause) {
+        self.cause.lock().get_or_insert(cause);
+        self.closing.notify_one();
+    }
+
+    /// Lets the writer end when it has sent the link's own frames.
+    pub(crate) fn finish(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.queue.added.notify_one();
+    }
+
+    /// True if the writer ends when it has sent the link's own frames.
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// Adds a frame of the link itself; there is always room, because a link sends few of them.
+    pub(crate) fn tell(&self, control: &Control) {
+        self.queue.add(Channel::Control, control.encode().into());
+    }
+
+    /// A ping with these readings of this node's clocks.
+    pub(crate) fn ping(&self, sent_us: u64, wall_ms: u64) -> Control {
+        let heard = *self.heard.lock();
+        let echo = heard.map(|(theirs, received_us)| (theirs, sent_us.saturating_sub(received_us)));
+        Control::Ping(Ping { sent_us, wall_ms, echo })
+    }
+}
+
+/// Another node of the cluster.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) id: NodeId,
+    pub(crate) node: ClusterNode,
+    pub(crate) state: Mutex<PeerState>,
+    /// Held during calls about this peer, so that they have an order.
+    pub(crate) calls: Mutex<()>,
+    pub(crate) traffic: Traffic,
+}
+
+/// Numbers of a peer since the start.
+#[derive(Default, Debug)]
+pub(crate) struct Traffic {
+    pub(crate) sent_bytes: AtomicU64,
+    pub(crate) received_bytes: AtomicU64,
+    /// Frames that found no room.
+    pub(crate) dropped_frames: AtomicU64,
+    /// Links that were lost.
+    pub(crate) lost_links: AtomicU64,
+}
+
+/// The state of a peer.
+#[derive(Debug)]
+pub(crate) struct PeerState {
+    /// The link in use; none while the peer cannot be reached.
+    pub(crate) current: Option<Arc<OpenLink>>,
+    /// Since when there is no link, in microseconds of the node's clock.
+    down_since_us: u64,
+    /// Microseconds without a link, up to `down_since_us`.
+    down_us: u64,
+    /// Round-trip time in microseconds, a mean that forgets.
+    pub(crate) rtt_us: Option<u64>,
+    pub(crate) skew: ClockSkew,
+    pub(crate) facts: Option<Facts>,
+    pub(crate) groups: Option<BTreeMap<GroupId, String>>,
+    /// Sentences about vhosts that differ.
+    pub(crate) differences: BTreeMap<GroupId, String>,
+}
+
+impl Peer {
+    /// A peer without a link, at this time of the node's clock.
+    pub(crate) fn new(node: ClusterNode, now_us: u64) -> Self {
+        Self {
+            id: NodeId::of(&node.name),
+            node,
+            state: Mutex::new(PeerState {
+                current: None,
+                down_since_us: now_us,
+                down_us: 0,
+                rtt_us: None,
+                skew: ClockSkew::default(),
+                facts: None,
+                groups: None,
+                differences: BTreeMap::new(),
+            }),
+            calls: Mutex::default(),
+            traffic: Traffic::default(),
+        }
+    }
+}
+
+impl PeerState {
+    /// Puts a link into use. Returns the one that was in use.
+    pub(crate) fn open(&mut self, link: &Arc<OpenLink>, now_us: u64) -> Option<Arc<OpenLink>> {
+        let before = self.current.replace(Arc::clone(link));
+        if before.is_none() {
+            self.down_us += now_us.saturating_sub(self.down_since_us);
+        }
+        self.rtt_us = None;
+        self.skew = ClockSkew::default();
+        before
+    }
+
+    /// Takes a link out of use; false if it is not in use.
+    pub(crate) fn close(&mut self, number: u64, now_us: u64) -> bool {
+        if self.current.as_ref().is_none_or(|link| link.number != number) {
+            return false;
+        }
+        self.current = None;
+        self.down_since_us = now_us;
+        self.rtt_us = None;
+        self.skew = ClockSkew::default();
+        self.facts = None;
+        true
+    }
+
+    /// Microseconds without a link since the start.
+    pub(crate) fn down_us(&self, now_us: u64) -> u64 {
+        let since =
+            if self.current.is_none() { now_us.saturating_sub(self.down_since_us) } else { 0 };
+        self.down_us + since
+    }
+
+    /// Notes a round-trip time.
+    pub(crate) fn note_rtt(&mut self, rtt_us: u64) {
+        // Weights of an eighth, as in TCP.
+        let mean = self.rtt_us.map_or(rtt_us, |mean| mean - mean / 8 + rtt_us / 8);
+        self.rtt_us = Some(mean);
+    }
+}

@@ -1,0 +1,322 @@
+//! The thread of the links: it accepts and opens connections until the node stops.
+//!
+//! Of two nodes the one with the smaller id dials, so that there are never two links at once. The links have a thread of
+//! their own: a node that is busy with its clients must not look dead to its peers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpStream, lookup_host};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::control::Control;
+use super::events::{LinkEvents, LocalNode};
+use super::handshake::{HandshakeError, Own, shake_hands};
+use super::hello::Side;
+use super::link::{Connected, Socket, run};
+use super::links::{ClusterError, Links, stopped};
+use super::peer::Peer;
+use super::refusal::Refusal;
+use crate::connection::admission::{Admission, Ticket};
+use crate::connection::listener::Listener;
+use crate::limits::{
+    FACTS_INTERVAL, LINK_CLOSE_TIMEOUT, LINK_CONNECT_TIMEOUT, LINK_HANDSHAKE_TIMEOUT,
+    LINK_HANDSHAKES_MAX, LINK_LOG_INTERVAL, LINK_RETRY_MAX, LINK_RETRY_MIN, LINK_THREADS,
+};
+use crate::node::refusals::Refusals;
+use crate::tls::links as link_tls;
+
+/// Links that run. Dropping them closes all sockets.
+#[derive(Debug)]
+pub(crate) struct RunningLinks {
+    links: Arc<Links>,
+    /// Taken only on drop.
+    runtime: Option<Runtime>,
+    /// Ends when all tasks have ended.
+    gone: mpsc::Receiver<()>,
+}
+
+impl RunningLinks {
+    /// Starts the links: they accept on `listeners` and dial.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    ///
+    /// # Panics
+    /// If the links were started before.
+    pub(crate) fn start(
+        links: Arc<Links>,
+        listeners: Vec<Listener>,
+        events: Arc<dyn LinkEvents>,
+        local: Arc<dyn LocalNode>,
+        refusals: &Arc<Refusals>,
+    ) -> Result<Self, ClusterError> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let threads = threads.worker_threads(LINK_THREADS).thread_name("links").enable_all();
+        let runtime = threads.build().map_err(ClusterError::Thread)?;
+        let is_first = links.events.set(events).is_ok() && links.local.set(local).is_ok();
+        assert!(is_first, "links start once");
+        let (alive, gone) = mpsc::channel(1);
+        let admission = Arc::new(Admission::new(LINK_HANDSHAKES_MAX));
+        for listener in listeners {
+            let (links, alive, admission) =
+                (Arc::clone(&links), alive.clone(), Arc::clone(&admission));
+            runtime.spawn(accept(links, listener, admission, Arc::clone(refusals), alive));
+        }
+        for peer in links.peers() {
+            let (links, peer, alive) = (Arc::clone(&links), Arc::clone(peer), alive.clone());
+            if links.own < peer.id {
+                runtime.spawn(async move {
+                    keep_dialing(&links, &peer).await;
+                    drop(alive);
+                });
+            } else {
+                runtime.spawn(async move { watch(&links, &peer).await });
+            }
+        }
+        runtime.spawn(tell_facts(Arc::clone(&links)));
+        Ok(Self { links, runtime: Some(runtime), gone })
+    }
+
+    /// Tells all peers that this node stops, and closes the links.
+    pub(crate) async fn stop(mut self) {
+        self.links.stopping.send_replace(true);
+        drop(timeout(LINK_CLOSE_TIMEOUT, self.gone.recv()).await);
+    }
+}
+
+#[cfg(test)]
+impl RunningLinks {
+    /// Closes all sockets without a word, as the end of a process does.
+    pub(crate) fn kill(mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for RunningLinks {
+    fn drop(&mut self) {
+        self.links.stopping.send_replace(true);
+        // Does not block: the drop may run inside another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Accepts connections until the node stops. Each link holds a clone of `alive`.
+async fn accept(
+    links: Arc<Links>,
+    mut listener: Listener,
+    admission: Arc<Admission>,
+    refusals: Arc<Refusals>,
+    alive: mpsc::Sender<()>,
+) {
+    let mut stopping = links.stopping.subscribe();
+    loop {
+        let (socket, from) = tokio::select! {
+            accepted = listener.accept(&admission, &refusals) => accepted,
+            () = stopped(&mut stopping) => return,
+        };
+        let Some(ticket) = admission.admit(from.ip()) else { continue };
+        let (links, alive) = (Arc::clone(&links), alive.clone());
+        tokio::spawn(async move {
+            if let Some(connected) = welcome(&links, socket, from.ip(), ticket).await {
+                run(&links, connected).await;
+            }
+            drop(alive);
+        });
+    }
+}
+
+/// Shakes hands with whoever has connected. The place among strangers is free on return.
+async fn welcome(
+    links: &Links,
+    socket: TcpStream,
+    from: IpAddr,
+    ticket: Ticket,
+) -> Option<Connected> {
+    let mut stopping = links.stopping.subscribe();
+    let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shake(links, socket, None));
+    let shaken = tokio::select! {
+        shaken = shaking => shaken.unwrap_or(Err(Refusal::Timeout.into())),
+        () = ticket.connection().evicted() => Err(Refusal::Timeout.into()),
+        () = stopped(&mut stopping) => return None,
+    };
+    match shaken {
+        Ok(connected) => Some(connected),
+        Err(HandshakeError::Refused(refusal)) => {
+            links.note_refusal(&format!("a peer at {from}"), &refusal);
+            None
+        }
+        Err(HandshakeError::Io(error)) => {
+            tracing::debug!(%from, %error, "a connection for links was closed during its handshake");
+            None
+        }
+    }
+}
+
+/// Shakes hands over a socket, as the dialer of a node or as the acceptor.
+async fn shake(
+    links: &Links,
+    socket: TcpStream,
+    dialed: Option<&Peer>,
+) -> Result<Connected, HandshakeError> {
+    // Batching already decides what is sent together.
+    socket.set_nodelay(true)?;
+    let (local, remote) = (socket.local_addr()?, socket.peer_addr()?);
+    let refused = |text: String| HandshakeError::Refused(Refusal::Tls(text));
+    let (mut socket, exporter): (Box<dyn Socket>, _) = match links.tls.get() {
+        None => (Box::new(socket), None),
+        Some(tls) => {
+            let stream = match dialed {
+                Some(peer) => link_tls::connect(&links.options.tls, socket, &peer.node.host).await,
+                None => tls.accept_link(socket).await,
+            };
+            let stream = stream.map_err(refused)?;
+            let exporter = link_tls::exporter(&stream).map_err(refused)?;
+            (Box::new(stream), Some(exporter))
+        }
+    };
+    let hello = links.hello().map_err(|error| Refusal::OwnFile(error.to_string()))?;
+    let own = Own {
+        side: if dialed.is_some() { Side::Dialer } else { Side::Acceptor },
+        hello: &hello,
+        secret: &links.secret,
+        exporter,
+        known: links.known(dialed.map(|peer| &peer.node)),
+    };
+    let (hello, node) = shake_hands(&mut socket, own).await?;
+    let peer = links.peers().iter().find(|peer| peer.node.name == node.name);
+    let peer = Arc::clone(peer.expect("a listed node other than this one is a peer"));
+    Ok(Connected { socket, local, remote, peer, hello })
+}
+
+/// Dials a peer again and again until the node stops.
+async fn keep_dialing(links: &Links, peer: &Peer) {
+    let (mut stopping, mut pause) = (links.stopping.subscribe(), LINK_RETRY_MIN);
+    while !*stopping.borrow() {
+        let was_open = tokio::select! {
+            connected = dial(links, peer) => match connected {
+                Some(connected) => run(links, connected).await,
+                None => false,
+            },
+            () = stopped(&mut stopping) => return,
+        };
+        pause = if was_open { LINK_RETRY_MIN } else { (pause * 2).min(LINK_RETRY_MAX) };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = stopped(&mut stopping) => return,
+        }
+    }
+}
+
+/// Connects to a peer and shakes hands. A problem is logged.
+async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
+    let with = format!("node '{}'", peer.node.name);
+    let socket = match timeout(LINK_CONNECT_TIMEOUT, connect(peer)).await {
+        Ok(Ok(socket)) => socket,
+        Ok(Err(problem)) => {
+            links.note_problem(
+                &with,
+                &format!("no link with {with}: {problem}, as {} says", peer.node.key),
+            );
+            return None;
+        }
+        Err(_) => {
+            let (address, key) = (peer.node.address(), &peer.node.key);
+            links.note_problem(
+                &with,
+                &format!("no link with {with}: {address} does not answer, as {key} says"),
+            );
+            return None;
+        }
+    };
+    let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shake(links, socket, Some(peer)));
+    match shaking.await.unwrap_or(Err(Refusal::Timeout.into())) {
+        Ok(connected) => Some(connected),
+        Err(HandshakeError::Refused(refusal)) => {
+            links.note_refusal(&with, &refusal);
+            None
+        }
+        Err(HandshakeError::Io(error)) => {
+            let text = format!(
+                "no link with {with}: it closed the connection during the handshake: {error}"
+            );
+            links.note_problem(&with, &text);
+            None
+        }
+    }
+}
+
+/// Connects to the first address of a peer that answers.
+async fn connect(peer: &Peer) -> Result<TcpStream, String> {
+    let address = peer.node.address();
+    let resolved = lookup_host(&address).await;
+    let resolved =
+        resolved.map_err(|error| format!("cannot find the address of {address}: {error}"))?;
+    let mut problem = format!("{address} has no address");
+    for one in resolved {
+        match TcpStream::connect(one).await {
+            Ok(socket) => return Ok(socket),
+            Err(error) => problem = format!("cannot connect to {address}: {error}"),
+        }
+    }
+    Err(problem)
+}
+
+/// Logs from time to time that a peer that dials this node has not done so.
+async fn watch(links: &Links, peer: &Peer) {
+    let (mut stopping, began) = (links.stopping.subscribe(), Instant::now());
+    loop {
+        tokio::select! {
+            () = sleep(LINK_LOG_INTERVAL) => {}
+            () = stopped(&mut stopping) => return,
+        }
+        if peer.state.lock().current.is_none() {
+            let with = format!("node '{}'", peer.node.name);
+            let seconds = began.elapsed().as_secs();
+            tracing::debug!(%with, seconds, "watched");
+            links.note_problem(
+                &with,
+                &format!("no link with {with}: it has not connected to this node"),
+            );
+        }
+    }
+}
+
+/// Tells facts about this node to all peers from time to time, and to a new peer soon.
+async fn tell_facts(links: Arc<Links>) {
+    let mut stopping = links.stopping.subscribe();
+    let (mut told, mut numbers) = (None, Vec::new());
+    loop {
+        let is_due = told.is_none_or(|at: Instant| at.elapsed() >= FACTS_INTERVAL);
+        let now: Vec<u64> = links.peers().iter().filter_map(|peer| current(peer)).collect();
+        if is_due || now != numbers {
+            let of = Arc::clone(&links);
+            let facts = tokio::task::spawn_blocking(move || of.facts()).await;
+            if let Ok(Some(facts)) = facts {
+                let facts = Control::Facts(facts);
+                for peer in links.peers() {
+                    if let Some(link) = &peer.state.lock().current {
+                        link.tell(&facts);
+                    }
+                }
+            }
+            (told, numbers) = (Some(Instant::now()), now);
+        }
+        tokio::select! {
+            () = sleep(Duration::from_millis(100)) => {}
+            () = stopped(&mut stopping) => return,
+        }
+    }
+}
+
+/// Number of the link in use.
+fn current(peer: &Peer) -> Option<u64> {
+    peer.state.lock().current.as_ref().map(|link| link.number)
+}

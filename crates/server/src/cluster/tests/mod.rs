@@ -1,0 +1,4 @@
+//! Links against scripted peers, and against each other.
+
+mod dialogues;
+mod running;

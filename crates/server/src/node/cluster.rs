@@ -1,0 +1,112 @@
+//! The node as its peers see it, and its peers as the management API shows them.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use management::{ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot};
+
+use crate::cluster::ids::{GroupId, NodeId};
+use crate::cluster::{Facts, LinkEvents, Links, LocalNode, LostCause};
+use crate::node::Node;
+
+/// The node, for links; nothing after its end.
+#[derive(Debug)]
+pub(crate) struct NodeForLinks(pub(crate) Weak<Node>);
+
+impl LocalNode for NodeForLinks {
+    fn groups(&self) -> BTreeMap<GroupId, String> {
+        let Some(node) = self.0.upgrade() else { return BTreeMap::new() };
+        let (_, vhosts) = node.vhosts.entries();
+        vhosts.into_iter().map(|vhost| (GroupId(vhost.id.0), vhost.name)).collect()
+    }
+
+    fn facts(&self) -> Facts {
+        let Some(node) = self.0.upgrade() else { return Facts::default() };
+        let (now, process) = (node.snapshot(), node.process());
+        Facts {
+            rabbitmq_version: now.identity.version,
+            leveret_version: now.leveret_version.to_owned(),
+            os_pid: process.id.into(),
+            uptime_ms: now.uptime_ms,
+            processors: process.processors as u64,
+            memory_bytes: now.resident_bytes,
+            memory_watermark_bytes: now.memory_watermark_bytes,
+            memory_alarm: now.memory_alarm,
+            disk_free_bytes: now.disk_free_bytes,
+            disk_free_limit_bytes: now.disk_free_limit_bytes,
+            disk_alarm: now.disk_alarm,
+            fd_used: process.fd_used,
+            fd_total: process.fd_total,
+        }
+    }
+}
+
+/// Receiver of the events of links while vhosts are not replicated: frames are not expected.
+#[derive(Debug)]
+pub(crate) struct NoReplicas;
+
+impl LinkEvents for NoReplicas {
+    fn connected(&self, _: NodeId) {}
+
+    fn lost(&self, _: NodeId, _: &LostCause) {}
+
+    fn frame(&self, peer: NodeId, frame: Bytes) {
+        tracing::debug!(%peer, bytes = frame.len(), "a frame of a replica that is not here");
+    }
+
+    fn clock(&self, _: NodeId, _: u64, _: u64, _: i64) {}
+
+    fn founded(&self) {}
+}
+
+/// The peers as the management API shows them.
+pub(crate) fn snapshot(links: &Links) -> ClusterSnapshot {
+    let now_us = links.clock.time().as_micros();
+    let peers = links.peers().iter().map(|peer| {
+        let state = peer.state.lock();
+        let read = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+        let link = state.current.as_ref().map(|link| PeerLink {
+            local: link.local,
+            remote: link.remote,
+            rtt_us: state.rtt_us,
+            clock_skew_ms: state.skew.ms(),
+            queued_bytes: link.queue.bytes() as u64,
+        });
+        PeerSnapshot {
+            name: peer.node.name.clone(),
+            link,
+            facts: state.facts.as_ref().map(shown),
+            down_us: state.down_us(now_us),
+            sent_bytes: read(&peer.traffic.sent_bytes),
+            received_bytes: read(&peer.traffic.received_bytes),
+            dropped_frames: read(&peer.traffic.dropped_frames),
+            lost_links: read(&peer.traffic.lost_links),
+        }
+    });
+    let refused = links.refused().into_iter().map(|(code, count)| (code.as_str(), count));
+    ClusterSnapshot {
+        peers: peers.collect(),
+        is_founded: links.is_founded(),
+        refused_links: refused.collect(),
+    }
+}
+
+fn shown(facts: &Facts) -> PeerFacts {
+    PeerFacts {
+        rabbitmq_version: facts.rabbitmq_version.clone(),
+        leveret_version: facts.leveret_version.clone(),
+        os_pid: facts.os_pid,
+        uptime_ms: facts.uptime_ms,
+        processors: facts.processors,
+        memory_bytes: facts.memory_bytes,
+        memory_watermark_bytes: facts.memory_watermark_bytes,
+        memory_alarm: facts.memory_alarm,
+        disk_free_bytes: facts.disk_free_bytes,
+        disk_free_limit_bytes: facts.disk_free_limit_bytes,
+        disk_alarm: facts.disk_alarm,
+        fd_used: facts.fd_used,
+        fd_total: facts.fd_total,
+    }
+}
