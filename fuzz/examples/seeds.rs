@@ -62,6 +62,7 @@ fn main() {
     tables();
     histories();
     damages();
+    links();
 }
 
 /// A scenario as one stream, and as a history of the session target.
@@ -380,6 +381,57 @@ fn damages() {
             let batch = [&[log, mends, 5, 0, 8, 0x10, 8][..], &[0xff; 8]].concat();
             write("log_recovery", &name("lengths"), batch);
         }
+    }
+}
+
+/// What a node sends on a link: messages of a handshake, chunks, frames of the link itself.
+fn links() {
+    let hello = |oldest: u16| {
+        let mut hello = b"LVRTLINK".to_vec();
+        hello.extend_from_slice(&oldest.to_le_bytes());
+        hello.extend_from_slice(&oldest.to_le_bytes());
+        hello.extend_from_slice(&[0, 1]);
+        hello.extend_from_slice(&[7; 24 + 6 + 32]);
+        hello.extend_from_slice(b"\x03a@h\x050.1.0");
+        hello
+    };
+    let message = |kind: u8, content: &[u8]| {
+        let length = u16::try_from(content.len()).unwrap();
+        [&[kind][..], &length.to_le_bytes(), content].concat()
+    };
+    let chunk = |channel: u8, flags: u8, content: &[u8]| {
+        let length = u32::try_from(content.len()).unwrap();
+        let header = [&length.to_le_bytes()[..], &[channel, flags, 0, 0]].concat();
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&header), content);
+        [&header[..], &checksum.to_le_bytes(), content].concat()
+    };
+    let mut introduction = vec![2, 1, 1, 0, 0, 0];
+    introduction.extend_from_slice(&[5; 16]);
+    introduction.extend_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, b'/']);
+    let mut facts = b"\x03\x054.3.6\x050.1.0".to_vec();
+    facts.extend_from_slice(&[1; 24 + 27 + 8 + 18 + 2]);
+    let ping = [&[1][..], &[9; 16], &[1], &[8; 16]].concat();
+    let handshake = [message(1, &hello(1)), message(2, &[3; 32]), message(3, &[5])].concat();
+    let chunks = [
+        chunk(0, 1, &ping),
+        chunk(2, 0, b"begin "),
+        chunk(1, 1, b"ordered"),
+        chunk(2, 1, b"end"),
+        chunk(0, 1, &introduction),
+    ];
+    for (name, reader, content) in [
+        ("handshake", 0, handshake),
+        ("hello-of-a-later-version", 0, message(1, &hello(9))),
+        ("hello-that-is-too-long", 0, vec![1, 0xff, 0xff]),
+        ("chunks", 1, chunks.concat()),
+        ("chunk-that-is-too-long", 1, vec![0xff; 12]),
+        ("ping", 2, ping),
+        ("introduction", 2, introduction),
+        ("facts", 2, facts),
+        ("refusal", 2, vec![4, 5]),
+        ("goodbye", 2, vec![5]),
+    ] {
+        write("cluster_hello", name, [&[reader + 3 * 6][..], &content].concat());
     }
 }
 

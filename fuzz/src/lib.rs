@@ -5,6 +5,7 @@
 #![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
 
 pub mod cluster_frame;
+pub mod cluster_hello;
 pub mod configuration;
 pub mod death_lines;
 pub mod definitions;
@@ -27,6 +28,7 @@ pub type Check = fn(&[u8]);
 /// All targets by name.
 pub const TARGETS: &[(&str, Check)] = &[
     ("cluster_frame", cluster_frame::check),
+    ("cluster_hello", cluster_hello::check),
     ("configuration", configuration::check),
     ("death_lines", death_lines::check),
     ("definitions", definitions::check),

@@ -19,9 +19,9 @@ def ctl(under, by_broker, pytestconfig, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "reason"), [
-    (["join_cluster", "rabbit@other"], "Leveret is one node, without a cluster"),
-    (["change_cluster_node_type", "ram"], "Leveret is one node, without a cluster"),
-    (["sync_queue", "q"], "Leveret is one node, and a queue has no mirrors"),
+    (["join_cluster", "rabbit@other"], "the nodes of a cluster are listed in the configuration"),
+    (["change_cluster_node_type", "ram"], "the nodes of a cluster are listed in the configuration"),
+    (["sync_queue", "q"], "a queue has no mirrors"),
     (["eval", "1+1."], "there is no Erlang"),
     (["encode", "value", "s3cret"], "there is no Erlang, and a configuration file has no encrypted values"),
 ])

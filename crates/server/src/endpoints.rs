@@ -72,7 +72,9 @@ impl Endpoints {
         let own_name = identity::node_name(config.node_name.as_deref());
         if config.cluster.is_on() {
             let tls = match config.cluster.has_tls() {
-                true => Some(Arc::new(Tls::for_links(&config.cluster.tls, LINK_HANDSHAKE_TIMEOUT)?)),
+                true => {
+                    Some(Arc::new(Tls::for_links(&config.cluster.tls, LINK_HANDSHAKE_TIMEOUT)?))
+                }
                 false => None,
             };
             for address in config.cluster.listen_on(&own_name) {

@@ -58,6 +58,15 @@ pub fn check_death_lines(lines: &[u8]) -> usize {
     disk::death_files::check_lines(lines)
 }
 
+/// Reads the bytes of another node, in pieces of at most `piece_bytes`, for fuzzing: with reader 0 the messages of a
+/// handshake, with 1 the chunks of a link, with others a frame of the link itself. Returns a description of what was read, and of the error if there is one.
+///
+/// # Panics
+/// When a hello or a frame of the link is not written as it was read.
+pub fn check_link_bytes(reader: u8, bytes: &[u8], piece_bytes: usize) -> Vec<String> {
+    cluster::check_bytes(reader, bytes, piece_bytes)
+}
+
 /// The program `leveret`, with the command line of this process.
 pub fn main() -> ExitCode {
     allocator::decline_huge_pages();

@@ -5,7 +5,7 @@ use crate::failure::{Failure, UNAVAILABLE};
 /// Reasons, each with the commands that it concerns.
 const ABSENT: &[(&str, &[&str])] = &[
     (
-        "Leveret is one node, without a cluster",
+        "the nodes of a cluster are listed in the configuration",
         &[
             "change_cluster_node_type",
             "force_boot",
@@ -17,7 +17,7 @@ const ABSENT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "Leveret is one node, and a queue has no mirrors",
+        "a queue has no mirrors",
         &[
             "cancel_sync_queue",
             "remove_classic_queue_mirroring_from_policies",
@@ -109,7 +109,10 @@ mod tests {
             other => format!("{other:?}"),
         };
         assert_eq!(told("eval"), "69 Error: 'eval' is not available: there is no Erlang");
-        assert!(told("join-cluster").ends_with("Leveret is one node, without a cluster"));
+        assert!(
+            told("join-cluster")
+                .ends_with("the nodes of a cluster are listed in the configuration")
+        );
         assert_eq!(absent("bogus"), None);
     }
 

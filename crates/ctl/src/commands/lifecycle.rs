@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
+use crate::commands::status;
 use crate::failure::{Failure, SOFTWARE, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
@@ -69,7 +70,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "await_online_nodes",
         "await_online_nodes <count> [--timeout <timeout>]",
-        "Waits until a number of nodes run; Leveret is one node",
+        "Waits until a number of nodes run",
         await_nodes,
     )
     .words(1, 1)
@@ -269,11 +270,19 @@ fn has_ended(stat: &str) -> bool {
 }
 
 fn await_nodes(call: &Call<'_>) -> Result<Output, Failure> {
-    if call.word(0) == "1" {
-        call.node.api.get("/api/whoami")?;
-        return Ok(Output::Done);
+    let wanted: usize = call.word(0).parse().unwrap_or(usize::MAX);
+    let enough = || {
+        let running =
+            |nodes: Vec<Value>| nodes.iter().filter(|node| status::is_running(node)).count();
+        match status::all_nodes(call).map(running) {
+            Ok(count) if count < wanted => None,
+            Ok(_) => Some(Ok(())),
+            Err(failure) => Some(Err(failure)),
+        }
+    };
+    if let Some(found) = poll(deadline(call, START_TIMEOUT), enough) {
+        return found.map(|()| Output::Done);
     }
-    std::thread::sleep(deadline(call, START_TIMEOUT).saturating_duration_since(Instant::now()));
     let node = call.node.name();
     let text = format!("Error: timed out while waiting. Not enough nodes joined {node}'s cluster.");
     Err(Failure::error(SOFTWARE, text))
@@ -281,8 +290,8 @@ fn await_nodes(call: &Call<'_>) -> Result<Output, Failure> {
 
 /// Stops the node. Returns the id of its process, if it runs on this machine.
 fn begin_to_stop(call: &Call<'_>) -> Result<Option<i64>, Failure> {
-    let nodes = call.node.api.get("/api/nodes")?;
-    let pid = nodes.get(0).and_then(|node| node.get("os_pid")?.as_str()?.parse().ok());
+    let node = status::own_node(call)?;
+    let pid = node.get("os_pid").and_then(|pid| pid.as_str()?.parse().ok());
     act(call, "stop")?;
     Ok(pid.filter(|pid| is_running(*pid)))
 }

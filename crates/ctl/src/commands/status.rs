@@ -80,8 +80,21 @@ pub(super) const COMMANDS: &[Command] = &[
 
 /// The node's entry in the list of nodes.
 pub(super) fn own_node(call: &Call<'_>) -> Result<Value, Failure> {
-    let mut nodes = call.node.api.get("/api/nodes")?;
-    Ok(nodes.get_mut(0).map(Value::take).unwrap_or_default())
+    let own = |node: &Value| node.get("name").and_then(Value::as_str) == Some(call.node.name());
+    Ok(all_nodes(call)?.into_iter().find(own).unwrap_or_default())
+}
+
+/// All nodes of the cluster, those that do not run included.
+pub(super) fn all_nodes(call: &Call<'_>) -> Result<Vec<Value>, Failure> {
+    match call.node.api.get("/api/nodes")? {
+        Value::Array(nodes) => Ok(nodes),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// True if a node of the cluster runs.
+pub(super) fn is_running(node: &Value) -> bool {
+    node.get("running") == Some(&Value::Bool(true))
 }
 
 fn shown(of: &Value, name: &str) -> String {
@@ -199,15 +212,28 @@ fn listed(node: &Value, name: &str) -> Vec<String> {
 }
 
 fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
-    let (overview, node) = (call.node.api.get("/api/overview")?, own_node(call)?);
+    let (overview, nodes) = (call.node.api.get("/api/overview")?, all_nodes(call)?);
     let flags = call.node.api.find("/api/feature-flags")?.unwrap_or_default();
-    let name = shown(&node, "name");
-    let processors = number(&node, "processors");
-    let version = shown(&overview, "rabbitmq_version");
+    let name = shown(&overview, "node");
     let listeners = listeners::of(&overview);
+    let cluster = ClusterNodes::of(&nodes);
     let of_node = |listener| format!("Node: {name}, {}", lower_first(&listeners::shown(listener)));
     let flag =
         |one: &Value| format!("Flag: {}, state: {}", shown(one, "name"), shown(one, "state"));
+    let for_each = |line: &dyn Fn(&Value) -> String| {
+        cluster.running.iter().map(|node| line(node)).collect::<Vec<_>>()
+    };
+    let version = |node: &Value| {
+        format!("{}: RabbitMQ {}", shown(node, "name"), shown(node, "rabbitmq_version"))
+    };
+    let cores = |node: &Value| {
+        let processors = number(node, "processors");
+        format!("Node: {}, available CPU cores: {processors}", shown(node, "name"))
+    };
+    let maintenance =
+        |node: &Value| format!("Node: {}, status: not under maintenance", shown(node, "name"));
+    let alarms: Vec<String> = cluster.running.iter().flat_map(|node| alarms(node)).collect();
+    let processors: u64 = cluster.running.iter().map(|node| number(node, "processors")).sum();
     let chapters = [
         chapter(
             "Basics",
@@ -217,12 +243,12 @@ fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
             ],
         ),
         chapter("Cluster Tags", &[]),
-        chapter("Disk Nodes", std::slice::from_ref(&name)),
-        chapter("Running Nodes", std::slice::from_ref(&name)),
-        chapter("Versions", &[format!("{name}: RabbitMQ {version}")]),
-        chapter("CPU Cores", &[format!("Node: {name}, available CPU cores: {processors}")]),
-        chapter("Maintenance status", &[format!("Node: {name}, status: not under maintenance")]),
-        chapter("Alarms", &alarms(&node)),
+        chapter("Disk Nodes", &cluster.names),
+        chapter("Running Nodes", &cluster.running_names()),
+        chapter("Versions", &for_each(&version)),
+        chapter("CPU Cores", &for_each(&cores)),
+        chapter("Maintenance status", &for_each(&maintenance)),
+        chapter("Alarms", &alarms),
         chapter("Network Partitions", &[]),
         chapter("Listeners", &listeners.iter().map(of_node).collect::<Vec<_>>()),
         chapter(
@@ -230,21 +256,45 @@ fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
             &flags.as_array().into_iter().flatten().map(flag).collect::<Vec<_>>(),
         ),
     ];
+    let by_name = |value: &dyn Fn(&Value) -> Value| {
+        let each = cluster.running.iter().map(|node| (shown(node, "name"), value(node)));
+        Value::Object(each.collect::<Map<_, _>>())
+    };
+    let version = |node: &Value| json!({"rabbitmq_name": "RabbitMQ", "rabbitmq_version": node.get("rabbitmq_version")});
     let all = json!({
-        "alarms": alarms(&node),
+        "alarms": alarms,
         "cluster_name": overview.get("cluster_name"),
         "cluster_tags": [],
-        "cpu_cores": {&name: processors},
-        "disk_nodes": [&name],
+        "cpu_cores": by_name(&|node| json!(number(node, "processors"))),
+        "disk_nodes": cluster.names,
         "ram_nodes": [],
-        "running_nodes": [&name],
+        "running_nodes": cluster.running_names(),
         "partitions": {},
-        "versions": {&name: {"rabbitmq_name": "RabbitMQ", "rabbitmq_version": version}},
-        "maintenance_status": {&name: "not under maintenance"},
+        "versions": by_name(&version),
+        "maintenance_status": by_name(&|_| json!("not under maintenance")),
         "listeners": {&name: listeners},
         "feature_flags": flags,
     });
     Ok(Output::Both(chapters.join("\n"), all))
+}
+
+/// The nodes of a cluster, and those of them that run.
+struct ClusterNodes<'a> {
+    names: Vec<String>,
+    running: Vec<&'a Value>,
+}
+
+impl<'a> ClusterNodes<'a> {
+    fn of(nodes: &'a [Value]) -> Self {
+        Self {
+            names: nodes.iter().map(|node| shown(node, "name")).collect(),
+            running: nodes.iter().filter(|node| is_running(node)).collect(),
+        }
+    }
+
+    fn running_names(&self) -> Vec<String> {
+        self.running.iter().map(|node| shown(node, "name")).collect()
+    }
 }
 
 fn lower_first(text: &str) -> String {
@@ -298,6 +348,16 @@ fn report(call: &Call<'_>) -> Result<Output, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_of_a_cluster_are_all_and_those_that_run() {
+        let nodes = [
+            json!({"name": "a@h", "running": true, "processors": 2}),
+            json!({"name": "b@h", "running": false}),
+        ];
+        let cluster = ClusterNodes::of(&nodes);
+        assert_eq!((cluster.names.len(), cluster.running_names()), (2, vec!["a@h".to_owned()]));
+    }
 
     #[test]
     fn watermark_is_shown_as_set_and_as_computed() {

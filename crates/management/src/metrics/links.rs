@@ -71,8 +71,7 @@ pub(super) fn write(
 ) {
     let unreachable = cluster.peers.iter().filter(|peer| peer.link.is_none()).count();
     let help = "Other nodes of the cluster that cannot be reached";
-    let mut samples =
-        text.family(namespace, "unreachable_cluster_peers_count", Kind::Gauge, help);
+    let mut samples = text.family(namespace, "unreachable_cluster_peers_count", Kind::Gauge, help);
     samples.put("", unreachable as u64);
     if cluster.peers.is_empty() || !names_allowed {
         return;
@@ -85,7 +84,8 @@ pub(super) fn write(
             }
         }
     }
-    let help = "How far the system's clock of the node is ahead of this node's; negative if it is behind";
+    let help =
+        "How far the system's clock of the node is ahead of this node's; negative if it is behind";
     let mut samples = text.family_named("leveret_clock_skew_seconds".to_owned(), Kind::Gauge, help);
     for peer in &cluster.peers {
         if let Some(skew_ms) = peer.link.as_ref().and_then(|link| link.clock_skew_ms) {

@@ -8,8 +8,8 @@ use broker::{
 };
 
 use crate::node::BackupTotals;
-use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
+use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::queue::Amount;

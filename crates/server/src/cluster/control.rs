@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bytes::{Fields, Malformed, put_count, put_maybe_u64, put_text};
+use super::fields::{Fields, Malformed, put_count, put_maybe_u64, put_text};
 use super::ids::{DiskId, GroupId, NodeId};
 use super::refusal::RefusalCode;
 

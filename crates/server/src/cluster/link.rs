@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::control::{Control, Ping};
@@ -121,6 +122,8 @@ impl Reading<'_> {
                     return cause;
                 }
             }
+            // The other half has a turn: pings must leave while a long frame arrives.
+            yield_now().await;
         }
     }
 
@@ -149,8 +152,7 @@ impl Reading<'_> {
         match Control::decode(frame).map_err(damaged)? {
             Some(Control::Ping(ping)) => self.ping(ping, now_us),
             Some(Control::Introduction(introduction)) => {
-                let heard =
-                    self.links.hear(self.peer, self.link, self.hello.disk, introduction);
+                let heard = self.links.hear(self.peer, self.link, self.hello.disk, introduction);
                 heard.map_err(LostCause::Refused)?;
                 if !self.is_introduced {
                     self.is_introduced = true;
@@ -218,6 +220,8 @@ async fn write(
         }
         peer.traffic.sent_bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
         out.clear();
+        // The other half has a turn.
+        yield_now().await;
         if is_finishing {
             let closed = writes.shutdown().await;
             return closed.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());

@@ -78,7 +78,10 @@ pub(crate) struct Links {
 
 impl std::fmt::Debug for Links {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Links").field("name", &self.name).field("peers", &self.peers).finish_non_exhaustive()
+        f.debug_struct("Links")
+            .field("name", &self.name)
+            .field("peers", &self.peers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -116,7 +119,10 @@ impl Links {
         }
         if !founding.is_founded() {
             let unmet = founding.unmet().join(", ");
-            tracing::info!(unmet, "the cluster is not founded yet: every node must meet every other one once");
+            tracing::info!(
+                unmet,
+                "the cluster is not founded yet: every node must meet every other one once"
+            );
         }
         let now_us = clock.time().as_micros();
         let others = options.nodes.iter().filter(|node| node.name != name);
@@ -286,7 +292,9 @@ impl Links {
             let is_changed = next.hear(name, &told).map_err(|problem| match problem {
                 DiskProblem::PeerLostDisk => Refusal::Disk { name: name.clone() },
                 DiskProblem::OwnDiskLost => Refusal::OwnDisk { name: name.clone() },
-                DiskProblem::Disagreement { of } => Refusal::Disagreement { name: name.clone(), of },
+                DiskProblem::Disagreement { of } => {
+                    Refusal::Disagreement { name: name.clone(), of }
+                }
             })?;
             if is_changed {
                 let written = cluster_file::write(&self.data_dir, next.record());

@@ -5,9 +5,10 @@
 //! sees: frames are handed to [`Links::send`], and come back as calls of [`LinkEvents`]. `founding` decides when a node
 //! may vote for the first time, and which node has lost its disk.
 
-mod bytes;
+mod check;
 mod control;
 mod events;
+mod fields;
 pub(crate) mod founding;
 mod groups;
 mod handshake;
@@ -24,6 +25,7 @@ mod skew;
 mod tests;
 mod wire;
 
+pub(crate) use check::check_bytes;
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
 pub(crate) use links::{ClusterError, FrameClass, Links};

@@ -165,7 +165,8 @@ impl PeerState {
 
     /// Microseconds without a link since the start.
     pub(crate) fn down_us(&self, now_us: u64) -> u64 {
-        let since = if self.current.is_none() { now_us.saturating_sub(self.down_since_us) } else { 0 };
+        let since =
+            if self.current.is_none() { now_us.saturating_sub(self.down_since_us) } else { 0 };
         self.down_us + since
     }
 

@@ -124,7 +124,9 @@ pub(crate) enum Refusal {
     #[error("the peer speaks versions {oldest} to {newest} of the protocol, this node versions {} to {}; \
              update one of them", super::hello::PROTOCOL.0, super::hello::PROTOCOL.1)]
     Version { oldest: u16, newest: u16 },
-    #[error("the peer is this node itself: the address of another node leads here, or its messages come back")]
+    #[error(
+        "the peer is this node itself: the address of another node leads here, or its messages come back"
+    )]
     OwnNode,
     #[error("the peer has another secret; every node needs the same one (cluster.secret_file)")]
     Secret,

@@ -174,9 +174,7 @@ async fn shake(
         None => (Box::new(socket), None),
         Some(tls) => {
             let stream = match dialed {
-                Some(peer) => {
-                    link_tls::connect(&links.options.tls, socket, &peer.node.host).await
-                }
+                Some(peer) => link_tls::connect(&links.options.tls, socket, &peer.node.host).await,
                 None => tls.accept_link(socket).await,
             };
             let stream = stream.map_err(refused)?;
@@ -223,12 +221,18 @@ async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
     let socket = match timeout(LINK_CONNECT_TIMEOUT, connect(peer)).await {
         Ok(Ok(socket)) => socket,
         Ok(Err(problem)) => {
-            links.note_problem(&with, &format!("no link with {with}: {problem}, as {} says", peer.node.key));
+            links.note_problem(
+                &with,
+                &format!("no link with {with}: {problem}, as {} says", peer.node.key),
+            );
             return None;
         }
         Err(_) => {
             let (address, key) = (peer.node.address(), &peer.node.key);
-            links.note_problem(&with, &format!("no link with {with}: {address} does not answer, as {key} says"));
+            links.note_problem(
+                &with,
+                &format!("no link with {with}: {address} does not answer, as {key} says"),
+            );
             return None;
         }
     };
@@ -240,7 +244,9 @@ async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
             None
         }
         Err(HandshakeError::Io(error)) => {
-            let text = format!("no link with {with}: it closed the connection during the handshake: {error}");
+            let text = format!(
+                "no link with {with}: it closed the connection during the handshake: {error}"
+            );
             links.note_problem(&with, &text);
             None
         }
@@ -251,7 +257,8 @@ async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
 async fn connect(peer: &Peer) -> Result<TcpStream, String> {
     let address = peer.node.address();
     let resolved = lookup_host(&address).await;
-    let resolved = resolved.map_err(|error| format!("cannot find the address of {address}: {error}"))?;
+    let resolved =
+        resolved.map_err(|error| format!("cannot find the address of {address}: {error}"))?;
     let mut problem = format!("{address} has no address");
     for one in resolved {
         match TcpStream::connect(one).await {
@@ -274,7 +281,10 @@ async fn watch(links: &Links, peer: &Peer) {
             let with = format!("node '{}'", peer.node.name);
             let seconds = began.elapsed().as_secs();
             tracing::debug!(%with, seconds, "watched");
-            links.note_problem(&with, &format!("no link with {with}: it has not connected to this node"));
+            links.note_problem(
+                &with,
+                &format!("no link with {with}: it has not connected to this node"),
+            );
         }
     }
 }

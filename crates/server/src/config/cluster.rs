@@ -120,8 +120,9 @@ impl ClusterOptions {
                 }
             };
             let source = format!("{key}{}", path.display());
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("cannot read the secret of the cluster, {source}: {error}"))?;
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                format!("cannot read the secret of the cluster, {source}: {error}")
+            })?;
             (source, text)
         };
         let text = text.trim();
@@ -238,7 +239,9 @@ impl ClusterOptions {
             );
             warn("cluster.secret", text);
         }
-        if let Some(path) = self.secret_file.as_ref().filter(|path| private_files::is_readable_by_all(path)) {
+        if let Some(path) =
+            self.secret_file.as_ref().filter(|path| private_files::is_readable_by_all(path))
+        {
             let text = format!("every user of this machine can read {}", path.display());
             warn("cluster.secret_file", text);
         }

@@ -58,9 +58,7 @@ fn cluster_names_each_node_once() {
     let twice = cluster(&["a", "b", "c"], &format!("{key}.4 = b@127.0.0.1:9\n"));
     assert_eq!(
         problem(&twice),
-        format!(
-            "a.conf, line 6: {key}.4 must name another node than {key}.2, got 'b@127.0.0.1:9'"
-        )
+        format!("a.conf, line 6: {key}.4 must name another node than {key}.2, got 'b@127.0.0.1:9'")
     );
     let same_address = cluster(&["a"], &format!("{key}.2 = b@127.0.0.1:26721\n"));
     assert_eq!(
@@ -100,7 +98,9 @@ fn even_numbers_of_nodes_are_warned_of() {
     assert_eq!(warnings(&cluster(&["a", "b", "c", "d", "e"], "")), [""; 0]);
     assert_eq!(
         warnings("listeners.cluster.default = 1"),
-        ["a.conf, line 1: listeners.cluster has no effect without cluster_formation.classic_config.nodes"]
+        [
+            "a.conf, line 1: listeners.cluster has no effect without cluster_formation.classic_config.nodes"
+        ]
     );
 }
 
@@ -112,7 +112,9 @@ fn cluster_needs_a_secret() {
     std::fs::create_dir_all(&folder).unwrap();
     let without = ClusterOptions { secret: None, ..options };
     let missing = without.read_secret(Some(&folder)).unwrap_err();
-    assert!(missing.starts_with("the links of a cluster need a secret: write it into a file and set"));
+    assert!(
+        missing.starts_with("the links of a cluster need a secret: write it into a file and set")
+    );
     std::fs::write(folder.join(".erlang.cookie"), "ABCDEFGHIJKLMNOPQRST\n").unwrap();
     assert_eq!(without.read_secret(Some(&folder)).as_deref(), Ok("ABCDEFGHIJKLMNOPQRST"));
     let file = folder.join("secret");
@@ -127,7 +129,10 @@ fn cluster_needs_a_secret() {
     );
     std::fs::write(&file, "0123456789\n").unwrap();
     let warned = warnings(&by_file);
-    assert!(warned.iter().any(|warning| warning.contains("the secret of the cluster is short")), "{warned:?}");
+    assert!(
+        warned.iter().any(|warning| warning.contains("the secret of the cluster is short")),
+        "{warned:?}"
+    );
     // The value wins over the file.
     let both = parse(&format!("{by_file}cluster.secret = 0123456789abcdefghij\n")).unwrap();
     assert_eq!(both.cluster.read_secret(None).as_deref(), Ok("0123456789abcdefghij"));
@@ -143,11 +148,16 @@ fn links_over_a_network_need_tls_or_are_warned_of() {
     let plain = cluster(&["a", "b"], &format!("{away}{listener}"));
     assert_eq!(
         warnings(&plain),
-        ["a.conf, line 6: links are not encrypted ('c@10.0.0.3', the listener on [::]:25672): everybody on the way \
-          reads all messages; set cluster.tls.certfile, .keyfile and .cacertfile"]
+        [
+            "a.conf, line 6: links are not encrypted ('c@10.0.0.3', the listener on [::]:25672): everybody on the way \
+          reads all messages; set cluster.tls.certfile, .keyfile and .cacertfile"
+        ]
     );
     let closed = warnings(&cluster(&["a", "b"], away));
-    assert!(closed.iter().any(|warning| warning.ends_with("this node listens on 127.0.0.1:26721 only")), "{closed:?}");
+    assert!(
+        closed.iter().any(|warning| warning.ends_with("this node listens on 127.0.0.1:26721 only")),
+        "{closed:?}"
+    );
     assert_eq!(
         problem(&format!("{plain}cluster.tls.required = true\n")),
         "a.conf, line 7: links with TLS need cluster.tls.certfile\n\
@@ -166,6 +176,8 @@ fn links_over_a_network_need_tls_or_are_warned_of() {
 fn partition_handling_is_accepted_without_effect() {
     assert_eq!(
         warnings("cluster_partition_handling = autoheal"),
-        ["a.conf, line 1: cluster_partition_handling has no effect: a minority of the nodes always pauses"]
+        [
+            "a.conf, line 1: cluster_partition_handling has no effect: a minority of the nodes always pauses"
+        ]
     );
 }

@@ -21,7 +21,9 @@ const CHECKSUM: &str = "sha256";
 pub(crate) enum ClusterFileError {
     #[error("cannot read {path}: {error}")]
     Read { path: PathBuf, error: io::Error },
-    #[error("{path} is damaged: {problem}; without it the node could vote twice, so that nothing is changed")]
+    #[error(
+        "{path} is damaged: {problem}; without it the node could vote twice, so that nothing is changed"
+    )]
     Damaged { path: PathBuf, problem: &'static str },
     #[error("{path} has format version {version}, but this Leveret knows version {FORMAT}")]
     Version { path: PathBuf, version: u64 },
@@ -68,7 +70,10 @@ fn parse(root: &Value) -> Option<ClusterRecord> {
 
 /// An id: 16 hexadecimal digits.
 fn id(value: &Value) -> Option<u64> {
-    value.as_str().filter(|text| text.len() == 16).and_then(|text| u64::from_str_radix(text, 16).ok())
+    value
+        .as_str()
+        .filter(|text| text.len() == 16)
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
 }
 
 /// Replaces the file of a data directory, durably.
@@ -97,7 +102,8 @@ mod tests {
 
     #[test]
     fn cluster_file_reads_back_and_is_private() {
-        let folder = std::env::temp_dir().join(format!("leveret-cluster-file-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("leveret-cluster-file-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         assert!(read(&folder).unwrap().is_none());
         let record = ClusterRecord {

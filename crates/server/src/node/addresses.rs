@@ -15,8 +15,7 @@ use crate::node::identity;
 const VARIABLE: &str = "LEVERET_STOPPED_ON";
 
 /// Names of the protocols of listeners.
-const PROTOCOLS: [&str; 6] =
-    ["amqp", "amqp/ssl", "http", "https", "http/prometheus", "clustering"];
+const PROTOCOLS: [&str; 6] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus", "clustering"];
 
 /// The addresses of the current phase, on which the next one listens, too.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -50,7 +50,9 @@ async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Resul
     let mut all = vec![to_json(&node, &now, &query)];
     let others = node.cluster().peers;
     all.extend(others.iter().map(|peer| peers::to_json(peer, query.disable_stats)));
-    all.sort_by(|a, b| a.get("name").and_then(Value::as_str).cmp(&b.get("name").and_then(Value::as_str)));
+    all.sort_by(|a, b| {
+        a.get("name").and_then(Value::as_str).cmp(&b.get("name").and_then(Value::as_str))
+    });
     let all = all.into_iter().map(Value::Object).collect();
     query.unpaged().answer(all)
 }

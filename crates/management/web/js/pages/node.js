@@ -62,12 +62,29 @@ function Charts({ node, range }) {
   </div>`;
 }
 
+/** True for another node of the cluster, which is known by the facts that it tells. */
+const isOther = (node) => node.db_dir === undefined;
+
+function OtherNode({ node }) {
+  return html`<div class="cards"><${Card} title="Details"><${Facts} items=${[
+    ["State", node.running ? "running" : "unreachable from this node"],
+    ["Uptime", duration(node.uptime)],
+    ["Process id", node.os_pid],
+    ["Processors", number(node.processors)],
+    ["Memory in use", bytes(node.mem_used)],
+    ["Memory alarm above", bytes(node.mem_limit)],
+    ["Free space on the disk", bytes(node.disk_free)],
+    ["Disk alarm below", bytes(node.disk_free_limit)],
+    ["File descriptors", `${number(node.fd_used)} of ${number(node.fd_total)}`],
+  ]} /><//></div>`;
+}
+
 export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
   return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} badges=${html`<${AlarmDot} />`} test="node" polled=${polled} gone="This node does not exist."
       actions=${html`${picker}<${ResetStatistics} node=${name} onDone=${polled.refresh} />`}>
-    <${Loaded} polled=${polled}>${(node) => html`
+    <${Loaded} polled=${polled}>${(node) => isOther(node) ? html`<${OtherNode} node=${node} />` : html`
       <${Charts} node=${node} range=${range} />
       <div class="cards">
         <${Card} title="Memory by part"><${ListTable} id="memory" rows=${memoryParts(node.memory)} columns=${MEMORY} rowKey=${(part) => part.name} noun="part" /><//>

@@ -1,4 +1,4 @@
-// The nodes: one, as Leveret has no clusters.
+// The nodes of the cluster, those that cannot be reached included.
 
 import { path } from "../api.js";
 import { Page } from "../components.js";

@@ -28,14 +28,19 @@ export const alarmsOf = (node) => [
   node.disk_free_alarm && "free disk space is below the limit",
 ].filter(Boolean);
 
+const stateOf = (node) => {
+  if (node.running === false) return "unreachable";
+  return alarmsOf(node).length > 0 ? "alarm" : "running";
+};
+
 export const NODES = [
   { key: "name", title: "Node", sort: "name", render: (node) => html`${alarmsOf(node).length > 0 && html`<span class="state danger" aria-hidden="true"></span>`}<a href=${href("nodes", node.name)}>${node.name}</a>` },
-  { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
+  { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${stateOf(node) === "running" ? "good" : "danger"}>${stateOf(node)}<//>` },
   { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
   { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
   { key: "fds", title: "File descriptors", phone: 4, width: "9rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
   { key: "uptime", title: "Uptime", phone: 5, width: "4rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
-  { key: "durability", title: "Confirms wait for", width: "5rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
+  { key: "durability", title: "Confirms wait for", width: "5rem", render: (node) => ({ fsync: "the disk", os: "the system" })[node.durability] ?? "" },
 ];
 
 const lengths = (data, queued = data.queue_totals ?? data) => [

@@ -58,7 +58,7 @@ pub(crate) fn refusal_message(code: RefusalCode) -> Vec<u8> {
 }
 
 /// The largest content of a type of message; none for other types.
-const fn type_bytes_max(kind: u8) -> Option<usize> {
+pub(super) const fn type_bytes_max(kind: u8) -> Option<usize> {
     match kind {
         HELLO => Some(HELLO_BYTES_MAX),
         PROOF => Some(PROOF_BYTES),

@@ -9,7 +9,7 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
-use super::bytes::{Fields, Malformed, put_text};
+use super::fields::{Fields, Malformed, put_text};
 use super::ids::{ClusterId, DiskId, NodeId};
 
 pub(crate) use judge::{Known, judge};
@@ -57,7 +57,10 @@ pub(crate) enum HelloError {
     /// Other first bytes.
     NotALink,
     /// The versions of both sides do not overlap.
-    Version { oldest: u16, newest: u16 },
+    Version {
+        oldest: u16,
+        newest: u16,
+    },
     Malformed,
 }
 

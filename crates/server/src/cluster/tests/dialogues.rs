@@ -4,7 +4,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
 use crate::cluster::hello::{
-    EXPORTER_BYTES, Hello, Known, Message, NONCE_BYTES, PROTOCOL, RECORD_LEVEL, Secret, Side, Transcript,
+    EXPORTER_BYTES, Hello, Known, Message, NONCE_BYTES, PROTOCOL, RECORD_LEVEL, Secret, Side,
+    Transcript,
 };
 use crate::cluster::ids::{ClusterId, DiskId, NodeId};
 use crate::cluster::refusal::{Refusal, RefusalCode};
@@ -80,13 +81,12 @@ fn refusal<T: std::fmt::Debug>(shaken: Result<T, HandshakeError>) -> Refusal {
 }
 
 /// Results of both sides: of the dialer, then of the acceptor.
-async fn both(
-    dialer: &Node,
-    acceptor: &Node,
-) -> [Result<(Hello, String), HandshakeError>; 2] {
+async fn both(dialer: &Node, acceptor: &Node) -> [Result<(Hello, String), HandshakeError>; 2] {
     let (mut near, mut far) = duplex(64 * 1024);
-    let (dialed, accepted) =
-        tokio::join!(dialer.shake(Side::Dialer, &mut near), acceptor.shake(Side::Acceptor, &mut far));
+    let (dialed, accepted) = tokio::join!(
+        dialer.shake(Side::Dialer, &mut near),
+        acceptor.shake(Side::Acceptor, &mut far)
+    );
     [dialed, accepted]
 }
 

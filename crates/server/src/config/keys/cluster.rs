@@ -17,17 +17,15 @@ pub(super) const KEYS: &[Key] = &[
         config.cluster.listeners.push(address(value)?);
         Ok(())
     }),
-    Key::new(
-        "cluster_formation.peer_discovery_backend",
-        Some("classic_config"),
-        |_, _, value| match value {
+    Key::new("cluster_formation.peer_discovery_backend", Some("classic_config"), |_, _, value| {
+        match value {
             "classic_config" | "rabbit_peer_discovery_classic_config" => Ok(()),
             _ => Err(format!(
                 "must be classic_config, with every node listed as cluster_formation.classic_config.nodes.N; \
                  got '{value}'"
             )),
-        },
-    ),
+        }
+    }),
     Key::new("cluster_formation.classic_config.nodes.$n", None, |config, n, value| {
         let node = node(n, value)?;
         for other in &config.cluster.nodes {
@@ -76,9 +74,7 @@ pub(super) const KEYS: &[Key] = &[
 fn node(n: &str, value: &str) -> Result<ClusterNode, String> {
     let wrong = || format!("must be NAME@HOST or NAME@HOST:PORT, got '{value}'");
     let (name, port) = match value.rsplit_once(':') {
-        Some((name, port)) => {
-            (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?)
-        }
+        Some((name, port)) => (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?),
         None => (value, CLUSTER_PORT),
     };
     let (_, host) = name.split_once('@').ok_or_else(wrong)?;

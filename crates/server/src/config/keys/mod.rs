@@ -14,8 +14,7 @@ use super::key::{Effect, Key, Match};
 
 /// Every key, in the order of display.
 pub(super) fn all() -> impl Iterator<Item = &'static Key> {
-    let tables =
-        [listeners::KEYS, tls::KEYS, limits::KEYS, users::KEYS, log::KEYS, cluster::KEYS];
+    let tables = [listeners::KEYS, tls::KEYS, limits::KEYS, users::KEYS, log::KEYS, cluster::KEYS];
     tables.into_iter().chain([without_effect::KEYS]).flatten()
 }
 

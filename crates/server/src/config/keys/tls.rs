@@ -96,29 +96,17 @@ pub(super) fn cacertfile<W: Which>(
     Ok(())
 }
 
-pub(super) fn certfile<W: Which>(
-    config: &mut Config,
-    _: &str,
-    value: &str,
-) -> Result<(), String> {
+pub(super) fn certfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
     W::of(config).certfile = Some(readable_file(value)?);
     Ok(())
 }
 
-pub(super) fn keyfile<W: Which>(
-    config: &mut Config,
-    _: &str,
-    value: &str,
-) -> Result<(), String> {
+pub(super) fn keyfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
     W::of(config).keyfile = Some(readable_file(value)?);
     Ok(())
 }
 
-pub(super) fn password<W: Which>(
-    config: &mut Config,
-    _: &str,
-    value: &str,
-) -> Result<(), String> {
+pub(super) fn password<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
     W::of(config).password = Some(value.to_owned());
     Ok(())
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::{
-    AuditEntry, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit, IoTotal, IoTotals, LoginAttempts,
-    MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping,
-    ServerCertificate, SharedHistory, TextFuture, VhostScrape,
+    AuditEntry, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit, IoTotal, IoTotals,
+    LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus, ProcessSnapshot,
+    Scrape, Scraping, ServerCertificate, SharedHistory, TextFuture, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;

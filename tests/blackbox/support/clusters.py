@@ -1,0 +1,94 @@
+"""A cluster of Leveret processes on this machine, whose nodes are listed in their configuration."""
+
+import os
+import random
+import signal
+import socket
+import time
+
+from brokers import Leveret
+
+PORTS = range(25_000, 26_000)
+WITHIN_S = 20.0
+
+
+def free_ports(count):
+    """Ports that nobody uses now; other runs draw others."""
+    found, sockets = [], []
+    for port in random.sample(PORTS, len(PORTS)):
+        sockets.append(socket.socket())
+        try:
+            sockets[-1].bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        found.append(port)
+        if len(found) == count:
+            break
+    for one in sockets:
+        one.close()
+    return found
+
+
+def eventually(look, within_s=WITHIN_S):
+    """Wait until a look at something finds it."""
+    deadline = time.monotonic() + within_s
+    while not (found := look()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+    return found
+
+
+class Cluster:
+    """Nodes with data directories of their own."""
+
+    def __init__(self, binary, directory, letters="abc", settings=None):
+        self.binary, self.directory, self.settings = binary, directory, settings or {}
+        self.names = [f"{letter}@127.0.0.1" for letter in letters]
+        self.ports = dict(zip(self.names, free_ports(len(self.names))))
+        self.secret = directory / "secret"
+        self.secret.write_text("the secret of this cluster\n")
+        self.secret.chmod(0o600)
+        self.nodes = {}
+
+    def config(self, name, **instead):
+        """The configuration of a node."""
+        values = {"nodename": name, "listeners.cluster.default": f"127.0.0.1:{self.ports[name]}",
+                  "cluster.secret_file": self.secret, "cluster_formation.peer_discovery_backend": "classic_config"}
+        for at, node in enumerate(self.names, 1):
+            values[f"cluster_formation.classic_config.nodes.{at}"] = f"{node}:{self.ports[node]}"
+        values |= self.settings | {key.replace("__", "."): value for key, value in instead.items()}
+        return "".join(f"{key} = {value}\n" for key, value in values.items())
+
+    def start(self, name, **instead):
+        """Start a node."""
+        directory = self.directory / name
+        directory.mkdir(exist_ok=True)
+        self.nodes[name] = Leveret(self.binary, directory, self.config(name, **instead))
+        return self.nodes[name]
+
+    def seen(self, name):
+        """The nodes that a node lists, each with whether it runs."""
+        return {node["name"]: node["running"] for node in self.nodes[name].api.do("GET", "/api/nodes")}
+
+    def await_seen(self, name, running):
+        """Wait until a node sees exactly these nodes running."""
+        wanted = {node: node in running for node in self.names}
+        eventually(lambda: self.seen(name) == wanted)
+
+    def suspend(self, name):
+        """Stop the process of a node without ending it: its sockets stay open."""
+        os.kill(self.nodes[name].process.pid, signal.SIGSTOP)
+
+    def resume(self, name):
+        os.kill(self.nodes[name].process.pid, signal.SIGCONT)
+
+    def log(self, name):
+        """The log of a node."""
+        return "".join(self.nodes[name].log)
+
+    def stop(self):
+        """End all nodes."""
+        for node in self.nodes.values():
+            if node.alive:
+                os.kill(node.process.pid, signal.SIGCONT)
+                node.stop()

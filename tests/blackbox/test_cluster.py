@@ -1,0 +1,170 @@
+"""Links between the nodes of a cluster: nodes that meet, end, are suspended, come back, or are refused."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from certificates import Authority
+from clusters import Cluster, eventually
+from test_ctl import tools
+
+pytestmark = [pytest.mark.better]
+
+A, B, C = ("a@127.0.0.1", "b@127.0.0.1", "c@127.0.0.1")
+
+
+@pytest.fixture
+def make(by_broker, pytestconfig, tmp_path):
+    """Makes a cluster, whose nodes end with the test."""
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ's clusters are of Erlang")
+    made = []
+
+    def make(**options):
+        made.append(Cluster(pytestconfig.getoption("--leveret-bin"), tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.stop()
+
+
+def test_every_node_lists_all_nodes(make):
+    cluster = make()
+    first = cluster.start(A)
+    assert cluster.seen(A) == {A: True, B: False, C: False}
+    for name in (B, C):
+        cluster.start(name)
+    for name in cluster.names:
+        cluster.await_seen(name, {A, B, C})
+        assert set(cluster.seen(name)) == set(cluster.names)
+    eventually(lambda: "the cluster is founded" in cluster.log(A))
+    peer = eventually(lambda: first.api.do("GET", f"/api/nodes/{B}") if "mem_used" in first.api.do("GET", f"/api/nodes/{B}") else None)
+    assert peer["os_pid"] == str(cluster.nodes[B].process.pid)
+    assert peer["rabbitmq_version"] and peer["uptime"] > 0 and peer["mem_used"] > 0 and peer["disk_free"] > 0
+    assert first.api.do("GET", f"/api/nodes/{B}/memory")["memory"]["total"]["rss"] == peer["mem_used"]
+    assert first.api.request("GET", "/api/nodes/x@y")[0] == 404
+    links = first.api.do("GET", f"/api/nodes/{A}")["cluster_links"]
+    assert {link["name"] for link in links} == {B, C} and all(link["recv_bytes"] > 0 for link in links)
+    listeners = {one["protocol"]: one["port"] for one in first.api.do("GET", "/api/overview")["listeners"]}
+    assert listeners["clustering"] == cluster.ports[A]
+
+
+def test_killed_node_is_seen_and_comes_back(make):
+    cluster = make()
+    for name in cluster.names:
+        cluster.start(name)
+    for name in cluster.names:
+        cluster.await_seen(name, {A, B, C})
+    cluster.nodes[B].kill()
+    for name in (A, C):
+        cluster.await_seen(name, {A, C})
+    down = cluster.nodes[A].api.do("GET", f"/api/nodes/{B}")
+    assert (down["running"], "mem_used" in down) == (False, False)
+    metrics = cluster.nodes[A].api.ask("/metrics").text.decode()
+    assert "\nrabbitmq_unreachable_cluster_peers_count 1\n" in metrics
+    assert f'leveret_link_up{{peer="{B}"}} 0' in metrics and f'leveret_link_up{{peer="{C}"}} 1' in metrics
+    assert f'leveret_link_lost_total{{peer="{B}"}} 1' in metrics
+    # Names are for those who log in.
+    assert "leveret_link" not in cluster.nodes[A].api.ask("/metrics", user=None).text.decode()
+    cluster.nodes[B].start_again()
+    for name in cluster.names:
+        cluster.await_seen(name, {A, B, C})
+
+
+def test_suspended_node_is_lost_after_a_second_of_silence(make):
+    cluster = make()
+    for name in cluster.names:
+        cluster.start(name)
+    cluster.await_seen(A, {A, B, C})
+    cluster.suspend(C)
+    cluster.await_seen(A, {A, B})
+    assert "link is lost: nothing was heard for 1000 ms" in cluster.log(A)
+    cluster.resume(C)
+    for name in cluster.names:
+        cluster.await_seen(name, {A, B, C})
+
+
+def test_node_that_lost_its_data_is_refused(make):
+    cluster = make()
+    for name in cluster.names:
+        cluster.start(name)
+    for name in cluster.names:
+        eventually(lambda name=name: "the cluster is founded" in cluster.log(name))
+    cluster.nodes[C].kill()
+    shutil.rmtree(cluster.nodes[C].data_dir)
+    cluster.nodes[C].start_again()
+    eventually(lambda: "this node has lost its data, and takes no part" in cluster.log(C))
+    eventually(lambda: f"node '{C}' has another disk than this node remembers" in cluster.log(A) + cluster.log(B))
+    cluster.await_seen(A, {A, B})
+    # A node without the list of its cluster does not go on alone.
+    cluster.nodes[B].kill()
+    alone = subprocess.run([*cluster.nodes[B].command[:7]], capture_output=True, text=True, timeout=20)
+    assert alone.returncode == 78
+    assert "the data directory belongs to cluster" in alone.stderr and "lists no nodes" in alone.stderr
+
+
+def test_wrong_secret_is_told_on_both_sides(make):
+    cluster = make(letters="ab")
+    cluster.start(A)
+    cluster.start(B, cluster__secret="another secret of another cluster")
+    logs = lambda: cluster.log(A) + cluster.log(B)
+    eventually(lambda: "the peer has another secret" in logs() and "it has another secret" in logs())
+    assert cluster.seen(A) == {A: True, B: False}
+    metrics = cluster.nodes[A].api.ask("/metrics").text.decode()
+    assert 'leveret_link_refused_total{reason="secret"}' in metrics
+    assert "another secret of another cluster" not in logs()
+
+
+def test_links_are_encrypted_with_certificates_of_both_sides(make, tmp_path):
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    pairs = {name: authority.sign(name.split("@")[0]) for name in (A, B)}
+
+    def files(pair, authority=authority):
+        return {"cluster__tls__certfile": pair.certificate, "cluster__tls__keyfile": pair.key,
+                "cluster__tls__cacertfile": authority.file, "cluster__tls__required": "true"}
+
+    cluster = make(letters="ab")
+    cluster.start(A, **files(pairs[A]))
+    cluster.start(B, **files(pairs[B]))
+    for name in (A, B):
+        cluster.await_seen(name, {A, B})
+    cluster.nodes[B].stop()
+    cluster.await_seen(A, {A})
+    # A certificate of another authority, and no TLS at all.
+    cluster.start(B, **files(stranger.sign("other"), stranger))
+    eventually(lambda: "TLS: " in cluster.log(A) + cluster.log(B))
+    cluster.nodes[B].stop()
+    cluster.start(B)
+    eventually(lambda: "speaks TLS" in cluster.log(B) or "TLS: " in cluster.log(A))
+    assert cluster.seen(A) == {A: True, B: False}
+
+
+@pytest.mark.tools
+def test_cluster_status_names_nodes_that_run(make, pytestconfig, tmp_path):
+    cluster = make()
+    for name in (A, B):
+        cluster.start(name)
+    cluster.await_seen(A, {A, B})
+    ctl = tools(cluster.nodes[A], pytestconfig, tmp_path)
+    eventually(lambda: "mem_used" in cluster.nodes[A].api.do("GET", f"/api/nodes/{B}"))
+    lines = ctl.do("cluster_status")
+    chapter = lambda title: lines[lines.index(title) + 2:][:3]
+    assert chapter("Disk Nodes") == [A, B, C]
+    assert chapter("Running Nodes")[:2] == [A, B] and C not in chapter("Running Nodes")
+    assert any(line.startswith(f"{B}: RabbitMQ 4.") for line in lines)
+    ctl.do("await_online_nodes", "2")
+    assert ctl.run("await_online_nodes", "3", "--timeout", "1").code != 0
+
+
+@pytest.mark.parametrize(("instead", "problem"), [
+    ({"nodename": "x@127.0.0.1"}, "must list this node, 'x@127.0.0.1'"),
+    ({"cluster__secret_file": "/nowhere"}, "cluster.secret_file must be a file that can be read"),
+    ({"cluster_formation__peer_discovery_backend": "dns"}, "must be classic_config"),
+    ({"cluster__tls__required": "true"}, "links with TLS need cluster.tls.certfile"),
+])
+def test_bad_configuration_is_refused(make, instead, problem):
+    cluster = make()
+    with pytest.raises(RuntimeError, match=problem.replace(".", r"\.")):
+        cluster.start(A, **instead)
