@@ -4,11 +4,12 @@ import random
 import threading
 
 import pika
+import pika.adapters.utils.connection_workflow
 import pika.exceptions
 
 from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, check_mark, number_of
 
-GONE = (pika.exceptions.AMQPError, OSError, EOFError)
+GONE = (pika.exceptions.AMQPError, pika.adapters.utils.connection_workflow.AMQPConnectorException, OSError, EOFError)
 CONFIRM_BATCH = 8
 JOIN_TIMEOUT_S = 15.0
 

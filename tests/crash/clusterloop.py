@@ -1,0 +1,78 @@
+"""Kills nodes of a cluster of three at random instants and checks every message it had confirmed. See README.md."""
+
+import argparse
+import collections
+import json
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+from cluster_processes import Cluster
+from delays import Delays, DelayWorkload, check_delays
+from ledger import Fault, Ledger, check
+from workload import Workload
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--leveret", required=True, help="the broker's binary")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--minutes", type=float, help="instead of a number of kills")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--queue-type", default="quorum", choices=("classic", "quorum"))
+    parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-cluster-"))
+    cluster = Cluster(arguments.leveret, folder, f"default_queue_type = {arguments.queue_type}\n")
+    # Deliveries of classic queues leave before a majority has the message: a failover can take a dead letter back that
+    # was seen, and that dies again later, unmarked.
+    ledger, delays = Ledger(marks=arguments.queue_type == "quorum"), Delays()
+    totals, restarts, kills = collections.Counter(), [], collections.Counter()
+    ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
+    try:
+        restarts.append(cluster.start())
+        while time.monotonic() < ends if ends else kills.total() < arguments.kills:
+            workload = Workload(cluster, ledger, rng)
+            delay_workload = DelayWorkload(cluster, delays, rng) if arguments.delays else None
+            time.sleep(rng.uniform(0.05, 0.8))
+            kills.update(cluster.kill(rng))
+            workload.end()
+            if delay_workload:
+                delay_workload.end()
+            if rng.random() < 0.8:
+                restarts.append(cluster.start())
+            elif len(cluster.running()) < 2:
+                restarts.append(cluster.start())
+            if rng.random() < 0.6:
+                totals += check(cluster, ledger)
+            if arguments.delays and rng.random() < 0.15:
+                totals["delayed"] += check_delays(cluster, delays)
+            if errors := cluster.errors():
+                raise Fault(f"a node says: {errors[0]}")
+        restarts.append(cluster.start())
+        if arguments.delays:
+            totals["delayed"] += check_delays(cluster, delays)
+        totals += check(cluster, ledger)
+    except Fault as fault:
+        cluster.stop()
+        print(f"after {kills.total()} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
+        return 1
+    cluster.stop()
+    shutil.rmtree(folder)
+    failovers = sorted(cluster.failovers) or [0]
+    print(json.dumps({
+        "program": "clusterloop", "seed": arguments.seed, "queue_type": arguments.queue_type, "kills": kills.total(),
+        "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"],
+        **delays.operations, "faults": 0,
+        "failover_ms": {"median": round(failovers[len(failovers) // 2] * 1000), "most": round(failovers[-1] * 1000)},
+    }))
+    print(f"{kills.total()} passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
