@@ -56,7 +56,7 @@ def why_not():
 
 
 class Machine:
-    """A running machine of a Debian root folder; messages of its start go to a file."""
+    """A running machine of a Debian root folder; what is printed before systemd runs goes to a file."""
 
     def __init__(self, debian, log):
         self.debian, self.log = debian, log
@@ -90,7 +90,7 @@ class Machine:
         """Waits until a condition holds; returns its value."""
         deadline = time.monotonic() + WITHIN_S
         while not (value := holds()):
-            assert time.monotonic() < deadline, f"{name}\n{self.log.read_text()}"
+            assert time.monotonic() < deadline, f"{name}\n{self.log.read_text()}\n{self.journal()}"
             time.sleep(0.05)
         return value
 

@@ -55,7 +55,7 @@ def main(root):
     subprocess.run(["pivot_root", ".", "outside"], check=True)
     os.chroot(".")
     assert libc.umount2(b"/outside", DETACHED) == 0, os.strerror(ctypes.get_errno())
-    words = ["/lib/systemd/systemd", "--system", "--log-target=console", "systemd.unit=multi-user.target"]
+    words = ["/lib/systemd/systemd", "--system", "--log-target=journal", "systemd.unit=multi-user.target"]
     os.execve(words[0], words, {"container": "leveret-test", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
 
 

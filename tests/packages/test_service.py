@@ -1,5 +1,6 @@
 """The service, started and watched by a systemd that runs as process number 1 of a machine in namespaces."""
 
+import shutil
 import socket
 
 import pika
@@ -11,6 +12,7 @@ from machine import WITHIN_S, Machine, why_not
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "systemd can be started")
 
 UNIT = "leveret.service"
+OWN_FILE = "etc/leveret/conf.d/50-test.conf"
 KEPT = pika.BasicProperties(delivery_mode=2)
 
 
@@ -26,17 +28,23 @@ def machine(debian, tmp_path_factory):
     one.end()
 
 
-@pytest.fixture
-def service(machine, debian, deb):
-    """The machine with the package installed, whose service runs; afterwards it is purged with its data."""
-    package = debian / "root" / deb.name
-    package.write_bytes(deb.read_bytes())
+@pytest.fixture(scope="module")
+def installed(machine, debian, deb, old_deb):
+    """The machine with the package."""
+    for package in (deb, old_deb):
+        shutil.copy(package, debian / "root")
     machine.run("apt-get", "install", f"./{deb.name}")
-    yield machine
-    debian.answer("leveret leveret/delete_data boolean true")
-    machine.run("apt-get", "--yes", "purge", "leveret")
-    machine.run("sh", "-c", "rm -rf /etc/systemd/system/leveret.service.d && systemctl daemon-reload", fails=None)
-    machine.run("systemctl", "reset-failed", fails=None)
+    return machine
+
+
+@pytest.fixture
+def service(installed):
+    """The machine, whose service runs with the installed settings and without data."""
+    yield installed
+    shutil.rmtree(installed.debian / f"etc/systemd/system/{UNIT}.d", ignore_errors=True)
+    (installed.debian / OWN_FILE).unlink(missing_ok=True)
+    clean = f"systemctl daemon-reload; systemctl stop {UNIT}; systemctl reset-failed; rm -rf /var/lib/leveret/*"
+    installed.run("sh", "-c", f"{clean}; systemctl start {UNIT}")
 
 
 def adjust(machine, *lines):
@@ -49,7 +57,7 @@ def adjust(machine, *lines):
 
 def configure(machine, text):
     """Writes a file of the configuration, for the service to read."""
-    (machine.debian / "etc/leveret/conf.d/50-test.conf").write_text(text)
+    (machine.debian / OWN_FILE).write_text(text)
 
 
 def connection():
@@ -117,7 +125,7 @@ def test_broker_that_hangs_is_killed_by_the_watchdog(service):
     service.inside(publish)
     service.signal("STOP")
     service.wait("a second start", lambda: service.show("NRestarts") == "1" and state(service) == ("active", "running"))
-    assert "Watchdog timeout" in service.run("journalctl", "--quiet", "--no-pager", f"--unit={UNIT}")
+    assert "Watchdog timeout" in service.journal()
     assert service.inside(take) == b"body"
 
 
@@ -161,8 +169,6 @@ def test_wrong_configuration_fails_once_with_its_code(service):
     assert state(service) == ("failed", "failed")
     assert (service.show("ExecMainStatus"), service.show("NRestarts")) == ("78", "0")
     assert "/etc/leveret/conf.d/50-test.conf, line 1: heartbeat must be a number" in service.journal()
-    configure(service, "")
-    service.run("systemctl", "start", UNIT)
 
 
 def test_service_waits_for_a_port_that_is_taken(service):
@@ -176,9 +182,8 @@ def test_service_waits_for_a_port_that_is_taken(service):
     service.inside(publish)
 
 
-def test_upgrade_restarts_the_service_and_closes_its_clients(service, debian, old_deb, deb):
+def test_upgrade_restarts_the_service_and_closes_its_clients(service, old_deb, deb):
     service.run("apt-get", "--yes", "remove", "leveret")
-    (debian / "root" / old_deb.name).write_bytes(old_deb.read_bytes())
     service.run("apt-get", "install", f"./{old_deb.name}")
     service.inside(publish)
     before = pid(service)
@@ -189,10 +194,10 @@ def test_upgrade_restarts_the_service_and_closes_its_clients(service, debian, ol
     assert service.inside(take) == b"body"
 
 
-def test_removal_stops_the_service_and_keeps_its_data(service):
+def test_removal_stops_the_service_and_keeps_its_data(service, deb):
     service.inside(publish)
     service.run("apt-get", "--yes", "remove", "leveret")
     assert pid(service) == 0 and state(service)[0] == "inactive"
     assert (service.debian / "var/lib/leveret/node.json").exists()
-    service.run("apt-get", "install", f"./{next(service.debian.path.glob('root/*.deb')).name}")
+    service.run("apt-get", "install", f"./{deb.name}")
     assert service.inside(take) == b"body"

@@ -19,12 +19,12 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Users,
         "add_user",
-        "add_user <username> [<password>] [<password_hash> --pre-hashed-password] \
-         [--tags <tag>,...] [--all-permissions [--vhost <vhost>]]",
+        "add_user <username> [<password>] [<password_hash> --pre-hashed-password]",
         "Creates a user, with the permissions only that the options give",
         add,
     )
     .words(1, 2)
+    .own_options("[--tags <tag>,...] [--all-permissions [-p <vhost>]]")
     .switches(&[
         Switch::flag("pre-hashed-password"),
         Switch::text("tags"),
