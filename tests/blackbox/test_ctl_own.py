@@ -105,3 +105,20 @@ def test_delays_are_listed_with_their_times(ctl, ch, prefix):
     assert {("ttl", wait, work, "90s", "1"), ("retry", work, work, "1s,5s", "0"),
             ("exchange", later, work, "", "1")} <= found, found
     assert ctl.run("dlq", "delays", "-p", prefix + "none").code == 65
+
+
+def test_add_user_gives_tags_and_permissions_at_once(ctl, api, prefix, made):
+    vhost, name = made.vhost(), prefix + "app"
+    try:
+        ctl.do("add_user", name, "secret", "--tags", "monitoring,policymaker", "--all-permissions", "-p", vhost)
+        assert f"{name}\t[monitoring, policymaker]" in ctl.do("list_users")
+        assert f"{name}\t.*\t.*\t.*" in ctl.do("list_permissions", "-p", vhost)
+        assert name not in "\n".join(ctl.do("list_permissions"))
+    finally:
+        api.request("DELETE", f"/api/users/{name}")
+
+
+def test_add_user_for_a_missing_vhost_adds_none(ctl, prefix):
+    ran = ctl.run("add_user", prefix + "app", "secret", "--all-permissions", "-p", prefix + "missing")
+    assert ran.code == 65 and f"{prefix}missing" in ran.err
+    assert prefix + "app" not in "\n".join(ctl.do("list_users"))

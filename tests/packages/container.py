@@ -28,6 +28,24 @@ OUTSIDE = "10.9.8.7"
 CLONE_NEWNET = 0x40000000
 
 
+def in_network(pid, work):
+    """Runs a function in the network of a process: in a thread, which a network belongs to. Returns its value."""
+    def entered():
+        with open(f"/proc/{pid}/ns/net", "rb") as network:
+            libc = ctypes.CDLL(None, use_errno=True)
+            assert libc.setns(network.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        return work()
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(entered).result(WITHIN_S)
+
+
+def libraries(folder):
+    """The libraries of this machine that the programs in a folder need; none of static ones."""
+    told = [subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout for program in folder.iterdir()]
+    return sorted({library for one in told for library in re.findall(r"(/\S+) \(0x", one)})
+
+
 class Image:
     """The tar file, read as `docker load` and as tools for OCI layouts do; `blobs` by digest."""
 
@@ -61,13 +79,11 @@ class Image:
         """Writes the files with their owners; adds the libraries of programs that are not static, as those of tests."""
         with self.open_layer() as tar:
             tar.extractall(folder, numeric_owner=True, filter="fully_trusted")
-        for program in (folder / "usr/bin").iterdir():
-            told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-            for library in re.findall(r"(/\S+) \(0x", told):
-                target = folder / library.lstrip("/")
-                if not target.exists():
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(library, target)
+        for library in libraries(folder / "usr/bin"):
+            target = folder / library.lstrip("/")
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(library, target)
 
 
 class Container:
@@ -118,15 +134,8 @@ class Container:
         return ran.returncode, ran.stdout + ran.stderr
 
     def inside(self, work):
-        """Runs a function in the network of the container: in a thread, which a network belongs to."""
-        def entered():
-            with open(f"/proc/{self.pid()}/ns/net", "rb") as network:
-                libc = ctypes.CDLL(None, use_errno=True)
-                assert libc.setns(network.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-            return work()
-
-        with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            return thread.submit(entered).result(WITHIN_S)
+        """Runs a function in the network of the container."""
+        return in_network(self.pid(), work)
 
     def stop(self):
         """Stops as `docker stop` does; returns the exit code."""

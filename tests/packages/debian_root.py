@@ -14,6 +14,9 @@ PACKAGES = ["base-files", "base-passwd", "coreutils", "dash", "debconf", "debian
             "gzip", "hostname", "init-system-helpers", "libc-bin", "perl-base", "sed", "tar", "adduser", "passwd",
             "libc6", "libgcc-s1", "login", "libpam-modules", "libpam-runtime"]
 
+# A machine for administrators has these, too.
+MACHINE_PACKAGES = [*PACKAGES, "apt", "bash", "mount", "procps", "sudo", "systemd", "systemd-sysv", "util-linux"]
+
 
 def output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -59,14 +62,14 @@ def copied(path, root):
 class DebianRoot:
     """The folder, and the commands in it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, packages=()):
         self.path = pathlib.Path(folder)
         # Programs are found in /bin and in /usr/bin.
         for name in ("bin", "sbin", "lib", "lib64"):
             (self.path / "usr" / name).mkdir(parents=True)
             if os.path.islink(f"/{name}"):
                 (self.path / name).symlink_to(f"usr/{name}")
-        names = with_dependencies(PACKAGES)
+        names = with_dependencies(packages or PACKAGES)
         for file in output("dpkg-query", "--listfiles", *names).splitlines():
             if file.startswith("/") and not file.startswith(("/usr/share/doc", "/usr/share/man", "/usr/share/locale")):
                 copied(file, self.path)

@@ -34,6 +34,7 @@ pub(super) fn pack(
     staged.write(&at("completion/leveretctl.fish"), fish, 0o644)?;
     staged.write(&at("leveret.conf"), &content.configuration, 0o644)?;
     staged.write(&at("leveret.service"), &content.unit, 0o644)?;
+    staged.write(&at("install.sh"), &content.installer, 0o755)?;
     staged.write(&at("CHANGELOG.md"), &content.changelog, 0o644)?;
     for file in content.licences.iter().chain([&content.sbom]) {
         staged.write(&at(&file.name), &file.bytes, 0o644)?;

@@ -40,6 +40,8 @@ pub(super) struct Content {
     pub(super) completions: [Vec<u8>; 3],
     pub(super) configuration: Vec<u8>,
     pub(super) unit: Vec<u8>,
+    /// The script that installs the archive.
+    pub(super) installer: Vec<u8>,
     pub(super) changelog: Vec<u8>,
     /// Both licences.
     pub(super) licences: Vec<Named>,
@@ -86,6 +88,7 @@ impl Content {
             completions: [script("bash")?, script("zsh")?, script("fish")?],
             configuration: read("packaging/leveret.conf")?,
             unit: read("packaging/leveret.service")?,
+            installer: read("packaging/install.sh")?,
             changelog: read("CHANGELOG.md")?,
             licences: vec![licence("LICENSE-APACHE")?, licence("LICENSE-MIT")?],
             sbom: Named {

@@ -13,6 +13,7 @@ mod programs;
 mod release;
 mod roff;
 mod sbom;
+mod verify;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,10 @@ pub(crate) struct Options {
     /// Folder for the packages [default: target/packages]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// Build everything a second time, in a new clone, and fail unless the bytes are the same
+    #[arg(long)]
+    verify: bool,
 }
 
 /// Builds the programs and packs them.
@@ -49,13 +54,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let log = logs.join("dist-programs.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
     let place = Place { root: &root, target: &target, log: &log };
+    if options.verify {
+        verify::check_tree(&place)?;
+    }
     let release = Release::of_commit()?;
     let output = options.output.clone().unwrap_or_else(|| target.join("packages"));
     println!("building, with the log in {}", log.display());
     let dynamic = programs::build(Linking::Dynamic, &release, &place)?;
     let fixed = programs::build(Linking::Static, &release, &place)?;
     for file in pack(&release, &dynamic, &fixed, &output, &place)? {
-        println!("{}", file.display());
+        let bytes = fs::metadata(&file)?.len();
+        println!("{bytes:>10} bytes  {}", file.display());
+    }
+    if options.verify {
+        println!("building a second time, in a new clone");
+        let files = verify::verify(&output, &place)?;
+        println!("all {files} files have the same bytes");
     }
     Ok(())
 }
@@ -105,7 +119,7 @@ fn pack(
     let image = image::pack(release, &content, output, place)?;
     let mut files = vec![archive, deb, image, list];
     files.sort();
-    let sums = output.join("SHA256SUMS");
+    let sums = output.join(verify::SUMS);
     fs::write(&sums, checksums(&files, output)?)?;
     files.push(sums);
     Ok(files)

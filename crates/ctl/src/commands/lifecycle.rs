@@ -214,6 +214,12 @@ fn await_start(call: &Call<'_>, deadline: Instant, operation: &str) -> Result<()
             Ok(_) => Some(Ok(())),
             // With an invalid token: the file of the next start is not written yet.
             Err(HttpError::Refused { status: 401, .. }) if node.api.has_token() => None,
+            // The node accepted the connection before it wrote the file, and answered afterwards.
+            Err(HttpError::Refused { status: 401, .. })
+                if (call.find)().is_ok_and(|again| again.api.has_token()) =>
+            {
+                None
+            }
             Err(HttpError::Refused { status: 503, .. }) => None,
             Err(error @ HttpError::Refused { .. }) => Some(Err(error.into())),
             Err(HttpError::Unreachable(_) | HttpError::TimedOut) => None,
@@ -292,8 +298,10 @@ fn await_nodes(call: &Call<'_>) -> Result<Output, Failure> {
 fn begin_to_stop(call: &Call<'_>) -> Result<Option<i64>, Failure> {
     let node = status::own_node(call)?;
     let pid = node.get("os_pid").and_then(|pid| pid.as_str()?.parse().ok());
+    // Asked before the request: the process of a small node has ended when the answer is here.
+    let pid = pid.filter(|pid| is_running(*pid));
     act(call, "stop")?;
-    Ok(pid.filter(|pid| is_running(*pid)))
+    Ok(pid)
 }
 
 /// Waits until a process has ended, or the node does not answer, if it runs on another machine.

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::vhosts::existing_vhost;
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure, NO_USER, SOFTWARE, UNAVAILABLE};
@@ -19,11 +20,16 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "add_user",
         "add_user <username> [<password>] [<password_hash> --pre-hashed-password]",
-        "Creates a user without permissions",
+        "Creates a user, with the permissions only that the options give",
         add,
     )
     .words(1, 2)
-    .switches(&[Switch::flag("pre-hashed-password")])
+    .own_options("[--tags <tag>,...] [--all-permissions [-p <vhost>]]")
+    .switches(&[
+        Switch::flag("pre-hashed-password"),
+        Switch::text("tags"),
+        Switch::flag("all-permissions"),
+    ])
     .banner(|call| format!("Adding user \"{}\" ...", call.word(0))),
     Command::new(
         Section::Users,
@@ -103,10 +109,24 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
     if call.node.api.find(&users)?.is_some() {
         return Err(Failure::error(SOFTWARE, format!("User {} already exists", quoted(name))));
     }
+    let is_permitted = call.has("all-permissions");
+    if is_permitted {
+        // Before the user exists: a failed command leaves none.
+        existing_vhost(call)?;
+    }
     let key = if call.has("pre-hashed-password") { "password_hash" } else { "password" };
-    call.node.api.put(&users, &json!({key: password, "tags": ""}))?;
-    let done = "Done. Don't forget to grant the user permissions to some virtual hosts! See \
-                'rabbitmqctl help set_permissions' to learn more.";
+    let tags = call.options.text("tags").unwrap_or_default();
+    call.node.api.put(&users, &json!({key: password, "tags": tags}))?;
+    if is_permitted {
+        let all = json!({"configure": ".*", "write": ".*", "read": ".*"});
+        call.node.api.put(&path(&["permissions", call.vhost(), name]), &all)?;
+    }
+    let done = if is_permitted {
+        "Done."
+    } else {
+        "Done. Don't forget to grant the user permissions to some virtual hosts! See \
+         'rabbitmqctl help set_permissions' to learn more."
+    };
     let told = json!({"status": "ok", "node": call.node.name(), "message": done});
     let shown = if call.is_quiet { String::new() } else { done.to_owned() };
     Ok(Output::Both(shown, told))

@@ -12,6 +12,7 @@ mod arguments;
 mod difference;
 mod export;
 mod item;
+mod lines;
 mod plan;
 mod preview;
 mod topology;
@@ -37,8 +38,8 @@ pub(crate) enum DefinitionsError {
     Read { path: PathBuf, error: std::io::Error },
     #[error("definitions {path}: {error}")]
     Json { path: PathBuf, error: serde_json::Error },
-    #[error("definitions {path}: {error}")]
-    Item { path: PathBuf, error: ItemError },
+    #[error("definitions {path}{}: {error}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Item { path: PathBuf, line: Option<usize>, error: ItemError },
 }
 
 /// An invalid item, with its place.
@@ -71,14 +72,17 @@ pub(crate) type Durable = Vec<(Arc<VhostHandle>, Lsn)>;
 /// Imports the definitions in the file at `path`.
 ///
 /// # Errors
-/// [`DefinitionsError`], which names the item.
+/// [`DefinitionsError`], which names the item and its line.
 pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
     let text = std::fs::read(path)
         .map_err(|error| DefinitionsError::Read { path: path.to_owned(), error })?;
     let root: Map<String, Value> = serde_json::from_slice(&text)
         .map_err(|error| DefinitionsError::Json { path: path.to_owned(), error })?;
     let result = import(node, &root, Scope::Node);
-    result.map(|_| ()).map_err(|error| DefinitionsError::Item { path: path.to_owned(), error })
+    result.map(|_| ()).map_err(|error| {
+        let line = lines::line_of(&text, error.place);
+        DefinitionsError::Item { path: path.to_owned(), line, error }
+    })
 }
 
 /// Imports all definitions or none. Hashes passwords and writes files, so it may take seconds.
@@ -282,7 +286,7 @@ mod tests {
                 "bindings, item 1: 'routing_key' is longer than 255 bytes",
             ),
         ] {
-            assert_eq!(problem(&definitions), format!("definitions FILE: {expected}"));
+            assert_eq!(problem(&definitions), format!("definitions FILE, line 1: {expected}"));
         }
     }
 }
