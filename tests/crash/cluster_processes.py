@@ -16,6 +16,10 @@ LEADER_TIMEOUT_S = 30.0
 GONE = (pika.exceptions.AMQPError, pika.adapters.utils.connection_workflow.AMQPConnectorException, OSError, EOFError)
 
 
+class NoLeader(OSError):
+    """No node serves clients, as it must be without a majority."""
+
+
 def free_ports(count):
     """Ports of the loopback address that nobody uses now."""
     sockets = [socket.socket() for _ in range(count)]
@@ -58,12 +62,19 @@ class Cluster:
         for node in down:
             if not node.wait_until(node.is_listening, LEADER_TIMEOUT_S):
                 raise Fault(f"a node does not start: {node.said()[-1000:]}")
-        self.connect().close()
+        self.served()
         return time.monotonic() - began
+
+    def served(self):
+        """Waits until a node serves clients."""
+        try:
+            self.connect().close()
+        except NoLeader as problem:
+            raise Fault(str(problem)) from None
 
     def connect(self):
         """A connection to the leader."""
-        deadline = time.monotonic() + LEADER_TIMEOUT_S
+        deadline, last = time.monotonic() + LEADER_TIMEOUT_S, None
         while True:
             first = [self.leader] if self.leader else []
             for name in first + [name for name in NAMES if name not in first]:
@@ -76,7 +87,7 @@ class Cluster:
                 except GONE as problem:
                     last = problem
             if time.monotonic() > deadline:
-                raise Fault(f"no node serves clients: {last!r}")
+                raise NoLeader(f"no node serves clients: {last!r}")
             time.sleep(0.01)
 
     def kill(self, rng=random):
@@ -90,7 +101,7 @@ class Cluster:
             self.nodes[name].kill()
         if killed == [self.leader] and len(running) == len(NAMES):
             began = time.monotonic()
-            self.connect().close()
+            self.served()
             self.failovers.append(time.monotonic() - began)
         return killed
 
