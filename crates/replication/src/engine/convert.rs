@@ -67,12 +67,7 @@ pub(super) fn to_log(entry: &Entry) -> LogEntry {
             EntryContent::Membership(context.slice(CONTEXT_BYTES..))
         }
     };
-    LogEntry {
-        index: EntryIndex(entry.index),
-        term: Term(entry.term),
-        axis_us: number(0),
-        content,
-    }
+    LogEntry { index: EntryIndex(entry.index), term: Term(entry.term), axis_us: number(0), content }
 }
 
 /// A message of the engine as our own. `None` for one that has no encoding: proposals and reads are never

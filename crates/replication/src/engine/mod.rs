@@ -193,7 +193,8 @@ impl<L: EntryLog> Engine<L> {
     /// Guard 3, after everything that may have changed the term, the role or the leader.
     fn settle(&mut self) {
         let raft = &mut self.raw.raft;
-        let ticks = self.timeouts.ticks((raft.term, raft.state as u8, raft.leader_id), self.is_reluctant);
+        let ticks =
+            self.timeouts.ticks((raft.term, raft.state as u8, raft.leader_id), self.is_reluctant);
         raft.set_randomized_election_timeout(ticks);
     }
 
@@ -279,9 +280,12 @@ impl<L: EntryLog> Engine<L> {
                 }
                 let is_other = |entry: &&LogEntry| {
                     entry.index.0 <= log.committed
-                        && log.term(entry.index.0).is_ok_and(|term| term != 0 && term != entry.term.0)
+                        && log
+                            .term(entry.index.0)
+                            .is_ok_and(|term| term != 0 && term != entry.term.0)
                 };
-                let other = append.entries.iter().filter(|e| e.index.0 >= log.first_index()).find(is_other);
+                let other =
+                    append.entries.iter().filter(|e| e.index.0 >= log.first_index()).find(is_other);
                 Ok(other.map(|_| "the leader has another entry in place of a committed one"))
             }
             Body::Heartbeat { commit, .. } if is_current => {

@@ -158,9 +158,8 @@ fn converge(world: &mut World) {
         let (voters, learners) = member.members();
         let is_equal = voters.iter().chain(&learners).all(|member| {
             let node = &world.nodes[super::node::number(*member)];
-            node.delivered == newest && node.member.as_ref().is_some_and(|m| {
-                m.log().last_index().0 == newest
-            })
+            node.delivered == newest
+                && node.member.as_ref().is_some_and(|m| m.log().last_index().0 == newest)
         });
         if is_accepted && is_equal && world.nodes[leader].proposed.is_empty() {
             return;

@@ -1,9 +1,13 @@
 //! Directed histories: one rule each.
 
 use bytes::Bytes;
-use storage::{EntryContent, EntryIndex, HardState, LogEntry, Lsn, NewRecord, Term, WriteBatch, WriteQueue};
+use storage::{
+    EntryContent, EntryIndex, HardState, LogEntry, Lsn, NewRecord, Term, WriteBatch, WriteQueue,
+};
 
-use super::super::{BeginError, Member, MemberConfig, ProposeError, Proposed, QuarantineReason, Role};
+use super::super::{
+    BeginError, Member, MemberConfig, ProposeError, Proposed, QuarantineReason, Role,
+};
 use super::network::Faults;
 use super::node::{CLUSTER, GROUP, batch, member_id, node_id, record};
 use super::world::{Sabotage, World};
@@ -373,12 +377,14 @@ fn change_before_the_last_one_is_committed() {
     let state = log.hard_state().clone();
     log.save_hard_state(&HardState { term: Term(1), ..state }).unwrap();
     let change = |index, node| {
-        let content = EntryContent::Membership(MembershipChange::AddLearner(member_id(node)).encode());
+        let content =
+            EntryContent::Membership(MembershipChange::AddLearner(member_id(node)).encode());
         LogEntry { index: EntryIndex(index), term: Term(1), axis_us: 0, content }
     };
     log.append(&[change(1, 3), change(2, 4)]).unwrap();
     let mut member = Member::open(config(), log).unwrap();
-    let reading = crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
+    let reading =
+        crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
     let bounds = crate::clock::ClockBounds::default();
     member.begin(&crate::clock::TurnClock { now: reading, bounds: &bounds }, &mut Vec::new());
     let result = member.end(&mut Vec::new());

@@ -31,10 +31,20 @@ pub(super) enum Sabotage {
 enum Event {
     Tick(usize),
     Ping(usize),
-    Frame { from: usize, to: usize, frame: Bytes },
+    Frame {
+        from: usize,
+        to: usize,
+        frame: Bytes,
+    },
     /// The write of a node ends; its run tells writes that a crash has ended.
-    Written { node: usize, run: u64 },
-    Lost { node: usize, peer: usize },
+    Written {
+        node: usize,
+        run: u64,
+    },
+    Lost {
+        node: usize,
+        peer: usize,
+    },
 }
 
 /// The cluster.
@@ -150,7 +160,8 @@ impl World {
         }
         let reading = self.nodes[from].reading(self.now_us);
         for to in (0..self.nodes.len()).filter(|to| *to != from) {
-            let ping = ClockPing { cluster: CLUSTER, from: node_id(from), to: node_id(to), reading };
+            let ping =
+                ClockPing { cluster: CLUSTER, from: node_id(from), to: node_id(to), reading };
             self.send(from, to, FrameClass::Control, &ping.encode());
         }
     }
