@@ -109,6 +109,10 @@ impl<L: EntryLog> Member<L> {
     /// [`BeginError`].
     pub fn open(config: MemberConfig, log: L) -> Result<Self, BeginError> {
         let saved = log.hard_state().clone();
+        if saved.voters.is_empty() {
+            // A member that joins begins with the founders, or with the members of the files that it got.
+            return Err(BeginError::Contradiction("nobody votes in the group".to_owned()));
+        }
         let applied = saved.commit.0;
         let (first, last) = (log.first_index().0, log.last_index().0);
         if applied + 1 < first || applied > last {

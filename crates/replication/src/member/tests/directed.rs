@@ -361,6 +361,12 @@ fn config() -> MemberConfig {
 }
 
 #[test]
+fn group_without_voters_is_refused() {
+    let refused = Member::open(config(), MemoryLog::new(GROUP.0, Vec::new())).unwrap_err();
+    assert!(refused.to_string().contains("nobody votes"), "{refused}");
+}
+
+#[test]
 fn contradictory_log_and_hard_state_are_refused() {
     let mut log = MemoryLog::new(GROUP.0, vec![member_id(0).get()]);
     let state = log.hard_state().clone();

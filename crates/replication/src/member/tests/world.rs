@@ -73,13 +73,10 @@ impl World {
             Sabotage::AnswerBeforeSync => Omission::SyncOfEntries,
             Sabotage::HardStateNotSynced => Omission::SyncOfHardState,
         };
-        let log = |node| {
-            let founders = if node < voters { founders.clone() } else { Vec::new() };
-            let mut log = MemoryLog::new(GROUP.0, founders);
-            log.set_omission(omission);
-            log
-        };
-        let all = (0..nodes).map(|node| Node::new(node, log(node), &mut draws)).collect();
+        // A node that joins later begins with the founders as well.
+        let mut log = MemoryLog::new(GROUP.0, founders.clone());
+        log.set_omission(omission);
+        let all = (0..nodes).map(|node| Node::new(node, log.clone(), &mut draws)).collect();
         let faults = Faults::draw(&mut draws);
         let mut world = Self {
             now_us: 1_000_000_000,
