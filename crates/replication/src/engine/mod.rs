@@ -420,7 +420,7 @@ impl<L: EntryLog> Engine<L> {
     pub(crate) fn ready(&mut self) -> Work {
         let mut ready = self.raw.ready();
         assert!(ready.snapshot().is_empty(), "snapshots are shipped beside the engine");
-        let messages = outgoing(ready.take_messages());
+        let messages = outgoing(&ready.take_messages());
         let entries = ready.entries().iter().map(convert::to_log).collect();
         let vote = ready.hs().map(|hs| (hs.term, hs.vote));
         Work { ready, messages, entries, vote }
@@ -429,9 +429,9 @@ impl<L: EntryLog> Engine<L> {
     /// Guard 2, second half: ends a turn of which everything is durable. Returns the messages that waited for it.
     pub(crate) fn persisted(&mut self, mut work: Work) -> Vec<Outgoing> {
         self.raw.mut_store().appended(&work.entries);
-        let mut messages = outgoing(work.ready.take_persisted_messages());
+        let mut messages = outgoing(&work.ready.take_persisted_messages());
         let mut light = self.raw.advance_append(work.ready);
-        messages.extend(outgoing(light.take_messages()));
+        messages.extend(outgoing(&light.take_messages()));
         self.settle();
         messages
     }
@@ -465,6 +465,6 @@ fn engine_change(change: MembershipChange) -> ConfChange {
     out
 }
 
-fn outgoing(messages: Vec<RaftMessage>) -> Vec<Outgoing> {
-    messages.into_iter().filter_map(convert::from_engine).collect()
+fn outgoing(messages: &[RaftMessage]) -> Vec<Outgoing> {
+    messages.iter().filter_map(convert::from_engine).collect()
 }

@@ -121,10 +121,10 @@ fn cut(message: &Message, number: u64) -> Vec<Frame> {
 fn join(assembly: &mut Assembly, frame: &[u8]) -> Result<Option<Message>, FrameError> {
     let header = FrameHeader::read(frame)?;
     let payload = header.payload(frame)?;
-    match header.kind {
-        FrameKind::Part => assembly.push(payload)?.map(|whole| decode_append(&whole)).transpose(),
-        kind => decode_control(kind, payload).map(Some),
+    if header.kind == FrameKind::Part {
+        return assembly.push(payload)?.map(|whole| decode_append(&whole)).transpose();
     }
+    decode_control(header.kind, payload).map(Some)
 }
 
 proptest! {

@@ -54,7 +54,7 @@ fn idle(world: &mut World, node: usize) {
     }
 }
 
-fn end(world: World) {
+fn end(world: &World) {
     assert_eq!(world.checks.violations, Vec::<String>::new());
 }
 
@@ -72,7 +72,7 @@ fn reset_link_elects_within_a_few_ticks() {
         world.run(4 * TICK_US);
         let next = world.leader();
         assert!(next.is_some_and(|next| next != leader), "seed {seed}: {next:?}");
-        end(world);
+        end(&world);
     }
 }
 
@@ -87,7 +87,7 @@ fn silent_leader_is_replaced_after_an_election_time() {
     assert_ne!(next, leader);
     let role = member(&mut world, leader).role();
     assert!(!matches!(role, Role::Leader { .. }), "check-quorum has deposed it: {role:?}");
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn leader_that_is_cut_off_tells_nothing_durable_not_even_elided() {
     assert_eq!(proposed, Ok(Proposed::Nothing));
     let mut frames = Vec::new();
     turn(&mut world, leader, &mut frames, |result| assert_eq!(result.durable, None));
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn elided_batch_is_durable_with_the_entry_before() {
     assert_eq!(proposed, Ok(Proposed::Nothing));
     let told = |result: &super::super::TurnResult| assert_eq!(result.durable, Some(Lsn(1_001)));
     turn(&mut world, leader, &mut Vec::new(), told);
-    end(world);
+    end(&world);
 }
 
 /// A batch of which nothing is left to write.
@@ -162,7 +162,7 @@ fn transfer_takes_no_proposals_until_it_is_done() {
     world.run(300_000);
     assert_eq!(world.leader(), Some(to));
     assert!(world.propose(to, 10));
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn leader_that_removes_itself_steps_down() {
     let next = world.leader().unwrap();
     assert_ne!(next, leader);
     assert!(world.propose(next, 10));
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn stalled_leader_steps_down_and_acknowledges_nothing() {
     assert!(world.propose(next, 10));
     world.run(1_000_000);
     assert_eq!(world.nodes[leader].delivered, world.nodes[next].delivered);
-    end(world);
+    end(&world);
 }
 
 #[test]
