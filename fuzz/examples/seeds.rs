@@ -63,6 +63,84 @@ fn main() {
     histories();
     damages();
     links();
+    cluster_frames();
+}
+
+/// Messages of a member: each kind alone, and histories of several.
+fn cluster_frames() {
+    let numbers = |numbers: &[u64]| -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    };
+    let clock = |is_there: u8| [vec![is_there], numbers(&[2, 2, 9, 5])].concat();
+    let vote =
+        |term, is_pre_vote| [numbers(&[term, 3, 1, 0, 0]), vec![u8::from(is_pre_vote), 0]].concat();
+    let vote_answer = |term, is_pre_vote, is_rejected| {
+        let flags = vec![u8::from(is_pre_vote), u8::from(is_rejected)];
+        [numbers(&[term, 0, 0]), flags, clock(0)].concat()
+    };
+    let entry = |index, term, kind, content: &[u8]| {
+        let length = u32::try_from(content.len()).unwrap().to_le_bytes();
+        let header = [numbers(&[index, term, 7, 0, 0]), vec![0; 4], length.to_vec()].concat();
+        [header, vec![kind, 0, 0, 0], content.to_vec()].concat()
+    };
+    let append = |term, previous, previous_term, commit, entries: &[Vec<u8>]| {
+        let count = u32::try_from(entries.len()).unwrap().to_le_bytes();
+        let fields = [numbers(&[term, previous, previous_term, commit]), clock(1)].concat();
+        let message = [fields, count.to_vec(), entries.concat()].concat();
+        let total = u32::try_from(message.len()).unwrap().to_le_bytes();
+        [numbers(&[1]), vec![0; 4], total.to_vec(), message].concat()
+    };
+    let heartbeat = |term, commit| [numbers(&[term, commit, 1]), clock(1)].concat();
+    let empty = |index, term| entry(index, term, 1, &[]);
+    let learner = [vec![1, 1], numbers(&[0x3_0001])].concat();
+    let first = append(2, 0, 0, 0, &[empty(1, 2), entry(2, 2, 2, &learner)]);
+    let whole = |kind, payload: &[u8]| {
+        let [from, to] = [2, 1].map(|node| replication::NodeId::new(node).unwrap().member(1));
+        let (cluster, group) = (replication::ClusterId(7), replication::GroupId(5));
+        replication::check_frame(cluster, group, (from, to), kind, payload)
+    };
+    let histories: &[(&str, u8, &[(u8, Vec<u8>)])] = &[
+        ("follower-appends", 0, &[(1, first.clone()), (3, heartbeat(2, 2))]),
+        (
+            "follower-replaces",
+            0,
+            &[(1, first.clone()), (1, append(4, 1, 2, 1, &[empty(2, 4)])), (3, heartbeat(4, 2))],
+        ),
+        (
+            "contradicts-a-committed-entry",
+            0,
+            &[(1, append(2, 0, 0, 1, &[empty(1, 2)])), (1, append(3, 0, 0, 1, &[empty(1, 3)]))],
+        ),
+        ("lacks-entries", 0, &[(3, heartbeat(2, 9))]),
+        ("damaged-records", 0, &[(1, append(2, 0, 0, 0, &[entry(1, 2, 0, b"records")]))]),
+        ("votes", 0, &[(5, vote(1, true)), (5, vote(1, false))]),
+        (
+            "is-elected",
+            48,
+            &[
+                (6, vote_answer(1, true, false)),
+                (6, vote_answer(1, false, false)),
+                (2, [numbers(&[1, 1, 0, 0, 0]), vec![0]].concat()),
+                (4, numbers(&[1, 1])),
+                (2, [numbers(&[1, 900, 0, 0, 0]), vec![0]].concat()),
+            ],
+        ),
+        ("leads-alone", 49, &[(5, vote(9, false)), (4, numbers(&[1, 1]))]),
+        ("transfer", 0, &[(1, first), (7, numbers(&[2])), (8, numbers(&[2, 5, 2]))]),
+    ];
+    for (name, choice, messages) in histories {
+        let mut input = vec![*choice];
+        for (kind, payload) in *messages {
+            let length = u16::try_from(payload.len() + 1).unwrap() | 1 << 15;
+            input.extend(length.to_le_bytes());
+            input.push(*kind);
+            input.extend_from_slice(payload);
+        }
+        write("cluster_frame", name, input);
+    }
+    let frame = whole(4, &numbers(&[1, 1]));
+    let length = u16::try_from(frame.len()).unwrap().to_le_bytes();
+    write("cluster_frame", "whole-frame", [&[0], length.as_slice(), &frame].concat());
 }
 
 /// A scenario as one stream, and as a history of the session target.

@@ -22,9 +22,7 @@ pub mod limits;
 mod member;
 mod membership;
 
-pub use clock::{
-    Axis, AxisOrigin, ClockBounds, ClockReading, LeaderClock, NewAxis, TurnClock,
-};
+pub use clock::{Axis, AxisOrigin, ClockBounds, ClockReading, LeaderClock, NewAxis, TurnClock};
 pub use entry_log::{EntryLog, MemoryLog, Omission};
 pub use frame::{
     ClockPing, FRAME_HEADER_BYTES, Frame, FrameClass, FrameError, FrameHeader, PROTOCOL_VERSION,

@@ -17,7 +17,13 @@ impl Axis {
     #[must_use]
     pub fn through(axis_us: u64, monotonic_us: u64) -> Self {
         let offset = i128::from(axis_us) - i128::from(monotonic_us);
-        Self { offset_us: i64::try_from(offset).unwrap_or(if offset > 0 { i64::MAX } else { i64::MIN }) }
+        Self {
+            offset_us: i64::try_from(offset).unwrap_or(if offset > 0 {
+                i64::MAX
+            } else {
+                i64::MIN
+            }),
+        }
     }
 
     /// The axis with this offset to the monotonic clock, in microseconds.

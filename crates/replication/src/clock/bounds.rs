@@ -157,7 +157,7 @@ mod tests {
     fn impossible_readings_do_no_harm() {
         let mut bounds = ClockBounds::default();
         bounds.observe(B(), reading(1, u64::MAX), 0);
-        assert_eq!(bounds.lower_bound_us(B(), RunId(1), u64::MAX).is_some(), true);
+        assert!(bounds.lower_bound_us(B(), RunId(1), u64::MAX).is_some());
         bounds.observe(B(), reading(2, 0), u64::MAX);
         assert_eq!(bounds.lower_bound_us(B(), RunId(2), 0), Some(i64::MIN));
         assert_eq!(bounds.wall_us(B(), 0), Some(0));

@@ -42,17 +42,16 @@ fn node(number: usize) -> NodeId {
 }
 
 /// Leadership moves over three nodes. Between two moves each node pings each other one.
-fn never_early(clocks: [Clocks; 3], moves: Vec<(usize, i64, [i64; 6])>) -> Result<(), TestCaseError> {
+fn never_early(
+    clocks: [Clocks; 3],
+    moves: Vec<(usize, i64, [i64; 6])>,
+) -> Result<(), TestCaseError> {
     let mut bounds = [(); 3].map(|()| ClockBounds::default());
     let mut now_us = 0_i64;
     let mut axis = Axis::through(5_000_000, clocks[0].reading(0, 0).monotonic_us);
     let (mut leader, mut term, mut floor_us) = (0, 1, 5_000_000);
-    let mut known = LeaderClock {
-        term,
-        node: node(0),
-        run: RunId(100),
-        offset_us: axis.offset_us(),
-    };
+    let mut known =
+        LeaderClock { term, node: node(0), run: RunId(100), offset_us: axis.offset_us() };
     // True time and axis at the beginning, which bound all that follow.
     let (begin_us, begin_axis) = (0_i64, 5_000_000_i64);
     let mut late_us = 0;

@@ -67,18 +67,13 @@ pub(super) fn to_log(entry: &Entry) -> LogEntry {
             EntryContent::Membership(context.slice(CONTEXT_BYTES..))
         }
     };
-    LogEntry {
-        index: EntryIndex(entry.index),
-        term: Term(entry.term),
-        axis_us: number(0),
-        content,
-    }
+    LogEntry { index: EntryIndex(entry.index), term: Term(entry.term), axis_us: number(0), content }
 }
 
 /// A message of the engine as our own. `None` for one that has no encoding: proposals and reads are never
 /// forwarded, and snapshots are shipped as files.
-pub(super) fn from_engine(message: RaftMessage) -> Option<(u64, Message)> {
-    let RaftMessage { to, term, index, log_term, commit, commit_term, reject, .. } = message;
+pub(super) fn from_engine(message: &RaftMessage) -> Option<(u64, Message)> {
+    let &RaftMessage { to, term, index, log_term, commit, commit_term, reject, .. } = message;
     let body = match message.get_msg_type() {
         MessageType::MsgAppend => Body::Append(Append {
             previous: index,

@@ -193,7 +193,8 @@ impl<L: EntryLog> Engine<L> {
     /// Guard 3, after everything that may have changed the term, the role or the leader.
     fn settle(&mut self) {
         let raft = &mut self.raw.raft;
-        let ticks = self.timeouts.ticks((raft.term, raft.state as u8, raft.leader_id), self.is_reluctant);
+        let ticks =
+            self.timeouts.ticks((raft.term, raft.state as u8, raft.leader_id), self.is_reluctant);
         raft.set_randomized_election_timeout(ticks);
     }
 
@@ -279,9 +280,12 @@ impl<L: EntryLog> Engine<L> {
                 }
                 let is_other = |entry: &&LogEntry| {
                     entry.index.0 <= log.committed
-                        && log.term(entry.index.0).is_ok_and(|term| term != 0 && term != entry.term.0)
+                        && log
+                            .term(entry.index.0)
+                            .is_ok_and(|term| term != 0 && term != entry.term.0)
                 };
-                let other = append.entries.iter().filter(|e| e.index.0 >= log.first_index()).find(is_other);
+                let other =
+                    append.entries.iter().filter(|e| e.index.0 >= log.first_index()).find(is_other);
                 Ok(other.map(|_| "the leader has another entry in place of a committed one"))
             }
             Body::Heartbeat { commit, .. } if is_current => {
@@ -416,7 +420,7 @@ impl<L: EntryLog> Engine<L> {
     pub(crate) fn ready(&mut self) -> Work {
         let mut ready = self.raw.ready();
         assert!(ready.snapshot().is_empty(), "snapshots are shipped beside the engine");
-        let messages = outgoing(ready.take_messages());
+        let messages = outgoing(&ready.take_messages());
         let entries = ready.entries().iter().map(convert::to_log).collect();
         let vote = ready.hs().map(|hs| (hs.term, hs.vote));
         Work { ready, messages, entries, vote }
@@ -425,9 +429,9 @@ impl<L: EntryLog> Engine<L> {
     /// Guard 2, second half: ends a turn of which everything is durable. Returns the messages that waited for it.
     pub(crate) fn persisted(&mut self, mut work: Work) -> Vec<Outgoing> {
         self.raw.mut_store().appended(&work.entries);
-        let mut messages = outgoing(work.ready.take_persisted_messages());
+        let mut messages = outgoing(&work.ready.take_persisted_messages());
         let mut light = self.raw.advance_append(work.ready);
-        messages.extend(outgoing(light.take_messages()));
+        messages.extend(outgoing(&light.take_messages()));
         self.settle();
         messages
     }
@@ -461,6 +465,6 @@ fn engine_change(change: MembershipChange) -> ConfChange {
     out
 }
 
-fn outgoing(messages: Vec<RaftMessage>) -> Vec<Outgoing> {
-    messages.into_iter().filter_map(convert::from_engine).collect()
+fn outgoing(messages: &[RaftMessage]) -> Vec<Outgoing> {
+    messages.iter().filter_map(convert::from_engine).collect()
 }

@@ -55,8 +55,7 @@ impl<L: EntryLog> Store<L> {
             return;
         };
         drop(self.memberships.split_off(&first.index.0));
-        let changes =
-            entries.iter().filter(|e| matches!(e.content, EntryContent::Membership(_)));
+        let changes = entries.iter().filter(|e| matches!(e.content, EntryContent::Membership(_)));
         self.memberships.extend(changes.map(|entry| entry.index.0));
     }
 
@@ -109,7 +108,8 @@ impl<L: EntryLog> Storage for Store<L> {
             let most = max_size.map_or(high - low, |_| COMMITTED_PER_READY);
             return self.outlines(low, high.min(low.saturating_add(most)));
         }
-        let bytes_max = max_size.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
+        let bytes_max =
+            max_size.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
         match self.log.entries(EntryIndex(low), EntryIndex(high), bytes_max) {
             Ok(entries) => Ok(entries.iter().map(to_engine).collect()),
             Err(EntryError::Compacted { .. }) => Err(StorageError::Compacted.into()),

@@ -115,9 +115,8 @@ impl Cutter<'_> {
         if bytes == 0 {
             return;
         }
-        let mut head = BytesMut::with_capacity(
-            FRAME_HEADER_BYTES + PART_HEADER_BYTES + self.gathered.len(),
-        );
+        let mut head =
+            BytesMut::with_capacity(FRAME_HEADER_BYTES + PART_HEADER_BYTES + self.gathered.len());
         head.resize(FRAME_HEADER_BYTES, 0);
         head.extend(self.number.to_le_bytes());
         head.extend(self.sent.to_le_bytes());
@@ -164,7 +163,10 @@ pub(crate) fn decode_append(message: &Bytes) -> Result<Message, FrameError> {
     if term == 0 || previous_term > term {
         return Err(FrameError::Malformed("term out of range"));
     }
-    Ok(Message { term, body: Body::Append(Append { previous, previous_term, commit, clock, entries }) })
+    Ok(Message {
+        term,
+        body: Body::Append(Append { previous, previous_term, commit, clock, entries }),
+    })
 }
 
 fn decode_entry(fields: &mut Fields<'_>, message: &Bytes) -> Result<LogEntry, FrameError> {

@@ -27,7 +27,8 @@ impl Assembly {
     /// [`FrameError`].
     pub(crate) fn push(&mut self, payload: &[u8]) -> Result<Option<Bytes>, FrameError> {
         let mut fields = Fields::new(payload);
-        let (number, offset, total) = (fields.u64()?, fields.u32()? as usize, fields.u32()? as usize);
+        let (number, offset, total) =
+            (fields.u64()?, fields.u32()? as usize, fields.u32()? as usize);
         let part = payload.get(PART_HEADER_BYTES..).unwrap_or_default();
         if total > MESSAGE_BYTES_MAX {
             return Err(FrameError::TooLong { bytes: total as u64, max: MESSAGE_BYTES_MAX });

@@ -68,7 +68,13 @@ fn control() -> impl Strategy<Value = Message> {
         ),
         (any::<bool>(), any::<bool>(), number(), number(), clock()).prop_map(
             |(is_pre_vote, is_rejected, commit, commit_term, clock)| {
-                Body::VoteAnswer(VoteAnswer { is_pre_vote, is_rejected, commit, commit_term, clock })
+                Body::VoteAnswer(VoteAnswer {
+                    is_pre_vote,
+                    is_rejected,
+                    commit,
+                    commit_term,
+                    clock,
+                })
             }
         ),
         Just(Body::TimeoutNow),
@@ -83,20 +89,21 @@ fn append() -> impl Strategy<Value = Message> {
     let entry = (0..4_u8, bytes, any::<u8>());
     let fields = (0..1_000_u64, 1..5_u64, number(), clock(), vec(entry, 0..12));
     fields.prop_map(|(previous, term, commit, clock, contents)| {
-        let entries = contents.into_iter().zip(previous + 1..).map(|((kind, bytes, fill), index)| {
-            let content = match kind {
-                0 => EntryContent::Empty,
-                1 => EntryContent::Membership(Bytes::from(vec![fill; bytes % 65])),
-                _ => EntryContent::Records(EntryRecords {
-                    first: Lsn(index * 10),
-                    last: Lsn(index * 10 + 3),
-                    count: 2,
-                    bytes: Bytes::from(vec![fill; bytes]),
-                }),
-            };
-            let (index, term) = (EntryIndex(index), Term(term));
-            LogEntry { index, term, axis_us: 99, content }
-        });
+        let entries =
+            contents.into_iter().zip(previous + 1..).map(|((kind, bytes, fill), index)| {
+                let content = match kind {
+                    0 => EntryContent::Empty,
+                    1 => EntryContent::Membership(Bytes::from(vec![fill; bytes % 65])),
+                    _ => EntryContent::Records(EntryRecords {
+                        first: Lsn(index * 10),
+                        last: Lsn(index * 10 + 3),
+                        count: 2,
+                        bytes: Bytes::from(vec![fill; bytes]),
+                    }),
+                };
+                let (index, term) = (EntryIndex(index), Term(term));
+                LogEntry { index, term, axis_us: 99, content }
+            });
         let entries = entries.collect();
         let append = Append { previous, previous_term: term, commit, clock, entries };
         Message { term, body: Body::Append(append) }
@@ -114,10 +121,10 @@ fn cut(message: &Message, number: u64) -> Vec<Frame> {
 fn join(assembly: &mut Assembly, frame: &[u8]) -> Result<Option<Message>, FrameError> {
     let header = FrameHeader::read(frame)?;
     let payload = header.payload(frame)?;
-    match header.kind {
-        FrameKind::Part => assembly.push(payload)?.map(|whole| decode_append(&whole)).transpose(),
-        kind => decode_control(kind, payload).map(Some),
+    if header.kind == FrameKind::Part {
+        return assembly.push(payload)?.map(|whole| decode_append(&whole)).transpose();
     }
+    decode_control(header.kind, payload).map(Some)
 }
 
 proptest! {

@@ -32,7 +32,10 @@ impl Hearing {
     pub(super) fn is_majority(&self, me: u64, voters: &[u64], tick: u64) -> bool {
         let is_heard = |voter: &&u64| {
             **voter == me
-                || self.heard_at.get(voter).is_some_and(|at| tick.saturating_sub(*at) <= HEARD_TICKS)
+                || self
+                    .heard_at
+                    .get(voter)
+                    .is_some_and(|at| tick.saturating_sub(*at) <= HEARD_TICKS)
         };
         voters.iter().filter(is_heard).count() > voters.len() / 2
     }

@@ -1,8 +1,8 @@
 //! One member of a group: its log, its engine, its links' frames, its axis of time.
 
 mod hearing;
-mod propose;
 mod proposals;
+mod propose;
 mod receive;
 mod turn;
 mod types;
@@ -109,6 +109,10 @@ impl<L: EntryLog> Member<L> {
     /// [`BeginError`].
     pub fn open(config: MemberConfig, log: L) -> Result<Self, BeginError> {
         let saved = log.hard_state().clone();
+        if saved.voters.is_empty() {
+            // A member that joins begins with the founders, or with the members of the files that it got.
+            return Err(BeginError::Contradiction("nobody votes in the group".to_owned()));
+        }
         let applied = saved.commit.0;
         let (first, last) = (log.first_index().0, log.last_index().0);
         if applied + 1 < first || applied > last {
@@ -123,7 +127,8 @@ impl<L: EntryLog> Member<L> {
         let memberships = changes_behind(&log, applied, last)?;
         // A change is proposed when the one before is applied: its entry proves that the one before is committed.
         let committed = memberships.iter().nth_back(1).copied().unwrap_or(applied);
-        let newest = (last >= first).then(|| log.entries(EntryIndex(last), EntryIndex(last + 1), 0));
+        let newest =
+            (last >= first).then(|| log.entries(EntryIndex(last), EntryIndex(last + 1), 0));
         let newest = newest.transpose()?.unwrap_or_default();
         let last_axis_us = newest.first().map_or(0, |entry| entry.axis_us);
         let me = config.me.get();

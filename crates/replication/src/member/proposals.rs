@@ -31,7 +31,13 @@ impl Proposals {
     }
 
     /// Notes a proposed entry whose last record is at `position`, 0 for none.
-    pub(super) fn push(&mut self, index: EntryIndex, position: Lsn, facts: EntryFacts, bytes: usize) {
+    pub(super) fn push(
+        &mut self,
+        index: EntryIndex,
+        position: Lsn,
+        facts: EntryFacts,
+        bytes: usize,
+    ) {
         self.waiting.push_back(Proposal { index: index.0, facts, bytes });
         self.bytes += bytes;
         if position > Lsn(0) {

@@ -1,8 +1,6 @@
 //! Proposals of a leader.
 
-use storage::{
-    EntryContent, EntryFacts, EntryIndex, LogEntry, Lsn, Term, WriteBatch,
-};
+use storage::{EntryContent, EntryFacts, EntryIndex, LogEntry, Lsn, Term, WriteBatch};
 
 use super::{Member, ProposeError, Proposed, Role};
 use crate::engine::Refusal;

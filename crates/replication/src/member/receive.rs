@@ -26,15 +26,13 @@ impl<L: EntryLog> Member<L> {
         if self.is_silent() {
             return Ok(());
         }
-        let message = match header.kind {
-            FrameKind::Part => {
-                let assembly = self.assemblies.entry(from).or_default();
-                match assembly.push(payload)? {
-                    Some(whole) => decode_append(&whole)?,
-                    None => return Ok(()),
-                }
+        let message = if header.kind == FrameKind::Part {
+            match self.assemblies.entry(from).or_default().push(payload)? {
+                Some(whole) => decode_append(&whole)?,
+                None => return Ok(()),
             }
-            kind => decode_control(kind, payload)?,
+        } else {
+            decode_control(header.kind, payload)?
         };
         self.take(header.from, message)
     }

@@ -22,7 +22,7 @@ pub(super) enum Turn {
     /// None is under way.
     Idle,
     /// Begun, perhaps written.
-    Begun(Pending),
+    Begun(Box<Pending>),
 }
 
 /// Work that is begun and not ended.
@@ -46,7 +46,7 @@ impl<L: EntryLog> Member<L> {
     /// If a turn is under way.
     pub fn begin(&mut self, clock: &TurnClock<'_>, out: &mut Vec<Frame>) -> bool {
         self.assert_idle();
-        let mut pending = Pending { is_written: true, ..Pending::default() };
+        let mut pending = Box::new(Pending { is_written: true, ..Pending::default() });
         if self.quarantine.is_none() {
             self.begin_axis(clock);
             pending.known = self.known_clocks(clock);

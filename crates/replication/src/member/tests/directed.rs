@@ -1,9 +1,13 @@
 //! Directed histories: one rule each.
 
 use bytes::Bytes;
-use storage::{EntryContent, EntryIndex, HardState, LogEntry, Lsn, NewRecord, Term, WriteBatch, WriteQueue};
+use storage::{
+    EntryContent, EntryIndex, HardState, LogEntry, Lsn, NewRecord, Term, WriteBatch, WriteQueue,
+};
 
-use super::super::{BeginError, Member, MemberConfig, ProposeError, Proposed, QuarantineReason, Role};
+use super::super::{
+    BeginError, Member, MemberConfig, ProposeError, Proposed, QuarantineReason, Role,
+};
 use super::network::Faults;
 use super::node::{CLUSTER, GROUP, batch, member_id, node_id, record};
 use super::world::{Sabotage, World};
@@ -50,7 +54,7 @@ fn idle(world: &mut World, node: usize) {
     }
 }
 
-fn end(world: World) {
+fn end(world: &World) {
     assert_eq!(world.checks.violations, Vec::<String>::new());
 }
 
@@ -68,7 +72,7 @@ fn reset_link_elects_within_a_few_ticks() {
         world.run(4 * TICK_US);
         let next = world.leader();
         assert!(next.is_some_and(|next| next != leader), "seed {seed}: {next:?}");
-        end(world);
+        end(&world);
     }
 }
 
@@ -83,7 +87,7 @@ fn silent_leader_is_replaced_after_an_election_time() {
     assert_ne!(next, leader);
     let role = member(&mut world, leader).role();
     assert!(!matches!(role, Role::Leader { .. }), "check-quorum has deposed it: {role:?}");
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn leader_that_is_cut_off_tells_nothing_durable_not_even_elided() {
     assert_eq!(proposed, Ok(Proposed::Nothing));
     let mut frames = Vec::new();
     turn(&mut world, leader, &mut frames, |result| assert_eq!(result.durable, None));
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn elided_batch_is_durable_with_the_entry_before() {
     assert_eq!(proposed, Ok(Proposed::Nothing));
     let told = |result: &super::super::TurnResult| assert_eq!(result.durable, Some(Lsn(1_001)));
     turn(&mut world, leader, &mut Vec::new(), told);
-    end(world);
+    end(&world);
 }
 
 /// A batch of which nothing is left to write.
@@ -158,7 +162,7 @@ fn transfer_takes_no_proposals_until_it_is_done() {
     world.run(300_000);
     assert_eq!(world.leader(), Some(to));
     assert!(world.propose(to, 10));
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -252,7 +256,7 @@ fn leader_that_removes_itself_steps_down() {
     let next = world.leader().unwrap();
     assert_ne!(next, leader);
     assert!(world.propose(next, 10));
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -269,7 +273,7 @@ fn stalled_leader_steps_down_and_acknowledges_nothing() {
     assert!(world.propose(next, 10));
     world.run(1_000_000);
     assert_eq!(world.nodes[leader].delivered, world.nodes[next].delivered);
-    end(world);
+    end(&world);
 }
 
 #[test]
@@ -357,6 +361,12 @@ fn config() -> MemberConfig {
 }
 
 #[test]
+fn group_without_voters_is_refused() {
+    let refused = Member::open(config(), MemoryLog::new(GROUP.0, Vec::new())).unwrap_err();
+    assert!(refused.to_string().contains("nobody votes"), "{refused}");
+}
+
+#[test]
 fn contradictory_log_and_hard_state_are_refused() {
     let mut log = MemoryLog::new(GROUP.0, vec![member_id(0).get()]);
     let state = log.hard_state().clone();
@@ -373,12 +383,14 @@ fn change_before_the_last_one_is_committed() {
     let state = log.hard_state().clone();
     log.save_hard_state(&HardState { term: Term(1), ..state }).unwrap();
     let change = |index, node| {
-        let content = EntryContent::Membership(MembershipChange::AddLearner(member_id(node)).encode());
+        let content =
+            EntryContent::Membership(MembershipChange::AddLearner(member_id(node)).encode());
         LogEntry { index: EntryIndex(index), term: Term(1), axis_us: 0, content }
     };
     log.append(&[change(1, 3), change(2, 4)]).unwrap();
     let mut member = Member::open(config(), log).unwrap();
-    let reading = crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
+    let reading =
+        crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
     let bounds = crate::clock::ClockBounds::default();
     member.begin(&crate::clock::TurnClock { now: reading, bounds: &bounds }, &mut Vec::new());
     let result = member.end(&mut Vec::new());
