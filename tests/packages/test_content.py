@@ -68,7 +68,7 @@ def test_lintian_finds_nothing(deb):
 def test_archive_has_the_programs_and_the_documents(archive):
     with tarfile.open(archive) as opened:
         modes = {member.name.split("/", 1)[1]: member.mode for member in opened if "/" in member.name}
-    assert all(modes[f"bin/{program}"] == 0o755 for program in PROGRAMS)
+    assert all(modes[file] == 0o755 for file in ["install.sh", *[f"bin/{program}" for program in PROGRAMS]])
     assert {"leveret.conf", "leveret.service", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", "man/man1/leveretctl.1",
             "man/man5/leveret.conf.5", "completion/leveretctl.bash"} <= set(modes)
 

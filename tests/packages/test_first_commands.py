@@ -34,6 +34,7 @@ def machine(tmp_path):
     one = Machine(DebianRoot(tmp_path / "root", MACHINE_PACKAGES), tmp_path / "log")
     yield one
     one.end()
+    shutil.rmtree(tmp_path / "root")
 
 
 def logged_in(user, password):
@@ -59,11 +60,16 @@ def follow(machine, file, section):
 
 
 @needs_systemd
-def test_three_commands_install_the_debian_package(machine, deb):
+def test_three_commands_install_the_debian_package(machine, deb, archive):
     follow(machine, deb, "Debian package")
     assert machine.inside(lambda: (logged_in("app", "secret"), logged_in("guest", "guest"))) == (True, False)
     assert machine.show("ActiveState") == "active"
     assert "app\t[administrator]" in machine.run("rabbitmqctl", "list_users")
+    # An archive leaves the package alone.
+    shutil.copy(archive, machine.debian / "root")
+    machine.run("tar", "-xf", archive.name)
+    assert "use apt-get" in machine.run(f"{archive.name.removesuffix('.tar.gz')}/install.sh", fails=True)
+    assert machine.inside(lambda: logged_in("app", "secret"))
 
 
 @needs_systemd
@@ -85,16 +91,6 @@ def test_three_commands_install_the_archive(machine, archive):
     left = [path for path in machine.debian.path.rglob("*leveret*") if path.relative_to(machine.debian.path).parts[0] == "usr"]
     assert left == []
     assert (machine.debian / "var/lib/leveret/node.json").exists() and own.exists()
-
-
-@needs_systemd
-def test_archive_leaves_a_debian_package_alone(machine, deb, archive):
-    follow(machine, deb, "Debian package")
-    shutil.copy(archive, machine.debian / "root")
-    machine.run("tar", "-xf", archive.name)
-    folder = archive.name.removesuffix(".tar.gz")
-    assert "use apt-get" in machine.run(f"{folder}/install.sh", fails=True)
-    assert machine.inside(lambda: logged_in("app", "secret"))
 
 
 # In a network and mounts of its own, so that nothing of it is left.
