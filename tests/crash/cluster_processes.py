@@ -1,8 +1,11 @@
 """Three Leveret processes that are one cluster, each on a data directory that outlives it."""
 
+import base64
+import json
 import random
 import socket
 import time
+import urllib.request
 
 import pika
 import pika.adapters.utils.connection_workflow
@@ -64,6 +67,16 @@ class Cluster:
                 raise Fault(f"a node does not start: {node.said()[-1000:]}")
         self.served()
         return time.monotonic() - began
+
+    def set_default_queue_type(self, queue_type):
+        """The type of queues that are declared without one, on every node."""
+        for node in self.nodes.values():
+            request = urllib.request.Request(
+                f"http://{node.http_address}/api/vhosts/%2F", method="PUT",
+                data=json.dumps({"default_queue_type": queue_type}).encode(),
+                headers={"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode(),
+                         "Content-Type": "application/json"})
+            urllib.request.urlopen(request, timeout=10).close()
 
     def served(self):
         """Waits until a node serves clients."""

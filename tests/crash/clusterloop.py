@@ -27,7 +27,7 @@ def main():
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-cluster-"))
-    cluster = Cluster(arguments.leveret, folder, f"default_queue_type = {arguments.queue_type}\n")
+    cluster = Cluster(arguments.leveret, folder)
     # Deliveries of classic queues leave before a majority has the message: a failover can take a dead letter back that
     # was seen, and that dies again later, unmarked.
     ledger, delays = Ledger(marks=arguments.queue_type == "quorum"), Delays()
@@ -35,6 +35,7 @@ def main():
     ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
     try:
         restarts.append(cluster.start())
+        cluster.set_default_queue_type(arguments.queue_type)
         while time.monotonic() < ends if ends else kills.total() < arguments.kills:
             workload = Workload(cluster, ledger, rng)
             delay_workload = DelayWorkload(cluster, delays, rng) if arguments.delays else None

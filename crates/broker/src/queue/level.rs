@@ -145,7 +145,7 @@ impl Level {
 
     /// The number of the last message, if it is in memory.
     pub(super) fn last_in_memory(&self) -> Option<u64> {
-        self.tail.entries.last_key().or(self.head.entries.last_key())
+        self.tail.entries.last_key().or_else(|| self.head.entries.last_key())
     }
 
     pub(super) fn push(&mut self, seq: u64, fresh: Fresh) {

@@ -58,11 +58,10 @@ pub(crate) fn definition_hash(record: &Record) -> u64 {
     const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut bytes = Vec::with_capacity(128);
-    let kind = match record {
-        Record::Unbind(binding) => return definition_hash(&Record::Bind(binding.clone())),
-        other => other.kind(),
-    };
-    bytes.push(kind);
+    if let Record::Unbind(binding) = record {
+        return definition_hash(&Record::Bind(binding.clone()));
+    }
+    bytes.push(record.kind());
     // No definition contains a time.
     record.encode(Now::default(), &mut bytes);
     bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use broker::time::{Now, Time};
-use broker::{Divergence, Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
+use broker::{
+    Divergence, Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost,
+};
 use storage::{
     Damage, Flags, Founding, IoCounters, Log, LogOptions, OpenError, OpenReport, ReadProgress,
     RealDirectory, References, ReplicatedLog, ReplicatedOptions,

@@ -41,6 +41,9 @@ pub(crate) async fn watch(node: Arc<Node>) {
         if is_short && compacted.elapsed() >= SHORT_DISK_COMPACTION_INTERVAL {
             compacted = Instant::now();
             node.threads.persister.look_for_space();
+            if let Some(replication) = &node.replication {
+                replication.replicator.look_for_space();
+            }
         }
         tokio::time::sleep(room.until_next_check()).await;
     }

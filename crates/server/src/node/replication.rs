@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 use replication::{FrameClass, RunId};
 
 use crate::clock::Clock;
-use crate::cluster::ids::NodeId;
+use crate::cluster::ids::{GroupId, NodeId};
 use crate::cluster::{self, LinkEvents, Links, LostCause};
+use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
 use crate::node::start_error::StartError;
 use crate::replicas::{FrameSender, Nodes, Reopens, Replicator};
@@ -88,6 +89,10 @@ impl FrameSender for LinkSender {
             FrameClass::Entries => cluster::FrameClass::Bulk,
         };
         self.0.send(NodeId(node.get()), frame, class)
+    }
+
+    fn differs(&self, vhost: VhostId) -> bool {
+        !self.0.differences(GroupId(vhost.0)).is_empty()
     }
 }
 

@@ -124,7 +124,8 @@ impl Node {
         if self.replication.is_none() {
             return Ok(());
         }
-        let text = "the vhosts of a cluster are those of the first start: none can be made or removed yet";
+        let text =
+            "the vhosts of a cluster are those of the first start: none can be made or removed yet";
         Err(ChangeError::Unable(text.to_owned()))
     }
 

@@ -105,7 +105,8 @@ impl Run {
             Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
         };
         let durable = self.handle.durable_at(self.durable).await;
-        let state = durable.map_or_else(|moved| RedriveState::Failed(moved.to_string()), |()| state);
+        let state =
+            durable.map_or_else(|moved| RedriveState::Failed(moved.to_string()), |()| state);
         let unacked_left = self.source.unacked(&self.handle);
         self.job.end(state, self.clock.now().wall_ms, Some(unacked_left)).await;
         let job = self.job.status.lock();

@@ -17,7 +17,10 @@ use super::target::ReplicaTarget;
 enum Job {
     Apply(LogEntry),
     /// Everything before is applied: this node leads in `term`.
-    Promote { term: Term, shift_us: i64 },
+    Promote {
+        term: Term,
+        shift_us: i64,
+    },
 }
 
 /// Hands jobs to the thread of one vhost. The thread ends after the jobs that it has when this is dropped.
@@ -69,7 +72,9 @@ impl ApplyQueue {
     pub(super) fn end(mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            thread.join().expect("a thread that applies entries reports its failure instead of panicking");
+            thread
+                .join()
+                .expect("a thread that applies entries reports its failure instead of panicking");
         }
     }
 

@@ -16,4 +16,4 @@ mod target;
 
 pub(crate) use nodes::Nodes;
 pub(crate) use replicator::{FrameSender, Replicator};
-pub(crate) use target::{ReplicaTarget, Reopens};
+pub(crate) use target::{Reopens, ReplicaTarget};

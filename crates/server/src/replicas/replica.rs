@@ -20,7 +20,9 @@ use super::nodes::Nodes;
 use super::replicator::Replicator;
 use super::target::ReplicaTarget;
 use crate::disk::vhost_files::VhostId;
-use crate::limits::{ENTRIES_PER_DIGEST, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX};
+use crate::limits::{
+    ENTRIES_PER_DIGEST, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX,
+};
 
 /// The log of a replicated vhost.
 pub(crate) type MemberLog = ReplicatedLog<RealDirectory>;
@@ -254,14 +256,6 @@ impl Replica {
         }
     }
 
-    /// Hands the lead over to another member.
-    pub(super) fn transfer(&mut self, to: MemberId) {
-        if self.is_between_turns() {
-            self.member.transfer(to);
-            self.has_work = true;
-        }
-    }
-
     /// Ends the part of the replica in its group: it differs from that of the leader.
     pub(super) fn quarantine(&mut self, reason: QuarantineReason) {
         self.member.quarantine(reason);
@@ -429,7 +423,8 @@ impl Replica {
                 self.service = Service::Promotes(term);
                 self.queue.promote(term, axis.offset_us());
             }
-            (Role::Leader { term, .. }, Service::Promotes(of) | Service::Leads(of)) if term == of => {}
+            (Role::Leader { term, .. }, Service::Promotes(of) | Service::Leads(of))
+                if term == of => {}
             (_, Service::Promotes(_) | Service::Leads(_)) => {
                 tracing::warn!(vhost = self.name(), "this node does not lead the vhost any more");
                 self.service = Service::Deposed;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,14 +14,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use replication::{
-    ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameHeader, GroupId, Member,
-    MemberId, NodeId, QuarantineReason, RunId, TurnClock,
+    ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameHeader, GroupId, Member, NodeId,
+    QuarantineReason, RunId, TurnClock,
 };
-use storage::{LogSnapshot, RealDirectory, Term};
+use storage::Term;
 
 use super::nodes::Nodes;
 use super::replica::{MemberLog, Next, Replica};
-use super::target::{ReplicaTarget, Reopens};
+use super::target::{Reopens, ReplicaTarget};
 use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FRAMES_BYTES_MAX};
@@ -44,6 +43,9 @@ pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
     /// Sends a frame to a node. Never waits. False if the frame is dropped, because the link is down or too much waits
     /// for it.
     fn send(&self, node: NodeId, frame: Bytes, class: FrameClass) -> bool;
+
+    /// True if some other node has another vhost under this id, or none: then it gets no leader.
+    fn differs(&self, vhost: VhostId) -> bool;
 }
 
 /// News of a vhost from another thread.
@@ -66,9 +68,6 @@ enum LinkChange {
     Lost,
 }
 
-/// A snapshot for a backup.
-type SnapshotRequest = (VhostId, Sender<LogSnapshot<RealDirectory>>);
-
 /// Work from other threads.
 #[derive(Default, Debug)]
 struct Work {
@@ -79,8 +78,6 @@ struct Work {
     frame_bytes: usize,
     links: Vec<(NodeId, LinkChange)>,
     reports: Vec<(VhostId, Report)>,
-    transfers: Vec<(VhostId, MemberId)>,
-    snapshots: Vec<SnapshotRequest>,
     looks_for_space: bool,
     founded: bool,
     stopping: bool,
@@ -93,8 +90,6 @@ impl Work {
             && self.frames.is_empty()
             && self.links.is_empty()
             && self.reports.is_empty()
-            && self.transfers.is_empty()
-            && self.snapshots.is_empty()
             && !self.looks_for_space
             && !self.founded
     }
@@ -206,22 +201,6 @@ impl Replicator {
         self.push(|work| work.reports.push((vhost, report)));
     }
 
-    /// Hands the lead of a vhost over to another node, if this one leads.
-    pub(crate) fn transfer(&self, vhost: VhostId, to: MemberId) {
-        self.push(|work| work.transfers.push((vhost, to)));
-    }
-
-    /// The files of a vhost's log; `None` if the broker stops or there is no such vhost.
-    pub(crate) fn snapshot(&self, vhost: VhostId) -> Option<LogSnapshot<RealDirectory>> {
-        let (taken, snapshot) = channel();
-        self.push(|work| {
-            if !work.stopping {
-                work.snapshots.push((vhost, taken));
-            }
-        });
-        snapshot.recv().ok()
-    }
-
     /// Compacts every log that can be, because the disk is nearly full.
     pub(crate) fn look_for_space(&self) {
         self.push(|work| work.looks_for_space = true);
@@ -285,7 +264,12 @@ impl Thread {
         let mut frames = Vec::new();
         loop {
             let now = Instant::now();
-            let next = self.due.values().min().copied().map_or(self.next_tick, |due| due.min(self.next_tick));
+            let next = self
+                .due
+                .values()
+                .min()
+                .copied()
+                .map_or(self.next_tick, |due| due.min(self.next_tick));
             let work = self.shared.next_work(next.saturating_duration_since(now));
             let stopping = work.stopping;
             self.take(work);
@@ -325,7 +309,8 @@ impl Thread {
         for (node, change) in work.links {
             for (id, replica) in &mut self.replicas {
                 let (voters, learners) = replica.member().members();
-                let of_node = voters.into_iter().chain(learners).filter(|member| member.node() == node);
+                let of_node =
+                    voters.into_iter().chain(learners).filter(|member| member.node() == node);
                 for member in of_node {
                     match change {
                         LinkChange::Changed => replica.link_changed(member),
@@ -354,20 +339,6 @@ impl Thread {
             if let Some(replica) = self.replicas.get_mut(&vhost) {
                 replica.set_dirty();
                 Self::touch(&mut self.due, vhost);
-            }
-        }
-        for (vhost, to) in work.transfers {
-            if let Some(replica) = self.replicas.get_mut(&vhost) {
-                replica.transfer(to);
-                Self::touch(&mut self.due, vhost);
-            }
-        }
-        for (vhost, taken) in work.snapshots {
-            let Some(replica) = self.replicas.get(&vhost) else { continue };
-            match replica.member().log().snapshot() {
-                // The backup may have ended.
-                Ok(snapshot) => drop(taken.send(snapshot)),
-                Err(error) => tracing::error!(vhost = replica.name(), %error, "no backup of the vhost"),
             }
         }
         self.is_founded |= work.founded;
@@ -410,7 +381,9 @@ impl Thread {
         while self.next_tick <= now && ticks < TICKS_AT_ONCE_MAX {
             ticks += 1;
             self.next_tick += TICK;
-            for (id, replica) in self.replicas.iter_mut().filter(|_| self.is_founded) {
+            let sender = self.shared.sender.get();
+            let takes_part = |id| self.is_founded && sender.is_none_or(|links| !links.differs(id));
+            for (id, replica) in self.replicas.iter_mut().filter(|(id, _)| takes_part(**id)) {
                 replica.tick();
                 Self::touch(&mut self.due, *id);
             }
@@ -488,7 +461,10 @@ impl Thread {
             // Without a registry, the node is gone.
             let Some(reopener) = shared.reopener.get().and_then(Weak::upgrade) else { return };
             if let Err(problem) = reopener.reopen(id) {
-                tracing::error!(vhost = name, "the replica cannot be opened anew: {problem}; the broker ends");
+                tracing::error!(
+                    vhost = name,
+                    "the replica cannot be opened anew: {problem}; the broker ends"
+                );
                 std::process::exit(EXIT_DISK);
             }
         };

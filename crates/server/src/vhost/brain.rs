@@ -56,7 +56,8 @@ impl Brain {
     /// If the node leads already.
     pub(super) fn promote(&mut self, now: Now, last: Lsn) -> Result<(), PageError> {
         let empty = Vhost::new(self.vhost().name(), [0; 32], self.vhost().options());
-        let Self::Follows(mut replica) = std::mem::replace(self, Self::Leads(Box::new(empty))) else {
+        let Self::Follows(mut replica) = std::mem::replace(self, Self::Leads(Box::new(empty)))
+        else {
             panic!("a vhost is promoted that leads already");
         };
         replica.leader_lost(now.time);

@@ -35,7 +35,9 @@ impl Link {
         match self.holding() {
             Some(held) => held.append(|outbox| transmit(outgoing, channel.0, frame_max, outbox)),
             None => {
-                self.socket.writer.append(|outbox| transmit(outgoing, channel.0, frame_max, outbox));
+                self.socket
+                    .writer
+                    .append(|outbox| transmit(outgoing, channel.0, frame_max, outbox));
             }
         }
     }

@@ -27,11 +27,13 @@ use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::disk::page_files::PageFiles;
 use crate::disk::progress::DiskProgress;
-use crate::disk::recovery::{self, MemberIdentity, RestoreError, Restored, RestoredReplica, VhostFiles};
+use crate::disk::recovery::{
+    self, MemberIdentity, RestoreError, Restored, RestoredReplica, VhostFiles,
+};
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, PAGE_LOOKS_MAX};
-use crate::replicas::{ReplicaTarget, Replicator, Reopens};
+use crate::replicas::{Reopens, ReplicaTarget, Replicator};
 
 /// Incarnation of every replica so far: none is rebuilt under another one yet.
 const FIRST_INCARNATION: u16 = 1;
@@ -196,11 +198,7 @@ impl Vhosts {
     }
 
     /// Recovers a vhost that only this node has.
-    fn begin_alone(
-        &self,
-        entry: VhostEntry,
-        is_new: bool,
-    ) -> Result<Arc<VhostHandle>, VhostError> {
+    fn begin_alone(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostHandle>, VhostError> {
         let vhost = self.empty_vhost(&entry)?;
         let path = vhost_files::vhost_path(&self.data_dir, entry.id);
         let files = self.files(&entry, &path, is_new);
@@ -254,12 +252,16 @@ impl Vhosts {
             member.quarantine(QuarantineReason::Damaged(fault));
         }
         let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
-        let replica = Some(Replica::new(
-            nodes.sorted_names(),
-            Arc::clone(&cluster.replicator),
-            deaths,
-        ));
-        let parts = Parts { brain: Brain::Follows(Box::new(follower)), durable, page_files, problems, death_files, replica };
+        let replica =
+            Some(Replica::new(nodes.sorted_names(), Arc::clone(&cluster.replicator), deaths));
+        let parts = Parts {
+            brain: Brain::Follows(Box::new(follower)),
+            durable,
+            page_files,
+            problems,
+            death_files,
+            replica,
+        };
         let handle = self.handle(entry, parts);
         cluster.replicator.add(Arc::clone(&handle) as Arc<dyn ReplicaTarget>, member);
         Ok(handle)
@@ -334,7 +336,8 @@ struct Parts {
 
 impl Reopens for Vhosts {
     fn reopen(&self, vhost: VhostId) -> Result<(), String> {
-        let entry = self.all().iter().find(|handle| handle.id == vhost).map(|handle| handle.entry());
+        let entry =
+            self.all().iter().find(|handle| handle.id == vhost).map(|handle| handle.entry());
         let entry = entry.ok_or("there is no such vhost")?;
         self.open(entry).map(drop).map_err(|error| error.to_string())
     }

@@ -88,6 +88,8 @@ impl ReplicaTarget for VhostHandle {
 
     fn promote(&self, shift_us: i64, last: storage::Lsn) -> Result<(), String> {
         let place = self.replica.as_ref().expect("a vhost without a cluster is never promoted");
+        // Before the vhost's lock: the writer of the history takes them in this order.
+        let mut death_files = self.death_files.lock();
         let mut state = self.state.lock();
         self.clock.shift(shift_us);
         let now = self.clock.now();
@@ -98,7 +100,7 @@ impl ReplicaTarget for VhostHandle {
         apply_settings(vhost, &settings);
         vhost.set_alarm(now, self.has_alarm());
         let deaths = std::mem::take(&mut *place.deaths.lock());
-        self.death_files.lock().restored(vhost.restore_deaths(now, deaths));
+        death_files.restored(vhost.restore_deaths(now, deaths));
         vhost.log_digest(now);
         self.disk.set_durable(Lsn(last.0));
         self.finish(state);

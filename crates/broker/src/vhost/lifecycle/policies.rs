@@ -163,14 +163,21 @@ impl Vhost {
         change: &PolicyChanged,
         cost: &mut MatchingCost,
     ) -> bool {
-        let Some(queue) = self.topology.queue(id) else {
-            return false;
-        };
+        let in_force = self.in_force_after(id, change, cost);
+        in_force.is_some_and(|in_force| self.put_in_force(id, in_force))
+    }
+
+    /// The policies in force for a queue after a change. The queue may be gone.
+    fn in_force_after(
+        &self,
+        id: QueueId,
+        change: &PolicyChanged,
+        cost: &mut MatchingCost,
+    ) -> Option<EffectivePolicies> {
+        let queue = self.topology.queue(id)?;
         let about = PolicySubject::queue(&queue.name, queue.kind());
         let change = PolicyId { kind: change.kind, name: &change.name };
-        let in_force =
-            self.policies.policies().in_force_after(change, &queue.policies, about, cost);
-        self.put_in_force(id, in_force)
+        Some(self.policies.policies().in_force_after(change, &queue.policies, about, cost))
     }
 
     /// Resolves the settings of every queue and exchange of a vhost that is recovered; messages are neither delivered
@@ -185,7 +192,23 @@ impl Vhost {
         for id in self.topology.queue_ids() {
             let queue = self.topology.known_queue(id);
             let in_force = self.policies.policies().for_queue(&queue.name, queue.kind());
-            self.put_in_force(id, in_force);
+            self.replace_in_force(id, in_force);
+        }
+    }
+
+    /// Resolves the settings of every queue and exchange of a replica under a policy that was set or cleared.
+    pub(in crate::vhost) fn follow_policy(&mut self, kind: PolicyKind, name: &Name) {
+        let (exchanges, queues) = (self.topology.exchange_ids(), self.topology.queue_ids());
+        let name = Arc::clone(name);
+        let change = PolicyChanged { kind, name, exchanges: Vec::new(), queues: Vec::new() };
+        let cost = &mut MatchingCost::default();
+        for id in exchanges {
+            self.resolve_exchange(id, &change, cost);
+        }
+        for id in queues {
+            if let Some(in_force) = self.in_force_after(id, &change, cost) {
+                self.replace_in_force(id, in_force);
+            }
         }
     }
 
@@ -194,10 +217,19 @@ impl Vhost {
         exchange.alternate = alternate(exchange, &exchange.policies);
     }
 
+    /// Puts policies in force for a queue, and arms its timer; false if they are already.
+    fn put_in_force(&mut self, id: QueueId, in_force: EffectivePolicies) -> bool {
+        let is_changed = self.replace_in_force(id, in_force);
+        if is_changed {
+            self.arm_queue(id);
+        }
+        is_changed
+    }
+
     /// Puts policies in force for a queue; false if they are already.
     ///
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
-    fn put_in_force(&mut self, id: QueueId, in_force: EffectivePolicies) -> bool {
+    fn replace_in_force(&mut self, id: QueueId, in_force: EffectivePolicies) -> bool {
         let queue = self.topology.known_queue_mut(id);
         if queue.policies == in_force {
             return false;
@@ -207,7 +239,6 @@ impl Vhost {
         self.death_ledger.policies_changed();
         queue.apply_settings(settings, self.now.time);
         queue.renew_lease(self.now.time);
-        self.arm_queue(id);
         true
     }
 

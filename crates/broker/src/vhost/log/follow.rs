@@ -11,6 +11,7 @@ use std::fmt;
 
 use super::replay::{Replay, Source};
 use crate::ids::{Lsn, Name, QueueNumber};
+use crate::policy::PolicyKind;
 use crate::record::{DecodeError, Digest, ExchangeRecord, QueueRecord};
 use crate::time::Time;
 use crate::vhost::Vhost;
@@ -53,7 +54,7 @@ impl Divergence {
 }
 
 impl Replay {
-    /// The vhost as far as it is replayed. Policies are in force for it only after [`Replay::finish`].
+    /// The vhost as far as it is replayed. Policies are in force for it from [`Replay::follow`] on.
     pub fn vhost(&self) -> &Vhost {
         &self.vhost
     }
@@ -70,7 +71,16 @@ impl Replay {
         self.vhost.log.replayed(last);
         self.check_declared()?;
         self.sums(|sums| sums.begin_digest());
+        // From now on they are kept in force, so that a promotion need not match every queue with every policy.
+        self.vhost.resolve_all_policies();
         Ok(())
+    }
+
+    /// Puts a policy that was set or cleared in force.
+    pub(super) fn policy_changed(&mut self, kind: PolicyKind, name: &Name) {
+        if self.source == Source::Leader {
+            self.vhost.follow_policy(kind, name);
+        }
     }
 
     /// Sets the time of the axis at which the leader made the next entry; none of its messages has arrived after that.
@@ -189,7 +199,8 @@ impl Replay {
         let topology = &self.vhost.topology;
         let queue = self.queues.get(&number).and_then(|id| topology.queue(*id));
         let exchange = self.delayed.get(&number).and_then(|id| topology.exchange(*id));
-        let name = queue.map(|queue| &queue.name).or(exchange.map(|exchange| &exchange.name));
+        let name =
+            queue.map(|queue| &queue.name).or_else(|| exchange.map(|exchange| &exchange.name));
         name.map_or_else(|| format!("number {number}").into(), Name::clone)
     }
 

@@ -108,6 +108,7 @@ impl Replay {
         applied.map_err(|divergence| self.diverged(divergence))
     }
 
+    #[expect(clippy::too_many_lines, reason = "one short arm for each kind of record")]
     fn apply_record(
         &mut self,
         lsn: Lsn,
@@ -184,12 +185,14 @@ impl Replay {
                     sums.policy_set(kind, &name, definition_hash(&record));
                 });
                 self.vhost.policies.set(kind, (*policy).clone());
-                self.vhost.policies.logged(kind, name, lsn);
+                self.vhost.policies.logged(kind, Arc::clone(&name), lsn);
+                self.policy_changed(kind, &name);
             }
             Record::ClearPolicy { kind, name } => {
                 self.sums(|sums| sums.policy_cleared(kind, &name));
                 self.vhost.policies.clear(kind, &name);
                 self.vhost.policies.take_lsn(kind, &name);
+                self.policy_changed(kind, &name);
             }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
             Record::DeleteExchange { name } => self.delete_exchange(lsn, &name, pages, ended)?,
@@ -383,7 +386,13 @@ impl Replay {
             declared_by,
         };
         let defaults = vhost.options.queue_defaults;
-        let policies = EffectivePolicies::default();
+        let policies = match self.source {
+            Source::Leader => vhost
+                .policies
+                .policies()
+                .for_queue(&declaration.name, declaration.arguments.queue_type),
+            _ => EffectivePolicies::default(),
+        };
         let paging = vhost.paging.for_queue();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
         queue.registration.lsn = lsn;
@@ -444,6 +453,9 @@ impl Replay {
                 },
             )?;
         exchange.lsn = lsn;
+        if self.source == Source::Leader {
+            vhost.apply_exchange_policy(&mut exchange);
+        }
         let id = vhost.topology.insert_exchange(exchange);
         if let Some(store) = record.store {
             self.delayed.insert(store, id);
@@ -602,7 +614,9 @@ impl Replay {
             }
         }
         // Overdue work is done when the vhost is live.
-        vhost.resolve_all_policies();
+        if self.source == Source::OwnLog {
+            vhost.resolve_all_policies();
+        }
         vhost.topology.queue_ids().into_iter().for_each(|id| vhost.arm_queue(id));
         vhost.topology.exchange_ids().into_iter().for_each(|id| vhost.arm_exchange(id));
         vhost.list_all_sums();

@@ -18,6 +18,9 @@ use crate::queue::{Queue, QueueArguments, QueueDeclaration};
 use crate::record::{QueueRecord, Record};
 use crate::vhost::Vhost;
 
+/// A queue without messages and declaration.
+type EmptyQueue = (QueueNumber, QueueId);
+
 /// A queue with messages whose declaration is lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecoveredQueue {
@@ -95,7 +98,7 @@ impl UndeclaredQueues {
     pub(in crate::vhost) fn take_all(
         &mut self,
         vhost: &Vhost,
-    ) -> (Vec<(QueueNumber, QueueId)>, Option<(QueueNumber, u64)>) {
+    ) -> (Vec<EmptyQueue>, Option<(QueueNumber, u64)>) {
         let mut empty = Vec::new();
         let mut holding = None;
         for (number, Undeclared { id, .. }) in std::mem::take(&mut self.0) {

@@ -17,6 +17,11 @@ impl Backups for Node {
     ) -> ChangeFuture<'_, Result<BackupJob, BackupError>> {
         let (directory, user) = (directory.to_owned(), user.to_owned());
         change(move || {
+            if self.replication.is_some() {
+                let text = "this node is one of a cluster, whose other nodes have the same vhosts: a backup of a single \
+                            node could not be started";
+                return Err(BackupError::Refused(text.to_owned()));
+            }
             let node_file = {
                 let _one_at_a_time = self.changes.lock();
                 let (next_vhost_id, vhosts) = self.vhosts.entries();
