@@ -99,7 +99,9 @@ fn cluster_frames() {
         let (cluster, group) = (replication::ClusterId(7), replication::GroupId(5));
         replication::check_frame(cluster, group, (from, to), kind, payload)
     };
-    let histories: &[(&str, u8, &[(u8, Vec<u8>)])] = &[
+    /// Name, choice of the member, and messages with their kinds.
+    type History<'a> = (&'a str, u8, &'a [(u8, Vec<u8>)]);
+    let histories: &[History<'_>] = &[
         ("follower-appends", 0, &[(1, first.clone()), (3, heartbeat(2, 2))]),
         (
             "follower-replaces",

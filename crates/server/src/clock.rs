@@ -18,7 +18,9 @@ pub(crate) struct Clock {
 impl Clock {
     /// Anchors the broker's time axis to the wall clock.
     pub(crate) fn start() -> Self {
-        Self { anchor: Instant::now(), anchor_us: wall_us() }
+        // In this order: a pause between the two readings makes the axis late, never early.
+        let anchor_us = wall_us();
+        Self { anchor: Instant::now(), anchor_us }
     }
 
     /// Reads both clocks.

@@ -19,7 +19,6 @@ mod client_properties;
 mod content_assembly;
 mod frames;
 mod handshake;
-mod held_outbox;
 mod login;
 mod methods;
 mod outbox;
@@ -28,9 +27,8 @@ mod server_properties;
 mod session;
 
 pub use client_properties::{Capabilities, Client};
-pub use held_outbox::{HeldOutbox, Released};
 pub use login::{ANONYMOUS, Credentials, EXTERNAL, MECHANISMS};
-pub use outbox::Outbox;
+pub use outbox::{HeldOutbox, Outbox, Released};
 pub use outgoing::transmit;
 pub use server_properties::{ServerIdentity, server_properties};
 pub use session::{Alive, Session, SessionOptions, Step, Traffic};

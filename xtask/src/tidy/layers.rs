@@ -26,7 +26,10 @@ const LAYERS: &[Layer] = &[
     Layer { name: "replication", may_know: &["storage"] },
     Layer { name: "httpdate", may_know: &[] },
     Layer { name: "management", may_know: &["amqp", "broker"] },
-    Layer { name: "server", may_know: &["amqp", "broker", "session", "storage", "management"] },
+    Layer {
+        name: "server",
+        may_know: &["amqp", "broker", "session", "storage", "replication", "management"],
+    },
     Layer { name: "ctl", may_know: &[] },
     Layer { name: "perf", may_know: &["amqp"] },
     Layer { name: "instructions", may_know: &["amqp", "broker", "session", "storage"] },

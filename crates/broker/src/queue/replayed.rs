@@ -1,4 +1,4 @@
-//! What only the replay of records asks of a queue.
+//! Operations of a queue that only the replay of records needs.
 
 use super::ready::Place;
 use super::{Entry, Queue};

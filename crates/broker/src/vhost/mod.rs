@@ -40,7 +40,7 @@ use crate::schedule::ScheduledPlace;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
-pub use log::follow::Divergence;
+pub use log::divergence::Divergence;
 pub use log::replay::{Recovered, Replay, ReplayProblem};
 pub use log::undeclared::RecoveredQueue;
 use state::alarm::Alarm;

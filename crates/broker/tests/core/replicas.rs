@@ -23,13 +23,13 @@ struct Leader {
     connection: ConnectionId,
     now_ms: u64,
     replicas: Vec<Follower>,
-    /// What the replicas have said.
+    /// Problems that the replicas have reported.
     divergences: Vec<Divergence>,
     /// The last batches are not committed.
     is_cut_off: bool,
 }
 
-/// What a client would see of a batch, as words.
+/// The part of a batch that a client sees, as words.
 type Said = Vec<String>;
 
 impl Leader {
@@ -112,7 +112,7 @@ impl Leader {
         let mut arguments = TableBuilder::new();
         arguments.insert("x-queue-type", Value::LongStr(queue_type));
         more.iter().for_each(|(key, value)| {
-            arguments.insert(key, value.clone());
+            arguments.insert(key, *value);
         });
         let arguments: Table = arguments.finish();
         self.apply(declare_queue(queue, &arguments));
@@ -207,7 +207,7 @@ fn hold_comes_while_the_firehose_is_on_and_after_it() {
     }
 }
 
-/// Everything that a client does to a vhost, with each kind of record that changes what a digest tells.
+/// All commands of a client, with each kind of record that changes what a digest tells.
 fn eventful_history(leader: &mut Leader) {
     let dead = [
         ("x-dead-letter-exchange", Value::LongStr(b"")),
@@ -338,7 +338,7 @@ fn record_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn what_was_not_committed_is_forgotten_and_what_a_classic_queue_delivered_is_marked() {
+fn uncommitted_batch_is_forgotten_and_deliveries_of_classic_queues_are_marked() {
     let mut leader = Leader::new(vec![Follower::new(replicated())]);
     leader.declare("quorum", b"quorum", &NOTHING);
     leader.declare("classic", b"classic", &NOTHING);
@@ -371,7 +371,7 @@ fn number_that_a_new_leader_gives_again_keeps_no_old_deadline() {
     // Its record names no number that was handed out.
     leader.apply(Command::Get { queue: "q", no_ack: true });
     // The next leader has read its own log, from which a compaction took the message.
-    leader.replicas[0] = leader.replicas[0].from_own_log(&BTreeMap::new());
+    leader.replicas[0] = leader.replicas[0].read_back(&BTreeMap::new());
     let mut leader = leader.fail_over(true);
     leader.publish("q", "new");
     assert_eq!(leader.vhost.queue("q").unwrap().last_seq(), 1, "the number is given again");

@@ -75,7 +75,7 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Why the engine cannot begin with a log.
+/// Reason why the engine cannot begin with a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CannotBegin(pub(crate) String);
 

@@ -1,1 +1,1 @@
-
+//! The guards of the engine: each test fails without its guard.

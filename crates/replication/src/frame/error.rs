@@ -59,7 +59,7 @@ pub enum FrameError {
     NewerIncarnation {
         /// The incarnation in the frame.
         incarnation: u16,
-        /// This incarnation.
+        /// The incarnation of the receiver.
         current: u16,
     },
     /// An entry is damaged.

@@ -1,7 +1,6 @@
 //! The replication of the node's vhosts: the replicator's thread, and its place between links and vhosts.
 
-use std::sync::Arc;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
@@ -13,9 +12,17 @@ use crate::cluster::ids::{GroupId, NodeId};
 use crate::cluster::{self, LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
-use crate::node::start_error::StartError;
 use crate::replicas::{FrameSender, Nodes, Reopens, Replicator};
 use crate::vhost::Cluster;
+
+/// The reason why replication cannot start.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum ReplicationError {
+    #[error("the system has no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+    #[error("cannot start the replicator: {0}")]
+    Thread(std::io::Error),
+}
 
 /// The replication of a node with a cluster.
 #[derive(Debug)]
@@ -31,7 +38,7 @@ impl Replication {
     ///
     /// # Errors
     /// If the operating system has no randomness or cannot start a thread.
-    pub(crate) fn start(links: &Arc<Links>, clock: Clock) -> Result<Self, StartError> {
+    pub(crate) fn start(links: &Arc<Links>, clock: Clock) -> Result<Self, ReplicationError> {
         let own = (links.own, links.name.clone());
         let others = links.peers().iter().map(|peer| (peer.id, peer.node.name.clone()));
         let names = others.chain([own]).map(|(id, name)| (replica_node(id), name.into()));
@@ -40,9 +47,9 @@ impl Replication {
             me: replica_node(links.own),
             names: names.collect(),
         };
-        let run = RunId(getrandom::u64().map_err(cluster::ClusterError::Randomness)?);
+        let run = RunId(getrandom::u64()?);
         let (replicator, thread) =
-            Replicator::start(nodes, clock, run).map_err(StartError::Replicator)?;
+            Replicator::start(nodes, clock, run).map_err(ReplicationError::Thread)?;
         if links.is_founded() {
             replicator.founded();
         }

@@ -111,10 +111,7 @@ impl Node {
             threads,
             persister_thread: Mutex::new(Some(persister_thread)),
         };
-        if let Some(replication) = &node.replication {
-            let vhosts: Weak<Vhosts> = Arc::downgrade(&node.vhosts);
-            replication.set_reopener(vhosts);
-        }
+        node.let_replicas_reopen();
         if known.is_none() {
             // Before the first vhost: a directory with vhosts but without this file has lost it.
             node.save()?;
@@ -145,6 +142,14 @@ impl Node {
         }
         node.save()?;
         Ok(node)
+    }
+
+    /// Lets the replicator open replicas anew.
+    fn let_replicas_reopen(&self) {
+        if let Some(replication) = &self.replication {
+            let vhosts: Weak<Vhosts> = Arc::downgrade(&self.vhosts);
+            replication.set_reopener(vhosts);
+        }
     }
 
     /// Recovers vhosts and does the work that has become due meanwhile. Memory and disk are checked before

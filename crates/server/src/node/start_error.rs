@@ -12,6 +12,7 @@ use crate::disk::data_dir::DataDirError;
 use crate::disk::node_disk::NodeDiskError;
 use crate::disk::node_file::NodeFileError;
 use crate::limits::EXIT_CONFIG;
+use crate::node::replication::ReplicationError;
 use crate::tls::TlsError;
 use crate::vhost::VhostError;
 
@@ -22,8 +23,8 @@ pub(crate) enum StartError {
     DataDir(#[from] DataDirError),
     #[error("cannot start the timer: {0}")]
     Timer(io::Error),
-    #[error("cannot start the replicator: {0}")]
-    Replicator(io::Error),
+    #[error(transparent)]
+    Replication(#[from] ReplicationError),
     #[error("cannot start the persister: {0}")]
     Persister(io::Error),
     #[error("cannot start the pager: {0}")]
@@ -78,7 +79,7 @@ impl StartError {
             ) => EXIT_CONFIG,
             Self::DataDir(_)
             | Self::Timer(_)
-            | Self::Replicator(_)
+            | Self::Replication(_)
             | Self::Persister(_)
             | Self::Pager(_)
             | Self::NodeFile(_)

@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 
 use storage::{Applier, EntryContent, LogEntry, RealDirectory, Term};
 
-use super::replicator::{Replicator, Report};
+use super::report::Report;
 use super::target::ReplicaTarget;
 
 /// A job for the thread.
 #[derive(Debug)]
 enum Job {
     Apply(LogEntry),
-    /// Everything before is applied: this node leads in `term`.
+    /// Promote the replica: all entries of earlier leaders are applied, and the node leads in `term`.
     Promote {
         term: Term,
         shift_us: i64,
@@ -40,13 +40,13 @@ impl ApplyQueue {
     pub(super) fn start(
         target: Arc<dyn ReplicaTarget>,
         applier: Applier<RealDirectory>,
-        replicator: Arc<Replicator>,
+        report: Box<dyn Fn(Report) + Send>,
     ) -> io::Result<Self> {
         let (jobs, todo) = channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let thread = {
             let waiting_bytes = Arc::clone(&waiting_bytes);
-            let run = move || run(&*target, &applier, &replicator, &todo, &waiting_bytes);
+            let run = move || run(&*target, &applier, &report, &todo, &waiting_bytes);
             std::thread::Builder::new().name("apply".to_owned()).spawn(run)?
         };
         Ok(Self { jobs: Some(jobs), waiting_bytes, thread: Some(thread) })
@@ -97,7 +97,7 @@ fn bytes(entry: &LogEntry) -> usize {
 fn run(
     target: &dyn ReplicaTarget,
     applier: &Applier<RealDirectory>,
-    replicator: &Replicator,
+    tell: &dyn Fn(Report),
     todo: &Receiver<Job>,
     waiting_bytes: &AtomicUsize,
 ) {
@@ -115,10 +115,10 @@ fn run(
         };
         match (done, report) {
             (Err(problem), _) => {
-                replicator.report(target.id(), Report::Diverged(problem));
+                tell(Report::Diverged(problem));
                 return;
             }
-            (Ok(()), Some(report)) => replicator.report(target.id(), report),
+            (Ok(()), Some(report)) => tell(report),
             (Ok(()), None) => {}
         }
     }

@@ -12,6 +12,7 @@ mod apply;
 mod nodes;
 mod replica;
 mod replicator;
+mod report;
 mod target;
 
 pub(crate) use nodes::Nodes;

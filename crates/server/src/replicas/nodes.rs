@@ -9,7 +9,7 @@ use replication::{ClusterId, MemberId, NodeId};
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     pub(crate) cluster: ClusterId,
-    /// This node.
+    /// The own node.
     pub(crate) me: NodeId,
     /// All nodes, this one included.
     pub(crate) names: BTreeMap<NodeId, Arc<str>>,

@@ -17,7 +17,7 @@ use storage::{
 
 use super::apply::ApplyQueue;
 use super::nodes::Nodes;
-use super::replicator::Replicator;
+use super::report::Report;
 use super::target::ReplicaTarget;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{
@@ -35,7 +35,7 @@ const SOON: Duration = Duration::from_millis(LOCK_RETRY_MS);
 enum Service {
     /// Committed entries are applied to the replica.
     Follows,
-    /// This node is elected in this term; the replica applies what is left and becomes the vhost.
+    /// The node is elected in this term; the replica applies what is left and becomes the vhost.
     Promotes(Term),
     /// The vhost serves clients, in this term.
     Leads(Term),
@@ -86,7 +86,7 @@ pub(super) struct Replica {
 /// The wish of a replica after it was advanced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// Nothing until something happens.
+    /// Wait until something happens.
     Idle,
     /// To be advanced again after this time.
     After(Duration),
@@ -95,18 +95,17 @@ pub(super) enum Next {
 }
 
 impl Replica {
-    /// Starts to drive a member.
+    /// Starts to drive a member. `report` is called with news of the vhost.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
     pub(super) fn start(
         target: Arc<dyn ReplicaTarget>,
         member: Member<MemberLog>,
-        replicator: &Arc<Replicator>,
+        report: Box<dyn Fn(Report) + Send>,
     ) -> io::Result<Self> {
         let applier = member.log().applier();
-        let queue =
-            ApplyQueue::start(Arc::clone(&target), applier.clone(), Arc::clone(replicator))?;
+        let queue = ApplyQueue::start(Arc::clone(&target), applier.clone(), report)?;
         Ok(Self {
             target,
             member,

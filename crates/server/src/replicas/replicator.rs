@@ -17,10 +17,10 @@ use replication::{
     ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameHeader, GroupId, Member, NodeId,
     QuarantineReason, RunId, TurnClock,
 };
-use storage::Term;
 
 use super::nodes::Nodes;
 use super::replica::{MemberLog, Next, Replica};
+use super::report::Report;
 use super::target::{Reopens, ReplicaTarget};
 use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
@@ -46,17 +46,6 @@ pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
 
     /// True if some other node has another vhost under this id, or none: then it gets no leader.
     fn differs(&self, vhost: VhostId) -> bool;
-}
-
-/// News of a vhost from another thread.
-#[derive(Debug)]
-pub(super) enum Report {
-    /// The replica has become the vhost, in this term.
-    Promoted(Term),
-    /// The replica differs from that of the leader.
-    Diverged(String),
-    /// The next file of the log is there, or cannot be created.
-    FilePrepared,
 }
 
 /// A change of the link to a node.
@@ -197,7 +186,7 @@ impl Replicator {
     }
 
     /// News of a vhost from another thread.
-    pub(super) fn report(&self, vhost: VhostId, report: Report) {
+    fn report(&self, vhost: VhostId, report: Report) {
         self.push(|work| work.reports.push((vhost, report)));
     }
 
@@ -294,7 +283,9 @@ impl Thread {
         for (target, member) in work.new {
             let id = target.id();
             let name = target.name().to_owned();
-            match Replica::start(target, member, &self.shared) {
+            let shared = Arc::clone(&self.shared);
+            let report = move |report| shared.report(id, report);
+            match Replica::start(target, member, Box::new(report)) {
                 Ok(replica) => {
                     let before = self.replicas.insert(id, replica);
                     assert!(before.is_none(), "a vhost has one replica on a node");

@@ -16,7 +16,7 @@ use crate::disk::recovery::LogReplay;
 /// The state machine of a vhost, behind its lock.
 #[derive(Debug)]
 pub(super) enum Brain {
-    /// This node leads the vhost; a node without a cluster always does.
+    /// The node leads the vhost; a node without a cluster always does.
     Leads(Box<Vhost>),
     /// Another node leads; this one applies the records that the majority has.
     Follows(Box<LogReplay>),

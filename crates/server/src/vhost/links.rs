@@ -42,7 +42,7 @@ impl Link {
         }
     }
 
-    /// What is held, if the next method must wait behind it.
+    /// The held bytes, if the next method must wait behind them.
     pub(super) fn holding(&mut self) -> Option<&mut HeldOutbox> {
         self.held.as_deref_mut().filter(|held| held.is_holding())
     }

@@ -19,6 +19,7 @@ mod log_and_pages;
 mod pressure;
 mod registry;
 mod replica;
+mod replicated;
 #[cfg(test)]
 mod tests;
 mod timer;

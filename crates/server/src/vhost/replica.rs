@@ -1,18 +1,11 @@
-//! The place of a vhost in a cluster, as this node knows it, and the changes of that place.
+//! The place of a vhost in a cluster, as this node knows it.
 
 use std::sync::Arc;
 
-use amqp::reply_code::ReplyCode;
-use broker::refusal::Refusal;
-use broker::time::Time;
-use broker::{Lsn, RestoredDeath};
+use broker::RestoredDeath;
 use parking_lot::Mutex;
-use storage::{Applier, EntryContent, LogEntry, RealDirectory};
 
-use super::brain::Brain;
-use super::changes::apply_settings;
-use super::handle::VhostHandle;
-use crate::replicas::{ReplicaTarget, Replicator};
+use crate::replicas::Replicator;
 
 /// The place of a vhost in a cluster.
 #[derive(Debug)]
@@ -40,99 +33,14 @@ impl Replica {
     pub(crate) fn leader(&self) -> Option<Arc<str>> {
         self.leader.lock().clone()
     }
-}
 
-impl VhostHandle {
-    /// Names of the node that leads the vhost, if this node knows one, and of all nodes that have its log. None
-    /// without a cluster.
-    pub(crate) fn placement(&self) -> Option<(Option<String>, Vec<String>)> {
-        let place = self.replica.as_ref()?;
-        let leader = place.leader().map(|leader| leader.to_string());
-        Some((leader, place.members.iter().map(|member| member.to_string()).collect()))
+    /// Notes the node that leads the vhost.
+    pub(super) fn set_leader(&self, leader: Option<Arc<str>>) {
+        *self.leader.lock() = leader;
     }
 
-    /// True if this node serves the vhost, or another node leads it: false while there is no leader, or this node has
-    /// not begun to serve.
-    pub(super) fn has_settled(&self) -> bool {
-        let Some(place) = &self.replica else { return true };
-        let is_here = !self.is_deposed() && matches!(self.state.lock().brain, Brain::Leads(_));
-        is_here || place.leader().is_some_and(|leader| leader != place.replicator.nodes().my_name())
-    }
-}
-
-impl ReplicaTarget for VhostHandle {
-    fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
-        let mut state = self.state.lock();
-        let Brain::Follows(replica) = &mut state.brain else {
-            panic!("vhost '{}' leads and gets entries of another leader", self.name);
-        };
-        replica.set_now(Time::from_micros(entry.axis_us));
-        let mut problem = None;
-        let applied = applier.apply(entry, &mut |record, references| {
-            if problem.is_none() {
-                let failed = replica.apply(&record, references).err();
-                problem = failed.map(|why| format!("record {}: {why}", record.lsn));
-            }
-        });
-        if let Some(problem) = problem {
-            return Err(problem);
-        }
-        applied.map_err(|fault| fault.to_string())?;
-        if let EntryContent::Records(records) = &entry.content {
-            let last = Lsn(records.last.0);
-            replica.end_entry(last).map_err(|divergence| divergence.to_string())?;
-            self.disk.set_durable(last);
-        }
-        Ok(())
-    }
-
-    fn promote(&self, shift_us: i64, last: storage::Lsn) -> Result<(), String> {
-        let place = self.replica.as_ref().expect("a vhost without a cluster is never promoted");
-        // Before the vhost's lock: the writer of the history takes them in this order.
-        let mut death_files = self.death_files.lock();
-        let mut state = self.state.lock();
-        self.clock.shift(shift_us);
-        let now = self.clock.now();
-        let promoted = state.brain.promote(now, last);
-        promoted.map_err(|error| format!("vhost '{}': {error}", self.name))?;
-        let settings = Arc::clone(&state.settings);
-        let vhost = state.brain.serving_mut();
-        apply_settings(vhost, &settings);
-        vhost.set_alarm(now, self.has_alarm());
-        let deaths = std::mem::take(&mut *place.deaths.lock());
-        death_files.restored(vhost.restore_deaths(now, deaths));
-        vhost.log_digest(now);
-        self.disk.set_durable(Lsn(last.0));
-        self.finish(state);
-        self.disk.notify();
-        Ok(())
-    }
-
-    fn log_digest(&self) {
-        // A digest that waits for a busy lock may as well be logged with a later entry.
-        let Some(mut state) = self.state.try_lock() else { return };
-        let now = self.clock.now();
-        if let Some(vhost) = state.brain.leading_mut().filter(|_| !self.disk.is_retired()) {
-            vhost.log_digest(now);
-            self.finish(state);
-        }
-    }
-
-    fn set_leader(&self, leader: Option<Arc<str>>) {
-        if let Some(place) = &self.replica {
-            *place.leader.lock() = leader;
-        }
-        self.disk.notify();
-    }
-
-    fn depose(&self) {
-        self.state.lock().outputs.links.drop_held();
-        let text = format!("the leader of vhost '{}' has changed", self.name);
-        let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
-        self.disk.release_waiters();
-        self.threads.timer.remove(self.id);
-        self.threads.pager.remove(self.id);
-        // Outside of the lock, because a long queue takes long to drop.
-        drop(contents);
+    /// The history of dead letters on disk, once.
+    pub(super) fn take_deaths(&self) -> Vec<RestoredDeath> {
+        std::mem::take(&mut *self.deaths.lock())
     }
 }

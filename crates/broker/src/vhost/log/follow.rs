@@ -7,51 +7,14 @@
 //! Within an entry, a record may name a queue or a message that the replica does not know: the log of the leader drops
 //! a message, and the declaration of a queue, that ends before its batch is written, but not all that is about it.
 
-use std::fmt;
-
+use super::divergence::Divergence;
 use super::replay::{Replay, Source};
 use crate::ids::{Lsn, Name, QueueNumber};
 use crate::policy::PolicyKind;
-use crate::record::{DecodeError, Digest, ExchangeRecord, QueueRecord};
+use crate::record::{Digest, ExchangeRecord, QueueRecord};
 use crate::time::Time;
 use crate::vhost::Vhost;
 use crate::vhost::state::durable_sums::SumsDiffer;
-
-/// The reason why a record does not fit the records before it. For a replica: the difference from its leader.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Divergence {
-    /// The record at which it was found.
-    pub lsn: Lsn,
-    /// The queue that differs; none if it is no queue, or not known.
-    pub queue: Option<Name>,
-    /// The problem, as a clause that names its subject.
-    pub problem: String,
-}
-
-impl fmt::Display for Divergence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "record {}: {}", self.lsn, self.problem)
-    }
-}
-
-impl std::error::Error for Divergence {}
-
-impl Divergence {
-    pub(super) fn new(lsn: Lsn, problem: String) -> Self {
-        Self { lsn, queue: None, problem }
-    }
-
-    pub(super) fn of_queue(lsn: Lsn, name: &Name, problem: impl fmt::Display) -> Self {
-        let problem = format!("queue '{name}': {problem}");
-        Self { lsn, queue: Some(Name::clone(name)), problem }
-    }
-
-    /// The divergence of a replica that cannot read a record of its leader.
-    #[must_use]
-    pub fn unreadable(lsn: Lsn, error: &DecodeError) -> Self {
-        Self::new(lsn, error.to_string())
-    }
-}
 
 impl Replay {
     /// The vhost as far as it is replayed. Policies are in force for it from [`Replay::follow`] on.

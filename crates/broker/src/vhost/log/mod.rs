@@ -2,7 +2,8 @@
 
 mod check;
 mod check_sums;
+pub(super) mod divergence;
 mod durable;
-pub(super) mod follow;
+mod follow;
 pub(super) mod replay;
 pub(super) mod undeclared;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use amqp::table::{Table, Value};
 
-use super::follow::Divergence;
+use super::divergence::Divergence;
 use super::undeclared::{RecoveredQueue, UndeclaredQueues};
 use crate::collections::Lookup;
 use crate::exchange::delayed::{HeldMessages, HeldStore};
@@ -391,7 +391,7 @@ impl Replay {
                 .policies
                 .policies()
                 .for_queue(&declaration.name, declaration.arguments.queue_type),
-            _ => EffectivePolicies::default(),
+            Source::OwnLog | Source::Diverged(_) => EffectivePolicies::default(),
         };
         let paging = vhost.paging.for_queue();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);

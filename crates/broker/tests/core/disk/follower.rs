@@ -90,7 +90,7 @@ pub(crate) struct Follower {
     replay: Replay,
     pages: PageStore,
     envelopes: Envelopes,
-    /// Everything that the leader has written.
+    /// All entries that the leader has written.
     entries: Vec<Entry>,
     /// The batch that the leader fills.
     open: Entry,
@@ -176,7 +176,7 @@ impl Follower {
 
     /// A new replica that reads the same entries as its own log, as far as a compaction leaves them: without the
     /// publishes of messages that are gone.
-    pub(crate) fn from_own_log(&self, references: &BTreeMap<Lsn, u16>) -> Self {
+    pub(crate) fn read_back(&self, references: &BTreeMap<Lsn, u16>) -> Self {
         let vhost = Vhost::new("/", [9; 32], self.options);
         let now = self.entries.last().map(|entry| entry.axis).unwrap_or_default();
         let mut replay = Replay::new(vhost, now);

@@ -218,7 +218,7 @@ impl Broker {
                 turn += 1;
                 turn % 5
             };
-            let own_log = follower.from_own_log(self.disk.references_left());
+            let own_log = follower.read_back(self.disk.references_left());
             for replica in [follower.again(&mut || 1), follower.again(&mut at_once), own_log] {
                 self.page_store.assert_same(&self.vhost, &replica.promote(self.now(), true));
             }

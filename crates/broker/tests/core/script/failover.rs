@@ -38,7 +38,7 @@ impl World {
         let mut replicas = vec![follower.again(&mut at_once)];
         if !has_clients {
             replicas.push(follower.again(&mut || 1));
-            replicas.push(follower.from_own_log(self.disk.references_left()));
+            replicas.push(follower.read_back(self.disk.references_left()));
         }
         let leader = self.vhost.queue_digests();
         assert_eq!(follower.queue_digests(), leader, "{when}");

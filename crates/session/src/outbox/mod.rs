@@ -3,6 +3,8 @@
 //! Most bytes are copied into one growing buffer. Long bodies are not copied: they are written from their
 //! message.
 
+mod held;
+
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
@@ -10,6 +12,8 @@ use std::ops::Range;
 use broker::Message;
 
 use crate::limits::RELEASED_COPY_BYTES_MAX;
+
+pub use held::{HeldOutbox, Released};
 
 /// Bytes that wait for a socket.
 #[derive(Default, Debug)]
