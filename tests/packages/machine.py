@@ -94,7 +94,7 @@ class Machine:
             time.sleep(0.05)
         return value
 
-    def run(self, *words, fails=False, folder="/root", variables=()):
+    def run(self, *words, fails=False, folder="/srv", variables=()):
         """Runs a command in the machine as root; returns what it has printed. With `fails=None` it may fail."""
         enter = ["nsenter", f"--target={self._pid()}", *NAMESPACES, "--root", "--"]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8",

@@ -28,7 +28,7 @@ def start_network():
 def main(root):
     mount("--make-rprivate", "/")
     mount("--bind", root, root)
-    for name in ("proc", "sys", "dev", "run", "tmp", "root"):
+    for name in ("proc", "sys", "dev", "run", "tmp", "srv"):
         (root / name).mkdir(exist_ok=True)
     mount("--types", "proc", "proc", root / "proc")
     # Settings of the kernel belong to the machine outside.

@@ -52,7 +52,7 @@ def logged_in(user, password):
 
 def follow(machine, file, section):
     """Gives the file to root of the machine, and runs the commands of a section as they are."""
-    shutil.copy(file, machine.debian / "root")
+    shutil.copy(file, machine.debian / "srv")
     three = commands(section)
     assert len(three) == 3 and any(file.name in one for one in three), three
     for command in three:
@@ -66,7 +66,7 @@ def test_three_commands_install_the_debian_package(machine, deb, archive):
     assert machine.show("ActiveState") == "active"
     assert "app\t[administrator]" in machine.run("rabbitmqctl", "list_users")
     # An archive leaves the package alone.
-    shutil.copy(archive, machine.debian / "root")
+    shutil.copy(archive, machine.debian / "srv")
     machine.run("tar", "-xf", archive.name)
     assert "use apt-get" in machine.run(f"{archive.name.removesuffix('.tar.gz')}/install.sh", fails=True)
     assert machine.inside(lambda: logged_in("app", "secret"))
@@ -83,10 +83,10 @@ def test_three_commands_install_the_archive(machine, archive):
     own.write_text("heartbeat = 33\n")
     before = machine.show("MainPID")
     # The script of a newer archive: it restarts the service, and keeps users and configuration.
-    machine.run(f"/root/{folder}/install.sh", folder="/")
+    machine.run(f"/srv/{folder}/install.sh", folder="/")
     assert machine.show("MainPID") not in ("0", before) and machine.inside(lambda: logged_in("app", "secret"))
     assert own.exists()
-    assert "stays in /etc/leveret" in machine.run(f"/root/{folder}/install.sh", "--remove")
+    assert "stays in /etc/leveret" in machine.run(f"/srv/{folder}/install.sh", "--remove")
     assert machine.show("LoadState") == "not-found"
     left = [path for path in machine.debian.path.rglob("*leveret*") if path.relative_to(machine.debian.path).parts[0] == "usr"]
     assert left == []

@@ -32,7 +32,7 @@ def machine(debian, tmp_path_factory):
 def installed(machine, debian, deb, old_deb):
     """The machine with the package."""
     for package in (deb, old_deb):
-        shutil.copy(package, debian / "root")
+        shutil.copy(package, debian / "srv")
     machine.run("apt-get", "install", f"./{deb.name}")
     return machine
 
@@ -187,7 +187,7 @@ def test_upgrade_restarts_the_service_and_closes_its_clients(service, old_deb, d
     service.run("apt-get", "install", f"./{old_deb.name}")
     service.inside(publish)
     before = pid(service)
-    upgrade = ["systemd-run", "--unit=upgrade", "--no-block", "dpkg", "--install", f"/root/{deb.name}"]
+    upgrade = ["systemd-run", "--unit=upgrade", "--no-block", "dpkg", "--install", f"/srv/{deb.name}"]
     code, text = closed_by(service, lambda: service.run(*upgrade))
     assert code == 320 and text.startswith("CONNECTION_FORCED")
     service.wait("the new broker", lambda: pid(service) not in (0, before) and state(service) == ("active", "running"))
