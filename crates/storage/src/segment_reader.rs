@@ -245,11 +245,9 @@ fn batch_at(
     let follows = match header.entry {
         None => header.first > read.last && header.last >= header.first,
         Some(entry) => {
-            let is_next = match previous {
-                Some(_) => entry.index == read.order + 1,
-                None => entry.index > read.order,
-            };
-            is_next && header.first > read.last && header.last.0 >= header.first.0 - 1
+            entry.index > read.order
+                && header.first > read.last
+                && header.last.0 >= header.first.0 - 1
         }
     };
     let in_range = header.last.0 <= NUMBER_MAX && order_of(&header) <= NUMBER_MAX;

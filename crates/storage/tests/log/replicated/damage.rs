@@ -1,7 +1,7 @@
 //! Replicated logs with damage: every changed octet of a committed entry is reported, and a lost hard state ends the
 //! vote.
 
-use storage::{EntryError, EntryIndex, OpenError, check};
+use storage::{EntryContent, EntryError, EntryIndex, LogEntry, OpenError, Term, check};
 
 use super::world::{LOG, Opened, World, open};
 use crate::book::Book;
@@ -88,6 +88,39 @@ fn rot_in_committed_entries_of_an_open_log_is_reported() {
         }
     }
     assert!(reported > 50, "{reported}");
+}
+
+/// An entry that a member has acknowledged counts for the majority, though the member does not know of the commit.
+#[test]
+fn rot_in_entries_that_are_not_known_to_be_committed_is_reported() {
+    for seed in 0..60 {
+        let (disk, mut world) = world(seed, 0);
+        let mut random = Random(seed);
+        world.new_term(&mut random).unwrap();
+        // In one file, each with a sync of its own; some have no position.
+        let mut ends = Vec::new();
+        while ends.len() < 5 {
+            let kind = random.below(2);
+            let content = match kind {
+                0 => EntryContent::Empty,
+                _ => EntryContent::Membership(vec![3; 50].into()),
+            };
+            let (index, term) = (EntryIndex(1 + ends.len() as u64), Term(world.model.term));
+            let entry = LogEntry { index, term, axis_us: 1, content };
+            world.log.append(&[entry]).unwrap();
+            ends.push(80 + if kind == 0 { 0 } else { 56 });
+        }
+        let logs = disk.files().into_iter().filter(|(name, _)| name.ends_with(".log"));
+        let [(name, _)] = &logs.collect::<Vec<_>>()[..] else { panic!("{:?}", disk.files()) };
+        // The last may be a torn end; all before it were durable when it was written.
+        let len = ends[..4].iter().sum::<u64>();
+        let at = 4096 + usize::try_from(random.below(len)).unwrap();
+        disk.damage(name, |bytes| bytes[at] ^= 1);
+        let opened = open(&disk).unwrap();
+        // The six octets behind a membership have no meaning.
+        let is_whole = opened.log.last_index().0 == 5;
+        assert!(is_whole || !opened.report.damages.is_empty(), "seed {seed}: {at}");
+    }
 }
 
 #[test]
