@@ -5,9 +5,9 @@
 //! takes it through turns. So a simulation can run exactly what ships.
 //!
 //! ```text
-//!  tick, receive, propose ──▶ Member ── begin ──▶ frames that leave before the own write
-//!                               │  └─── write ──▶ the log: hard state and entries, synced
-//!                               └────── end ────▶ frames after it; committed entries, durable positions, role
+//!  tick, receive, propose --> Member -- begin --> frames that leave before the own write
+//!                               |  +--- write --> the log: hard state and entries, synced
+//!                               +------ end ----> frames after it; committed entries, durable positions, role
 //! ```
 //!
 //! The consensus engine stands behind `engine`, with its guards. `frame` is the encoding of everything between two

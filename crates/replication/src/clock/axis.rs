@@ -85,7 +85,7 @@ impl LeaderClock {
 pub enum AxisOrigin {
     /// The axis of the leader of this term, continued.
     Continued {
-        /// That term.
+        /// Term of that leader.
         term: u64,
     },
     /// The newest time in the log, because the bounds gave an earlier one.
@@ -99,7 +99,7 @@ pub enum AxisOrigin {
 pub struct NewAxis {
     /// The axis.
     pub axis: Axis,
-    /// Its source.
+    /// Source of the axis.
     pub origin: AxisOrigin,
 }
 

@@ -19,7 +19,7 @@ pub enum Omission {
     SyncOfHardState,
 }
 
-/// What the log holds.
+/// Content of the log.
 #[derive(Clone, Debug, Default)]
 struct Content {
     hard_state: HardState,
@@ -33,7 +33,7 @@ struct Content {
 pub struct MemoryLog {
     log_id: u64,
     now: Content,
-    /// What a crash leaves.
+    /// The part that a crash leaves.
     durable: Content,
     committed: u64,
     omission: Omission,

@@ -49,7 +49,7 @@ pub enum FrameClass {
 pub struct Frame {
     /// The member that is to get it.
     pub to: MemberId,
-    /// Its order on the link.
+    /// Order on the link.
     pub class: FrameClass,
     /// The header and the beginning of the payload.
     pub head: Bytes,

@@ -1,4 +1,4 @@
-//! When a leader has heard from which member.
+//! Times at which a leader has heard from each member.
 
 use std::collections::BTreeMap;
 

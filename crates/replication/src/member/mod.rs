@@ -1,6 +1,7 @@
 //! One member of a group: its log, its engine, its links' frames, its axis of time.
 
 mod hearing;
+mod pending;
 mod proposals;
 mod propose;
 mod receive;
@@ -16,8 +17,8 @@ use std::fmt;
 use storage::{EntryContent, EntryIndex, HardState, Term};
 
 use self::hearing::Hearing;
+use self::pending::Turn;
 use self::proposals::Proposals;
-use self::turn::Turn;
 use crate::clock::{Axis, LeaderClock, NewAxis};
 use crate::engine::{Engine, EngineRole};
 use crate::entry_log::EntryLog;
@@ -69,7 +70,7 @@ pub struct Member<L: EntryLog> {
     clocks: BTreeMap<u64, LeaderClock>,
     /// Members that ask for a vote in this turn, with the term of their last entry.
     asked: BTreeMap<u64, u64>,
-    /// What voters have told of the axis, one for each node.
+    /// Axes that voters have told, one for each node.
     told: BTreeMap<NodeId, Told>,
     /// The axis while this member leads.
     axis: Option<Axis>,
@@ -271,7 +272,7 @@ impl<L: EntryLog> Member<L> {
         self.told_role
     }
 
-    /// Its newest term.
+    /// Newest term that this member has seen.
     #[must_use]
     pub fn term(&self) -> Term {
         Term(self.engine.term())

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use storage::{EntryContent, EntryIndex, HardState, LogEntry, LogError, Term};
 
+use super::pending::{Pending, Turn};
 use super::{Committed, Member, QuarantineReason, Role, TurnResult};
 use crate::clock::{LeaderClock, NewAxis, TurnClock};
-use crate::engine::{Outgoing, Work};
+use crate::engine::Outgoing;
 use crate::entry_log::EntryLog;
 use crate::frame::{
     Body, Frame, FrameClass, FrameHeader, FrameKind, encode_append, encode_control,
@@ -15,28 +16,6 @@ use crate::limits::{
     COMMIT_HINT_ENTRIES, COMMIT_HINT_TICKS, COMMITTED_BYTES_PER_TURN, TOLD_MARGIN_US,
 };
 use crate::membership::MembershipChange;
-
-/// State of a turn.
-#[derive(Debug)]
-pub(super) enum Turn {
-    /// None is under way.
-    Idle,
-    /// Begun, perhaps written.
-    Begun(Box<Pending>),
-}
-
-/// Work that is begun and not ended.
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    work: Option<Work>,
-    /// The hard state to be saved first.
-    hard_state: Option<HardState>,
-    is_written: bool,
-    /// The axes to tell candidates, on the own clock, as they were known at the beginning.
-    known: Vec<LeaderClock>,
-    /// Messages that wait for the write although a leader's do not: its term is not durable.
-    held: Vec<Outgoing>,
-}
 
 impl<L: EntryLog> Member<L> {
     /// Begins a turn: frames that leave before anything is written go to `out`. True if there is something to write;
@@ -98,7 +77,7 @@ impl<L: EntryLog> Member<L> {
         self.engine.stamp_first_entry(self.last_axis_us);
     }
 
-    /// What this member tells candidates: the axes of earlier leaders on its own clock. None unless some ask.
+    /// The axes of earlier leaders on the own clock, to tell candidates. None unless some ask.
     fn known_clocks(&self, clock: &TurnClock<'_>) -> Vec<LeaderClock> {
         if self.asked.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What a member is made of and what it tells.
+//! The configuration of a member, and everything that it tells.
 
 use storage::{EntryError, EntryFacts, EntryIndex, LogEntry, LogError, Lsn, Term};
 
@@ -12,7 +12,7 @@ pub struct MemberConfig {
     pub cluster: ClusterId,
     /// The group. Its id is that of the log.
     pub group: GroupId,
-    /// This member.
+    /// The member itself.
     pub me: MemberId,
     /// Seed of its election times.
     pub seed: u64,
@@ -21,9 +21,9 @@ pub struct MemberConfig {
 /// Role of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// This member leads.
+    /// The member leads.
     Leader {
-        /// Its term.
+        /// The term that it leads.
         term: Term,
         /// The first entry of its term is committed and was passed on: the vhost may be promoted.
         is_active: bool,
@@ -33,18 +33,18 @@ pub enum Role {
         /// The leader, if one is known.
         leader: Option<MemberId>,
     },
-    /// This member asks for votes.
+    /// The member asks for votes.
     Candidate,
-    /// This member neither votes nor leads nor acknowledges: its replica must be rebuilt.
+    /// The member neither votes nor leads nor acknowledges: its replica must be rebuilt.
     Quarantined,
 }
 
 /// Reason for which a replica must be rebuilt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QuarantineReason {
-    /// Its log is damaged.
+    /// The log is damaged.
     Damaged(String),
-    /// Its log or state is not what the others have.
+    /// Log or state are not what the others have.
     Diverged(String),
 }
 
@@ -69,7 +69,7 @@ pub struct SnapshotOffer {
     pub term: Term,
 }
 
-/// What the driver is told at the end of a turn.
+/// The news of a turn, for the driver.
 #[derive(Debug, Default)]
 pub struct TurnResult {
     /// The new role, if it has changed.
@@ -103,7 +103,7 @@ pub enum Proposed {
 /// Reason for which nothing can be proposed. The batch is unchanged.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProposeError {
-    /// This member does not lead, or not yet.
+    /// The member does not lead, or not yet.
     #[error("this member does not lead the group")]
     NotLeading,
     /// Leadership is being handed over: keep the batch until the role is known.
@@ -112,7 +112,7 @@ pub enum ProposeError {
     /// Too much is not committed: keep the batch, and try again after the next turn.
     #[error("{bytes} octets are proposed and not committed")]
     Behind {
-        /// Those octets.
+        /// Octets of these proposals.
         bytes: usize,
     },
     /// A change of the members is on its way.

@@ -46,7 +46,7 @@ pub(super) fn number(member: MemberId) -> usize {
     usize::try_from(member.node().get()).unwrap() - 1
 }
 
-/// What came while the node was writing.
+/// Input that came while the node was writing.
 pub(super) enum Input {
     Frame(NodeId, Bytes),
     Tick,
@@ -81,7 +81,7 @@ pub(super) fn record(lsn: Lsn, references: u16) -> NewRecord {
 pub(super) struct Node {
     pub(super) number: usize,
     pub(super) member: Option<Member<MemoryLog>>,
-    /// What a crash has left.
+    /// Log that a crash has left.
     pub(super) log: Option<MemoryLog>,
     pub(super) is_writing: bool,
     /// True time at which the turn began.
