@@ -66,6 +66,9 @@ fn main() {
     cluster_frames();
 }
 
+/// Kinds and payloads of frames.
+type Payloads<'a> = &'a [(u8, Vec<u8>)];
+
 /// Messages of a member: each kind alone, and histories of several.
 fn cluster_frames() {
     let numbers = |numbers: &[u64]| -> Vec<u8> {
@@ -99,9 +102,7 @@ fn cluster_frames() {
         let (cluster, group) = (replication::ClusterId(7), replication::GroupId(5));
         replication::check_frame(cluster, group, (from, to), kind, payload)
     };
-    /// Name, choice of the member, and messages with their kinds.
-    type History<'a> = (&'a str, u8, &'a [(u8, Vec<u8>)]);
-    let histories: &[History<'_>] = &[
+    let histories: &[(&str, u8, Payloads<'_>)] = &[
         ("follower-appends", 0, &[(1, first.clone()), (3, heartbeat(2, 2))]),
         (
             "follower-replaces",

@@ -85,7 +85,7 @@ impl LeaderClock {
 pub enum AxisOrigin {
     /// The axis of the leader of this term, continued.
     Continued {
-        /// The term.
+        /// Term of that leader.
         term: u64,
     },
     /// The newest time in the log, because the bounds gave an earlier one.

@@ -13,7 +13,7 @@ const RUNS_MAX: usize = 4;
 pub struct ClockReading {
     /// Run of the node's process.
     pub run: RunId,
-    /// Monotonic clock, in microseconds.
+    /// Monotonic clock of the run, in microseconds.
     pub monotonic_us: u64,
     /// Wall clock, in microseconds since 1970.
     pub wall_us: u64,
@@ -41,7 +41,7 @@ impl Best {
 struct Observed {
     /// One per run of its process, newest last.
     best: Vec<Best>,
-    /// The node's wall clock minus own monotonic clock at the newest message, in microseconds.
+    /// Wall clock of the node minus own monotonic clock at the newest message, in microseconds.
     wall_offset_us: i64,
 }
 

@@ -34,7 +34,9 @@ fn clocks() -> impl Strategy<Value = Clocks> {
 }
 
 fn delays() -> impl Strategy<Value = [i64; 6]> {
-    proptest::array::uniform6(0..900_000_i64)
+    // With short ones, only the drift of the clocks is left between early and late.
+    let (short, long) = (0..50_i64, 0..900_000_i64);
+    prop_oneof![proptest::array::uniform6(short), proptest::array::uniform6(long)]
 }
 
 fn node(number: usize) -> NodeId {
@@ -90,7 +92,7 @@ proptest! {
     #[test]
     fn axis_is_never_early_and_late_by_the_delays(
         clocks in [clocks(), clocks(), clocks()],
-        moves in vec((0..3_usize, 0..5_000_000_i64, delays()), 1..12),
+        moves in vec((0..3_usize, 0..60_000_000_i64, delays()), 1..12),
     ) {
         never_early(clocks, moves)?;
     }

@@ -31,7 +31,7 @@ pub(super) fn to_engine(entry: &LogEntry) -> Entry {
     out
 }
 
-/// Fields of an entry beside its octets.
+/// The facts of an entry beside its octets.
 pub(super) fn context(axis_us: u64, records: Option<&EntryRecords>, change: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(CONTEXT_BYTES + change.len());
     let (first, last, count) = records.map_or((0, 0, 0), |r| (r.first.0, r.last.0, r.count));

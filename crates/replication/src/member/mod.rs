@@ -272,7 +272,7 @@ impl<L: EntryLog> Member<L> {
         self.told_role
     }
 
-    /// Newest term of the member.
+    /// Newest term that this member has seen.
     #[must_use]
     pub fn term(&self) -> Term {
         Term(self.engine.term())

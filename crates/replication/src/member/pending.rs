@@ -1,4 +1,4 @@
-//! The state of a turn between its beginning and its end.
+//! The work of a turn between its beginning and its end.
 
 use storage::HardState;
 

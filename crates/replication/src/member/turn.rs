@@ -77,7 +77,7 @@ impl<L: EntryLog> Member<L> {
         self.engine.stamp_first_entry(self.last_axis_us);
     }
 
-    /// The axes of earlier leaders on the own clock, for candidates. None unless some ask.
+    /// The axes of earlier leaders on the own clock, to tell candidates. None unless some ask.
     fn known_clocks(&self, clock: &TurnClock<'_>) -> Vec<LeaderClock> {
         if self.asked.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Types of a member: its configuration, role, and the results of its calls.
+//! The configuration of a member, and everything that it tells.
 
 use storage::{EntryError, EntryFacts, EntryIndex, LogEntry, LogError, Lsn, Term};
 
@@ -12,7 +12,7 @@ pub struct MemberConfig {
     pub cluster: ClusterId,
     /// The group. Its id is that of the log.
     pub group: GroupId,
-    /// The member.
+    /// The member itself.
     pub me: MemberId,
     /// Seed of its election times.
     pub seed: u64,
@@ -23,7 +23,7 @@ pub struct MemberConfig {
 pub enum Role {
     /// The member leads.
     Leader {
-        /// Term of the leader.
+        /// The term that it leads.
         term: Term,
         /// The first entry of its term is committed and was passed on: the vhost may be promoted.
         is_active: bool,
@@ -44,7 +44,7 @@ pub enum Role {
 pub enum QuarantineReason {
     /// The log is damaged.
     Damaged(String),
-    /// Log or state differ from those of the others.
+    /// Log or state are not what the others have.
     Diverged(String),
 }
 
@@ -69,7 +69,7 @@ pub struct SnapshotOffer {
     pub term: Term,
 }
 
-/// News for the driver at the end of a turn.
+/// The news of a turn, for the driver.
 #[derive(Debug, Default)]
 pub struct TurnResult {
     /// The new role, if it has changed.
@@ -112,7 +112,7 @@ pub enum ProposeError {
     /// Too much is not committed: keep the batch, and try again after the next turn.
     #[error("{bytes} octets are proposed and not committed")]
     Behind {
-        /// The octets.
+        /// Octets of these proposals.
         bytes: usize,
     },
     /// A change of the members is on its way.

@@ -1,4 +1,4 @@
-//! Laws of every history.
+//! Requirements of every history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::membership::MembershipChange;
 /// Most that a clock of the simulation runs ahead of the true time, in millionths.
 const RATE_PPM: u64 = 200;
 
-/// Facts about a history.
+/// Knowledge of a history.
 #[derive(Default)]
 pub(super) struct Checks {
     pub(super) leaders: BTreeMap<u64, usize>,

@@ -81,7 +81,7 @@ pub(super) fn record(lsn: Lsn, references: u16) -> NewRecord {
 pub(super) struct Node {
     pub(super) number: usize,
     pub(super) member: Option<Member<MemoryLog>>,
-    /// The log that a crash has left.
+    /// Log that a crash has left.
     pub(super) log: Option<MemoryLog>,
     pub(super) is_writing: bool,
     /// True time at which the turn began.

@@ -345,8 +345,9 @@ impl World {
         target.log = Some(MemoryLog::installed(GROUP.0, hard_state, index, term));
         target.crash();
         self.start(number(to));
-        let is_idle = !self.nodes[from].is_writing;
-        if let Some(leader) = self.nodes[from].member.as_mut().filter(|_| is_idle) {
+        // Half of the leaders learn it from the member alone.
+        let is_told = !self.nodes[from].is_writing && self.draws.percent(50);
+        if let Some(leader) = self.nodes[from].member.as_mut().filter(|_| is_told) {
             leader.shipped(to, index);
         }
     }

@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use storage::{
-    EntryContent, EntryFault, EntryIndex, EntryRecords, HardState, LogEntry, LogError, Term,
+    EntryContent, EntryFacts, EntryFault, EntryIndex, EntryRecords, HardState, LogEntry, LogError,
+    Lsn, Term, WriteBatch, WriteQueue,
 };
 
-use super::world::{World, open, plain};
+use super::world::{LOG, World, open, plain};
+use crate::book::Book;
 use crate::disk::{Disk, Random};
 
 /// A log with entries, of which some are committed and applied.
@@ -180,6 +182,49 @@ fn log_that_failed_refuses_everything() {
         assert!(matches!(saved, Err(LogError::Failed)), "step {step}");
         assert!(matches!(world.log.close(), Err(LogError::Failed)), "step {step}");
     }
+}
+
+/// A file of entries without records begins at the same position as the next one, whose records stay known.
+#[test]
+fn file_without_records_is_removed_alone() {
+    let disk = Disk::new();
+    let mut world = World::new(&disk).unwrap();
+    let mut random = Random(11);
+    world.new_term(&mut random).unwrap();
+    let empty = |index| {
+        let (index, term) = (EntryIndex(index), world.model.term);
+        LogEntry { index, term: Term(term), axis_us: 0, content: EntryContent::Empty }
+    };
+    let entries = [empty(1), empty(2)];
+    world.log.append(&entries).unwrap();
+    world.log.seal().unwrap();
+    let mut queue = WriteQueue::default();
+    let mut book = Book::default();
+    let mut append = |world: &mut World, index, change: &dyn Fn(&mut Book, &mut WriteQueue)| {
+        let mut batch = WriteBatch::default();
+        change(&mut book, &mut queue);
+        queue.take_batch(&mut batch);
+        let sealed = batch.seal_as_entry(LOG, EntryIndex(index), Term(world.model.term), 0);
+        let (entry, facts) = sealed.unwrap();
+        world.log.append(&[entry]).unwrap();
+        world.log.seal().unwrap();
+        world.log.commit(EntryIndex(index));
+        let applier = world.log.applier();
+        while applier.applied().0 + 1 < index {
+            let next = EntryIndex(applier.applied().0 + 1);
+            applier.applied_by_leader(next, &EntryFacts::default());
+        }
+        applier.applied_by_leader(EntryIndex(index), &facts);
+    };
+    append(&mut world, 3, &|book, queue| book.publish(Lsn(1), &[0], b"body", queue));
+    // A member needs the message, so that its file stays as it is.
+    world.log.set_needed_from(EntryIndex(3));
+    let removed = world.log.compaction().unwrap().run().unwrap();
+    assert_eq!((removed.files, removed.bytes_after), (1, 0));
+    append(&mut world, 4, &|book, queue| book.settle(Lsn(2), (Lsn(1), 0), queue));
+    world.log.set_needed_from(EntryIndex(5));
+    assert!(world.log.compaction().unwrap().run().unwrap().files > 0, "the message is gone");
+    assert_eq!(open(&disk).unwrap().book, Book::default());
 }
 
 /// A compaction that ends while the log looks for the end of an entry changes the number of files.

@@ -104,6 +104,50 @@ fn durability_os_loses_only_the_end_in_a_power_cut() {
     assert!(lost > 100, "{lost}");
 }
 
+/// A crash need not be told again what was committed when a file was begun.
+#[test]
+fn file_that_is_begun_brings_the_commit_along() {
+    let disk = Disk::new();
+    let mut world = World::new(&disk).unwrap();
+    let mut random = Random(3);
+    world.new_term(&mut random).unwrap();
+    world.append(&mut random).unwrap();
+    world.append(&mut random).unwrap();
+    let commit = EntryIndex(world.model.last());
+    world.model.commit = commit.0;
+    world.log.commit(commit);
+    assert_eq!(open(&disk.copy()).unwrap().log.committed(), EntryIndex(0));
+    world.log.seal().unwrap();
+    world.append(&mut random).unwrap();
+    let opened = open(&disk.after_cut(&mut random)).unwrap();
+    assert_eq!(opened.log.committed(), commit);
+    world.reopened(opened, "sealed");
+}
+
+/// The first entries behind a cut are torn: they had not been durable, though entries with their indexes had.
+#[test]
+fn torn_entries_behind_a_cut_are_no_damage() {
+    let mut torn = 0;
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let disk = Disk::new();
+        let mut world = World::new(&disk).unwrap();
+        world.new_term(&mut random).unwrap();
+        for _ in 0..6 {
+            world.append(&mut random).unwrap();
+        }
+        world.log.truncate_after(EntryIndex(2)).unwrap();
+        world.model.cut_behind(2);
+        // The write happens, its sync does not.
+        disk.cut_power_at(disk.operations() + 1);
+        assert!(world.append(&mut random).is_err());
+        let opened = open(&disk.after_cut(&mut random)).unwrap();
+        torn += u64::from(opened.report.torn_bytes > 0);
+        world.reopened(opened, &format!("seed {seed}"));
+    }
+    assert!(torn > 10, "{torn}");
+}
+
 #[test]
 fn closed_log_knows_all_that_was_committed() {
     for seed in 0..30 {

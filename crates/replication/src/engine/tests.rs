@@ -1,1 +1,0 @@
-//! The guards of the engine: each test fails without its guard.
