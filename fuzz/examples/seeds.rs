@@ -384,7 +384,7 @@ fn damages() {
     }
 }
 
-/// What a node sends on a link: messages of a handshake, chunks, frames of the link itself.
+/// The messages of a node on a link: those of a handshake, chunks, frames of the link itself.
 fn links() {
     let hello = |oldest: u16| {
         let mut hello = b"LVRTLINK".to_vec();

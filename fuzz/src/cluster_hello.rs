@@ -1,4 +1,4 @@
-//! Everything that a node reads from another one. The first byte chooses: the messages of a handshake, the chunks of a
+//! The bytes that a node reads from another one. The first byte chooses: the messages of a handshake, the chunks of a
 //! link, or a frame of the link itself, which a checksum would keep from a fuzzer.
 
 /// Checks a stream of bytes, in whole and in pieces.

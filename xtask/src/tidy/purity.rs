@@ -56,7 +56,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
                 let message = "only management, ctl, perf, and in the server definitions, global \
-                               parameters, the node file, files of redrives and of deaths and \
+                               parameters, the files of the node and the cluster, files of redrives and of deaths and \
                                ctl.json know JSON: give the value \
                                a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
@@ -87,6 +87,7 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/definitions",
         "crates/server/src/node/global_parameters",
         "crates/server/src/disk/death_line",
+        "crates/server/src/disk/cluster_file",
         "crates/server/src/disk/node_file",
         "crates/server/src/redrive/record",
         "crates/server/src/redrive/store",

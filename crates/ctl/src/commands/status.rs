@@ -86,10 +86,8 @@ pub(super) fn own_node(call: &Call<'_>) -> Result<Value, Failure> {
 
 /// All nodes of the cluster, those that do not run included.
 pub(super) fn all_nodes(call: &Call<'_>) -> Result<Vec<Value>, Failure> {
-    match call.node.api.get("/api/nodes")? {
-        Value::Array(nodes) => Ok(nodes),
-        _ => Ok(Vec::new()),
-    }
+    let nodes = call.node.api.get("/api/nodes")?;
+    Ok(nodes.as_array().cloned().unwrap_or_default())
 }
 
 /// True if a node of the cluster runs.

@@ -20,7 +20,7 @@ pub struct PeerSnapshot {
     pub name: String,
     /// The link with the node; none while it cannot be reached.
     pub link: Option<PeerLink>,
-    /// What the node told of itself; none while it cannot be reached.
+    /// Facts that the node told of itself; none while it cannot be reached.
     pub facts: Option<PeerFacts>,
     /// Microseconds without a link since the start of this node.
     pub down_us: u64,

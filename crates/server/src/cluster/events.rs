@@ -1,4 +1,4 @@
-//! What a link tells the rest of the node, and what it asks.
+//! The events of links for the rest of the node, and the questions of links.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) enum LostCause {
     /// The peer, or the network, closed it: a process that ends closes its sockets at once.
     #[error("{0}")]
     Closed(String),
-    /// Nothing was heard for a while.
+    /// The peer has sent nothing for a while.
     #[error("nothing was heard for {} ms", crate::limits::LINK_SILENCE.as_millis())]
     Silent,
     /// The peer takes no bytes.
@@ -31,7 +31,7 @@ pub(crate) enum LostCause {
     /// The peer stops.
     #[error("the peer stops")]
     PeerStops,
-    /// This node stops.
+    /// The node itself stops.
     #[error("this node stops")]
     Stopping,
 }
@@ -55,11 +55,11 @@ pub(crate) trait LinkEvents: Send + Sync {
     /// wall clock, positive if it is ahead.
     fn clock(&self, peer: NodeId, sent_us: u64, received_us: u64, wall_skew_ms: i64);
 
-    /// This node may vote now.
+    /// The cluster is founded: from now on the node may vote.
     fn founded(&self);
 }
 
-/// What links tell peers about this node.
+/// The part of the node that links tell their peers about.
 pub(crate) trait LocalNode: Send + Sync {
     /// The vhosts.
     fn groups(&self) -> BTreeMap<GroupId, String>;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ids::{ClusterId, DiskId, NodeId};
 
-/// What a node remembers of its cluster, in `cluster.json`.
+/// The memory of a node of its cluster, in `cluster.json`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ClusterRecord {
     /// Name of the node.
@@ -26,7 +26,7 @@ pub(crate) struct ClusterRecord {
     pub(crate) peers: BTreeMap<String, DiskId>,
 }
 
-/// What a peer tells of itself in its hello and its introduction.
+/// The facts that a peer tells of itself in its hello and its introduction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Told {
     pub(crate) disk: DiskId,
@@ -110,7 +110,7 @@ impl Founding {
         Ok(founding)
     }
 
-    /// What must be on the disk.
+    /// The record that must be on the disk.
     pub(crate) fn record(&self) -> &ClusterRecord {
         &self.record
     }

@@ -147,7 +147,7 @@ fn record_must_fit_the_configuration() {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: once a node was founded, every node that is founded later remembers the same
+    /// In any order of events: once a node was founded, every node that is founded later remembers the same
     /// disks, as long as one disk with this memory is left.
     #[test]
     fn founded_nodes_never_disagree(

@@ -56,14 +56,14 @@ impl From<HelloError> for Refusal {
     }
 }
 
-/// Everything of this side of a handshake.
+/// The side of a handshake that this node plays.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own<'a> {
     pub(crate) side: Side,
     /// The hello, with a nonce that was never used before.
     pub(crate) hello: &'a Hello,
     pub(crate) secret: &'a Secret,
-    /// What both ends derive from the TLS session; none without TLS.
+    /// Bytes that both ends derive from the TLS session; none without TLS.
     pub(crate) exporter: Option<[u8; EXPORTER_BYTES]>,
     pub(crate) known: Known<'a>,
 }
@@ -135,7 +135,7 @@ async fn receive<S: AsyncRead + Unpin>(socket: &mut S) -> Result<Message, Handsh
         if let Some(message) = reader.next().map_err(Refusal::from)? {
             return match message {
                 Message::Refusal(code) => Err(Refusal::Told(code).into()),
-                message => Ok(message),
+                message @ (Message::Hello(_) | Message::Proof(_)) => Ok(message),
             };
         }
         let missing = reader.missing().map_err(Refusal::from)?.min(room.len());

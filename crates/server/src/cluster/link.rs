@@ -49,7 +49,7 @@ pub(crate) async fn run(links: &Links, connected: Connected) -> bool {
     let mut writer = pin!(write(links, &peer, &link, writes));
     let cause = tokio::select! {
         cause = reading.run(reads) => cause,
-        error = &mut writer => of_error(error),
+        error = &mut writer => of_error(&error),
         () = link.closing.notified() => link.cause.lock().clone().unwrap_or(LostCause::Replaced),
         () = stopped(&mut stopping) => LostCause::Stopping,
     };
@@ -81,11 +81,13 @@ pub(crate) async fn run(links: &Links, connected: Connected) -> bool {
     is_introduced
 }
 
-fn of_error(error: io::Error) -> LostCause {
-    match error.kind() {
-        io::ErrorKind::TimedOut => LostCause::Stalled,
-        io::ErrorKind::UnexpectedEof => LostCause::Closed("the peer closed it".to_owned()),
-        _ => LostCause::Closed(error.to_string()),
+fn of_error(error: &io::Error) -> LostCause {
+    if error.kind() == io::ErrorKind::TimedOut {
+        LostCause::Stalled
+    } else if error.kind() == io::ErrorKind::UnexpectedEof {
+        LostCause::Closed("the peer closed it".to_owned())
+    } else {
+        LostCause::Closed(error.to_string())
     }
 }
 
@@ -105,8 +107,8 @@ impl Reading<'_> {
             reader.bytes.reserve(LINK_READ_BYTES);
             let count = match timeout(LINK_SILENCE, reads.read_buf(&mut reader.bytes)).await {
                 Err(_) => return LostCause::Silent,
-                Ok(Err(error)) => return of_error(error),
-                Ok(Ok(0)) => return of_error(io::ErrorKind::UnexpectedEof.into()),
+                Ok(Err(error)) => return of_error(&error),
+                Ok(Ok(0)) => return of_error(&io::ErrorKind::UnexpectedEof.into()),
                 Ok(Ok(count)) => count,
             };
             let now_us = self.links.clock.time().as_micros();

@@ -247,7 +247,7 @@ impl Links {
         })
     }
 
-    /// What a hello is judged by.
+    /// The knowledge by which a hello is judged.
     pub(crate) fn known<'a>(&'a self, dialed: Option<&'a crate::config::ClusterNode>) -> Known<'a> {
         let cluster = self.founding.lock().record().cluster;
         Known { cluster, own: self.own, nodes: &self.options.nodes, dialed }

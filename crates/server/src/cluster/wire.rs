@@ -196,7 +196,7 @@ mod tests {
         #[test]
         fn changed_byte_is_noticed(length in 0_usize..300, at in 0_usize..312, bit in 0_u8..8) {
             let frame = vec![7; length];
-            let mut bytes = written(&[(Channel::Ordered, frame.clone())]);
+            let mut bytes = written(&[(Channel::Ordered, frame)]);
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
             let mut reader = FrameReader { bytes, ..FrameReader::default() };

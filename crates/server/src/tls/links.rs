@@ -71,7 +71,7 @@ pub(crate) async fn connect(
     connected.map(TlsStream::from).map_err(|error| error.to_string())
 }
 
-/// What both ends derive from a session.
+/// Bytes that both ends derive from a session.
 ///
 /// # Errors
 /// If the session cannot derive it.

@@ -5,7 +5,7 @@ use super::super::refusal::Refusal;
 use super::Hello;
 use crate::config::ClusterNode;
 
-/// What a node knows about its cluster when it judges a hello.
+/// The knowledge of a node about its cluster when it judges a hello.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) cluster: ClusterId,

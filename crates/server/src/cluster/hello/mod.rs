@@ -28,7 +28,7 @@ const MAGIC: [u8; 8] = *b"LVRTLINK";
 /// Bytes of a nonce.
 pub(crate) const NONCE_BYTES: usize = 32;
 
-/// What a connection is for. Later versions open further streams between two nodes.
+/// The purpose of a connection. Later versions open further streams between two nodes.
 const PURPOSE_LINK: u8 = 0;
 
 /// A hello.

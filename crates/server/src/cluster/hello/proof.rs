@@ -42,14 +42,14 @@ pub(crate) enum Side {
     Acceptor,
 }
 
-/// Everything that both sides have seen of a dialogue.
+/// The parts of a dialogue that both sides have seen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transcript<'a> {
     /// The hello of the dialer, as it was sent.
     pub(crate) dialer: &'a [u8],
     /// The hello of the acceptor, as it was sent.
     pub(crate) acceptor: &'a [u8],
-    /// What both derive from the TLS session; none without TLS.
+    /// Bytes that both derive from the TLS session; none without TLS.
     pub(crate) exporter: Option<[u8; EXPORTER_BYTES]>,
 }
 

@@ -194,10 +194,9 @@ impl Running {
     }
 
     fn lost(&self, peer: NodeId) -> LostCause {
-        match self.wait(|event| matches!(event, Event::Lost(of, _) if *of == peer)) {
-            Event::Lost(_, cause) => cause,
-            other => panic!("{other:?}"),
-        }
+        let event = self.wait(|event| matches!(event, Event::Lost(of, _) if *of == peer));
+        let Event::Lost(_, cause) = event else { panic!("{event:?}") };
+        cause
     }
 
     /// Waits until a link was refused for this reason.
@@ -257,10 +256,10 @@ async fn frames_arrive_in_order_and_short_ones_soon() {
         }
         let mut arrived = Vec::new();
         while arrived.len() < frames.len() + 1 {
-            match to.wait(|event| matches!(event, Event::Frame(..))) {
-                Event::Frame(of, frame) if of == from_id => arrived.push(frame),
-                other => panic!("{other:?}"),
-            }
+            let event = to.wait(|event| matches!(event, Event::Frame(..)));
+            let Event::Frame(of, frame) = event else { panic!("{event:?}") };
+            assert_eq!(of, from_id);
+            arrived.push(frame);
         }
         let place = arrived.iter().position(|frame| frame.len() == bulk.len()).unwrap();
         assert_eq!(arrived.remove(place), bulk);
@@ -313,7 +312,7 @@ async fn refused_links_are_counted_and_the_others_stay() {
     let cluster = Cluster::new("refused", &["a@127.0.0.1", "b@127.0.0.1"]);
     let a = cluster.start(0);
     let options = cluster.options();
-    let other = ClusterOptions { secret: Some("another secret".to_owned()), ..options.clone() };
+    let other = ClusterOptions { secret: Some("another secret".to_owned()), ..options };
     let b = cluster.start_with(1, &other);
     a.refuses(RefusalCode::Secret);
     b.refuses(RefusalCode::Secret);
