@@ -100,9 +100,9 @@ impl RunningLinks {
 
 impl Drop for RunningLinks {
     fn drop(&mut self) {
-        self.links.stopping.send_replace(true);
-        // Does not block: the drop may run inside another runtime.
         if let Some(runtime) = self.runtime.take() {
+            self.links.stopping.send_replace(true);
+            // Does not block: the drop may run inside another runtime.
             runtime.shutdown_background();
         }
     }
