@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from brokers import Leveret
 from certificates import Authority
 from clusters import Cluster, eventually
 from test_ctl import tools
@@ -139,6 +140,23 @@ def test_links_are_encrypted_with_certificates_of_both_sides(make, tmp_path):
     cluster.start(B)
     eventually(lambda: "speaks TLS" in cluster.log(B) or "TLS: " in cluster.log(A))
     assert cluster.seen(A) == {A: True, B: False}
+
+
+def test_messages_of_a_lone_node_are_not_taken_into_a_cluster(make):
+    cluster = make()
+    (cluster.directory / A).mkdir()
+    alone = lambda: Leveret(cluster.binary, cluster.directory / A, f"nodename = {A}\n")
+    node = alone()
+    node.api.do("PUT", "/api/queues/%2F/kept", {"durable": True})
+    node.stop()
+    with pytest.raises(RuntimeError, match="that this node wrote without a cluster"):
+        cluster.start(A)
+    # Nothing in the vhost has changed: the node serves it again.
+    for file in cluster.directory.rglob("cluster.json"):
+        file.unlink()
+    node = alone()
+    assert node.api.do("GET", "/api/queues/%2F/kept")["durable"]
+    node.stop()
 
 
 @pytest.mark.tools

@@ -49,7 +49,7 @@ pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References};
 pub use replicated::{
     Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
     HardState, Installation, LogEntry, ReplicatedLog, ReplicatedOptions, Shipment, ShipmentPlan,
-    Term, verify_entry,
+    Term, is_replicated, verify_entry,
 };
 pub use segment_reader::Record;
 pub use snapshot::{LogSnapshot, SnapshotCopy};

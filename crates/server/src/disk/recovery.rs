@@ -32,6 +32,11 @@ pub(crate) enum RestoreError {
     Directory { path: PathBuf, error: io::Error },
     #[error("log of vhost '{vhost}' in {path}: {error}")]
     Log { vhost: String, path: PathBuf, error: OpenError },
+    #[error(
+        "vhost '{vhost}' has {records} records in {path} that this node wrote without a cluster, and the other nodes do not \
+         have them; move its definitions and messages to the cluster, or remove cluster.json and start without a cluster"
+    )]
+    WrittenAlone { vhost: String, path: PathBuf, records: u64 },
     #[error("messages of vhost '{vhost}' that wait on disk cannot be read back: {error}")]
     Pages { vhost: String, error: PageError },
 }
@@ -345,6 +350,19 @@ pub(crate) struct RestoredReplica {
     pub(crate) problems: u64,
 }
 
+/// Number of records that a node without a cluster has written into a log.
+fn records_written_alone(
+    directory: &RealDirectory,
+    files: &VhostFiles<'_>,
+) -> Result<u64, RestoreError> {
+    if files.is_new || storage::is_replicated(directory).map_err(unusable(files.path))? {
+        return Ok(0);
+    }
+    // The opening tells the fault of a log that cannot be read.
+    let report = storage::check(directory, files.id.0, &mut |_, _| {}).unwrap_or_default();
+    Ok(if report.format_version < storage::FORMAT_VERSION { report.records } else { 0 })
+}
+
 /// Recovers a replica from its log into `vhost`, which must be empty: everything that is known to be committed.
 ///
 /// # Errors
@@ -358,6 +376,11 @@ pub(crate) fn restore_replica(
     // The times of the log are on the axis of the vhost, which this node does not know yet.
     let Reading { name, began, directory, options, page_files, mut replay } =
         Reading::begin(files, vhost, now, Time::MAX)?;
+    let records = records_written_alone(&directory, files)?;
+    if records > 0 {
+        let path = files.path.to_owned();
+        return Err(RestoreError::WrittenAlone { vhost: name, path, records });
+    }
     let MemberIdentity { cluster_id, member_id, ref voters, retention_bytes } = *identity;
     let options = ReplicatedOptions {
         // A directory without a replicated log belongs to a group that begins.

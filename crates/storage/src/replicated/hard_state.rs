@@ -17,6 +17,14 @@ use crate::recovery::{OpenError, io_error, read_all};
 /// Name of the file.
 pub(crate) const HARD_STATE: &str = "raft";
 
+/// True if the log in a directory belongs to a group.
+///
+/// # Errors
+/// If the directory cannot be listed.
+pub fn is_replicated<D: Directory>(directory: &D) -> io::Result<bool> {
+    Ok(directory.list()?.iter().any(|name| name == HARD_STATE))
+}
+
 const MAGIC: [u8; 8] = *b"LVRTRFT\0";
 const VERSION: u32 = 1;
 const SLOT_BYTES: usize = 512;
