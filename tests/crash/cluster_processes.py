@@ -53,6 +53,11 @@ class Cluster:
         self.leader = None
         self.failovers = []
 
+    @property
+    def http_address(self):
+        """The address of the node that leads, as far as known."""
+        return self.nodes[self.leader or NAMES[0]].http_address
+
     def running(self):
         return [name for name, node in self.nodes.items() if node.process and node.process.poll() is None]
 

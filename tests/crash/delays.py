@@ -110,7 +110,7 @@ def declare(broker):
 
 
 class DelayWorkload:
-    """Publishers and consumers of delayed messages, until the broker is gone."""
+    """Publishers and consumers of delayed messages, until the broker is gone or they are stopped."""
 
     def __init__(self, broker, delays, rng):
         declare(broker)
@@ -124,7 +124,9 @@ class DelayWorkload:
 
     def _run(self, client, broker, delays, seed):
         try:
-            client(broker.connect().channel(), delays, random.Random(seed), self.stop)
+            connection = broker.connect()
+            client(connection.channel(), delays, random.Random(seed), self.stop)
+            connection.close()
         except GONE:
             pass
         except BaseException as failure:  # noqa: BLE001 - raised when the workload ends

@@ -121,7 +121,7 @@ def newer(octets):
 
 
 @pytest.mark.parametrize("name, change, known", [
-    (NODE_JSON, newer_node_file, 2), ("vhosts/1/manifest", newer, 2), ("vhosts/1/0000000000000001.log", newer, 1),
+    (NODE_JSON, newer_node_file, 2), ("vhosts/1/manifest", newer, 3), ("vhosts/1/0000000000000001.log", newer, 2),
 ])
 def test_a_newer_format_is_refused(broker, filled, name, change, known):
     path = broker.data / name
