@@ -18,14 +18,14 @@ pub(crate) struct Clock {
 impl Clock {
     /// Anchors the broker's time axis to the wall clock.
     pub(crate) fn start() -> Self {
-        // In this order: a pause between the two readings makes the axis late, never early.
-        let anchor_us = wall_us();
-        Self { anchor: Instant::now(), anchor_us }
+        let (anchor_us, anchor) = wall_first(wall_us, Instant::now);
+        Self { anchor, anchor_us }
     }
 
     /// Reads both clocks.
     pub(crate) fn now(&self) -> Now {
-        Now { time: self.time(), wall_ms: wall_us() / 1000 }
+        let (wall_us, time) = wall_first(wall_us, || self.time());
+        Now { time, wall_ms: wall_us / 1000 }
     }
 
     /// The time on the broker's axis.
@@ -90,7 +90,35 @@ impl VhostClock {
     }
 }
 
+/// Reads the wall clock, then another clock. A pause between the two readings makes moments that the wall clock names,
+/// and an axis that begins at this reading, late by the pause; in the other order they would be early.
+fn wall_first<T>(wall_us: impl FnOnce() -> u64, other: impl FnOnce() -> T) -> (u64, T) {
+    let wall_us = wall_us();
+    (wall_us, other())
+}
+
 fn wall_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn pause_between_the_readings_makes_late() {
+        let real_us = Cell::new(1_000);
+        let read = || {
+            let now_us = real_us.get();
+            real_us.set(now_us + 5_000);
+            now_us
+        };
+        let (wall_us, other_us) = wall_first(read, read);
+        // The moment that the wall clock calls 20,000, on the other clock.
+        let moment_us = other_us + (20_000 - wall_us);
+        assert_eq!(moment_us, 25_000);
+    }
 }
