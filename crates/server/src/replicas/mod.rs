@@ -11,6 +11,8 @@
 mod apply;
 mod nodes;
 mod replica;
+#[cfg(test)]
+mod replica_tests;
 mod replicator;
 mod report;
 mod target;

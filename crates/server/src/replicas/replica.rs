@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use replication::{
-    Committed, Frame, FrameError, Member, MemberId, NodeId, ProposeError, Proposed,
-    QuarantineReason, Role, TurnClock, TurnResult,
+    ClockBounds, ClockReading, Committed, Frame, FrameError, Member, MemberId, NodeId,
+    ProposeError, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
 };
 use storage::{
     Applier, EntryFacts, LogError, Lsn, Prepared, RealDirectory, ReplicatedLog, Term, WriteBatch,
@@ -92,6 +92,21 @@ pub(super) enum Next {
     After(Duration),
     /// To be opened anew.
     Reopen,
+}
+
+/// The clocks of the node, to be read within a turn.
+#[derive(Clone, Copy)]
+pub(super) struct Clocks<'a> {
+    /// Reads the own clocks.
+    pub(super) read: &'a dyn Fn() -> ClockReading,
+    /// Bounds for the clocks of other nodes.
+    pub(super) bounds: &'a ClockBounds,
+}
+
+impl<'a> Clocks<'a> {
+    fn now(self) -> TurnClock<'a> {
+        TurnClock { now: (self.read)(), bounds: self.bounds }
+    }
 }
 
 impl Replica {
@@ -264,7 +279,7 @@ impl Replica {
     /// Takes a batch of the vhost, and takes the member through a turn.
     pub(super) fn advance(
         &mut self,
-        clock: &TurnClock<'_>,
+        clocks: Clocks<'_>,
         nodes: &Nodes,
         frames: &mut Vec<Frame>,
         send: &mut dyn FnMut(&mut Vec<Frame>),
@@ -279,9 +294,12 @@ impl Replica {
                 return Next::After(wait);
             }
         } else {
-            if let Some(wait) = self.propose(clock) {
+            if let Some(wait) = self.take_batch() {
                 return Next::After(wait);
             }
+            // Read after the batch was taken: members that follow cut the times of records at that of their entry.
+            let clock = &clocks.now();
+            self.propose(clock);
             if !std::mem::take(&mut self.has_work) {
                 return retry.map_or(Next::Idle, Next::After);
             }
@@ -307,8 +325,8 @@ impl Replica {
         self.is_leading() && self.is_dirty && matches!(self.batch, Batch::None)
     }
 
-    /// Takes the next batch and proposes it. Returns the time after which to try again.
-    fn propose(&mut self, clock: &TurnClock<'_>) -> Option<Duration> {
+    /// Takes the next batch. Returns the time after which to try again.
+    fn take_batch(&mut self) -> Option<Duration> {
         if self.can_take() {
             let Some(has_more) = self.target.take_batch(&mut self.records) else {
                 return Some(SOON);
@@ -318,7 +336,12 @@ impl Replica {
                 self.batch = Batch::Taken { has_more };
             }
         }
-        let Batch::Taken { has_more } = self.batch else { return None };
+        None
+    }
+
+    /// Proposes the batch that was taken.
+    fn propose(&mut self, clock: &TurnClock<'_>) {
+        let Batch::Taken { has_more } = self.batch else { return };
         let axis = self.member.axis().expect("a vhost has clients only while its member leads");
         let bytes = self.records.bytes() as u64;
         let durable = self.records.last();
@@ -339,7 +362,6 @@ impl Replica {
                 | ProposeError::Refused(_),
             ) => {}
         }
-        None
     }
 
     /// Writes and syncs what the turn has. False if the disk has no room.

@@ -15,11 +15,11 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use replication::{
     ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameHeader, GroupId, Member, NodeId,
-    QuarantineReason, RunId, TurnClock,
+    QuarantineReason, RunId,
 };
 
 use super::nodes::Nodes;
-use super::replica::{MemberLog, Next, Replica};
+use super::replica::{Clocks, MemberLog, Next, Replica};
 use super::report::Report;
 use super::target::{Reopens, ReplicaTarget};
 use crate::clock::Clock;
@@ -409,7 +409,8 @@ impl Thread {
         for id in due {
             self.due.remove(&id);
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
-            let clock = TurnClock { now: self.shared.reading(), bounds: &self.bounds };
+            let read = || self.shared.reading();
+            let clocks = Clocks { read: &read, bounds: &self.bounds };
             let sender = self.shared.sender.get();
             let mut lost = Vec::new();
             let mut send = |frames: &mut Vec<Frame>| match sender {
@@ -421,7 +422,7 @@ impl Thread {
                 }),
                 None => frames.clear(),
             };
-            match replica.advance(&clock, &self.shared.nodes, frames, &mut send) {
+            match replica.advance(clocks, &self.shared.nodes, frames, &mut send) {
                 Next::Idle => {}
                 Next::After(wait) => {
                     self.due.insert(id, Instant::now() + wait);

@@ -1,0 +1,208 @@
+//! A group of one member, on a disk, whose vhost is a list of times.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use replication::{
+    ClockBounds, ClockReading, ClusterId, GroupId, Member, MemberConfig, NodeId, RunId,
+};
+use storage::{
+    Applier, EntryContent, EntryIndex, Flags, Founding, LogEntry, LogOptions, Lsn, NewRecord,
+    RealDirectory, ReplicatedLog, ReplicatedOptions, WriteBatch, WriteQueue, Written,
+};
+
+use super::nodes::Nodes;
+use super::replica::{Clocks, MemberLog, Next, Replica};
+use super::report::Report;
+use super::target::ReplicaTarget;
+use crate::disk::log_writer::LogSource;
+use crate::disk::progress::DiskProgress;
+use crate::disk::vhost_files::VhostId;
+
+const VHOST: VhostId = VhostId(1);
+/// Microseconds that pass while the vhost is asked for a batch.
+const PAUSE_US: u64 = 5_000;
+
+/// A vhost that writes the time into each record.
+#[derive(Debug)]
+struct Times {
+    progress: DiskProgress,
+    clock_us: AtomicU64,
+    next: AtomicU64,
+    durable: Mutex<Vec<Lsn>>,
+}
+
+impl LogSource for Times {
+    fn id(&self) -> VhostId {
+        VHOST
+    }
+
+    fn name(&self) -> &str {
+        "/"
+    }
+
+    fn progress(&self) -> &DiskProgress {
+        &self.progress
+    }
+
+    fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
+        let now_us = self.clock_us.fetch_add(PAUSE_US, Ordering::AcqRel) + PAUSE_US;
+        let record = NewRecord {
+            lsn: Lsn(self.next.fetch_add(1, Ordering::AcqRel)),
+            target: Lsn(0),
+            kind: 1,
+            flags: Flags::default(),
+            references: 1,
+            format_version: 1,
+            is_joined: false,
+        };
+        let mut queue = WriteQueue::default();
+        queue.push(record, |out| out.extend(now_us.to_le_bytes()));
+        queue.take_batch(batch);
+        Some(false)
+    }
+
+    fn batch_durable(&self, written: Written) -> bool {
+        self.durable.lock().push(written.durable);
+        true
+    }
+}
+
+impl ReplicaTarget for Times {
+    fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
+        applier.apply(entry, &mut |_, _| {}).map_err(|fault| fault.to_string())
+    }
+
+    fn promote(&self, _: i64, _: Lsn) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn log_digest(&self) {}
+
+    fn set_leader(&self, _: Option<Arc<str>>) {}
+
+    fn depose(&self) {}
+}
+
+/// A directory of the test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("leveret-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The log of a group whose only member is `voter`.
+    fn log(&self, voter: u64) -> MemberLog {
+        let options = ReplicatedOptions {
+            log: LogOptions { log_id: VHOST.0, ..LogOptions::default() },
+            cluster_id: 5,
+            member_id: voter,
+            founding: Some(Founding { voters: vec![voter], learners: vec![] }),
+            tail_bytes_max: 1 << 20,
+            retention_bytes: u64::MAX,
+        };
+        let directory = RealDirectory::open(&self.0).unwrap();
+        ReplicatedLog::open(directory, options, &mut |_, _| {}, &mut |_| {}).unwrap().0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A replica that is driven without a thread.
+struct Driven {
+    replica: Replica,
+    target: Arc<Times>,
+    nodes: Nodes,
+    bounds: ClockBounds,
+    reports: std::sync::mpsc::Receiver<Report>,
+}
+
+impl Driven {
+    fn new(folder: &Folder) -> Self {
+        let me = NodeId::new(7).unwrap();
+        let member_id = me.member(1);
+        let config =
+            MemberConfig { cluster: ClusterId(5), group: GroupId(VHOST.0), me: member_id, seed: 1 };
+        let member = Member::open(config, folder.log(member_id.get())).unwrap();
+        let target = Arc::new(Times {
+            progress: DiskProgress::new(broker::Lsn(0)),
+            clock_us: AtomicU64::new(1_000_000),
+            next: AtomicU64::new(1),
+            durable: Mutex::default(),
+        });
+        let (tell, reports) = std::sync::mpsc::channel();
+        let report = Box::new(move |report| tell.send(report).unwrap());
+        let vhost: Arc<Times> = Arc::clone(&target);
+        let replica = Replica::start(vhost, member, report).unwrap();
+        let names = BTreeMap::from([(me, "a@127.0.0.1".into())]);
+        let nodes = Nodes { cluster: ClusterId(5), me, names };
+        Self { replica, target, nodes, bounds: ClockBounds::default(), reports }
+    }
+
+    fn advance(&mut self) -> Next {
+        let clock_us = &self.target.clock_us;
+        let read = || {
+            let monotonic_us = clock_us.load(Ordering::Acquire);
+            ClockReading { run: RunId(1), monotonic_us, wall_us: monotonic_us }
+        };
+        let clocks = Clocks { read: &read, bounds: &self.bounds };
+        let mut send = |frames: &mut Vec<_>| frames.clear();
+        self.replica.advance(clocks, &self.nodes, &mut Vec::new(), &mut send)
+    }
+
+    /// Ticks until the member leads and its vhost is promoted.
+    fn lead(&mut self) {
+        for _ in 0..100 {
+            self.replica.tick();
+            while self.advance() == Next::After(Duration::ZERO) {}
+            if self.replica.member().axis().is_some()
+                && let Ok(Report::Promoted(term)) = self.reports.recv()
+            {
+                self.replica.promoted(term);
+                return;
+            }
+        }
+        panic!("the only member of a group is not elected");
+    }
+}
+
+/// Times of the entries with records, each with the times in its records.
+fn entries(replica: &Replica) -> Vec<(u64, u64)> {
+    let log = replica.member().log();
+    let end = EntryIndex(log.last_index().0 + 1);
+    let mut found = Vec::new();
+    for entry in log.entries(log.first_index(), end, 1 << 20).unwrap() {
+        if let EntryContent::Records(records) = &entry.content {
+            let last = records.bytes.last_chunk::<8>().unwrap();
+            found.push((entry.axis_us, u64::from_le_bytes(*last)));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_record_is_newer_than_its_entry() {
+    let folder = Folder::new("replica-times");
+    let mut driven = Driven::new(&folder);
+    driven.lead();
+    for _ in 0..3 {
+        driven.replica.set_dirty();
+        while driven.advance() == Next::After(Duration::ZERO) {}
+    }
+    assert_eq!(*driven.target.durable.lock(), [Lsn(1), Lsn(2), Lsn(3)]);
+    for (entry_us, record_us) in entries(&driven.replica) {
+        assert!(record_us <= entry_us, "a record of {record_us} is in an entry of {entry_us}");
+    }
+    driven.replica.stop();
+}
