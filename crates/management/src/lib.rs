@@ -42,6 +42,7 @@ pub use snapshot::node::{
     RABBITMQ_VERSION,
 };
 pub use snapshot::queue::QueueSnapshot;
+pub use snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
 pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 pub use snapshot::vhost::VhostTotals;

@@ -19,6 +19,7 @@ mod group;
 mod links;
 mod node;
 mod queues;
+mod replicas;
 pub(crate) mod routes;
 mod sums;
 mod text;

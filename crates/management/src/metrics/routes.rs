@@ -20,7 +20,7 @@ use crate::metrics::family::Detail;
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Namespace, Text};
 use crate::metrics::view::MetricsView;
-use crate::metrics::{global, links, node};
+use crate::metrics::{global, links, node, replicas};
 use crate::node::{Node, memory};
 
 /// The content type of Prometheus' text format.
@@ -129,6 +129,7 @@ async fn aggregated(
         global::write(text, &scrape.vhosts);
         node::write(text, Namespace::Plain, &node::ALARMS, &scrape);
         links::write(text, Namespace::Plain, &scrape.cluster, names_allowed);
+        replicas::write(text, &scrape.cluster.replication, names_allowed);
         node::started(text, &scrape);
     })
     .await

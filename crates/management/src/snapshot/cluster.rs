@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use super::replication::ReplicationSnapshot;
+
 /// The cluster as this node sees it.
 #[derive(Clone, Default, Debug)]
 pub struct ClusterSnapshot {
@@ -11,6 +13,8 @@ pub struct ClusterSnapshot {
     pub is_founded: bool,
     /// Refused links since the start, by reason.
     pub refused_links: Vec<(&'static str, u64)>,
+    /// The replicas of this node.
+    pub replication: ReplicationSnapshot,
 }
 
 /// Another node of the cluster.

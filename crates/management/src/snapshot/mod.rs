@@ -7,6 +7,7 @@ pub(crate) mod fields;
 pub(crate) mod logins;
 pub(crate) mod node;
 pub(crate) mod queue;
+pub(crate) mod replication;
 pub(crate) mod scrape;
 pub(crate) mod topology;
 pub(crate) mod vhost;

@@ -69,3 +69,23 @@ pub enum FrameError {
     #[error("a frame contradicts the protocol: {0}")]
     Impossible(&'static str),
 }
+
+impl FrameError {
+    /// The reason in a word, for metrics.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Cut { .. } => "cut",
+            Self::TooLong { .. } => "too_long",
+            Self::Malformed(_) => "malformed",
+            Self::NewerVersion { .. } => "newer_version",
+            Self::OtherCluster { .. } => "other_cluster",
+            Self::OtherGroup { .. } => "other_group",
+            Self::OtherMember { .. } => "other_member",
+            Self::OlderIncarnation { .. } => "older_incarnation",
+            Self::NewerIncarnation { .. } => "newer_incarnation",
+            Self::DamagedEntry(_) => "damaged_entry",
+            Self::Impossible(_) => "impossible",
+        }
+    }
+}

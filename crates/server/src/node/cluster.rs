@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
-use management::{ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot};
+use management::{
+    ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot, ReplicationSnapshot,
+};
 
 use crate::cluster::ids::GroupId;
 use crate::cluster::{Facts, Links, LocalNode};
@@ -71,6 +73,7 @@ pub(crate) fn snapshot(links: &Links) -> ClusterSnapshot {
         peers: peers.collect(),
         is_founded: links.is_founded(),
         refused_links: refused.collect(),
+        replication: ReplicationSnapshot::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
+use management::{ReplicaSnapshot, ReplicationSnapshot};
 use parking_lot::Mutex;
 use replication::{FrameClass, RunId};
 
@@ -12,7 +13,7 @@ use crate::cluster::ids::{GroupId, NodeId};
 use crate::cluster::{self, LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
-use crate::replicas::{FrameSender, Nodes, Reopens, Replicator};
+use crate::replicas::{FrameSender, Nodes, Reopens, ReplicaStatus, Replicator};
 use crate::vhost::Cluster;
 
 /// The reason why replication cannot start.
@@ -49,7 +50,8 @@ impl Replication {
         };
         let run = RunId(getrandom::u64()?);
         let (replicator, thread) =
-            Replicator::start(nodes, clock, run).map_err(ReplicationError::Thread)?;
+            Replicator::start(nodes, clock, run, links.options.disk_stall_timeout)
+                .map_err(ReplicationError::Thread)?;
         if links.is_founded() {
             replicator.founded();
         }
@@ -67,6 +69,28 @@ impl Replication {
     /// Sets the registry that opens replicas anew.
     pub(crate) fn set_reopener(&self, reopener: Weak<dyn Reopens>) {
         self.replicator.set_reopener(reopener);
+    }
+
+    /// The part of this node in the replication of its vhosts.
+    pub(crate) fn snapshot(&self) -> ReplicationSnapshot {
+        let statuses = self.replicator.statuses();
+        let shown = |(status, leaders): (ReplicaStatus, u64)| ReplicaSnapshot {
+            vhost: status.vhost,
+            state: status.state.as_str(),
+            term: status.term,
+            committed_index: status.committed,
+            written_index: status.written,
+            applied_index: status.applied,
+            compacted_index: status.compacted,
+            unapplied_bytes: status.unapplied_bytes,
+            leaders,
+            lags: status.lags.into_iter().map(|(node, lag)| (node.to_string(), lag)).collect(),
+        };
+        ReplicationSnapshot {
+            replicas: statuses.replicas().into_iter().map(shown).collect(),
+            refused_frames: statuses.refused_frames(),
+            disk_stalls: self.replicator.disk_stalls(),
+        }
     }
 
     /// Writes what there is, as far as a majority can be reached, and ends the thread.

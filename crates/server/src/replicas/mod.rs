@@ -9,14 +9,17 @@
 //! This module knows a vhost as [`ReplicaTarget`].
 
 mod apply;
+mod disk_watch;
 mod nodes;
 mod replica;
 #[cfg(test)]
 mod replica_tests;
 mod replicator;
 mod report;
+mod status;
 mod target;
 
 pub(crate) use nodes::Nodes;
 pub(crate) use replicator::{FrameSender, Replicator};
-pub(crate) use target::{Reopens, ReplicaTarget};
+pub(crate) use status::ReplicaStatus;
+pub(crate) use target::{Deposition, Reopens, ReplicaTarget};

@@ -16,9 +16,11 @@ use storage::{
 };
 
 use super::apply::ApplyQueue;
+use super::disk_watch::DiskWatch;
 use super::nodes::Nodes;
 use super::report::Report;
-use super::target::ReplicaTarget;
+use super::status::{ReplicaState, ReplicaStatus};
+use super::target::{Deposition, ReplicaTarget};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{
     ENTRIES_PER_DIGEST, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX,
@@ -61,6 +63,11 @@ pub(super) struct Replica {
     member: Member<MemberLog>,
     applier: Applier<RealDirectory>,
     queue: ApplyQueue,
+    watch: Arc<DiskWatch>,
+    /// The leader that the vhost knows.
+    leader: Option<Arc<str>>,
+    /// Stalls of the disk when the vhost began to serve clients.
+    stalls: u64,
     service: Service,
     /// The records of the batch that was taken.
     records: WriteBatch,
@@ -110,13 +117,14 @@ impl<'a> Clocks<'a> {
 }
 
 impl Replica {
-    /// Starts to drive a member. `report` is called with news of the vhost.
+    /// Starts to drive a member, whose writes `watch` watches. `report` is called with news of the vhost.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
     pub(super) fn start(
         target: Arc<dyn ReplicaTarget>,
         member: Member<MemberLog>,
+        watch: Arc<DiskWatch>,
         report: Box<dyn Fn(Report) + Send>,
     ) -> io::Result<Self> {
         let applier = member.log().applier();
@@ -126,6 +134,9 @@ impl Replica {
             member,
             applier,
             queue,
+            watch,
+            leader: None,
+            stalls: 0,
             service: Service::Follows,
             records: WriteBatch::default(),
             batch: Batch::None,
@@ -265,6 +276,7 @@ impl Replica {
     pub(super) fn promoted(&mut self, term: Term) {
         if self.service == Service::Promotes(term) {
             self.service = Service::Leads(term);
+            self.stalls = self.watch.leads(&self.target);
             self.set_dirty();
             tracing::info!(vhost = self.name(), term = term.0, "this node leads the vhost");
         }
@@ -284,6 +296,9 @@ impl Replica {
         frames: &mut Vec<Frame>,
         send: &mut dyn FnMut(&mut Vec<Frame>),
     ) -> Next {
+        if self.is_leading() && self.watch.stalls() > self.stalls {
+            self.service = Service::Deposed;
+        }
         if self.service == Service::Deposed && self.is_between_turns() {
             return Next::Reopen;
         }
@@ -311,6 +326,9 @@ impl Replica {
         }
         let result = self.member.end(frames);
         send(frames);
+        if self.service == Service::Deposed {
+            return Next::Reopen;
+        }
         self.follow(result, nodes);
         match (self.service, self.report_durable()) {
             (Service::Deposed, _) => Next::Reopen,
@@ -367,7 +385,13 @@ impl Replica {
     /// Writes and syncs what the turn has. False if the disk has no room.
     fn write(&mut self) -> bool {
         let vhost = self.target.name();
-        match self.member.write() {
+        self.watch.begin();
+        let written = self.member.write();
+        let stalls = self.watch.finish();
+        if self.is_leading() && stalls > self.stalls {
+            self.service = Service::Deposed;
+        }
+        match written {
             Ok(()) => {
                 if self.full_since.take().is_some() {
                     self.target.progress().set_out_of_room(false);
@@ -431,6 +455,44 @@ impl Replica {
         }
     }
 
+    /// The node that leads the vhost, if this one knows one.
+    pub(super) fn leader(&self) -> Option<&Arc<str>> {
+        self.leader.as_ref()
+    }
+
+    /// The part of this node in the group, for metrics.
+    pub(super) fn status(&self, nodes: &Nodes) -> ReplicaStatus {
+        let member = &self.member;
+        let state = match (self.service, member.role()) {
+            (_, Role::Quarantined) => ReplicaState::Quarantined,
+            (Service::Leads(_), _) => ReplicaState::Leader,
+            (Service::Promotes(_), _) => ReplicaState::Promoting,
+            (Service::Deposed, _) => ReplicaState::Deposed,
+            (Service::Follows, Role::Candidate) => ReplicaState::Candidate,
+            (Service::Follows, Role::Leader { .. } | Role::Follower { .. }) => {
+                ReplicaState::Follower
+            }
+        };
+        let last = member.last_index();
+        let (voters, learners) = member.members();
+        let lag = |other: MemberId| {
+            let matched = member.matched(other)?;
+            Some((nodes.name_of(other)?, last.0.saturating_sub(matched.0)))
+        };
+        let others = voters.into_iter().chain(learners).filter(|other| other.node() != nodes.me);
+        ReplicaStatus {
+            vhost: self.name().into(),
+            state,
+            term: member.term().0,
+            committed: member.delivered().0,
+            written: last.0,
+            applied: self.applier.applied().0,
+            compacted: member.log().first_index().0.saturating_sub(1),
+            unapplied_bytes: self.queue.waiting_bytes() as u64,
+            lags: others.filter_map(lag).collect(),
+        }
+    }
+
     fn take_role(&mut self, role: Role, nodes: &Nodes) {
         let leader = match role {
             Role::Leader { .. } => Some(nodes.my_name()),
@@ -448,10 +510,12 @@ impl Replica {
                 if term == of => {}
             (_, Service::Promotes(_) | Service::Leads(_)) => {
                 tracing::warn!(vhost = self.name(), "this node does not lead the vhost any more");
+                self.watch.leads_no_more(self.id());
                 self.service = Service::Deposed;
             }
             (_, Service::Follows | Service::Deposed) => {}
         }
+        self.leader.clone_from(&leader);
         self.target.set_leader(leader);
     }
 
@@ -471,7 +535,8 @@ impl Replica {
 
     /// Ends the service of the vhost and closes the log.
     pub(super) fn end(mut self) {
-        self.target.depose();
+        self.watch.leads_no_more(self.id());
+        self.target.depose(Deposition::LeaderChanged);
         self.end_file_work();
         self.queue.end();
         close(self.target.name(), self.member);
@@ -479,6 +544,7 @@ impl Replica {
 
     /// Closes the log when the node stops.
     pub(super) fn stop(mut self) {
+        self.watch.leads_no_more(self.id());
         self.end_file_work();
         self.queue.end();
         close(self.target.name(), self.member);

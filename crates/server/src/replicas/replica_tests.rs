@@ -15,10 +15,11 @@ use storage::{
     RealDirectory, ReplicatedLog, ReplicatedOptions, WriteBatch, WriteQueue, Written,
 };
 
+use super::disk_watch::DiskWatch;
 use super::nodes::Nodes;
 use super::replica::{Clocks, MemberLog, Next, Replica};
 use super::report::Report;
-use super::target::ReplicaTarget;
+use super::target::{Deposition, ReplicaTarget};
 use crate::disk::log_writer::LogSource;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
@@ -34,6 +35,7 @@ struct Times {
     clock_us: AtomicU64,
     next: AtomicU64,
     durable: Mutex<Vec<Lsn>>,
+    deposed: Mutex<Vec<Deposition>>,
 }
 
 impl LogSource for Times {
@@ -85,7 +87,9 @@ impl ReplicaTarget for Times {
 
     fn set_leader(&self, _: Option<Arc<str>>) {}
 
-    fn depose(&self) {}
+    fn depose(&self, why: Deposition) {
+        self.deposed.lock().push(why);
+    }
 }
 
 /// A directory of the test, removed at its end.
@@ -123,13 +127,15 @@ impl Drop for Folder {
 struct Driven {
     replica: Replica,
     target: Arc<Times>,
+    watch: Arc<DiskWatch>,
     nodes: Nodes,
     bounds: ClockBounds,
     reports: std::sync::mpsc::Receiver<Report>,
 }
 
 impl Driven {
-    fn new(folder: &Folder) -> Self {
+    /// Writes that take longer than `timeout` count as stalled.
+    fn new(folder: &Folder, timeout: Duration) -> Self {
         let me = NodeId::new(7).unwrap();
         let member_id = me.member(1);
         let config =
@@ -140,14 +146,16 @@ impl Driven {
             clock_us: AtomicU64::new(1_000_000),
             next: AtomicU64::new(1),
             durable: Mutex::default(),
+            deposed: Mutex::default(),
         });
         let (tell, reports) = std::sync::mpsc::channel();
         let report = Box::new(move |report| tell.send(report).unwrap());
         let vhost: Arc<Times> = Arc::clone(&target);
-        let replica = Replica::start(vhost, member, report).unwrap();
+        let watch = DiskWatch::start(timeout).unwrap();
+        let replica = Replica::start(vhost, member, Arc::clone(&watch), report).unwrap();
         let names = BTreeMap::from([(me, "a@127.0.0.1".into())]);
         let nodes = Nodes { cluster: ClusterId(5), me, names };
-        Self { replica, target, nodes, bounds: ClockBounds::default(), reports }
+        Self { replica, target, watch, nodes, bounds: ClockBounds::default(), reports }
     }
 
     fn advance(&mut self) -> Next {
@@ -194,7 +202,7 @@ fn entries(replica: &Replica) -> Vec<(u64, u64)> {
 #[test]
 fn no_record_is_newer_than_its_entry() {
     let folder = Folder::new("replica-times");
-    let mut driven = Driven::new(&folder);
+    let mut driven = Driven::new(&folder, Duration::from_secs(60));
     driven.lead();
     for _ in 0..3 {
         driven.replica.set_dirty();
@@ -205,4 +213,23 @@ fn no_record_is_newer_than_its_entry() {
         assert!(record_us <= entry_us, "a record of {record_us} is in an entry of {entry_us}");
     }
     driven.replica.stop();
+}
+
+#[test]
+fn stalled_disk_ends_the_lead() {
+    let folder = Folder::new("replica-stall");
+    let mut driven = Driven::new(&folder, Duration::from_millis(20));
+    driven.lead();
+    let watch = Arc::clone(&driven.watch);
+    // A write that does not end until the watch has seen it.
+    watch.begin();
+    while driven.target.deposed.lock().is_empty() {
+        std::thread::yield_now();
+    }
+    watch.finish();
+    assert_eq!(*driven.target.deposed.lock(), [Deposition::DiskStalls]);
+    assert_eq!(driven.advance(), Next::Reopen, "the replica is opened anew when the disk answers");
+    assert_eq!(*driven.target.durable.lock(), [] as [Lsn; 0], "nothing is confirmed any more");
+    driven.replica.end();
+    watch.end();
 }

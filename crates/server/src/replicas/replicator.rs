@@ -14,13 +14,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use replication::{
-    ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameHeader, GroupId, Member, NodeId,
-    QuarantineReason, RunId,
+    ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameError, FrameHeader, GroupId,
+    Member, NodeId, QuarantineReason, RunId,
 };
 
+use super::disk_watch::DiskWatch;
 use super::nodes::Nodes;
 use super::replica::{Clocks, MemberLog, Next, Replica};
 use super::report::Report;
+use super::status::Statuses;
 use super::target::{Reopens, ReplicaTarget};
 use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
@@ -31,6 +33,9 @@ const TICK: Duration = Duration::from_micros(replication::limits::TICK_US);
 
 /// Time between two pings to a node.
 const PING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time between two statuses of a replica.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time after which a node stops although a majority has not taken what it has.
 const STOP_WITHOUT_MAJORITY: Duration = Duration::from_secs(2);
@@ -96,10 +101,13 @@ pub(crate) struct Replicator {
     compacting: AtomicBool,
     sender: OnceLock<Arc<dyn FrameSender>>,
     reopener: OnceLock<Weak<dyn Reopens>>,
+    watch: Arc<DiskWatch>,
+    statuses: Statuses,
 }
 
 impl Replicator {
-    /// Starts the thread. `run` is an id that no earlier process of this node had.
+    /// Starts the thread. `run` is an id that no earlier process of this node had. A write that takes longer than
+    /// `disk_stall_timeout` ends the lead of this node.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
@@ -107,6 +115,7 @@ impl Replicator {
         nodes: Nodes,
         clock: Clock,
         run: RunId,
+        disk_stall_timeout: Duration,
     ) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
         let replicator = Arc::new(Self {
             nodes,
@@ -117,6 +126,8 @@ impl Replicator {
             compacting: AtomicBool::new(false),
             sender: OnceLock::new(),
             reopener: OnceLock::new(),
+            watch: DiskWatch::start(disk_stall_timeout)?,
+            statuses: Statuses::default(),
         });
         let runs = Arc::clone(&replicator);
         let thread = std::thread::Builder::new()
@@ -128,6 +139,16 @@ impl Replicator {
     /// The nodes of the cluster.
     pub(crate) fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    /// Statuses of the replicas, at most a second old.
+    pub(crate) fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+
+    /// Writes that the disk did not answer in time, since the start.
+    pub(crate) fn disk_stalls(&self) -> u64 {
+        self.watch.stalls()
     }
 
     /// Sets the links to other nodes; until then, no frame leaves.
@@ -229,6 +250,8 @@ struct Thread {
     next_tick: Instant,
     /// Time of the next pings.
     next_ping: Instant,
+    /// Time at which the statuses are told next.
+    next_telling: Instant,
     /// Time at which the node began to stop.
     stopping_since: Option<Instant>,
     /// Replicas to look at, with the time of the next look.
@@ -244,6 +267,7 @@ impl Thread {
             is_founded: false,
             next_tick: Instant::now() + TICK,
             next_ping: Instant::now(),
+            next_telling: Instant::now(),
             stopping_since: None,
             due: BTreeMap::new(),
         }
@@ -265,10 +289,12 @@ impl Thread {
             self.tick();
             self.ping();
             self.advance(&mut frames);
+            self.tell();
             let since = stopping.then(|| *self.stopping_since.get_or_insert_with(Instant::now));
             let is_late = since.is_some_and(|since| since.elapsed() > STOP_WITHOUT_MAJORITY);
             if stopping && (is_late || self.replicas.values().all(Replica::is_quiet)) {
                 std::mem::take(&mut self.replicas).into_values().for_each(Replica::stop);
+                self.shared.watch.end();
                 return;
             }
         }
@@ -285,7 +311,8 @@ impl Thread {
             let name = target.name().to_owned();
             let shared = Arc::clone(&self.shared);
             let report = move |report| shared.report(id, report);
-            match Replica::start(target, member, Box::new(report)) {
+            let watch = Arc::clone(&self.shared.watch);
+            match Replica::start(target, member, watch, Box::new(report)) {
                 Ok(replica) => {
                     let before = self.replicas.insert(id, replica);
                     assert!(before.is_none(), "a vhost has one replica on a node");
@@ -341,16 +368,13 @@ impl Thread {
     fn receive(&mut self, from: NodeId, frame: &Bytes, received_us: u64) {
         let group = match FrameHeader::read(frame) {
             Ok(header) => header.group,
-            Err(error) => {
-                tracing::warn!(node = from.get(), %error, "a frame is refused");
-                return;
-            }
+            Err(error) => return self.refused(from, "", &error),
         };
         let nodes = &self.shared.nodes;
         if group == GroupId::NODES {
             match ClockPing::decode(frame, nodes.cluster, from, nodes.me) {
                 Ok(ping) => self.bounds.observe(from, ping.reading, received_us),
-                Err(error) => tracing::warn!(node = from.get(), %error, "a ping is refused"),
+                Err(error) => self.refused(from, "", &error),
             }
             return;
         }
@@ -360,10 +384,32 @@ impl Thread {
         let GroupId(id) = group;
         // A replica that is being opened anew gets the frames again.
         let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
-        if let Err(error) = replica.receive(from, frame) {
-            tracing::warn!(node = from.get(), vhost = replica.name(), %error, "a frame is refused");
+        let received = replica.receive(from, frame);
+        let name = received.as_ref().err().map(|_| replica.name().to_owned());
+        if let (Err(error), Some(name)) = (received, name) {
+            self.refused(from, &name, &error);
         }
         Self::touch(&mut self.due, VhostId(id));
+    }
+
+    /// A frame is refused; nothing of it has any effect.
+    fn refused(&self, from: NodeId, vhost: &str, error: &FrameError) {
+        self.shared.statuses.refused(error);
+        let named = self.shared.nodes.names.get(&from);
+        let peer = named.map_or("", |name| &**name);
+        tracing::warn!(peer, vhost, %error, "a frame is refused");
+    }
+
+    /// Tells the status of every replica, once in a while.
+    fn tell(&mut self) {
+        let now = Instant::now();
+        if now < self.next_telling {
+            return;
+        }
+        self.next_telling = now + STATUS_INTERVAL;
+        for (id, replica) in &self.replicas {
+            self.shared.statuses.note(*id, replica.status(&self.shared.nodes));
+        }
     }
 
     fn tick(&mut self) {
@@ -434,6 +480,9 @@ impl Thread {
                 }
             }
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            if let Some(leader) = replica.leader() {
+                self.shared.statuses.leads(id, leader);
+            }
             lost.into_iter().for_each(|member| replica.link_changed(member));
             let shared = Arc::clone(&self.shared);
             replica.prepare(move || shared.report(id, Report::FilePrepared));

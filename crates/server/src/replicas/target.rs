@@ -29,8 +29,18 @@ pub(crate) trait ReplicaTarget: LogSource {
     /// Notes the node that leads; none if no leader is known.
     fn set_leader(&self, leader: Option<Arc<str>>);
 
-    /// Closes all clients and gives the contents up: another node leads, and what it has is the truth.
-    fn depose(&self);
+    /// Closes all clients and gives the contents up: another node leads, and what it has is the truth. May be called
+    /// again.
+    fn depose(&self, why: Deposition);
+}
+
+/// The reason why a node leads a vhost no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Deposition {
+    /// Another node leads, or may.
+    LeaderChanged,
+    /// The disk of this node does not answer.
+    DiskStalls,
 }
 
 /// Opens replicas anew.

@@ -11,7 +11,7 @@ use storage::{Applier, EntryContent, LogEntry, RealDirectory};
 use super::brain::Brain;
 use super::changes::apply_settings;
 use super::handle::VhostHandle;
-use crate::replicas::ReplicaTarget;
+use crate::replicas::{Deposition, ReplicaTarget};
 
 impl VhostHandle {
     /// Names of the node that leads the vhost, if this node knows one, and of all nodes that have its log. None
@@ -96,9 +96,16 @@ impl ReplicaTarget for VhostHandle {
         self.disk.notify();
     }
 
-    fn depose(&self) {
+    fn depose(&self, why: Deposition) {
         self.state.lock().outputs.links.drop_held();
-        let text = format!("the leader of vhost '{}' has changed", self.name);
+        let text = match why {
+            Deposition::LeaderChanged => {
+                format!("the leader of vhost '{}' has changed", self.name)
+            }
+            Deposition::DiskStalls => {
+                format!("the disk of the node that led vhost '{}' does not answer", self.name)
+            }
+        };
         let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
         self.disk.release_waiters();
         self.threads.timer.remove(self.id);

@@ -47,7 +47,11 @@ impl NodeStatus for Node {
     }
 
     fn cluster(&self) -> ClusterSnapshot {
-        self.cluster.as_deref().map(cluster::snapshot).unwrap_or_default()
+        let mut snapshot = self.cluster.as_deref().map(cluster::snapshot).unwrap_or_default();
+        if let Some(replication) = &self.replication {
+            snapshot.replication = replication.snapshot();
+        }
+        snapshot
     }
 
     fn condition(&self) -> NodeCondition {

@@ -1,0 +1,104 @@
+//! Families of the replicas of vhosts. Without a cluster there are none of them.
+
+use crate::metrics::text::{Kind, Text, Value, labels};
+use crate::snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
+
+/// A family with a value for each vhost.
+struct PerVhost {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    value: fn(&ReplicaSnapshot) -> u64,
+}
+
+const FAMILIES: [PerVhost; 7] = [
+    PerVhost {
+        name: "leveret_replica_term",
+        kind: Kind::Gauge,
+        help: "Newest term that the node knows",
+        value: |replica| replica.term,
+    },
+    PerVhost {
+        name: "leveret_replica_committed_index",
+        kind: Kind::Counter,
+        help: "Last entry of the log that a majority has, as far as the node knows",
+        value: |replica| replica.committed_index,
+    },
+    PerVhost {
+        name: "leveret_replica_written_index",
+        kind: Kind::Gauge,
+        help: "Last entry in the log of the node",
+        value: |replica| replica.written_index,
+    },
+    PerVhost {
+        name: "leveret_replica_applied_index",
+        kind: Kind::Counter,
+        help: "Last entry whose effects the replica has",
+        value: |replica| replica.applied_index,
+    },
+    PerVhost {
+        name: "leveret_replica_compacted_index",
+        kind: Kind::Counter,
+        help: "Last entry of which only the records that are needed are kept",
+        value: |replica| replica.compacted_index,
+    },
+    PerVhost {
+        name: "leveret_replica_unapplied_bytes",
+        kind: Kind::Gauge,
+        help: "Bytes of committed entries that wait for their application",
+        value: |replica| replica.unapplied_bytes,
+    },
+    PerVhost {
+        name: "leveret_leader_changes_total",
+        kind: Kind::Counter,
+        help: "Leaders that the node has seen, each change counted",
+        value: |replica| replica.leaders,
+    },
+];
+
+/// Writes the families. Those with names of vhosts and nodes only if names are allowed.
+pub(super) fn write(text: &mut Text, replication: &ReplicationSnapshot, names_allowed: bool) {
+    if replication.replicas.is_empty() {
+        return;
+    }
+    let help =
+        "Writes that the disk did not answer in time: the node gave up the lead of its vhosts";
+    let mut samples = family(text, "leveret_replica_disk_stalls_total", Kind::Counter, help);
+    samples.put("", replication.disk_stalls);
+    let help = "Frames of other nodes that were refused";
+    let mut samples = family(text, "leveret_replica_refused_frames_total", Kind::Counter, help);
+    for (reason, count) in &replication.refused_frames {
+        samples.put(&labels(&[("reason", reason)]), *count);
+    }
+    if !names_allowed {
+        return;
+    }
+    for PerVhost { name, kind, help, value } in FAMILIES {
+        let mut samples = family(text, name, kind, help);
+        for replica in &replication.replicas {
+            let labels = labels(&[("vhost", &replica.vhost)]);
+            samples.put(&labels, Value::Whole(value(replica)));
+        }
+    }
+    let help = "1 for the state of the replica of the vhost on the node";
+    let mut samples = family(text, "leveret_replica_state", Kind::Gauge, help);
+    for replica in &replication.replicas {
+        samples.put(&labels(&[("vhost", &replica.vhost), ("state", replica.state)]), 1);
+    }
+    let help = "Entries that a node is not known to have, at the leader";
+    let mut samples = family(text, "leveret_replica_lag_entries", Kind::Gauge, help);
+    for replica in &replication.replicas {
+        for (peer, lag) in &replica.lags {
+            samples.put(&labels(&[("vhost", &replica.vhost), ("peer", peer)]), *lag);
+        }
+    }
+}
+
+fn family<'a>(
+    text: &'a mut Text,
+    name: &str,
+    kind: Kind,
+    help: &str,
+) -> crate::metrics::text::Samples<'a> {
+    text.family_named(name.to_owned(), kind, help)
+}

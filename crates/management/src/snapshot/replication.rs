@@ -1,0 +1,37 @@
+//! The part of a node in the replication of its vhosts at one moment.
+
+/// The replicas of a node.
+#[derive(Clone, Default, Debug)]
+pub struct ReplicationSnapshot {
+    /// One for each vhost; none without a cluster.
+    pub replicas: Vec<ReplicaSnapshot>,
+    /// Frames of other nodes that were refused since the start, by reason.
+    pub refused_frames: Vec<(&'static str, u64)>,
+    /// Writes that the disk did not answer in time, since the start.
+    pub disk_stalls: u64,
+}
+
+/// The replica of a vhost. Entries are numbered from 1 on, the same on all nodes.
+#[derive(Clone, Debug)]
+pub struct ReplicaSnapshot {
+    /// Name of the vhost.
+    pub vhost: String,
+    /// `leader`, `promoting`, `follower`, `candidate`, `deposed` or `quarantined`.
+    pub state: &'static str,
+    /// Newest term that the node knows.
+    pub term: u64,
+    /// Last entry that a majority has, as far as the node knows.
+    pub committed_index: u64,
+    /// Last entry in the log of the node.
+    pub written_index: u64,
+    /// Last entry whose effects the replica has.
+    pub applied_index: u64,
+    /// Last entry of which only the records that are needed are kept.
+    pub compacted_index: u64,
+    /// Bytes of committed entries that wait for their application.
+    pub unapplied_bytes: u64,
+    /// Leaders that the node has seen since its start, each change counted.
+    pub leaders: u64,
+    /// At the leader: entries that each other node is not known to have.
+    pub lags: Vec<(String, u64)>,
+}

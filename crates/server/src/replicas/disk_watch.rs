@@ -1,0 +1,120 @@
+//! Watches the replicator's writes for a disk that does not answer.
+//!
+//! A leader whose disk does not answer confirms nothing, and the other members elect another leader, because it is
+//! silent. Its clients would wait for the disk all the same: the watch closes them, so that they look for the new leader,
+//! and the replica is opened anew as soon as the disk answers. A member that follows has nothing to give up: nobody waits
+//! for it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::target::{Deposition, ReplicaTarget};
+use crate::disk::vhost_files::VhostId;
+
+/// Looks at a write within the time after which the disk counts as stalled.
+const LOOKS: u32 = 4;
+
+/// The writes of the replicator, for the thread that watches them.
+#[derive(Debug)]
+pub(super) struct DiskWatch {
+    timeout: Duration,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    /// Begin of the write that is under way.
+    writing_since: Option<Instant>,
+    /// The write that is under way counts as stalled.
+    is_stalled: bool,
+    /// Stalls since the start.
+    stalls: u64,
+    /// Vhosts that this node leads.
+    led: BTreeMap<VhostId, Arc<dyn ReplicaTarget>>,
+    is_ending: bool,
+}
+
+impl DiskWatch {
+    /// Starts the thread, which ends with [`DiskWatch::end`]. A write counts as stalled after `timeout`.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub(super) fn start(timeout: Duration) -> io::Result<Arc<Self>> {
+        let watch = Arc::new(Self { timeout, state: Mutex::default(), changed: Condvar::new() });
+        let run = Arc::clone(&watch);
+        std::thread::Builder::new().name("disk-watch".to_owned()).spawn(move || run.watch())?;
+        Ok(watch)
+    }
+
+    /// A write begins.
+    pub(super) fn begin(&self) {
+        self.state.lock().writing_since = Some(Instant::now());
+    }
+
+    /// The write has ended. Returns the number of stalls so far: if that has grown since this node began to lead a vhost,
+    /// the clients of the vhost are gone, and the lead with them.
+    pub(super) fn finish(&self) -> u64 {
+        let mut state = self.state.lock();
+        let began = state.writing_since.take();
+        if std::mem::take(&mut state.is_stalled)
+            && let Some(began) = began
+        {
+            tracing::info!(after_ms = began.elapsed().as_millis(), "the disk answers again");
+        }
+        state.stalls
+    }
+
+    /// Stalls since the start.
+    pub(super) fn stalls(&self) -> u64 {
+        self.state.lock().stalls
+    }
+
+    /// This node leads a vhost from now on. Returns the number of stalls so far.
+    pub(super) fn leads(&self, target: &Arc<dyn ReplicaTarget>) -> u64 {
+        let mut state = self.state.lock();
+        state.led.insert(target.id(), Arc::clone(target));
+        state.stalls
+    }
+
+    /// This node does not lead a vhost any more.
+    pub(super) fn leads_no_more(&self, vhost: VhostId) {
+        self.state.lock().led.remove(&vhost);
+    }
+
+    /// Ends the thread.
+    pub(super) fn end(&self) {
+        self.state.lock().is_ending = true;
+        self.changed.notify_one();
+    }
+
+    fn watch(&self) {
+        let mut state = self.state.lock();
+        while !state.is_ending {
+            let stalled = state.writing_since.is_some_and(|since| since.elapsed() > self.timeout);
+            if stalled && !state.is_stalled {
+                state.is_stalled = true;
+                state.stalls += 1;
+                let led = std::mem::take(&mut state.led);
+                tracing::error!(
+                    timeout_ms = self.timeout.as_millis(),
+                    led_vhosts = led.len(),
+                    "the disk does not answer; this node gives up the lead of its vhosts"
+                );
+                // Without the lock: the locks of vhosts may take long to get.
+                parking_lot::MutexGuard::unlocked(&mut state, || {
+                    for target in led.values() {
+                        target.set_leader(None);
+                        target.depose(Deposition::DiskStalls);
+                    }
+                });
+                continue;
+            }
+            self.changed.wait_for(&mut state, self.timeout / LOOKS);
+        }
+    }
+}
