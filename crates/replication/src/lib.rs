@@ -22,7 +22,9 @@ pub mod limits;
 mod member;
 mod membership;
 
-pub use clock::{Axis, AxisOrigin, ClockBounds, ClockReading, LeaderClock, NewAxis, TurnClock};
+pub use clock::{
+    Axis, AxisOrigin, ClockBounds, ClockReading, KnownClocks, LeaderClock, NewAxis, TurnClock,
+};
 pub use entry_log::{EntryLog, MemoryLog, Omission};
 pub use frame::{
     ClockPing, FRAME_HEADER_BYTES, Frame, FrameClass, FrameError, FrameHeader, PROTOCOL_VERSION,

@@ -89,6 +89,10 @@ pub const TOLD_TICKS: u64 = 100;
 /// Most that the clock of a voter drifts until its answer is used, in microseconds: [`DRIFT_PPM`] of 10 s.
 pub const TOLD_MARGIN_US: i64 = 5_000;
 
+/// Most that the wall clock may be away from the axis that was saved beside it, in microseconds: then it was set, or has
+/// drifted for minutes, and both are saved again.
+pub const SAVED_CLOCK_ERROR_US: u64 = 20_000;
+
 /// Campaigns after the loss of a leader before the election time counts again: the first may come before the others
 /// have noticed the loss.
 pub const CAMPAIGNS_MAX: u32 = 4;

@@ -28,6 +28,12 @@ impl Clock {
         Now { time, wall_ms: wall_us / 1000 }
     }
 
+    /// Reads the wall clock in microseconds, then the time, then the wall clock again.
+    pub(crate) fn bounded(&self) -> (u64, Time, u64) {
+        let (wall_us, time) = wall_first(wall_us, || self.time());
+        (wall_us, time, self::wall_us())
+    }
+
     /// The time on the broker's axis.
     pub(crate) fn time(&self) -> Time {
         let elapsed = u64::try_from(self.anchor.elapsed().as_micros()).unwrap_or(u64::MAX);

@@ -48,8 +48,8 @@ pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References};
 pub use replicated::{
     Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
-    HardState, Installation, LogEntry, ReplicatedLog, ReplicatedOptions, Shipment, ShipmentPlan,
-    Term, is_replicated, verify_entry,
+    HardState, Installation, LogEntry, ReplicatedLog, ReplicatedOptions, SavedClock, Shipment,
+    ShipmentPlan, Term, is_replicated, verify_entry,
 };
 pub use segment_reader::Record;
 pub use snapshot::{LogSnapshot, SnapshotCopy};

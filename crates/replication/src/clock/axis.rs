@@ -48,8 +48,10 @@ impl Axis {
 /// Clocks of the own node during a turn, and the bounds for those of others.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnClock<'a> {
-    /// The own clocks.
+    /// The own clocks: the wall clock was read first.
     pub now: ClockReading,
+    /// The own wall clock, read after the monotonic one, in microseconds since 1970.
+    pub wall_after_us: u64,
     /// Bounds for the clocks of other nodes.
     pub bounds: &'a ClockBounds,
 }
@@ -88,10 +90,25 @@ pub enum AxisOrigin {
         /// Term of that leader.
         term: u64,
     },
+    /// The axis of the leader of this term as the wall clocks of the electing majority show it: all of them were down
+    /// since.
+    Restored {
+        /// Term of that leader.
+        term: u64,
+    },
     /// The newest time in the log, because the bounds gave an earlier one.
     Log,
-    /// The median of the wall clocks: no member of the electing majority has run long enough to know an axis.
+    /// The median of the wall clocks: no member of the electing majority knows an axis.
     WallClocks,
+}
+
+/// Clocks of earlier leaders that an electing majority knows.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownClocks<'a> {
+    /// Those that were told by the leaders themselves, and never run ahead of them.
+    pub told: &'a [LeaderClock],
+    /// Those that nodes have saved beside their wall clocks, which may have been set since.
+    pub saved: &'a [LeaderClock],
 }
 
 /// The axis of a new leader.
@@ -108,36 +125,54 @@ impl NewAxis {
     ///
     /// `known` are the clocks of earlier leaders that the electing majority knows. Those of terms before `last_term`,
     /// the term of the last entry, do not count: later leaders may have been behind them. Of the others the oldest term
-    /// counts, because a later leader whose entries are lost may have begun with the wall clocks; of several clocks of
-    /// one term, which are all lower bounds, the highest. `floor_us` is the axis of the newest entry. `members` are the nodes whose wall clocks are asked if no clock is known.
+    /// counts, because a later leader whose entries are lost may have begun with the wall clocks. Of several clocks of one
+    /// term that were told, which are all lower bounds, the highest counts; of several that were saved, the median. Only if
+    /// there is none at all do clocks of earlier terms count: they are nearer than any wall clock.
+    ///
+    /// `floor_us` is the axis of the newest entry. `members` are the nodes whose wall clocks are asked if no clock is known.
     #[must_use]
     pub fn of_new_leader(
         me: NodeId,
         clock: &TurnClock<'_>,
-        known: &[LeaderClock],
+        known: KnownClocks<'_>,
         last_term: u64,
         floor_us: u64,
         members: &[NodeId],
     ) -> Self {
         let now_us = clock.now.monotonic_us;
-        let valid = known.iter().filter(|known| known.term >= last_term);
-        let axes = valid
-            .filter_map(|known| Some((known.term, known.on_own_clock(me, clock)?)))
-            .filter(|(_, axis)| axis.at(now_us) <= AXIS_US_MAX);
-        let floor = Axis::through(floor_us, now_us);
-        match axes.min_by_key(|(term, axis)| (*term, Reverse(axis.offset_us))) {
-            Some((term, axis)) if axis.at(now_us) >= floor_us => {
-                Self { axis, origin: AxisOrigin::Continued { term } }
-            }
-            Some(_) => Self { axis: floor, origin: AxisOrigin::Log },
-            None => {
-                let wall = Axis::through(median_wall_us(me, clock, members), now_us);
-                match wall.at(now_us) >= floor_us {
-                    true => Self { axis: wall, origin: AxisOrigin::WallClocks },
-                    false => Self { axis: floor, origin: AxisOrigin::Log },
-                }
-            }
+        let on_own_clock = |known: &LeaderClock| {
+            let axis = known.on_own_clock(me, clock)?;
+            (axis.at(now_us) <= AXIS_US_MAX).then_some((known.term, axis))
+        };
+        let (old_told, told): (Vec<_>, Vec<_>) =
+            known.told.iter().filter_map(on_own_clock).partition(|(term, _)| *term < last_term);
+        let (old_saved, saved): (Vec<_>, Vec<_>) =
+            known.saved.iter().filter_map(on_own_clock).partition(|(term, _)| *term < last_term);
+        let told = told.into_iter().min_by_key(|(term, axis)| (*term, Reverse(axis.offset_us)));
+        let new = told
+            .map(|(term, axis)| Self { axis, origin: AxisOrigin::Continued { term } })
+            .or_else(|| Self::restored(saved.iter().map(|(term, _)| *term).min()?, &saved))
+            .or_else(|| {
+                let old = [old_told, old_saved].concat();
+                Self::restored(old.iter().map(|(term, _)| *term).max()?, &old)
+            })
+            .unwrap_or_else(|| {
+                let axis = Axis::through(median_wall_us(me, clock, members), now_us);
+                Self { axis, origin: AxisOrigin::WallClocks }
+            });
+        if new.axis.at(now_us) >= floor_us {
+            return new;
         }
+        Self { axis: Axis::through(floor_us, now_us), origin: AxisOrigin::Log }
+    }
+
+    /// The median of the clocks of a term; of two, the earlier: rather late than early.
+    fn restored(term: u64, clocks: &[(u64, Axis)]) -> Option<Self> {
+        let of_term = clocks.iter().filter(|(other, _)| *other == term);
+        let mut offsets: Vec<i64> = of_term.map(|(_, axis)| axis.offset_us).collect();
+        offsets.sort_unstable();
+        let offset_us = *offsets.get((offsets.len().checked_sub(1)?) / 2)?;
+        Some(Self { axis: Axis { offset_us }, origin: AxisOrigin::Restored { term } })
     }
 }
 

@@ -10,5 +10,5 @@ mod bounds;
 #[cfg(test)]
 mod tests;
 
-pub use axis::{Axis, AxisOrigin, LeaderClock, NewAxis, TurnClock};
+pub use axis::{Axis, AxisOrigin, KnownClocks, LeaderClock, NewAxis, TurnClock};
 pub use bounds::{ClockBounds, ClockReading};

@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Axis, AxisOrigin, ClockBounds, ClockReading, LeaderClock, NewAxis, TurnClock};
+use super::{
+    Axis, AxisOrigin, ClockBounds, ClockReading, KnownClocks, LeaderClock, NewAxis, TurnClock,
+};
 use crate::ids::{NodeId, RunId};
 
 /// Clocks of a node of a property test.
@@ -71,10 +73,11 @@ fn never_early(
         now_us += 1_000_000 + passed_us;
         floor_us = floor_us.max(axis.at(clocks[leader].reading(leader, now_us).monotonic_us));
         let now = clocks[next].reading(next, now_us);
-        let clock = TurnClock { now, bounds: &bounds[next] };
+        let clock = TurnClock { now, wall_after_us: now.wall_us, bounds: &bounds[next] };
         let nodes = [node(0), node(1), node(2)];
         // The newest entry may be older than the end of the leadership.
-        let new = NewAxis::of_new_leader(node(next), &clock, &[known], term, floor_us / 2, &nodes);
+        let new =
+            NewAxis::of_new_leader(node(next), &clock, told(&[known]), term, floor_us / 2, &nodes);
         prop_assert_eq!(new.origin, AxisOrigin::Continued { term });
         (axis, leader, term) = (new.axis, next, term + 1);
         known = LeaderClock { term, node: node(next), run: now.run, offset_us: axis.offset_us() };
@@ -99,18 +102,23 @@ proptest! {
 }
 
 fn turn_clock(bounds: &ClockBounds, wall_us: u64) -> TurnClock<'_> {
-    TurnClock { now: ClockReading { run: RunId(1), monotonic_us: 1_000, wall_us }, bounds }
+    let now = ClockReading { run: RunId(1), monotonic_us: 1_000, wall_us };
+    TurnClock { now, wall_after_us: wall_us, bounds }
 }
 
 fn known(term: u64, offset_us: i64) -> LeaderClock {
     LeaderClock { term, node: node(0), run: RunId(1), offset_us }
 }
 
+fn told(told: &[LeaderClock]) -> KnownClocks<'_> {
+    KnownClocks { told, saved: &[] }
+}
+
 #[test]
 fn axis_never_falls_behind_the_log() {
     let bounds = ClockBounds::default();
     let clock = turn_clock(&bounds, 0);
-    let new = NewAxis::of_new_leader(node(0), &clock, &[known(3, 10)], 3, 90_000, &[]);
+    let new = NewAxis::of_new_leader(node(0), &clock, told(&[known(3, 10)]), 3, 90_000, &[]);
     assert_eq!((new.axis.at(1_000), new.origin), (90_000, AxisOrigin::Log));
 }
 
@@ -119,7 +127,7 @@ fn clocks_of_terms_before_the_last_entry_do_not_count() {
     let bounds = ClockBounds::default();
     let clock = turn_clock(&bounds, 7);
     let clocks = [known(2, 900_000), known(3, 10), known(3, 20), known(4, 30)];
-    let new = NewAxis::of_new_leader(node(0), &clock, &clocks, 3, 0, &[]);
+    let new = NewAxis::of_new_leader(node(0), &clock, told(&clocks), 3, 0, &[]);
     assert_eq!((new.axis.offset_us(), new.origin), (20, AxisOrigin::Continued { term: 3 }));
 }
 
@@ -133,7 +141,7 @@ fn cold_start_takes_the_median_of_the_wall_clocks() {
     let nodes = [node(0), node(1), node(2)];
     let start = |wall_us, floor_us, nodes: &[NodeId]| {
         let clock = turn_clock(&bounds, wall_us);
-        let new = NewAxis::of_new_leader(node(0), &clock, &[], 3, floor_us, nodes);
+        let new = NewAxis::of_new_leader(node(0), &clock, told(&[]), 3, floor_us, nodes);
         (new.axis.at(1_000), new.origin)
     };
     assert_eq!(start(7_000, 0, &nodes), (7_000, AxisOrigin::WallClocks));
@@ -141,4 +149,23 @@ fn cold_start_takes_the_median_of_the_wall_clocks() {
     assert_eq!(start(1_000, 6_000, &nodes), (6_000, AxisOrigin::Log));
     // Of two, the earlier: rather late than early.
     assert_eq!(start(7_000, 0, &nodes[..2]), (5_000, AxisOrigin::WallClocks));
+}
+
+#[test]
+fn axis_goes_on_after_all_nodes_were_down() {
+    let bounds = ClockBounds::default();
+    let clock = turn_clock(&bounds, 9_999);
+    let start = |told: &[LeaderClock], saved: &[LeaderClock]| {
+        let known = KnownClocks { told, saved };
+        let new = NewAxis::of_new_leader(node(0), &clock, known, 3, 0, &[]);
+        (new.axis.offset_us(), new.origin)
+    };
+    // The wall clock of one node was set while it was down.
+    let saved = [known(3, 3_600_000_000), known(3, 30), known(3, 20)];
+    assert_eq!(start(&[], &saved), (30, AxisOrigin::Restored { term: 3 }));
+    assert_eq!(start(&[], &saved[1..]), (20, AxisOrigin::Restored { term: 3 }));
+    // A node that was not down knows better, and a term that is over counts only if nothing else is known.
+    assert_eq!(start(&[known(3, 5)], &saved), (5, AxisOrigin::Continued { term: 3 }));
+    assert_eq!(start(&[], &[known(2, 7), known(3, 4)]), (4, AxisOrigin::Restored { term: 3 }));
+    assert_eq!(start(&[], &[known(1, 9), known(2, 7)]), (7, AxisOrigin::Restored { term: 2 }));
 }

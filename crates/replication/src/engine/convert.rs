@@ -106,6 +106,7 @@ pub(super) fn from_engine(message: &RaftMessage) -> Option<(u64, Message)> {
                 commit,
                 commit_term,
                 clock: None,
+                saved: None,
             })
         }
         MessageType::MsgTimeoutNow => Body::TimeoutNow,

@@ -68,6 +68,7 @@ pub(crate) fn encode_control(mut header: FrameHeader, message: &Message) -> Byte
             numbers(&[answer.commit, answer.commit_term]);
             out.extend([u8::from(answer.is_pre_vote), u8::from(answer.is_rejected)]);
             put_clock(&mut out, answer.clock.as_ref());
+            put_clock(&mut out, answer.saved.as_ref());
             FrameKind::VoteAnswer
         }
         Body::TimeoutNow => FrameKind::TimeoutNow,
@@ -127,6 +128,7 @@ pub(crate) fn decode_control(kind: FrameKind, payload: &[u8]) -> Result<Message,
             is_pre_vote: fields.bool()?,
             is_rejected: fields.bool()?,
             clock: clock(&mut fields)?,
+            saved: clock(&mut fields)?,
         }),
         FrameKind::TimeoutNow => Body::TimeoutNow,
         FrameKind::SnapshotOffer => {

@@ -80,4 +80,6 @@ pub(crate) struct VoteAnswer {
     pub(crate) commit_term: u64,
     /// The axis as the voter knows it, on its own clock.
     pub(crate) clock: Option<LeaderClock>,
+    /// The axis as the voter has saved it beside its wall clock, before its process began.
+    pub(crate) saved: Option<LeaderClock>,
 }

@@ -66,14 +66,15 @@ fn control() -> impl Strategy<Value = Message> {
                 Body::Vote(Vote { is_pre_vote, is_transfer, last, last_term, commit, commit_term })
             }
         ),
-        (any::<bool>(), any::<bool>(), number(), number(), clock()).prop_map(
-            |(is_pre_vote, is_rejected, commit, commit_term, clock)| {
+        (any::<bool>(), any::<bool>(), number(), number(), clock(), clock()).prop_map(
+            |(is_pre_vote, is_rejected, commit, commit_term, clock, saved)| {
                 Body::VoteAnswer(VoteAnswer {
                     is_pre_vote,
                     is_rejected,
                     commit,
                     commit_term,
                     clock,
+                    saved,
                 })
             }
         ),

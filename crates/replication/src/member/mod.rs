@@ -14,7 +14,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use storage::{EntryContent, EntryIndex, HardState, Term};
+use storage::{EntryContent, EntryIndex, HardState, SavedClock, Term};
 
 use self::hearing::Hearing;
 use self::pending::Turn;
@@ -40,10 +40,11 @@ struct Campaign {
     left: u32,
 }
 
-/// An axis that a voter has told.
+/// The axis as a voter has told it.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    clock: LeaderClock,
+    clock: Option<LeaderClock>,
+    saved: Option<LeaderClock>,
     tick: u64,
 }
 
@@ -72,6 +73,10 @@ pub struct Member<L: EntryLog> {
     asked: BTreeMap<u64, u64>,
     /// Axes that voters have told, one for each node.
     told: BTreeMap<NodeId, Told>,
+    /// The axis that was saved before the process began, on the own clock; none before the first turn.
+    restored: Option<LeaderClock>,
+    /// The axis beside the own wall clock, as the last turn knew it.
+    read_clock: Option<SavedClock>,
     /// The axis while this member leads.
     axis: Option<Axis>,
     new_axis: Option<NewAxis>,
@@ -149,6 +154,8 @@ impl<L: EntryLog> Member<L> {
             clocks: BTreeMap::new(),
             asked: BTreeMap::new(),
             told: BTreeMap::new(),
+            restored: None,
+            read_clock: None,
             axis: None,
             new_axis: None,
             last_axis_us,

@@ -8,7 +8,7 @@ use crate::clock::LeaderClock;
 use crate::engine::EngineRole;
 use crate::entry_log::EntryLog;
 use crate::frame::{
-    Body, FrameError, FrameHeader, FrameKind, Message, decode_append, decode_control,
+    Body, FrameError, FrameHeader, FrameKind, Message, VoteAnswer, decode_append, decode_control,
 };
 use crate::ids::{MemberId, NodeId};
 use crate::limits::LEADER_CLOCKS_MAX;
@@ -95,7 +95,7 @@ impl<L: EntryLog> Member<L> {
                 }
                 self.learn_clock(term, *clock);
             }
-            Body::VoteAnswer(answer) => self.told_clock(from.node(), term, answer.clock),
+            Body::VoteAnswer(answer) => self.told_clock(from.node(), term, answer),
             Body::AppendAnswer { .. } | Body::HeartbeatAnswer { .. } => {
                 if self.leads == Some(term) {
                     self.hearing.heard(from.get(), self.ticks);
@@ -143,13 +143,11 @@ impl<L: EntryLog> Member<L> {
     }
 
     /// Notes the axis as a voter knows it.
-    fn told_clock(&mut self, node: NodeId, term: u64, clock: Option<LeaderClock>) {
-        if let Some(clock) = clock
-            && self.engine.role() == EngineRole::Candidate
-            && clock.term <= term
-            && clock.node == node
-        {
-            self.told.insert(node, Told { clock, tick: self.ticks });
+    fn told_clock(&mut self, node: NodeId, term: u64, answer: &VoteAnswer) {
+        let is_possible = |clock: &LeaderClock| clock.term <= term && clock.node == node;
+        let [clock, saved] = [answer.clock, answer.saved].map(|clock| clock.filter(is_possible));
+        if self.engine.role() == EngineRole::Candidate && (clock.is_some() || saved.is_some()) {
+            self.told.insert(node, Told { clock, saved, tick: self.ticks });
         }
     }
 }

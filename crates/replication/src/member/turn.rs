@@ -1,11 +1,11 @@
 //! Turns: what leaves before the own write, the write, and what leaves after it.
 
 use bytes::Bytes;
-use storage::{EntryContent, EntryIndex, HardState, LogEntry, LogError, Term};
+use storage::{EntryContent, EntryIndex, HardState, LogEntry, LogError, SavedClock, Term};
 
 use super::pending::{Pending, Turn};
 use super::{Committed, Member, QuarantineReason, Role, TurnResult};
-use crate::clock::{LeaderClock, NewAxis, TurnClock};
+use crate::clock::{Axis, KnownClocks, LeaderClock, NewAxis, TurnClock};
 use crate::engine::Outgoing;
 use crate::entry_log::EntryLog;
 use crate::frame::{
@@ -13,7 +13,8 @@ use crate::frame::{
 };
 use crate::ids::{MemberId, NodeId};
 use crate::limits::{
-    COMMIT_HINT_ENTRIES, COMMIT_HINT_TICKS, COMMITTED_BYTES_PER_TURN, TOLD_MARGIN_US,
+    COMMIT_HINT_ENTRIES, COMMIT_HINT_TICKS, COMMITTED_BYTES_PER_TURN, SAVED_CLOCK_ERROR_US,
+    TOLD_MARGIN_US,
 };
 use crate::membership::MembershipChange;
 
@@ -27,7 +28,9 @@ impl<L: EntryLog> Member<L> {
         self.assert_idle();
         let mut pending = Box::new(Pending { is_written: true, ..Pending::default() });
         if self.quarantine.is_none() {
+            self.restore_clock(clock);
             self.begin_axis(clock);
+            self.read_clock(clock);
             pending.known = self.known_clocks(clock);
             if self.engine.has_ready() {
                 let mut work = self.engine.ready();
@@ -49,14 +52,54 @@ impl<L: EntryLog> Member<L> {
         has_writes
     }
 
+    /// Finds the axis that was saved before the process began on the own clock, once: the wall clock may be set later.
+    fn restore_clock(&mut self, clock: &TurnClock<'_>) {
+        let Some(SavedClock { term, wall_ahead_us }) = self.saved.clock else { return };
+        if self.restored.is_none() && self.read_clock.is_none() {
+            let axis_us = clock.now.wall_us.saturating_add_signed(wall_ahead_us.saturating_neg());
+            let offset_us = Axis::through(axis_us, clock.now.monotonic_us).offset_us();
+            let (node, run) = (self.config.me.node(), clock.now.run);
+            self.restored = Some(LeaderClock { term, node, run, offset_us });
+        }
+    }
+
+    /// Reads the axis beside the own wall clock, to save both.
+    fn read_clock(&mut self, clock: &TurnClock<'_>) {
+        let me = self.config.me.node();
+        let newest = self.clocks.last_key_value();
+        let Some((term, axis)) =
+            newest.and_then(|(term, known)| Some((*term, known.on_own_clock(me, clock)?)))
+        else {
+            return;
+        };
+        let axis_us = axis.at(clock.now.monotonic_us);
+        // The later reading of the wall clock: what is restored from it is late, not early.
+        let wall_ahead_us = Axis::through(clock.wall_after_us, axis_us).offset_us();
+        self.read_clock = Some(SavedClock { term, wall_ahead_us });
+    }
+
+    /// True if the axis must be saved: it is another one, or the wall clock was set.
+    fn is_clock_new(&self) -> bool {
+        match (self.read_clock, self.saved.clock) {
+            (Some(read), Some(saved)) => {
+                let moved_us = read.wall_ahead_us.abs_diff(saved.wall_ahead_us);
+                read.term != saved.term || moved_us > SAVED_CLOCK_ERROR_US
+            }
+            (read, _) => read.is_some(),
+        }
+    }
+
     /// A new leader continues the axis, before its first entry leaves.
     fn begin_axis(&mut self, clock: &TurnClock<'_>) {
         let (Some(term), None) = (self.leads, self.axis) else {
             return;
         };
         let me = self.config.me.node();
-        let told = self.told.values().map(|told| told.clock);
-        let known: Vec<LeaderClock> = self.clocks.values().copied().chain(told).collect();
+        let told = self.told.values().filter_map(|told| told.clock);
+        let told: Vec<LeaderClock> = self.clocks.values().copied().chain(told).collect();
+        let saved = self.told.values().filter_map(|told| told.saved);
+        let saved: Vec<LeaderClock> = self.restored.into_iter().chain(saved).collect();
+        let known = KnownClocks { told: &told, saved: &saved };
         let (voters, _) = self.members();
         let nodes: Vec<NodeId> = voters.into_iter().map(MemberId::node).collect();
         let last_term = match self.first_of_term {
@@ -67,7 +110,7 @@ impl<L: EntryLog> Member<L> {
             }
         };
         let floor_us = self.last_axis_us;
-        let new = NewAxis::of_new_leader(me, clock, &known, last_term, floor_us, &nodes);
+        let new = NewAxis::of_new_leader(me, clock, known, last_term, floor_us, &nodes);
         let (run, offset_us) = (clock.now.run, new.axis.offset_us());
         self.axis = Some(new.axis);
         self.new_axis = Some(new);
@@ -91,19 +134,21 @@ impl<L: EntryLog> Member<L> {
         self.clocks.values().filter_map(on_own_clock).collect()
     }
 
-    /// The hard state, if it must be saved now: a vote leaves, the members have changed, or the commit is far.
+    /// The hard state, if it must be saved now: a vote leaves, members or axis have changed, or the commit is far.
     fn hard_state_to_save(&self, vote: Option<(u64, u64)>) -> Option<HardState> {
         let (voters, learners) = self.engine.members();
         let are_members_new = (&voters, &learners) != (&self.saved.voters, &self.saved.learners);
         let ahead = self.delivered.saturating_sub(self.saved.commit.0);
         let is_old = self.ticks - self.saved_at >= COMMIT_HINT_TICKS;
         let is_commit_far = ahead >= COMMIT_HINT_ENTRIES || (ahead > 0 && is_old);
-        if vote.is_none() && !are_members_new && !is_commit_far {
+        let is_clock_new = self.is_clock_new();
+        if vote.is_none() && !are_members_new && !is_commit_far && !is_clock_new {
             return None;
         }
         let (term, vote) = vote.unwrap_or((self.saved.term.0, self.saved.vote));
         let commit = EntryIndex(self.delivered);
-        Some(HardState { term: Term(term), vote, commit, voters, learners })
+        let clock = self.read_clock.or(self.saved.clock);
+        Some(HardState { term: Term(term), vote, commit, voters, learners, clock })
     }
 
     /// Writes what the turn has to write, durably. After [`LogError::Full`] it may be called again.
@@ -285,6 +330,7 @@ impl<L: EntryLog> Member<L> {
                 Body::VoteAnswer(answer) => {
                     let last_term = self.asked.get(&to.get()).copied().unwrap_or(u64::MAX);
                     answer.clock = known.iter().find(|known| known.term >= last_term).copied();
+                    answer.saved = self.restored;
                 }
                 Body::AppendAnswer { .. }
                 | Body::HeartbeatAnswer { .. }

@@ -104,15 +104,16 @@ pub(super) enum Next {
 /// The clocks of the node, to be read within a turn.
 #[derive(Clone, Copy)]
 pub(super) struct Clocks<'a> {
-    /// Reads the own clocks.
-    pub(super) read: &'a dyn Fn() -> ClockReading,
+    /// Reads the own clocks, and the wall clock just after.
+    pub(super) read: &'a dyn Fn() -> (ClockReading, u64),
     /// Bounds for the clocks of other nodes.
     pub(super) bounds: &'a ClockBounds,
 }
 
 impl<'a> Clocks<'a> {
     fn now(self) -> TurnClock<'a> {
-        TurnClock { now: (self.read)(), bounds: self.bounds }
+        let (now, wall_after_us) = (self.read)();
+        TurnClock { now, wall_after_us, bounds: self.bounds }
     }
 }
 

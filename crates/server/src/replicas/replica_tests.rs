@@ -162,7 +162,8 @@ impl Driven {
         let clock_us = &self.target.clock_us;
         let read = || {
             let monotonic_us = clock_us.load(Ordering::Acquire);
-            ClockReading { run: RunId(1), monotonic_us, wall_us: monotonic_us }
+            let now = ClockReading { run: RunId(1), monotonic_us, wall_us: monotonic_us };
+            (now, monotonic_us)
         };
         let clocks = Clocks { read: &read, bounds: &self.bounds };
         let mut send = |frames: &mut Vec<_>| frames.clear();

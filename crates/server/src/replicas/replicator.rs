@@ -165,9 +165,14 @@ impl Replicator {
 
     /// The clocks of this node.
     pub(crate) fn reading(&self) -> ClockReading {
-        let now = self.clock.now();
-        let wall_us = now.wall_ms.saturating_mul(1000);
-        ClockReading { run: self.run, monotonic_us: now.time.as_micros(), wall_us }
+        self.bounded_reading().0
+    }
+
+    /// The clocks of this node, and the wall clock just after.
+    fn bounded_reading(&self) -> (ClockReading, u64) {
+        let (wall_us, time, wall_after_us) = self.clock.bounded();
+        let now = ClockReading { run: self.run, monotonic_us: time.as_micros(), wall_us };
+        (now, wall_after_us)
     }
 
     /// The members may vote from now on.
@@ -455,7 +460,7 @@ impl Thread {
         for id in due {
             self.due.remove(&id);
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
-            let read = || self.shared.reading();
+            let read = || self.shared.bounded_reading();
             let clocks = Clocks { read: &read, bounds: &self.bounds };
             let sender = self.shared.sender.get();
             let mut lost = Vec::new();

@@ -31,6 +31,9 @@ const SLOT_BYTES: usize = 512;
 /// Distance of the slots, in bytes: a disk with sectors of this size never destroys both in one write.
 const SLOT_DISTANCE: usize = 4096;
 const MEMBERS_OFFSET: usize = 80;
+/// Offset of the term of the saved clock, 0 for none; the distance to the wall clock is behind it.
+const CLOCK_OFFSET: usize = SLOT_BYTES - 16;
+const _: () = assert!(MEMBERS_OFFSET + 8 * MEMBERS_MAX <= CLOCK_OFFSET);
 
 /// State of a member that must survive any crash.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -46,6 +49,17 @@ pub struct HardState {
     pub voters: Vec<u64>,
     /// Members that only receive.
     pub learners: Vec<u64>,
+    /// The axis of time beside the node's wall clock; none in a group that has had no leader.
+    pub clock: Option<SavedClock>,
+}
+
+/// The axis of a leader as the wall clock of a node shows it: with it, the axis goes on after all nodes were down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SavedClock {
+    /// Term of the leader, from 1 on.
+    pub term: u64,
+    /// Microseconds by which the wall clock was ahead of the axis.
+    pub wall_ahead_us: i64,
 }
 
 /// The member to which a hard state belongs.
@@ -72,7 +86,7 @@ impl Slot {
     /// # Panics
     /// If there are more members than a slot has room for.
     fn encode(&self) -> [u8; SLOT_BYTES] {
-        let HardState { term, vote, commit, voters, learners } = &self.state;
+        let HardState { term, vote, commit, voters, learners, clock } = &self.state;
         let members = voters.len() + learners.len();
         assert!(members <= MEMBERS_MAX, "{members} members, but a hard state has {MEMBERS_MAX}");
         let mut out = [0; SLOT_BYTES];
@@ -90,6 +104,10 @@ impl Slot {
         put(&mut out, 76, count(learners));
         for (place, member) in voters.iter().chain(learners).enumerate() {
             put_u64(&mut out, MEMBERS_OFFSET + 8 * place, *member);
+        }
+        if let Some(SavedClock { term, wall_ahead_us }) = clock {
+            put_u64(&mut out, CLOCK_OFFSET, *term);
+            put_u64(&mut out, CLOCK_OFFSET + 8, wall_ahead_us.cast_unsigned());
         }
         let crc = crc32c(&out);
         put(&mut out, 12, crc);
@@ -125,6 +143,13 @@ impl Slot {
             commit: EntryIndex(number(6)),
             voters: members(0, voters),
             learners: members(voters, voters + learners),
+            clock: match u64_at(bytes, CLOCK_OFFSET) {
+                0 => None,
+                term => {
+                    let wall_ahead_us = u64_at(bytes, CLOCK_OFFSET + 8).cast_signed();
+                    Some(SavedClock { term, wall_ahead_us })
+                }
+            },
         };
         Ok(Self { sequence: number(0), identity, state })
     }
@@ -254,6 +279,7 @@ mod tests {
             commit: EntryIndex(99),
             voters: vec![1 << 16, 2 << 16, 3 << 16],
             learners: vec![4 << 16 | 2],
+            clock: Some(SavedClock { term: 6, wall_ahead_us: -1_234_567 }),
         };
         let identity = Identity { cluster_id: 11, group: 12, member_id: 13 };
         Slot { sequence: 5, identity, state }

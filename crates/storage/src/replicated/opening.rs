@@ -82,7 +82,7 @@ fn found<D: Directory>(
     manifest.format_version = FORMAT_VERSION_REPLICATED;
     manifest.group.base = base;
     let (commit, term, _) = base;
-    let state = HardState { term, vote: 0, commit, voters, learners };
+    let state = HardState { term, vote: 0, commit, voters, learners, clock: None };
     let slot = Slot { sequence: 1, identity, state };
     store_slot(directory, &slot).map_err(io_error("write the hard state"))?;
     Ok((manifest, slot))

@@ -56,7 +56,7 @@ impl Checks {
     pub(super) fn axis(&mut self, term: u64, last_term: u64, origin: AxisOrigin) {
         let root_of = |term| self.roots.get(&term).copied().unwrap_or_default();
         let root = match origin {
-            AxisOrigin::Continued { term } => root_of(term),
+            AxisOrigin::Continued { term } | AxisOrigin::Restored { term } => root_of(term),
             AxisOrigin::Log => root_of(last_term),
             AxisOrigin::WallClocks => term,
         };

@@ -90,6 +90,35 @@ fn silent_leader_is_replaced_after_an_election_time() {
     end(&world);
 }
 
+/// The axis of a leader now.
+fn axis_us(world: &World, leader: usize) -> u64 {
+    let there = &world.nodes[leader];
+    let axis = there.member.as_ref().unwrap().axis().unwrap();
+    axis.at(there.reading(world.now_us).monotonic_us)
+}
+
+#[test]
+fn axis_goes_on_when_all_nodes_were_down() {
+    for seed in 0..20 {
+        let (mut world, mut leader) = led(seed);
+        let (begin_us, began_us) = (world.now_us, axis_us(&world, leader));
+        // The wall clocks differ by up to two minutes, and two of them have no median.
+        for away in 0..3 {
+            (0..3).for_each(|node| world.crash(node));
+            world.run(30_000_000);
+            (0..3).filter(|node| *node != away).for_each(|node| world.start(node));
+            leader = elect(&mut world);
+            world.run(2_000_000);
+            world.start(away);
+            world.run(2_000_000);
+        }
+        let (passed, shown) = (world.now_us - begin_us, axis_us(&world, leader) - began_us);
+        assert!(shown <= passed + passed * 200 / 1_000_000 + 2, "{shown} us after {passed}");
+        assert!(shown + 100_000 > passed, "seed {seed}: {shown} us after {passed}");
+        end(&world);
+    }
+}
+
 #[test]
 fn leader_that_is_cut_off_tells_nothing_durable_not_even_elided() {
     let (mut world, leader) = led(4);
@@ -143,7 +172,7 @@ fn turn(
     let there = &mut world.nodes[node];
     let now = there.reading(world.now_us);
     let member = there.member.as_mut().unwrap();
-    let clock = crate::clock::TurnClock { now, bounds: &there.bounds };
+    let clock = crate::clock::TurnClock { now, wall_after_us: now.wall_us, bounds: &there.bounds };
     if member.begin(&clock, frames) {
         member.write().unwrap();
     }
@@ -216,7 +245,7 @@ fn entries_leave_before_the_own_write_and_answers_after_it() {
     member(&mut world, leader).propose(&mut batch(Lsn(1_000), 9, 10), axis_us).unwrap();
     let there = &mut world.nodes[leader];
     let now = there.reading(world.now_us);
-    let clock = crate::clock::TurnClock { now, bounds: &there.bounds };
+    let clock = crate::clock::TurnClock { now, wall_after_us: now.wall_us, bounds: &there.bounds };
     let mut frames = Vec::new();
     assert!(there.member.as_mut().unwrap().begin(&clock, &mut frames));
     let to_follower = |frame: &&Frame| frame.to == member_id(follower);
@@ -225,7 +254,7 @@ fn entries_leave_before_the_own_write_and_answers_after_it() {
     let now = there.reading(world.now_us);
     let member = there.member.as_mut().unwrap();
     member.receive(node_id(leader), &frame).unwrap();
-    let clock = crate::clock::TurnClock { now, bounds: &there.bounds };
+    let clock = crate::clock::TurnClock { now, wall_after_us: now.wall_us, bounds: &there.bounds };
     let mut answers = Vec::new();
     let durable = member.log().durable().len();
     assert!(member.begin(&clock, &mut answers));
@@ -392,7 +421,10 @@ fn change_before_the_last_one_is_committed() {
     let reading =
         crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
     let bounds = crate::clock::ClockBounds::default();
-    member.begin(&crate::clock::TurnClock { now: reading, bounds: &bounds }, &mut Vec::new());
+    member.begin(
+        &crate::clock::TurnClock { now: reading, wall_after_us: reading.wall_us, bounds: &bounds },
+        &mut Vec::new(),
+    );
     let result = member.end(&mut Vec::new());
     assert_eq!(result.committed.len(), 1);
     assert_eq!(member.members().1, [member_id(3)]);

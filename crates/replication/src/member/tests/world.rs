@@ -220,7 +220,7 @@ impl World {
             return;
         };
         let mut frames = Vec::new();
-        let clock = TurnClock { now, bounds: &there.bounds };
+        let clock = TurnClock { now, wall_after_us: now.wall_us, bounds: &there.bounds };
         there.turn_us = self.now_us;
         there.is_writing = member.begin(&clock, &mut frames);
         let (is_writing, run) = (there.is_writing, there.run.0);
@@ -341,6 +341,7 @@ impl World {
             commit: index,
             voters,
             learners,
+            clock: saved.clock,
         };
         target.log = Some(MemoryLog::installed(GROUP.0, hard_state, index, term));
         target.crash();

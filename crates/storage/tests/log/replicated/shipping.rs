@@ -63,6 +63,7 @@ fn state() -> HardState {
         commit: EntryIndex(0),
         voters: vec![1],
         learners: vec![OTHER],
+        clock: None,
     }
 }
 

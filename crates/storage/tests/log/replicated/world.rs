@@ -204,6 +204,7 @@ impl World {
             commit: EntryIndex(self.model.commit),
             voters: vec![1 << 16 | 1, 2 << 16 | 1],
             learners: vec![],
+            clock: None,
         };
         self.votes.push((state.term.0, state.vote));
         self.log.save_hard_state(&state)?;
