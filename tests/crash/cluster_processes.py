@@ -37,7 +37,7 @@ def free_ports(count):
 class Cluster:
     """Stands for a broker: a client is connected to the node that leads, and a kill takes some of the nodes."""
 
-    def __init__(self, binary, folder, config=""):
+    def __init__(self, binary, folder, config="", make=Broker):
         ports = dict(zip(NAMES, free_ports(len(NAMES))))
         (folder / "secret").write_text("the secret of three nodes on one machine\n")
         (folder / "secret").chmod(0o600)
@@ -49,7 +49,7 @@ class Cluster:
         for name, port in ports.items():
             (folder / name).mkdir()
             own = f"nodename = {name}@127.0.0.1\nlisteners.cluster.default = 127.0.0.1:{port}\n"
-            self.nodes[name] = Broker(binary, folder / name, own + shared)
+            self.nodes[name] = make(binary, folder / name, own + shared)
         self.leader = None
         self.failovers = []
 

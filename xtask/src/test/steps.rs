@@ -308,6 +308,18 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "cluster-crash",
+        what: "random kills of nodes of a cluster under load",
+        lane: Lane::Suite,
+        action: Action::Python {
+            program: "tests/crash/clusterloop.py",
+            arguments: &["--minutes", "1", "--delays"],
+        },
+        counts: Some("kills without loss"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
         name: "java",
         what: "the Java client",
         lane: Lane::Suite,

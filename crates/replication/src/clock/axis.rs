@@ -105,9 +105,9 @@ pub enum AxisOrigin {
 /// Clocks of earlier leaders that an electing majority knows.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownClocks<'a> {
-    /// Those that were told by the leaders themselves, and never run ahead of them.
+    /// Clocks that the leaders themselves have told; they never run ahead of them.
     pub told: &'a [LeaderClock],
-    /// Those that nodes have saved beside their wall clocks, which may have been set since.
+    /// Clocks that nodes have saved beside their wall clocks, which may have been set since.
     pub saved: &'a [LeaderClock],
 }
 

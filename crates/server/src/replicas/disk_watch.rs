@@ -74,14 +74,14 @@ impl DiskWatch {
         self.state.lock().stalls
     }
 
-    /// This node leads a vhost from now on. Returns the number of stalls so far.
+    /// Notes that the node leads a vhost. Returns the number of stalls so far.
     pub(super) fn leads(&self, target: &Arc<dyn ReplicaTarget>) -> u64 {
         let mut state = self.state.lock();
         state.led.insert(target.id(), Arc::clone(target));
         state.stalls
     }
 
-    /// This node does not lead a vhost any more.
+    /// Notes that the node does not lead a vhost any more.
     pub(super) fn leads_no_more(&self, vhost: VhostId) {
         self.state.lock().led.remove(&vhost);
     }

@@ -410,6 +410,12 @@ impl Replica {
                          there is room"
                     );
                 }
+                if self.is_leading() {
+                    self.watch.leads_no_more(self.id());
+                    self.target.set_leader(None);
+                    self.target.depose(Deposition::DiskFull);
+                    self.service = Service::Deposed;
+                }
                 self.full_since = Some(Instant::now());
                 false
             }

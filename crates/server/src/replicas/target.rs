@@ -41,6 +41,8 @@ pub(crate) enum Deposition {
     LeaderChanged,
     /// The disk of this node does not answer.
     DiskStalls,
+    /// The disk of this node has no room for the log.
+    DiskFull,
 }
 
 /// Opens replicas anew.

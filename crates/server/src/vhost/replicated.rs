@@ -105,6 +105,9 @@ impl ReplicaTarget for VhostHandle {
             Deposition::DiskStalls => {
                 format!("the disk of the node that led vhost '{}' does not answer", self.name)
             }
+            Deposition::DiskFull => {
+                format!("the disk of the node that led vhost '{}' is full", self.name)
+            }
         };
         let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
         self.disk.release_waiters();
