@@ -58,6 +58,10 @@ class Cluster:
         """The address of the node that leads, as far as known."""
         return self.nodes[self.leader or NAMES[0]].http_address
 
+    def leading_address(self):
+        """Host and port for AMQP of the node that led when a client connected last."""
+        return self.nodes[self.leader].address
+
     def running(self):
         return [name for name, node in self.nodes.items() if node.process and node.process.poll() is None]
 

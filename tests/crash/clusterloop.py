@@ -12,6 +12,7 @@ import time
 
 from cluster_processes import Cluster
 from delays import Delays, DelayWorkload, check_delays
+from flood import Flood, FloodWorkload, check_flood
 from ledger import Fault, Ledger, check
 from workload import Workload
 
@@ -24,6 +25,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--queue-type", default="quorum", choices=("classic", "quorum"))
     parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
+    parser.add_argument("--flood", action="store_true", help="with thousands of small messages in flight")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-cluster-"))
@@ -31,6 +33,7 @@ def main():
     # Deliveries of classic queues leave before a majority has the message: a failover can take a dead letter back that
     # was seen, and that dies again later, unmarked.
     ledger, delays = Ledger(marks=arguments.queue_type == "quorum"), Delays()
+    flood = Flood()
     totals, restarts, kills = collections.Counter(), [], collections.Counter()
     ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
     try:
@@ -39,11 +42,14 @@ def main():
         while time.monotonic() < ends if ends else kills.total() < arguments.kills:
             workload = Workload(cluster, ledger, rng)
             delay_workload = DelayWorkload(cluster, delays, rng) if arguments.delays else None
+            flood_workload = FloodWorkload(cluster, flood) if arguments.flood else None
             time.sleep(rng.uniform(0.05, 0.8))
             kills.update(cluster.kill(rng))
             workload.end()
             if delay_workload:
                 delay_workload.end()
+            if flood_workload:
+                flood_workload.end()
             # Sometimes a node stays away for a round.
             if rng.random() < 0.8 or len(cluster.running()) < 2:
                 restarts.append(cluster.start())
@@ -51,11 +57,15 @@ def main():
                 totals += check(cluster, ledger)
             if arguments.delays and rng.random() < 0.15:
                 totals["delayed"] += check_delays(cluster, delays)
+            if arguments.flood and rng.random() < 0.3:
+                totals["flood"] += check_flood(cluster, flood)
             if errors := cluster.errors():
                 raise Fault(f"a node says: {errors[0]}")
         restarts.append(cluster.start())
         if arguments.delays:
             totals["delayed"] += check_delays(cluster, delays)
+        if arguments.flood:
+            totals["flood"] += check_flood(cluster, flood)
         totals += check(cluster, ledger)
     except Fault as fault:
         cluster.stop()
@@ -67,6 +77,7 @@ def main():
     print(json.dumps({
         "program": "clusterloop", "seed": arguments.seed, "queue_type": arguments.queue_type, "kills": kills.total(),
         "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"],
+        "flood": totals["flood"],
         **delays.operations, "faults": 0,
         "failover_ms": {"median": round(failovers[len(failovers) // 2] * 1000), "most": round(failovers[-1] * 1000)},
     }))

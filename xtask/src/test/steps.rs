@@ -313,7 +313,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Suite,
         action: Action::Python {
             program: "tests/crash/clusterloop.py",
-            arguments: &["--minutes", "1", "--delays"],
+            arguments: &["--minutes", "1", "--delays", "--flood"],
         },
         counts: Some("kills without loss"),
         needs: &["build", "python"],
