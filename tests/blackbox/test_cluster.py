@@ -2,7 +2,9 @@
 
 import shutil
 import subprocess
+import time
 
+import pika
 import pytest
 
 from brokers import Leveret
@@ -13,6 +15,8 @@ from test_ctl import tools
 pytestmark = [pytest.mark.better]
 
 A, B, C = ("a@127.0.0.1", "b@127.0.0.1", "c@127.0.0.1")
+# More than a connection may hold back for a majority, several times.
+MEGABYTES = 40
 
 
 @pytest.fixture
@@ -157,6 +161,29 @@ def test_messages_of_a_lone_node_are_not_taken_into_a_cluster(make):
     node = alone()
     assert node.api.do("GET", "/api/queues/%2F/kept")["durable"]
     node.stop()
+
+
+def test_long_quorum_queue_is_drained(make):
+    """Deliveries wait for a majority and for the socket, at the same time."""
+    cluster = make()
+    for name in cluster.names:
+        cluster.start(name)
+    leader = eventually(lambda: cluster.nodes[A].api.do("GET", "/api/vhosts/%2F").get("leader"))
+    node = cluster.nodes[leader]
+    # The node may still be about to serve: `connection.open` waits for that.
+    with pika.BlockingConnection(pika.ConnectionParameters(*node.amqp)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+        for _ in range(MEGABYTES * 10):
+            channel.basic_publish("", "q", bytes(100_000), pika.BasicProperties(delivery_mode=2))
+        counted = lambda: channel.queue_declare("q", passive=True).method.message_count == MEGABYTES * 10
+        eventually(counted)
+        got = []
+        channel.basic_consume("q", lambda *delivery: got.append(delivery[1].delivery_tag), auto_ack=True)
+        deadline = time.monotonic() + 20
+        while len(got) < MEGABYTES * 10 and time.monotonic() < deadline:
+            connection.process_data_events(0.1)
+        assert got == list(range(1, MEGABYTES * 10 + 1))
 
 
 @pytest.mark.tools

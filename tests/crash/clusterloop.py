@@ -68,10 +68,10 @@ def main():
             totals["flood"] += check_flood(cluster, flood)
         totals += check(cluster, ledger)
     except Fault as fault:
-        cluster.stop()
         print(f"after {kills.total()} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
         return 1
-    cluster.stop()
+    finally:
+        cluster.stop()
     shutil.rmtree(folder)
     failovers = sorted(cluster.failovers) or [0]
     print(json.dumps({

@@ -116,11 +116,11 @@ pub(super) fn apply_effects(
             Effect::Hold(connection) => links.hold(connection),
             Effect::Stalled(connection) => {
                 let Some(link) = links.clients.get_mut(connection) else { continue };
-                link.socket.writer.set_stalled();
-                batch.touch(connection, link);
-                // Held bytes do not count, unless there are too many: then the core learns when there is room again.
-                if link.holds_with_room() {
-                    batch.asked.push(connection);
+                // The writer reports when the socket has room; at once, if all that was delivered is held. With too many
+                // held bytes, the core learns of room when some are released.
+                if !link.holds_too_much() {
+                    link.socket.writer.set_stalled();
+                    batch.touch(connection, link);
                 }
             }
             Effect::AskBacklog(connection) => batch.asked.push(connection),

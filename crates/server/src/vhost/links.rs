@@ -47,9 +47,9 @@ impl Link {
         self.held.as_deref_mut().filter(|held| held.is_holding())
     }
 
-    /// True if bytes are held and leave room for more.
-    pub(super) fn holds_with_room(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.is_holding() && held.has_room())
+    /// True if held bytes leave no room for more.
+    pub(super) fn holds_too_much(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| !held.has_room())
     }
 
     /// The backlog to report to the core, if `unsent` bytes wait for the socket.

@@ -9,8 +9,9 @@
 //! Then, and whenever the log is durable up to another position, [`HeldOutbox::release`].
 //!
 //! The core learns of held bytes only by [`HeldOutbox::backlog`], the number to call
-//! [`Vhost::set_backlog`](broker::Vhost::set_backlog) with. On `Effect::Stalled` of a connection that holds bytes and
-//! [has room](HeldOutbox::has_room), call it at the end of the batch; without room, when [`Released::has_room_again`].
+//! [`Vhost::set_backlog`](broker::Vhost::set_backlog) with. After `Effect::Stalled` of a connection that
+//! [has room](HeldOutbox::has_room), call it in another batch as soon as the socket has room; without room, when
+//! [`Released::has_room_again`].
 
 use std::collections::VecDeque;
 
