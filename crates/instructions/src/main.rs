@@ -49,6 +49,26 @@ fn main() -> ExitCode {
             // The run is not dropped: freeing it would be counted, and belongs to no message.
             std::mem::forget(run);
         }
+        ["time", name, fill] => {
+            let case = CASES.iter().find(|case| case.name == *name).unwrap();
+            let mut run = (case.begin)();
+            let cpu = || {
+                let t = std::fs::read_to_string("/proc/self/schedstat").unwrap();
+                t.split(' ').next().unwrap().parse::<u64>().unwrap()
+            };
+            let n: u64 = fill.parse().unwrap();
+            for part in 0..10 {
+                let a = cpu();
+                run(n / 10 / 64 * 64);
+                println!("{part}: {} ns", (cpu() - a) / (n / 10));
+            }
+            for part in 0..5 {
+                let a = cpu();
+                run(65536);
+                println!("then {part}: {} ns", (cpu() - a) / 65536);
+            }
+            std::process::exit(0);
+        }
         _ => {
             eprintln!("instructions list | instructions run CASE");
             return ExitCode::FAILURE;

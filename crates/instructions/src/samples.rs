@@ -49,6 +49,13 @@ impl Sample {
         Self::new(&Properties { expiration, ..Properties::default() }, 16)
     }
 
+    /// 16 bytes that wait so long before they are delivered.
+    pub(crate) fn delayed(milliseconds: i64) -> Self {
+        let headers =
+            TableBuilder::new().insert("x-opt-delivery-delay", Value::I64(milliseconds)).finish();
+        Self::new(&Properties { headers: Some(headers.as_ref()), ..Properties::default() }, 16)
+    }
+
     /// 16 bytes with a `message_id`.
     pub(crate) fn with_id() -> Self {
         let message_id = Some(b"order-7f3c2a9e".as_slice());
