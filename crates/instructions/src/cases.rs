@@ -217,13 +217,16 @@ fn expire(arguments: &Table, ttl_ms: fn(u64) -> u64) -> Run {
 fn delayed() -> Run {
     let mut core = Core::new();
     core.queue("q", &Table::default());
+    let mut sample = Sample::delayed();
     let mut number = 0_u64;
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
             for _ in 0..BATCH {
                 number += 1;
-                let delay_ms = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-                core.publish("", "q", &Sample::delayed(1 + (delay_ms % 3_600_000) as i64));
+                // The high half of a product with an odd constant is spread evenly.
+                let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+                sample.set_delay(1 + i64::try_from(spread % 3_600_000).unwrap_or_default());
+                core.publish("", "q", &sample);
             }
             core.end_batch();
         }
