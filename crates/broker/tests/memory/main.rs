@@ -83,12 +83,13 @@ impl Broker {
             arguments.insert("x-dead-letter-exchange", Value::LongStr(below.as_bytes()));
             self.exchange(&name);
             self.queue(&name, &arguments.finish());
+            let (one, zero) = (key(level, 1), key(level, 0));
             let bind = |destination, routing_key| {
                 let arguments = no_arguments.as_ref();
                 Bind { destination, source: &name, routing_key, nowait: true, arguments }
             };
-            self.execute(Command::BindQueue(bind(&name, &key(level, 1))));
-            self.execute(Command::BindExchange(bind(&below, &key(level, 0))));
+            self.execute(Command::BindQueue(bind(&name, &one)));
+            self.execute(Command::BindExchange(bind(&below, &zero)));
         }
     }
 }
