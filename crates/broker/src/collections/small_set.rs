@@ -11,7 +11,7 @@ use std::{collections, slice, vec};
 pub(crate) enum SmallSet<T> {
     /// A sorted list of at most [`FEW`] elements.
     Few(Vec<T>),
-    /// Boxed, so that the set has the room of a list.
+    #[expect(clippy::box_collection, reason = "the set then takes the room of a list")]
     Many(Box<BTreeSet<T>>),
 }
 

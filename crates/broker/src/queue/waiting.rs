@@ -22,7 +22,7 @@ pub(super) struct WaitingMessages {
     scheduled: Option<Box<Scheduled>>,
 }
 
-/// What a queue has in which no returned message ever waited.
+/// The returned messages of a queue in which none ever waited.
 static NONE_DELAYED: Delayed = Delayed::new(CountedBytes::Body);
 
 /// The scheduled messages of a queue that never had one.
