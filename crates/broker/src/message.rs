@@ -298,10 +298,13 @@ impl Message {
 
     /// The same message with other properties.
     fn changed(&self, properties: Properties<'_>, meta: MessageMeta) -> Self {
-        let mut bytes = Vec::new();
+        let shared = self.shared_body();
+        let headers = properties.headers.map_or(0, |headers| headers.as_bytes().len());
+        let copied = if shared.is_some() { 0 } else { self.body().len() };
+        let mut bytes = Vec::with_capacity(self.properties().len() + headers + copied + 8);
         properties.encode(&mut bytes);
         let at = offset(bytes.len());
-        let body = self.shared_body().unwrap_or_else(|| {
+        let body = shared.unwrap_or_else(|| {
             bytes.extend_from_slice(self.body());
             BodyAt::Inline(at)
         });

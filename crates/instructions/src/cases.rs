@@ -49,6 +49,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::new("core: publish with a message_id, overflow into a queue", || {
         overflow(Sample::with_id())
     }),
+    Case::new("core: publish with random delivery times", delayed),
     Case::new("core: publish persistently, log, confirm", persistent),
     Case::new("core: the same, deliver, ack, log", persistent_with_ack),
     Case::new("bytes to bytes: 16 B without ack", || whole::through(&Sample::small())),
@@ -209,6 +210,27 @@ fn expire(arguments: &Table, ttl_ms: fn(u64) -> u64) -> Run {
             assert!(core.waiting("q") == 0, "they have expired");
         }
         assert!(kept == (core.waiting("dead") >= messages), "dead letters are kept");
+    })
+}
+
+/// Publishes that are delivered later, at random times in the next hour, wait in their queue.
+fn delayed() -> Run {
+    let mut core = Core::new();
+    core.queue("q", &Table::default());
+    let mut sample = Sample::delayed();
+    let mut number = 0_u64;
+    Box::new(move |messages| {
+        for _ in 0..messages / BATCH {
+            for _ in 0..BATCH {
+                number += 1;
+                // The high half of a product with an odd constant is spread evenly.
+                let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+                sample.set_delay(1 + i64::try_from(spread % 3_600_000).unwrap_or_default());
+                core.publish("", "q", &sample);
+            }
+            core.end_batch();
+        }
+        assert!(core.delayed("q") == number, "they wait");
     })
 }
 

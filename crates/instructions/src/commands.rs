@@ -194,6 +194,11 @@ impl Core {
         !self.vhost.recorded_deaths(self.now(), None, 1).deaths.is_empty()
     }
 
+    /// Number of messages that wait in a queue for their delivery time.
+    pub(crate) fn delayed(&self, queue: &str) -> u64 {
+        self.vhost.queue(queue).map_or(0, |queue| queue.delayed_count())
+    }
+
     /// Number of messages that wait in a queue.
     pub(crate) fn waiting(&self, queue: &str) -> u64 {
         self.vhost.queue(queue).map_or(0, |queue| queue.ready_count())

@@ -1,4 +1,5 @@
-//! The benchmarks by instructions: `instructions list`, `instructions run CASE`.
+//! The benchmarks by instructions: `instructions list`, `instructions run CASE`, and `instructions time CASE MESSAGES`
+//! for the processor time of a case in which many messages wait.
 //!
 //! Decides nothing but which case runs. Each case handles messages, first to get warm, then as many
 //! again inside [`measured`], which `cargo xtask instructions` has callgrind count. With the
@@ -18,6 +19,7 @@ mod case;
 mod cases;
 mod codec;
 mod commands;
+mod processor_time;
 mod samples;
 mod whole;
 
@@ -49,8 +51,18 @@ fn main() -> ExitCode {
             // The run is not dropped: freeing it would be counted, and belongs to no message.
             std::mem::forget(run);
         }
+        ["time", name, messages] => {
+            let case = CASES.iter().find(|case| case.name == *name);
+            let (Some(case), Ok(messages)) = (case, messages.parse()) else {
+                eprintln!("there is no case {name}, or {messages} is no number");
+                return ExitCode::FAILURE;
+            };
+            processor_time::print(case, messages);
+        }
         _ => {
-            eprintln!("instructions list | instructions run CASE");
+            eprintln!(
+                "instructions list | instructions run CASE | instructions time CASE MESSAGES"
+            );
             return ExitCode::FAILURE;
         }
     }

@@ -49,6 +49,21 @@ impl Sample {
         Self::new(&Properties { expiration, ..Properties::default() }, 16)
     }
 
+    /// 16 bytes that wait before they are delivered.
+    pub(crate) fn delayed() -> Self {
+        let headers = TableBuilder::new().insert("x-opt-delivery-delay", Value::I64(1)).finish();
+        Self::new(&Properties { headers: Some(headers.as_ref()), ..Properties::default() }, 16)
+    }
+
+    /// Sets the wait of a message that waits: the value of its last header, which ends the properties.
+    pub(crate) fn set_delay(&mut self, milliseconds: i64) {
+        if let Some((properties, _)) = self.bytes.split_at_mut_checked(self.properties_len)
+            && let Some(delay) = properties.last_chunk_mut()
+        {
+            *delay = milliseconds.to_be_bytes();
+        }
+    }
+
     /// 16 bytes with a `message_id`.
     pub(crate) fn with_id() -> Self {
         let message_id = Some(b"order-7f3c2a9e".as_slice());

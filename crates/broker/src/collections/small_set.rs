@@ -11,7 +11,8 @@ use std::{collections, slice, vec};
 pub(crate) enum SmallSet<T> {
     /// A sorted list of at most [`FEW`] elements.
     Few(Vec<T>),
-    Many(BTreeSet<T>),
+    #[expect(clippy::box_collection, reason = "the set then takes the room of a list")]
+    Many(Box<BTreeSet<T>>),
 }
 
 /// Most elements of a list; an insertion moves half of them at worst.
@@ -55,7 +56,7 @@ impl<T: Ord> SmallSet<T> {
                 list.insert(at, element);
                 return true;
             }
-            *self = Self::Many(list.drain(..).collect());
+            *self = Self::Many(Box::new(list.drain(..).collect()));
         }
         match self {
             Self::Few(_) => unreachable!("a full list became a tree"),
@@ -78,7 +79,7 @@ impl<T: Ord> SmallSet<T> {
                 let was_there = tree.remove(element);
                 // Half of the room is left, so that one element does not change the form again and again.
                 if tree.len() <= FEW / 2 {
-                    *self = Self::Few(std::mem::take(tree).into_iter().collect());
+                    *self = Self::Few(std::mem::take(&mut **tree).into_iter().collect());
                 }
                 was_there
             }

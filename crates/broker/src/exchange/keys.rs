@@ -247,6 +247,6 @@ impl<'a> Words<'a> {
 }
 
 /// The words of a key; the empty key has none.
-pub(super) fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }

@@ -20,6 +20,7 @@ mod modulus_hash;
 mod reach;
 mod routable;
 mod topic;
+mod topic_trie;
 
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
@@ -95,7 +96,7 @@ enum Router {
     Fanout(Fanout),
     Topic(Topic),
     Headers(Headers),
-    ConsistentHash(ConsistentHash),
+    ConsistentHash(Box<ConsistentHash>),
     ModulusHash(ModulusHash),
     LocalRandom(LocalRandom),
 }
@@ -149,7 +150,9 @@ impl Exchange {
             ExchangeType::Fanout => Router::Fanout(Fanout::default()),
             ExchangeType::Topic => Router::Topic(Topic::default()),
             ExchangeType::Headers => Router::Headers(Headers::default()),
-            ExchangeType::ConsistentHash => Router::ConsistentHash(ConsistentHash::new(arguments)?),
+            ExchangeType::ConsistentHash => {
+                Router::ConsistentHash(Box::new(ConsistentHash::new(arguments)?))
+            }
             ExchangeType::ModulusHash => Router::ModulusHash(ModulusHash::default()),
             ExchangeType::LocalRandom => Router::LocalRandom(LocalRandom::default()),
             ExchangeType::Delayed => unreachable!("a delayed exchange routes by another type"),
@@ -239,7 +242,7 @@ impl Exchange {
         match &mut self.router {
             Router::Direct(r) => r.bind(&binding),
             Router::Fanout(r) => r.bind(&binding),
-            Router::Topic(r) => r.bind(&binding),
+            Router::Topic(r) => r.bind(&binding, &self.bindings),
             Router::Headers(r) => r.bind(&binding),
             Router::ConsistentHash(r) => r.bind(&binding),
             Router::ModulusHash(r) => r.bind(&binding),
@@ -258,7 +261,7 @@ impl Exchange {
         match &mut self.router {
             Router::Direct(r) => r.unbind(binding),
             Router::Fanout(r) => r.unbind(binding),
-            Router::Topic(r) => r.unbind(binding),
+            Router::Topic(r) => r.unbind(binding, &self.bindings),
             Router::Headers(r) => r.unbind(binding),
             Router::ConsistentHash(r) => r.unbind(binding),
             Router::ModulusHash(r) => r.unbind(binding),
@@ -277,7 +280,7 @@ impl Exchange {
         match &self.router {
             Router::Direct(r) => r.route(message.routing_key, found),
             Router::Fanout(r) => r.route(found),
-            Router::Topic(r) => r.route(message.routing_key, found),
+            Router::Topic(r) => r.route(message.routing_key, &self.bindings, found),
             Router::Headers(r) => r.route(message.headers(), found),
             Router::ConsistentHash(r) => r.route(message, found),
             Router::ModulusHash(r) => r.route(message.routing_key, found),
@@ -296,7 +299,7 @@ impl Exchange {
         found: &mut dyn FnMut(Destination),
     ) {
         match &self.router {
-            Router::Topic(r) => r.route_all(keys.words(), found),
+            Router::Topic(r) => r.route_all(keys, &self.bindings, found),
             // One look-up per key, or one per binding if there are fewer bindings.
             Router::Direct(r) if self.bindings.len() >= keys.list.len() => {
                 keys.list.iter().for_each(|key| r.route(key, found));

@@ -33,7 +33,7 @@ impl Exchange {
         let mut always = |destination| find(destination, Certainty::Certain);
         match (&self.router, key) {
             (Router::Direct(r), Some(key)) => r.route(key, &mut always),
-            (Router::Topic(r), Some(key)) => r.route(key, &mut always),
+            (Router::Topic(r), Some(key)) => r.route(key, &self.bindings, &mut always),
             (Router::Fanout(r), _) => r.route(&mut always),
             (Router::ModulusHash(r), Some(key)) => r.route(key, &mut always),
             (Router::ConsistentHash(r), Some(routing_key)) if r.hashes_key() => {

@@ -145,7 +145,7 @@ pub(crate) fn scheduled_message(message: &Message, scheduled_for_ms: u64) -> Mes
 /// The headers of a message that waits for its delivery time in a queue: `x-scheduled-for`, in milliseconds since the
 /// Unix epoch, instead of the request, so that a copy of the message is not delayed once more.
 fn scheduled_headers(headers: TableRef<'_>, scheduled_for_ms: u64) -> Table {
-    let mut kept = TableBuilder::new();
+    let mut kept = TableBuilder::with_capacity(headers.as_bytes().len() + SCHEDULED_FOR.len() + 10);
     for (key, value) in headers.iter() {
         if ![TIME, DELAY, SCHEDULED_FOR].iter().any(|header| key == header.as_bytes()) {
             kept.insert(key, value);
@@ -153,7 +153,7 @@ fn scheduled_headers(headers: TableRef<'_>, scheduled_for_ms: u64) -> Table {
     }
     let at_ms = i64::try_from(scheduled_for_ms).unwrap_or(i64::MAX);
     kept.insert(SCHEDULED_FOR, Value::I64(at_ms));
-    kept.finish().as_ref().normalised()
+    kept.as_ref().normalised()
 }
 
 /// The header `x-delay`, as an exchange of type `x-delayed-message` reads it.

@@ -23,8 +23,6 @@ pub struct QueueArguments {
     pub(crate) max_priority: Option<u8>,
     /// The flag `x-single-active-consumer`.
     pub(crate) single_active_consumer: bool,
-    /// Values of settings that policies can also set, ascending by key.
-    values: Box<[(PolicyKey, SettingValue)]>,
     /// All arguments as declared, with `x-queue-type` filled in.
     pub table: Table,
 }
@@ -56,10 +54,9 @@ impl QueueArguments {
         let invalid = |name: &str, reason: &str| Refusal::invalid_argument(name, queue, reason);
         let queue_type = queue_type(table).map_err(|reason| invalid("x-queue-type", &reason))?;
         dead_letter_exchange(table, queue)?;
-        let mut values = Vec::new();
         let mut wrong_value = FirstFault::default();
         let mut refused = FirstFault::default();
-        for (key, setting, rule) in setting::arguments() {
+        for (_, setting, rule) in setting::arguments() {
             let Some(value) = table.get(rule.name) else { continue };
             if let Err(text) = (rule.check)(&value, table) {
                 wrong_value.add(rule.order, (rule.name, text));
@@ -67,8 +64,6 @@ impl QueueArguments {
             if !setting.is_of(queue_type) {
                 refused.add(rule.refusal_order, rule.name);
             }
-            let value = setting.value().parse_argument(value);
-            values.extend(key.zip(value));
         }
         // RabbitMQ checks all values before it checks that the queue type supports the arguments.
         if let Some((name, text)) = wrong_value.into_fault() {
@@ -86,15 +81,15 @@ impl QueueArguments {
             max_priority: max_priority.and_then(|priority| u8::try_from(priority).ok()),
             single_active_consumer: table.get("x-single-active-consumer")
                 == Some(Value::Bool(true)),
-            values: values.into(),
             table: with_queue_type(table, queue_type),
         })
     }
 
-    /// The argument for this setting.
-    pub(crate) fn get(&self, key: PolicyKey) -> Option<&SettingValue> {
-        let at = self.values.binary_search_by_key(&key, |(key, _)| *key).ok()?;
-        self.values.get(at).map(|(_, value)| value)
+    /// The argument for this setting, read from the table: few calls ask for it, and the settings in force stay.
+    pub(crate) fn get(&self, key: PolicyKey) -> Option<SettingValue> {
+        let setting = key.setting();
+        let value = self.table.as_ref().get(setting.argument_if_any()?.name)?;
+        setting.value().parse_argument(value)
     }
 }
 

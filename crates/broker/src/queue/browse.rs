@@ -143,7 +143,7 @@ impl Queue {
         passed: (Time, u64),
         read: ReadPages<'a>,
     ) -> impl Iterator<Item = Found> + 'a {
-        let mut delayed = self.waiting.delayed.after(passed).peekable();
+        let mut delayed = self.waiting.delayed().after(passed).peekable();
         let mut scheduled = self.waiting.scheduled().after(passed).peekable();
         std::iter::from_fn(move || {
             let first = delayed.peek().map(|(at, _)| *at);
@@ -187,7 +187,7 @@ impl Queue {
 
     /// The dead messages that wait for delivery, behind the one with this number.
     pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
-        self.dead_letters.pending.after(passed).map(move |(number, entry)| {
+        self.dead_letters.pending().after(passed).map(move |(number, entry)| {
             let passed = CursorPosition::Dead(number);
             // A dead message does not expire.
             Found::message(BrowsedMessage { deadline: None, ..self.browsed(entry.clone(), passed) })

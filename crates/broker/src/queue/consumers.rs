@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use amqp::table::Table;
 
 use super::capacity::Capacity;
-use crate::collections::SparseDeque;
+use crate::collections::{Rare, SparseDeque};
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId};
 use crate::message::Name;
 use crate::time::Time;
@@ -149,7 +149,7 @@ pub(crate) struct Consumers {
     /// Consumers with room by priority, highest first.
     rings: Vec<Ring>,
     /// Highest priority first, oldest first among equals; used only with `Activation::PriorityFirst`.
-    ranking: BTreeSet<(Reverse<i64>, ConsumerId)>,
+    ranking: Rare<BTreeSet<(Reverse<i64>, ConsumerId)>>,
     active: Option<ConsumerId>,
     /// The id of the last consumer; 0 if there was none.
     last_id: u64,
@@ -162,7 +162,7 @@ impl Consumers {
             activation,
             all: SparseDeque::default(),
             rings: Vec::new(),
-            ranking: BTreeSet::new(),
+            ranking: Rare::default(),
             active: None,
             last_id: 0,
             capacity: Capacity::default(),
@@ -210,7 +210,7 @@ impl Consumers {
         let id = ConsumerId(self.last_id);
         consumer.id = id;
         if self.activation == Activation::PriorityFirst {
-            self.ranking.insert((Reverse(consumer.priority), id));
+            self.ranking.or_default().insert((Reverse(consumer.priority), id));
         }
         self.all.push_back(id, consumer);
         self.activate();
@@ -221,7 +221,9 @@ impl Consumers {
     /// Removes a consumer; its channel handles the unacknowledged deliveries.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> Option<Consumer> {
         let consumer = self.all.remove(id)?;
-        self.ranking.remove(&(Reverse(consumer.priority), id));
+        if let Some(ranking) = self.ranking.get_mut() {
+            ranking.remove(&(Reverse(consumer.priority), id));
+        }
         let at = self.rings.partition_point(|ring| ring.priority > consumer.priority);
         if consumer.state == Waiting::Here
             && let Some(ring) = self.rings.get_mut(at)
@@ -351,7 +353,7 @@ impl Consumers {
         match self.activation {
             Activation::All => None,
             Activation::OldestFirst => self.all.front().map(|(_, oldest)| oldest),
-            Activation::PriorityFirst => self.get(self.ranking.first()?.1),
+            Activation::PriorityFirst => self.get(self.ranking.get()?.first()?.1),
         }
     }
 

@@ -16,17 +16,43 @@ use crate::ids::EntryId;
 /// The dead messages of a queue.
 #[derive(Debug)]
 pub(crate) struct DeadLetters {
-    /// Messages that could not be moved, and that the queue keeps.
-    pub(crate) pending: PendingDeadLetters,
+    counted: CountedBytes,
+    /// Messages that could not be moved, and that the queue keeps; none in a queue that never had one.
+    pending: Option<Box<PendingDeadLetters>>,
     /// Messages on the vhost's list of the dying.
     dying: u64,
     /// A dead letter of another queue found this queue full.
     has_refused: bool,
 }
 
+/// The messages that a queue keeps which never had to keep one.
+static NONE_PENDING: PendingDeadLetters = PendingDeadLetters::new(CountedBytes::Body);
+
 impl DeadLetters {
     pub(super) fn new(counted: CountedBytes) -> Self {
-        Self { pending: PendingDeadLetters::new(counted), dying: 0, has_refused: false }
+        Self { counted, pending: None, dying: 0, has_refused: false }
+    }
+
+    /// The messages that the queue keeps.
+    pub(crate) fn pending(&self) -> &PendingDeadLetters {
+        self.pending.as_deref().unwrap_or(&NONE_PENDING)
+    }
+
+    /// The messages that the queue keeps, unless it never had one.
+    pub(crate) fn pending_mut(&mut self) -> Option<&mut PendingDeadLetters> {
+        self.pending.as_deref_mut()
+    }
+
+    /// Takes a message out of those that the queue keeps.
+    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
+        self.pending.as_mut()?.take(id)
+    }
+
+    /// Keeps a message that could not be moved.
+    pub(crate) fn keep(&mut self, entry: Entry, reason: DeathReason) {
+        let counted = self.counted;
+        let new = || Box::new(PendingDeadLetters::new(counted));
+        self.pending.get_or_insert_with(new).push(entry, reason);
     }
 
     /// Messages on the vhost's list of the dying.
@@ -71,7 +97,7 @@ pub(crate) struct PendingDeadLetters {
 }
 
 impl PendingDeadLetters {
-    pub(crate) fn new(counted: CountedBytes) -> Self {
+    const fn new(counted: CountedBytes) -> Self {
         Self {
             waiting: BTreeMap::new(),
             last_number: 0,
@@ -98,7 +124,7 @@ impl PendingDeadLetters {
         self.totals.persistent()
     }
 
-    pub(crate) fn push(&mut self, entry: Entry, reason: DeathReason) {
+    fn push(&mut self, entry: Entry, reason: DeathReason) {
         self.totals.add(&entry.message, entry.lsn);
         self.over_limit += usize::from(reason == DeathReason::DeliveryLimit);
         self.last_number += 1;

@@ -1,7 +1,7 @@
 //! Messages that wait for a time: returned ones before they are delivered again, and published ones with a
 //! delivery time, in a queue or in a delayed exchange.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::entry::{Entry, ExpiryKey};
@@ -10,17 +10,21 @@ use crate::ids::EntryId;
 use crate::time::Time;
 
 /// Delayed messages by the time at which they are ready.
+///
+/// A message arrives at the end of the map by number, and at any place in the order of times, which is a tree of places
+/// alone: where a million messages wait, the processor's caches have hardly any of it, and small elements make few nodes.
 #[derive(Default, Debug)]
 pub(crate) struct Delayed {
-    entries: BTreeMap<(Time, u64), Entry>,
-    /// The time at which each message is ready, in order of arrival.
-    ready_at: BTreeMap<u64, Time>,
+    /// The messages with the times at which they are ready, in order of arrival.
+    entries: BTreeMap<u64, (Time, Entry)>,
+    /// The time and number of each message.
+    places: BTreeSet<(Time, u64)>,
     totals: Totals,
 }
 
 impl Delayed {
     pub(crate) const fn new(counted: CountedBytes) -> Self {
-        Self { entries: BTreeMap::new(), ready_at: BTreeMap::new(), totals: Totals::new(counted) }
+        Self { entries: BTreeMap::new(), places: BTreeSet::new(), totals: Totals::new(counted) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -37,19 +41,20 @@ impl Delayed {
 
     pub(crate) fn insert(&mut self, ready_at: Time, entry: Entry) {
         self.totals.add(&entry.message, entry.lsn);
-        let known = self.ready_at.insert(entry.id.seq, ready_at);
+        let seq = entry.id.seq;
+        let known = self.entries.insert(seq, (ready_at, entry));
         assert!(known.is_none(), "a message waits once");
-        self.entries.insert((ready_at, entry.id.seq), entry);
+        self.places.insert((ready_at, seq));
     }
 
     /// The time at which the next message is ready.
     pub(crate) fn next_ready_at(&self) -> Option<Time> {
-        self.entries.first_key_value().map(|((ready_at, _), _)| *ready_at)
+        self.places.first().map(|(ready_at, _)| *ready_at)
     }
 
     /// The place of the message that is ready first.
     pub(crate) fn first_place(&self) -> Option<(Time, u64)> {
-        self.entries.first_key_value().map(|(place, _)| *place)
+        self.places.first().copied()
     }
 
     /// Messages that are ready behind the place `from` and before `to`, which is not less; the last one first.
@@ -58,71 +63,77 @@ impl Delayed {
         from: (Time, u64),
         to: (Time, u64),
     ) -> impl Iterator<Item = ((Time, u64), &Entry)> {
-        self.entries.range(from..to).rev().map(|(at, entry)| (*at, entry))
+        self.places.range(from..to).rev().map(|at| self.at_place(*at))
     }
 
     /// Messages that are ready before that time and number, the last one first.
     pub(crate) fn before(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
-        self.entries.range(..at).rev().map(|(at, entry)| (*at, entry))
+        self.places.range(..at).rev().map(|at| self.at_place(*at))
     }
 
     /// The time at which the last message is ready.
     pub(crate) fn last_ready_at(&self) -> Option<Time> {
-        self.entries.last_key_value().map(|((ready_at, _), _)| *ready_at)
+        self.places.last().map(|(ready_at, _)| *ready_at)
     }
 
     /// Takes the next message that is ready at `now`, with the time since which it is.
     pub(crate) fn pop_ready(&mut self, now: Time) -> Option<(Time, Entry)> {
-        let (ready_at, seq) = *self.entries.first_key_value()?.0;
+        let (ready_at, seq) = *self.places.first()?;
         if ready_at > now {
             return None;
         }
         self.take(EntryId { seq, level: 0 }).map(|entry| (ready_at, entry))
     }
 
+    /// The message at a place.
+    fn at_place(&self, at: (Time, u64)) -> ((Time, u64), &Entry) {
+        let (_, entry) = self.entries.get(&at.1).expect("a place is that of a message");
+        (at, entry)
+    }
+
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
-        let ready_at = self.ready_at.remove(&id.seq)?;
-        let entry = self.entries.remove(&(ready_at, id.seq)).expect("both maps have the message");
+        let (ready_at, entry) = self.entries.remove(&id.seq)?;
+        let had_place = self.places.remove(&(ready_at, id.seq));
+        assert!(had_place, "a message that waits has a place");
         self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
     }
 
     /// The message with this id, and the time and number of its place.
     pub(crate) fn get(&self, id: EntryId) -> Option<((Time, u64), &Entry)> {
-        let at = (*self.ready_at.get(&id.seq)?, id.seq);
-        let entry = self.entries.get(&at).expect("both maps have the message");
-        Some((at, entry))
+        let (ready_at, entry) = self.entries.get(&id.seq)?;
+        Some(((*ready_at, id.seq), entry))
     }
 
     pub(crate) fn contains(&self, id: EntryId) -> bool {
-        self.ready_at.contains_key(&id.seq)
+        self.entries.contains_key(&id.seq)
     }
 
     /// The message that arrived first.
     pub(crate) fn oldest(&self) -> Option<ExpiryKey> {
-        let (seq, ready_at) = self.ready_at.first_key_value()?;
-        let entry = self.entries.get(&(*ready_at, *seq)).expect("both maps have the message");
-        Some(entry.expiry_key())
+        self.entries.first_key_value().map(|(_, (_, entry))| entry.expiry_key())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
-        self.entries.values().map(Entry::expiry_key)
+        self.entries().map(Entry::expiry_key)
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
+        self.entries.values().map(|(_, entry)| entry)
     }
 
     /// Messages that are ready after that time and number, in that order.
     pub(crate) fn after(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
         let behind = (Bound::Excluded(at), Bound::Unbounded);
-        self.entries.range(behind).map(|(at, entry)| (*at, entry))
+        self.places.range(behind).map(|at| self.at_place(*at))
     }
 
     /// Marks the durable messages that are ready at `now` as possibly delivered before a crash.
     pub(super) fn mark_due_as_seen(&mut self, now: Time) {
-        for (_, entry) in self.entries.range_mut(..=(now, u64::MAX)) {
-            if entry.is_durable() {
+        for (_, seq) in self.places.range(..=(now, u64::MAX)) {
+            if let Some((_, entry)) = self.entries.get_mut(seq)
+                && entry.is_durable()
+            {
                 entry.message = entry.message.maybe_seen();
             }
         }
@@ -130,7 +141,7 @@ impl Delayed {
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.ready_at.clear();
+        self.places.clear();
         self.totals.clear();
     }
 }

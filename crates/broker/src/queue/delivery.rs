@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::entry::Entry;
 use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::channel_key::ChannelKey;
+use crate::collections::Rare;
 
 /// The deliveries of a queue. The messages themselves are held by the channels that they were delivered on.
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub(crate) struct Delivery {
     totals: Totals,
     unacked_gets: u64,
     /// `basic.get`s that wait for messages being read from disk, with their `no-ack`.
-    pub(crate) awaited_gets: VecDeque<(ChannelKey, bool)>,
+    pub(crate) awaited_gets: Rare<VecDeque<(ChannelKey, bool)>>,
     /// The number up to which the log knows, or is about to know, that messages may have been delivered.
     delivered_up_to: u64,
     /// The next batch of the log will have `delivered_up_to`.
@@ -26,7 +27,7 @@ impl Delivery {
             unacked: 0,
             totals: Totals::new(counted),
             unacked_gets: 0,
-            awaited_gets: VecDeque::new(),
+            awaited_gets: Rare::default(),
             delivered_up_to: 0,
             is_noted: false,
         }

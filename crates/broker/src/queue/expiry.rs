@@ -6,6 +6,7 @@
 use super::entry::{Entry, ExpiryKey};
 use super::settings::Settings;
 use super::waiting::WaitingMessages;
+use crate::collections::Rare;
 use crate::deadlines::Deadlines;
 use crate::ids::EntryId;
 use crate::setting::ExpiryOrder;
@@ -15,7 +16,7 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(crate) struct Expiry {
     /// Deadlines of messages with an `expiration` of their own.
-    deadlines: Deadlines<EntryId>,
+    deadlines: Rare<Deadlines<EntryId>>,
     /// The last use of the queue.
     last_used: Time,
     /// The last change of the settings in force.
@@ -26,7 +27,7 @@ pub(crate) struct Expiry {
 
 impl Expiry {
     pub(super) fn new(now: Time) -> Self {
-        Self { deadlines: Deadlines::default(), last_used: now, settings_since: now, armed: None }
+        Self { deadlines: Rare::default(), last_used: now, settings_since: now, armed: None }
     }
 
     /// Lists the message's expiration deadline, if the message has one and expiry is exact.
@@ -34,7 +35,7 @@ impl Expiry {
         if let Some(millis) = front.expiration_ms
             && settings.expiry_order == ExpiryOrder::Deadline
         {
-            self.deadlines.insert(front.arrived.plus_ms(millis), front.id);
+            self.deadlines.or_default().insert(front.arrived.plus_ms(millis), front.id);
         }
     }
 
@@ -52,7 +53,7 @@ impl Expiry {
 
     /// True if no deadline is listed.
     pub(super) fn lists_nothing(&self) -> bool {
-        self.deadlines.is_empty()
+        self.deadlines.get().is_none_or(Deadlines::is_empty)
     }
 
     /// Drops all listed deadlines: no message waits.
@@ -69,7 +70,7 @@ impl Expiry {
     ) {
         if entry.message.meta().expiration_ms.is_some()
             && settings.expiry_order == ExpiryOrder::Deadline
-            && self.deadlines.forget_one()
+            && self.forget_one()
         {
             self.squeeze(waiting);
         }
@@ -77,7 +78,7 @@ impl Expiry {
 
     /// So many messages with listed deadlines went into a page.
     pub(super) fn left_for_page(&mut self, count: usize, waiting: &WaitingMessages) {
-        let must_squeeze = (0..count).fold(false, |_, _| self.deadlines.forget_one());
+        let must_squeeze = (0..count).fold(false, |_, _| self.forget_one());
         if must_squeeze {
             self.squeeze(waiting);
         }
@@ -85,12 +86,26 @@ impl Expiry {
 
     /// Drops the listed deadlines of all messages that have left.
     pub(super) fn squeeze(&mut self, waiting: &WaitingMessages) {
-        self.deadlines.retain(|id| waiting.contains(id));
+        if let Some(deadlines) = self.deadlines.get_mut() {
+            deadlines.retain(|id| waiting.contains(id));
+        }
+    }
+
+    /// Notes that a listed message left before its deadline; true if `squeeze` should follow.
+    fn forget_one(&mut self) -> bool {
+        self.deadlines.get_mut().is_some_and(Deadlines::forget_one)
+    }
+
+    /// Drops the first listed deadline, whose message has left.
+    fn pop_stale(&mut self) {
+        if let Some(deadlines) = self.deadlines.get_mut() {
+            deadlines.pop_stale();
+        }
     }
 
     /// The first listed deadline; perhaps of a message that left.
     pub(super) fn first_listed(&self) -> Option<(Time, EntryId)> {
-        self.deadlines.first()
+        self.deadlines.get()?.first()
     }
 
     /// The next message deadline; perhaps of a message that left.
@@ -115,7 +130,7 @@ impl Expiry {
     fn first_by_expiration(&self, waiting: &WaitingMessages) -> Option<(Time, EntryId)> {
         let being_read = waiting.ready.first_being_read();
         let is_first = |at: Time| being_read.is_none_or(|read| at <= read);
-        self.deadlines.first().filter(|(deadline, _)| is_first(*deadline))
+        self.first_listed().filter(|(deadline, _)| is_first(*deadline))
     }
 
     /// The first deadline of a message that waits, on disk or in memory; none, too, while it is not known.
@@ -124,7 +139,7 @@ impl Expiry {
         settings: &Settings,
         waiting: &WaitingMessages,
     ) -> Option<Time> {
-        let listed = match (settings.expiry_order, self.deadlines.first()) {
+        let listed = match (settings.expiry_order, self.first_listed()) {
             (ExpiryOrder::Head, _) => return self.next_deadline(settings, waiting),
             (ExpiryOrder::Deadline, None) => None,
             (ExpiryOrder::Deadline, Some((at, id))) if waiting.contains(id) => Some(at),
@@ -158,13 +173,12 @@ impl Expiry {
         self.skip_stale(now, waiting);
         // A message that is still in a page may come first.
         let paged = waiting.ready.first_paged_deadline();
-        let listed =
-            self.deadlines.first().filter(|(at, _)| paged.is_none_or(|paged| *at <= paged));
+        let listed = self.first_listed().filter(|(at, _)| paged.is_none_or(|paged| *at <= paged));
         let shared = first_by_ttl(settings, waiting);
         let (deadline, id) = listed.into_iter().chain(shared).min().filter(|(at, _)| *at <= now)?;
         let entry = waiting.take(id)?;
         if listed == Some((deadline, id)) {
-            self.deadlines.pop();
+            self.deadlines.get_mut().and_then(Deadlines::pop);
         } else {
             self.left_early(&entry, settings, waiting);
         }
@@ -173,23 +187,23 @@ impl Expiry {
 
     /// Drops due deadlines of messages that left.
     pub(super) fn skip_stale(&mut self, now: Time, waiting: &WaitingMessages) {
-        while let Some((deadline, id)) = self.deadlines.first()
+        while let Some((deadline, id)) = self.first_listed()
             && deadline <= now
             && !waiting.contains(id)
         {
-            self.deadlines.pop_stale();
+            self.pop_stale();
         }
     }
 
     /// Drops up to `at_most` of the first deadlines, as long as their messages have left.
     pub(super) fn forget_gone(&mut self, at_most: usize, waiting: &WaitingMessages) {
         for _ in 0..at_most {
-            let Some((_, id)) = self.deadlines.first() else { return };
+            let Some((_, id)) = self.first_listed() else { return };
             if waiting.contains(id) {
                 return;
             }
             // The deadline of a message that comes back is listed again.
-            self.deadlines.pop_stale();
+            self.pop_stale();
         }
     }
 

@@ -106,7 +106,7 @@ impl Queue {
             returned.map(|(place, entry)| (Passed::Returned(*place), entry.expiry_key()));
         let fresh = fresh.into_iter().flat_map(|place| self.waiting.ready.fresh_after(place, &[]));
         let delayed =
-            delayed.into_iter().flat_map(move |at| self.waiting.delayed.after((at, delayed_seq)));
+            delayed.into_iter().flat_map(move |at| self.waiting.delayed().after((at, delayed_seq)));
         let delayed =
             delayed.map(|((at, seq), entry)| (Passed::Delayed(at, seq), entry.expiry_key()));
         let one = |(passed, front): (Passed, ExpiryKey)| {

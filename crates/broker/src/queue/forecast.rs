@@ -168,7 +168,7 @@ impl Queue {
                 }
             }
         }
-        let delayed = self.waiting.delayed.entries().filter(|_| !is_head_only);
+        let delayed = self.waiting.delayed().entries().filter(|_| !is_head_only);
         for entry in self.returned_to_front().chain(delayed) {
             let part = self.part(&entry.message, entry.arrived, settings, now);
             if part.due == Due::All {

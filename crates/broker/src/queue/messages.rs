@@ -1,5 +1,6 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
+use super::dead_letters::PendingDeadLetters;
 use super::entry::ExpiryKey;
 use super::ready::ReturnTo;
 use super::scheduled::Scheduled;
@@ -51,7 +52,7 @@ impl Queue {
     /// Keeps a returned message from delivery until `ready_at`.
     pub(crate) fn delay(&mut self, entry: Entry, ready_at: Time) {
         let front = entry.expiry_key();
-        self.waiting.delayed.insert(ready_at, entry);
+        self.waiting.delay(ready_at, entry);
         self.expiry.list(&front, &self.settings);
     }
 }
@@ -65,12 +66,12 @@ impl Queue {
 
     /// True if nothing is delivered, because a returned message waits and all others stay behind it.
     pub(crate) fn holds_deliveries(&self) -> bool {
-        self.is_strict() && self.waiting.delayed.len() > 0
+        self.is_strict() && self.waiting.delayed().len() > 0
     }
 
     /// The time until which nothing is delivered; none if messages are delivered.
     pub fn held_until(&self) -> Option<Time> {
-        self.waiting.delayed.last_ready_at().filter(|_| self.is_strict())
+        self.waiting.delayed().last_ready_at().filter(|_| self.is_strict())
     }
 }
 
@@ -101,7 +102,8 @@ impl Queue {
     /// Takes the oldest message that is kept at the delivery limit; without one, the oldest of the lowest priority; if
     /// none is ready, the message with the earliest delivery time.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
-        if let Some(kept) = self.dead_letters.pending.evict() {
+        let pending = self.dead_letters.pending_mut();
+        if let Some(kept) = pending.and_then(PendingDeadLetters::evict) {
             return Some(kept);
         }
         if self.waiting.ready.is_empty() {
@@ -121,7 +123,7 @@ impl Queue {
 
     /// Takes a delayed message that is ready again, with the time since which it is.
     pub(crate) fn pop_retry(&mut self, now: Time) -> Option<(Time, Entry)> {
-        let (ready_at, entry) = self.waiting.delayed.pop_ready(now)?;
+        let (ready_at, entry) = self.waiting.delayed_mut()?.pop_ready(now)?;
         self.left_early(&entry);
         Some((ready_at, entry))
     }
@@ -169,9 +171,13 @@ impl Queue {
     pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, EndedMessages)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
         self.counters.purged += count;
-        self.waiting.delayed.clear();
+        if let Some(delayed) = self.waiting.delayed_mut() {
+            delayed.clear();
+        }
         let mut pages = self.waiting.clear_scheduled();
-        self.dead_letters.pending.clear();
+        if let Some(pending) = self.dead_letters.pending_mut() {
+            pending.clear();
+        }
         self.expiry.clear();
         let ready = self.waiting.ready.clear().into_iter();
         pages.extend(ready.map(|(page, held)| (page, EndedMessages::Members(held))));
@@ -231,7 +237,7 @@ impl Queue {
 
     /// True if a kept message may have a target, or has lost the settings by which it was kept.
     pub(crate) fn offers_kept(&self) -> bool {
-        self.settings.dead_letter.is_some() || !self.dead_letters.pending.are_over_limit()
+        self.settings.dead_letter.is_some() || !self.dead_letters.pending().are_over_limit()
     }
 
     /// Counts the end of an unacknowledged delivery, for any reason.
@@ -329,10 +335,10 @@ impl Queue {
 
     /// The time of the next event that needs no command.
     pub(crate) fn next_wake(&self) -> Option<Time> {
-        let now = self.dead_letters.pending.is_retrying().then_some(Time::default());
+        let now = self.dead_letters.pending().is_retrying().then_some(Time::default());
         // Before the queue goes, the messages that expired before are to be read from disk.
         let lease_ends = self.lease_ends().filter(|_| !self.is_being_read());
-        let delayed = self.waiting.delayed.next_ready_at();
+        let delayed = self.waiting.delayed().next_ready_at();
         let scheduled = self.waiting.scheduled().next_wake();
         let times = [now, self.next_deadline(), delayed, scheduled, lease_ends];
         times.into_iter().flatten().min()

@@ -94,7 +94,7 @@ impl Queue {
 
     /// Takes a message from memory or from its page.
     pub(crate) fn take(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
-        let entry = self.take_at_hand(id).or_else(|| self.dead_letters.pending.take(id));
+        let entry = self.take_at_hand(id).or_else(|| self.dead_letters.take(id));
         let entry = entry.or_else(|| self.take_scheduled(id, pages));
         entry.or_else(|| self.waiting.ready.take_paged(id, pages))
     }
@@ -106,7 +106,7 @@ impl Queue {
 
     /// Removes a message from memory or from its page; false if it is not here.
     pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) -> bool {
-        if self.take_at_hand(id).is_some() || self.dead_letters.pending.take(id).is_some() {
+        if self.take_at_hand(id).is_some() || self.dead_letters.take(id).is_some() {
             return true;
         }
         let Some(removed) = self.remove_scheduled(id) else {
@@ -183,7 +183,7 @@ impl Ready {
 
     /// True if messages are being read.
     pub(crate) fn is_being_read(&self) -> bool {
-        !self.being_read.is_empty()
+        self.first_being_read().is_some()
             || self.has_pages() && self.levels.iter().any(Level::awaits_page)
     }
 
@@ -232,14 +232,14 @@ impl Ready {
         now: Time,
         first: Option<Time>,
     ) -> Option<(LevelPage, PageSelection)> {
-        let (deadline, level, id) = *self.page_deadlines.first()?;
+        let (deadline, level, id) = *self.page_deadlines.get()?.first()?;
         let soon = now.plus_ms(PAGED_DUE_AHEAD_MS);
         let holds_up = deadline > now || first.is_none_or(|first| deadline <= first);
         if deadline > soon || !holds_up {
             return None;
         }
         self.relist((level, id), |page| page.is_asked = true);
-        let others = self.page_deadlines.first().map(|(deadline, ..)| *deadline);
+        let others = self.first_to_read();
         let others = others.into_iter().chain(self.first_being_read_but(id));
         let likely = now.plus_ms(2 * PAGED_DUE_AHEAD_MS);
         let certain = others.min().map_or(likely, |others| others.min(likely));
@@ -249,22 +249,27 @@ impl Ready {
 
     /// The time at which a page must be read, because a message in it expires soon.
     pub(crate) fn next_ask(&self) -> Option<Time> {
-        self.page_deadlines.first().map(|(deadline, ..)| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
+        self.first_to_read().map(|deadline| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
+    }
+
+    /// The earliest expiration deadline in the pages that are not being read.
+    fn first_to_read(&self) -> Option<Time> {
+        self.page_deadlines.get()?.first().map(|(deadline, ..)| *deadline)
     }
 
     /// The earliest expiration deadline in the pages that are being read.
     pub(crate) fn first_being_read(&self) -> Option<Time> {
-        self.being_read.first().map(|(deadline, _)| *deadline)
+        self.being_read.get()?.first().map(|(deadline, _)| *deadline)
     }
 
     fn first_being_read_but(&self, id: PageId) -> Option<Time> {
-        self.being_read.iter().find(|(_, other)| *other != id).map(|(deadline, _)| *deadline)
+        let mut all = self.being_read.get()?.iter();
+        all.find(|(_, other)| *other != id).map(|(deadline, _)| *deadline)
     }
 
     /// The earliest expiration deadline in any page.
     pub(crate) fn first_paged_deadline(&self) -> Option<Time> {
-        let listed = self.page_deadlines.first().map(|(deadline, ..)| *deadline);
-        listed.into_iter().chain(self.first_being_read()).min()
+        self.first_to_read().into_iter().chain(self.first_being_read()).min()
     }
 
     /// Takes in the messages read from a page; returns the page if it is empty now.
@@ -357,9 +362,9 @@ impl Ready {
         let is_being_read = page.is_awaited || page.is_asked;
         if let Some(deadline) = page.next_deadline {
             if is_being_read {
-                self.being_read.insert((deadline, id));
+                self.being_read.or_default().insert((deadline, id));
             } else {
-                self.page_deadlines.insert((deadline, level, id));
+                self.page_deadlines.or_default().insert((deadline, level, id));
             }
         }
     }
@@ -372,8 +377,12 @@ impl Ready {
     fn unlist(&mut self, at: LevelPage) {
         let (level, id) = at;
         if let Some(deadline) = self.page_mut(at).and_then(|page| page.next_deadline) {
-            self.being_read.remove(&(deadline, id));
-            self.page_deadlines.remove(&(deadline, level, id));
+            if let Some(being_read) = self.being_read.get_mut() {
+                being_read.remove(&(deadline, id));
+            }
+            if let Some(deadlines) = self.page_deadlines.get_mut() {
+                deadlines.remove(&(deadline, level, id));
+            }
         }
     }
 

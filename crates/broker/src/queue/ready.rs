@@ -13,6 +13,7 @@ use super::entry::{Entry, ExpiryKey};
 use super::level::{Fresh, Level};
 use super::meter::Meter;
 use super::totals::{CountedBytes, PersistentMessages, Totals};
+use crate::collections::Rare;
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::Paging;
@@ -93,9 +94,9 @@ pub(crate) struct Ready {
     /// Number of pages with messages.
     pub(super) page_count: usize,
     /// Pages whose messages can be requested, by their earliest deadline.
-    pub(super) page_deadlines: BTreeSet<(Time, u8, PageId)>,
+    pub(super) page_deadlines: Rare<BTreeSet<(Time, u8, PageId)>>,
     /// Pages of which messages have been requested and not read yet.
-    pub(super) being_read: BTreeSet<(Time, PageId)>,
+    pub(super) being_read: Rare<BTreeSet<(Time, PageId)>>,
 }
 
 /// The first of the messages that were never delivered.
@@ -146,8 +147,8 @@ impl Ready {
             len: 0,
             totals: Totals::new(counted),
             page_count: 0,
-            page_deadlines: BTreeSet::new(),
-            being_read: BTreeSet::new(),
+            page_deadlines: Rare::default(),
+            being_read: Rare::default(),
         }
     }
 

@@ -27,7 +27,8 @@ impl Queue {
             return;
         }
         self.expiry.squeeze(&self.waiting);
-        let others = self.waiting.delayed.oldest().is_none() && self.waiting.scheduled().is_empty();
+        let others =
+            self.waiting.delayed().oldest().is_none() && self.waiting.scheduled().is_empty();
         if others {
             self.waiting.ready.continue_after(seq);
         }
@@ -42,7 +43,7 @@ impl Queue {
         let mut messages: Vec<KeptMessage> = Vec::new();
         for id in kept {
             let returned = self.waiting.ready.returned_places.get(&id.seq).copied();
-            let ready_at = self.waiting.delayed.get(*id).map(|((ready_at, _), _)| ready_at);
+            let ready_at = self.waiting.delayed().get(*id).map(|((ready_at, _), _)| ready_at);
             let entry = self.take(*id, pages);
             messages.extend(entry.map(|entry| KeptMessage { returned, ready_at, entry }));
         }

@@ -55,7 +55,7 @@ impl ResolvedKeys {
     ) -> Self {
         let queue_type = arguments.queue_type;
         let decide = |key: PolicyKey| {
-            let argument = arguments.get(key).cloned();
+            let argument = arguments.get(key);
             let mut decision = Decision::of(key, queue_type, argument, policies);
             if key.setting().is_of(queue_type) {
                 decision.set_default(defaults.value(key.setting().fallback(), queue_type));

@@ -43,8 +43,8 @@ pub struct Settings {
     pub delivery_limit_action: DeliveryLimitAction,
     /// Longest time that a delivery may stay unacknowledged, in milliseconds.
     pub consumer_timeout_ms: Option<u64>,
-    /// The delay of returned messages; none if they are ready at once.
-    pub delayed_retry: Option<DelayedRetry>,
+    /// The delay of returned messages; none if they are ready at once. Boxed, because few queues have one.
+    pub delayed_retry: Option<Box<DelayedRetry>>,
     /// The order of messages around one that waits for its next delivery.
     pub delayed_retry_order: DelayedRetryOrder,
     /// The order of expiry: by deadline, or at the head only.
@@ -82,7 +82,7 @@ impl Settings {
             delivery_limit_count: always(keys.get(PolicyKey::DeliveryLimitCount)),
             delivery_limit_action: always(keys.get(PolicyKey::DeliveryLimitAction)),
             consumer_timeout_ms: keys.get(PolicyKey::ConsumerTimeout).unsigned(),
-            delayed_retry: DelayedRetry::of(keys),
+            delayed_retry: DelayedRetry::of(keys).map(Box::new),
             delayed_retry_order: always(keys.get(PolicyKey::DelayedRetryOrder)),
             expiry_order: always(keys.get(PolicyKey::ExpiryOrder)),
         }

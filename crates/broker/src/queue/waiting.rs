@@ -16,18 +16,37 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(super) struct WaitingMessages {
     pub(super) ready: Ready,
-    /// Returned messages before they are delivered again.
-    pub(super) delayed: Delayed,
+    /// Returned messages before they are delivered again; none in a queue that never had one.
+    delayed: Option<Box<Delayed>>,
     /// Messages before their delivery time; none for the many queues that never had one.
     scheduled: Option<Box<Scheduled>>,
 }
+
+/// The returned messages of a queue in which none ever waited.
+static NONE_DELAYED: Delayed = Delayed::new(CountedBytes::Body);
 
 /// The scheduled messages of a queue that never had one.
 static NONE_SCHEDULED: Scheduled = Scheduled::new(CountedBytes::Body);
 
 impl WaitingMessages {
-    pub(super) fn new(ready: Ready, counted: CountedBytes) -> Self {
-        Self { ready, delayed: Delayed::new(counted), scheduled: None }
+    pub(super) const fn new(ready: Ready) -> Self {
+        Self { ready, delayed: None, scheduled: None }
+    }
+
+    /// The returned messages that wait before they are delivered again.
+    pub(super) fn delayed(&self) -> &Delayed {
+        self.delayed.as_deref().unwrap_or(&NONE_DELAYED)
+    }
+
+    /// The returned messages that wait, unless the queue never had one.
+    pub(super) fn delayed_mut(&mut self) -> Option<&mut Delayed> {
+        self.delayed.as_deref_mut()
+    }
+
+    /// Lets a returned message wait.
+    pub(super) fn delay(&mut self, ready_at: Time, entry: Entry) {
+        let counted = self.ready.counted();
+        self.delayed.get_or_insert_with(|| Box::new(Delayed::new(counted))).insert(ready_at, entry);
     }
 
     /// The messages before their delivery time.
@@ -63,21 +82,21 @@ impl WaitingMessages {
 
     /// True if the message waits in memory and may expire.
     pub(super) fn contains(&self, id: EntryId) -> bool {
-        self.ready.contains(id) || self.delayed.contains(id)
+        self.ready.contains(id) || self.delayed.as_ref().is_some_and(|delayed| delayed.contains(id))
     }
 
     /// Takes a message that waits in memory.
     pub(super) fn take(&mut self, id: EntryId) -> Option<Entry> {
-        self.ready.take(id).or_else(|| self.delayed.take(id))
+        self.ready.take(id).or_else(|| self.delayed.as_mut()?.take(id))
     }
 
     /// The expiry keys of all messages in memory that may expire.
     pub(super) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
-        self.ready.iter().chain(self.delayed.iter())
+        self.ready.iter().chain(self.delayed().iter())
     }
 
     /// The messages among which the one is that waits longest, as far as it is not being read from disk.
     pub(super) fn oldest(&self) -> impl Iterator<Item = ExpiryKey> {
-        self.ready.oldest().chain(self.delayed.oldest())
+        self.ready.oldest().chain(self.delayed().oldest())
     }
 }

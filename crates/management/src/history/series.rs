@@ -24,17 +24,18 @@ struct Point<const N: usize> {
     values: Values<N>,
 }
 
-/// Shared numbers, without trailing zeros.
+/// Shared numbers, without trailing zeros; none if all are zeros.
 #[derive(Clone, PartialEq, Debug)]
-struct Values<const N: usize>(ThinArc<(), u64>);
+struct Values<const N: usize>(Option<ThinArc<(), u64>>);
 
 impl<const N: usize> Values<N> {
     fn new(all: &[u64; N]) -> Self {
-        Self(ThinArc::from_header_and_slice((), without_zeros(all)))
+        let kept = without_zeros(all);
+        Self((!kept.is_empty()).then(|| ThinArc::from_header_and_slice((), kept)))
     }
 
     fn kept(&self) -> &[u64] {
-        &self.0.slice
+        self.0.as_ref().map_or(&[], |kept| &kept.slice)
     }
 
     fn all(&self) -> [u64; N] {
@@ -49,12 +50,12 @@ impl<const N: usize> Values<N> {
 
     /// True if both share one allocation.
     fn is(&self, other: &Self) -> bool {
-        self.0.ptr() == other.0.ptr()
+        self.0.as_ref().map(ThinArc::ptr) == other.0.as_ref().map(ThinArc::ptr)
     }
 
     /// Bytes of the allocation.
     fn bytes(&self) -> usize {
-        values_bytes(self.kept().len())
+        self.0.as_ref().map_or(0, |kept| values_bytes(kept.slice.len()))
     }
 }
 

@@ -7,6 +7,7 @@
 // COMPAT: alarms and dead letters: they wait until the alarm is over, so that one message cannot fill a disk.
 
 use crate::ids::{Lsn, QueueId};
+use crate::queue::dead_letters::PendingDeadLetters;
 use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::state::pending_death::PendingDeath;
@@ -135,7 +136,8 @@ impl Vhost {
     /// Stops offering dead letters without a target; they are offered again after the alarm.
     fn stop_retries(&mut self) {
         for id in self.dead_lettering.sources() {
-            if self.topology.known_queue_mut(id).dead_letters.pending.stop_retry() {
+            let pending = self.topology.known_queue_mut(id).dead_letters.pending_mut();
+            if pending.is_some_and(PendingDeadLetters::stop_retry) {
                 self.dead_lettering.request_retry();
             }
         }

@@ -299,7 +299,7 @@ impl Vhost {
             let record =
                 Record::Pend { queue: queue.number, entry: entry.id, reason: death.reason };
             let lsn = entry.lsn;
-            queue.dead_letters.pending.push(entry, death.reason);
+            queue.dead_letters.keep(entry, death.reason);
             self.dead_lettering.add_source(death.queue);
             if lsn != Lsn(0) {
                 self.log_about(lsn, record);
@@ -364,7 +364,9 @@ impl Vhost {
             if !queue.offers_kept() {
                 continue;
             }
-            queue.dead_letters.pending.start_retry();
+            if let Some(pending) = queue.dead_letters.pending_mut() {
+                pending.start_retry();
+            }
             budget -= self.offer_pending(id, budget);
             self.rearm_queue(id);
         }
@@ -376,11 +378,12 @@ impl Vhost {
         let queue = self.topology.known_queue_mut(id);
         let mut offered = 0;
         while offered < budget
-            && let Some((entry, reason)) = queue.dead_letters.pending.next_retry()
+            && let Some(pending) = queue.dead_letters.pending_mut()
+            && let Some((entry, reason)) = pending.next_retry()
         {
             if reason == DeathReason::DeliveryLimit && queue.settings.dead_letter.is_none() {
                 // Stays, even if the setting by which the message was kept is gone.
-                queue.dead_letters.pending.push(entry, reason);
+                queue.dead_letters.keep(entry, reason);
                 offered += 1;
                 continue;
             }
@@ -395,7 +398,7 @@ impl Vhost {
             });
             offered += 1;
         }
-        if queue.dead_letters.pending.is_empty() {
+        if queue.dead_letters.pending().is_empty() {
             self.dead_lettering.remove_source(id);
         }
         offered

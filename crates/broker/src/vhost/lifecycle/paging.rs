@@ -167,7 +167,12 @@ impl Vhost {
             return;
         };
         channel.awaited_gets += 1;
-        self.topology.known_queue_mut(id).delivery.awaited_gets.push_back((at, no_ack));
+        self.topology
+            .known_queue_mut(id)
+            .delivery
+            .awaited_gets
+            .or_default()
+            .push_back((at, no_ack));
         self.effects.push(Effect::AwaitGet(at.connection));
     }
 
@@ -181,7 +186,7 @@ impl Vhost {
     /// gone.
     pub(in crate::vhost) fn answer_gets(&mut self, id: QueueId) {
         let awaited = |queue: &mut Queue| {
-            if queue.is_away() { None } else { queue.delivery.awaited_gets.pop_front() }
+            if queue.is_away() { None } else { queue.delivery.awaited_gets.get_mut()?.pop_front() }
         };
         while let Some((at, no_ack)) = self.topology.queue_mut(id).and_then(awaited) {
             if self.is_awaited(at) {
@@ -192,7 +197,7 @@ impl Vhost {
 
     /// Answers the `basic.get`s that wait for a queue that is deleted.
     pub(in crate::vhost) fn answer_gets_empty(&mut self, queue: &mut Queue) {
-        for (at, _) in std::mem::take(&mut queue.delivery.awaited_gets) {
+        for (at, _) in queue.delivery.awaited_gets.take() {
             if self.is_awaited(at) {
                 queue.counters.deliveries.got_nothing += 1;
                 self.send_get_empty(at);

@@ -148,7 +148,8 @@ impl Vhost {
             let waits = queue.is_redrivable(chosen, self.now.time);
             return waits.then(|| chosen.message.clone()).ok_or(Redriven::Gone);
         }
-        let reason = queue.dead_letters.pending.reason(chosen.id).ok_or(Redriven::Gone)?;
+        let pending = queue.dead_letters.pending_mut();
+        let reason = pending.and_then(|pending| pending.reason(chosen.id)).ok_or(Redriven::Gone)?;
         let nowhere = DeadLetterTarget { exchange: "".into(), routing_key: None };
         let circumstances = Circumstances {
             queue: &queue.name,
@@ -212,8 +213,8 @@ impl Vhost {
     fn take_redriven(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Option<Entry> {
         let queue = self.topology.queue_mut(redrive.queue)?;
         let (entry, empty_page) = if redrive.is_of_kept {
-            let entry = queue.dead_letters.pending.take(chosen.id)?;
-            if queue.dead_letters.pending.is_empty() {
+            let entry = queue.dead_letters.take(chosen.id)?;
+            if queue.dead_letters.pending().is_empty() {
                 self.dead_lettering.remove_source(redrive.queue);
             }
             (entry, None)

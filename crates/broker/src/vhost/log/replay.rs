@@ -167,7 +167,7 @@ impl Replay {
                 if let Some(entry) = self.take(queue, entry, pages)
                     && let Some(queue) = self.queue(queue)
                 {
-                    queue.dead_letters.pending.push(entry, reason);
+                    queue.dead_letters.keep(entry, reason);
                 }
             }
             Record::Delivered { queue, up_to } => {
@@ -609,7 +609,7 @@ impl Replay {
         }
         for (id, queue) in vhost.topology.queues_mut() {
             queue.came_back(now.time, pages);
-            if !queue.dead_letters.pending.is_empty() {
+            if !queue.dead_letters.pending().is_empty() {
                 vhost.dead_lettering.add_source(id);
             }
         }

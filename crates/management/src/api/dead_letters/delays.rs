@@ -156,7 +156,7 @@ impl Entry<'_> {
 
 /// The delayed retry of a queue; null if only single messages wait there, because their consumers asked for this.
 fn rule(queue: &MapQueue) -> Value {
-    let retry = queue.settings.delayed_retry.as_ref();
+    let retry = queue.settings.delayed_retry.as_deref();
     let retry = retry.filter(|retry| retry.kind != DelayedRetryType::Disabled);
     retry.map_or(Value::Null, described)
 }
