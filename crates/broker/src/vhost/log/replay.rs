@@ -617,7 +617,11 @@ impl Replay {
         if self.source == Source::OwnLog {
             vhost.resolve_all_policies();
         }
-        vhost.topology.queue_ids().into_iter().for_each(|id| vhost.arm_queue(id));
+        for id in vhost.topology.queue_ids() {
+            vhost.arm_queue(id);
+            // Messages that nobody has acknowledged count as waiting again.
+            vhost.enforce_limits_soon(id);
+        }
         vhost.topology.exchange_ids().into_iter().for_each(|id| vhost.arm_exchange(id));
         vhost.list_all_sums();
         vhost

@@ -416,6 +416,9 @@ impl Model {
         for (queue, unacked) in self.queues.iter_mut().zip(unacked) {
             queue.fail_over(is_planned, unacked);
         }
+        self.sleep(self.now);
+        // What nobody has acknowledged counts as waiting again.
+        (0..3).for_each(|q| self.evict(q));
     }
 
     fn deadline(&self, queue: usize, entry: &Entry) -> Option<u64> {
