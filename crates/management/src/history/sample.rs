@@ -50,13 +50,18 @@ impl Sample {
 }
 
 /// Samples a vhost, a slice of queues at a time, so that clients do not wait for all queues.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Sampling {
     queues: Vec<(QueueNumber, QueueNumbers)>,
     sums: QueueSums,
 }
 
 impl Sampling {
+    /// Starts a sample of so many queues, with room for all: a buffer that doubles leaves the allocator twice as much.
+    pub fn of(queues: usize) -> Self {
+        Self { queues: Vec::with_capacity(queues), sums: QueueSums::default() }
+    }
+
     /// The queues to sample.
     pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
         vhost.queues().map(|(id, _)| id).collect()

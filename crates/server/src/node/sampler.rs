@@ -40,7 +40,7 @@ fn take(node: &Node) -> (u64, Sample) {
 fn sample_vhost(handle: &VhostHandle) -> VhostSample {
     let traffic = handle.traffic();
     let queues = handle.read(|v, _| Sampling::queues(v));
-    let mut sampling = Sampling::default();
+    let mut sampling = Sampling::of(queues.len());
     for slice in queues.chunks(SAMPLED_PER_LOCK) {
         handle.read(|v, _| sampling.add_queues(v, slice));
     }
