@@ -1,0 +1,101 @@
+//! Faults of a run, as they happen.
+
+use simdisk::Random;
+
+use crate::node::member_id;
+use crate::plan::Nemesis;
+use crate::process::Service;
+use crate::world::{Event, World};
+
+impl World {
+    pub(crate) fn nemesis(&mut self, at: usize) {
+        let Some((_, nemesis)) = self.plan.nemeses.get(at).copied() else { return };
+        self.tell(format_args!("-- {nemesis:?}"));
+        match nemesis {
+            Nemesis::Kill(node, down_us) => self.kill(node, down_us),
+            Nemesis::PowerCut(node, down_us) => self.cut_power(node, down_us),
+            Nemesis::PowerCutAll(down_us) => {
+                (0..self.nodes.len()).for_each(|node| self.cut_power(node, down_us));
+            }
+            Nemesis::Pause(node, for_us) => {
+                self.nodes[node].paused_until_us = self.now_us + for_us;
+            }
+            Nemesis::CutOneWay(from, to, for_us) => self.cut(from, to, for_us),
+            Nemesis::Isolate(node, for_us) => {
+                for other in (0..self.nodes.len()).filter(|other| *other != node) {
+                    self.cut(node, other, for_us);
+                    self.cut(other, node, for_us);
+                }
+            }
+            Nemesis::Slow(from, to, slow_us, for_us) => {
+                self.network.slow(from, to, slow_us);
+                self.after(for_us, Event::Heal(from, to));
+            }
+            Nemesis::Break(one, other) => {
+                self.network.break_link(one, other);
+            }
+            Nemesis::Stall(node, sync_us, for_us) => {
+                self.nodes[node].sync_us = (sync_us, self.now_us + for_us);
+            }
+            Nemesis::FailSync(node) => {
+                let random = Random(self.random.next());
+                self.nodes[node].disk.fail_next_sync(random);
+            }
+            Nemesis::FullDisk(node, for_us) => {
+                let more = usize::try_from(self.random.below(20_000)).unwrap_or(0);
+                self.nodes[node].disk.limit_room(more);
+                self.after(for_us, Event::Room(node));
+            }
+            Nemesis::Rot(node, down_us) => self.rot(node, down_us),
+            Nemesis::Compact(node) => self.with(node, |process, ctx| process.compact(ctx)),
+            Nemesis::ClockStep(node, us) => self.nodes[node].clocks.error_us += us,
+            Nemesis::Transfer(to) => self.transfer(to),
+        }
+    }
+
+    fn cut(&mut self, from: usize, to: usize, for_us: u64) {
+        let arrivals = self.network.cut(from, to, true, self.now_us);
+        self.arrivals(arrivals);
+        self.after(for_us, Event::Heal(from, to));
+    }
+
+    pub(crate) fn heal_direction(&mut self, from: usize, to: usize) {
+        self.network.slow(from, to, 0);
+        let arrivals = self.network.cut(from, to, false, self.now_us);
+        self.arrivals(arrivals);
+    }
+
+    /// The files of a node are damaged while it is down.
+    fn rot(&mut self, node: usize, down_us: u64) {
+        self.cut_power(node, down_us);
+        let disk = self.nodes[node].disk.clone();
+        let files: Vec<(String, usize)> =
+            disk.files().into_iter().filter(|(_, len)| *len > 512).collect();
+        if files.is_empty() {
+            return;
+        }
+        let (name, len) = &files[below(&mut self.random, files.len())];
+        let at = below(&mut self.random, *len);
+        self.nodes[node].is_rotten = true;
+        self.tell(format_args!("node {node}: octet {at} of {name} has rotted"));
+        disk.damage(name, |content| content[at] ^= 0x40);
+    }
+
+    fn transfer(&mut self, to: usize) {
+        let leads = |node: &usize| {
+            let process = self.nodes[*node].process.as_ref();
+            process.is_some_and(|it| matches!(it.service, Service::Leads(_)) && !it.is_writing)
+        };
+        let Some(leader) = (0..self.nodes.len()).find(leads) else { return };
+        if leader != to {
+            self.with(leader, |process, ctx| {
+                process.member.transfer(member_id(to));
+                process.turn(ctx);
+            });
+        }
+    }
+}
+
+fn below(random: &mut Random, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).unwrap_or(0)
+}

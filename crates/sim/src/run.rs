@@ -1,0 +1,171 @@
+//! A run: chaos, then everything heals, and then nothing may be missing.
+
+use crate::client::Client;
+use crate::client::Part;
+use crate::plan::Plan;
+use crate::process::Service;
+use crate::story::Story;
+use crate::world::World;
+
+/// Time within which a healed cluster must agree, in microseconds.
+const AGREE_US: u64 = 60_000_000;
+
+/// Time within which all messages must be taken, in microseconds.
+const DRAIN_US: u64 = 60_000_000;
+
+/// The outcome of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The first checks that have failed; none if all hold.
+    pub violations: Vec<String>,
+    /// The events of the run.
+    pub story: Story,
+    /// Messages that were published.
+    pub published: usize,
+    /// Messages that were confirmed.
+    pub confirmed: usize,
+    /// Deliveries.
+    pub deliveries: u64,
+    /// Dead letters in the committed log.
+    pub dead_letters: u64,
+    /// Committed entries.
+    pub entries: u64,
+    /// Starts of processes and replicas.
+    pub starts: u64,
+}
+
+/// Runs a plan. With `keeps_story`, the story has its lines.
+#[must_use]
+pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
+    let mut world = World::new(plan.clone(), keeps_story);
+    world.run(plan.chaos_us);
+    let steps: [fn(&mut World); 4] = [heal, agree, drain, read_back];
+    for step in steps {
+        if world.book.violations.is_empty() {
+            step(&mut world);
+        }
+    }
+    outcome(world)
+}
+
+fn outcome(mut world: World) -> Outcome {
+    for violation in world.book.violations.clone() {
+        world.tell(format_args!("VIOLATION: {violation}"));
+    }
+    let messages = &world.book.messages;
+    Outcome {
+        published: messages.len(),
+        confirmed: messages.values().filter(|message| message.is_confirmed).count(),
+        deliveries: world.book.deliveries,
+        dead_letters: world.book.ledger.dead_letters,
+        entries: world.book.ledger.len(),
+        starts: world.starts,
+        violations: world.book.violations,
+        story: world.story,
+    }
+}
+
+/// Ends all faults.
+fn heal(world: &mut World) {
+    world.tell(format_args!("everything heals"));
+    let arrivals = world.network.heal(world.now_us);
+    world.arrivals(arrivals);
+    for node in &mut world.nodes {
+        node.paused_until_us = 0;
+        node.sync_us = (0, 0);
+        node.disk.free_room();
+    }
+    for node in 0..world.nodes.len() {
+        if !world.nodes[node].is_rotten {
+            world.start(node);
+        }
+    }
+}
+
+/// True if one node serves clients, and all have applied what it has.
+fn agrees(world: &World) -> bool {
+    let sound = world.nodes.iter().filter(|node| !node.is_rotten);
+    let mut processes = Vec::new();
+    for node in sound {
+        let Some(process) = &node.process else { return false };
+        processes.push(process);
+    }
+    let committed = world.book.ledger.len();
+    let leaders =
+        processes.iter().filter(|process| matches!(process.service, Service::Leads(_))).count();
+    leaders == 1
+        && processes
+            .iter()
+            .all(|process| process.is_caught_up() && process.member.delivered().0 == committed)
+}
+
+/// All must agree, and serve clients.
+fn agree(world: &mut World) {
+    let end_us = world.now_us + AGREE_US;
+    while world.now_us < end_us && world.book.violations.is_empty() {
+        world.run(100_000);
+        if agrees(world) && world.is_ready {
+            return;
+        }
+    }
+    if world.book.violations.is_empty() {
+        let states: Vec<String> = world
+            .nodes
+            .iter()
+            .map(|node| match &node.process {
+                Some(process) => format!(
+                    "{:?} at {} of {}",
+                    process.service,
+                    process.applied(),
+                    process.member.last_index()
+                ),
+                None => "down".to_owned(),
+            })
+            .collect();
+        world.book.violation(format!("no agreement a minute after healing: {states:?}"));
+    }
+}
+
+/// Clients take all that is there.
+fn drain(world: &mut World) {
+    world.tell(format_args!("everything is drained"));
+    let all: Vec<usize> = (0..world.book.topology.queues.len())
+        .filter(|queue| !matches!(*queue, crate::topology::WAIT | crate::topology::RULED))
+        .collect();
+    for number in 0..world.clients.len() {
+        world.disconnect(number);
+        let client: &mut Client = &mut world.clients[number];
+        client.drains = true;
+        if client.part == Part::Consumes {
+            client.consumes.clone_from(&all);
+        }
+    }
+    let end_us = world.now_us + DRAIN_US;
+    while world.now_us < end_us && world.book.violations.is_empty() {
+        world.run(200_000);
+        if world.book.ledger.standing() == 0 && agrees(world) {
+            break;
+        }
+    }
+    if world.book.violations.is_empty() && world.book.ledger.standing() > 0 {
+        let left = world.book.ledger.standing();
+        world.book.violation(format!("{left} messages are not delivered a minute after healing"));
+    }
+    world.run(500_000);
+    if world.book.violations.is_empty() {
+        world.book.end();
+    }
+}
+
+/// Every node reads its own log back: the state must be the one it had.
+fn read_back(world: &mut World) {
+    for node in 0..world.nodes.len() {
+        if !world.nodes[node].is_rotten && world.book.violations.is_empty() {
+            world.kill(node, 10_000);
+            world.run(50_000);
+        }
+    }
+    if world.book.violations.is_empty() {
+        agree(world);
+    }
+}
