@@ -27,8 +27,8 @@ pub(crate) struct MessageFacts {
     pub(crate) is_confirmed: bool,
     /// A client has acknowledged it, and may have been heard.
     pub(crate) is_acked: bool,
-    /// A client has acknowledged it, and was answered.
-    pub(crate) is_settled: bool,
+    /// Time at which a client was answered that had acknowledged it, or purged its queue.
+    pub(crate) settled_us: Option<u64>,
     /// A client has asked to remove all messages of its queue.
     pub(crate) is_purged: bool,
     /// The queues from which it was handed out.
@@ -134,7 +134,8 @@ impl Book {
         }
         // A leader that is cut off may hand out messages of classic queues until it knows.
         let is_excused = is_stale && !is_quorum;
-        if !is_excused && (message.is_settled || (message.is_purged && message.is_settled)) {
+        // A held delivery is free at the moment at which a purge behind it is answered.
+        if !is_excused && message.settled_us.is_some_and(|settled_us| settled_us < now_us) {
             self.violation(format!("settled message comes back: {whence}"));
         }
         if !is_excused && was_handed && !redelivered {
@@ -162,10 +163,10 @@ impl Book {
     }
 
     /// A client was answered behind its acknowledgements.
-    pub(crate) fn settled(&mut self, ids: &[u64]) {
+    pub(crate) fn settled(&mut self, ids: &[u64], now_us: u64) {
         for id in ids {
             if let Some(message) = self.messages.get_mut(id) {
-                message.is_settled = true;
+                message.settled_us.get_or_insert(now_us);
             }
         }
     }

@@ -203,7 +203,7 @@ impl Client {
                 delay_ms,
                 is_confirmed: false,
                 is_acked: false,
-                is_settled: false,
+                settled_us: None,
                 is_purged: false,
                 handed: std::collections::BTreeSet::new(),
             };
@@ -269,7 +269,7 @@ impl Client {
             rest = &rest[used..];
             let goes_on = match frame.frame_type {
                 FrameType::Method => match Method::decode(frame.payload) {
-                    Ok(method) => self.method(&method, book),
+                    Ok(method) => self.method(&method, book, now_us),
                     Err(error) => {
                         book.violation(format!("a client gets a method that is none: {error}"));
                         false
@@ -312,7 +312,7 @@ impl Client {
         self.unacked.push_back(Unacked { tag, id, queue });
     }
 
-    fn method(&mut self, method: &Method<'_>, book: &mut Book) -> bool {
+    fn method(&mut self, method: &Method<'_>, book: &mut Book, now_us: u64) -> bool {
         match method {
             Method::BasicDeliver(deliver) => {
                 let queue = book.topology.number(deliver.consumer_tag).unwrap_or(0);
@@ -342,13 +342,13 @@ impl Client {
             _ => match self.asked.pop_front() {
                 Some(Ask::Any) | None => {}
                 Some(Ask::Declared) => self.declared += 1,
-                Some(Ask::Sync(ids)) => book.settled(&ids),
+                Some(Ask::Sync(ids)) => book.settled(&ids, now_us),
                 Some(Ask::Purged(ids)) => {
                     let is_untouched = |id: &u64| {
                         book.messages.get(id).is_some_and(|message| message.handed.is_empty())
                     };
                     let gone: Vec<u64> = ids.into_iter().filter(is_untouched).collect();
-                    book.settled(&gone);
+                    book.settled(&gone, now_us);
                 }
             },
         }

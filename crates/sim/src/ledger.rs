@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use broker::{Envelopes, Message, QueueNumber, Record, Vhost};
-use storage::{EntryContent, LogEntry, Lsn};
+use storage::{EntryContent, Flags, LogEntry, Lsn};
 
 use crate::follower::Follower;
 
@@ -97,6 +97,12 @@ impl Ledger {
         self.places.len()
     }
 
+    /// The queue in which each message stands, for the report of those that stay.
+    pub(crate) fn whereabouts(&self) -> Vec<(u64, &str)> {
+        let name = |queue| self.names.get(queue).map_or("", String::as_str);
+        self.places.iter().take(10).map(|((queue, _), id)| (*id, name(queue))).collect()
+    }
+
     pub(crate) fn has_entered(&self, id: u64) -> bool {
         self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX))).next().is_some()
     }
@@ -151,11 +157,14 @@ impl Ledger {
             self.reference.apply(&record, &mut |_| ())?;
             let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
                 .map_err(|error| error.to_string())?;
-            self.follow(decoded.record);
+            self.follow(decoded.record, record.flags.has(Flags::SPENT));
         }
         self.reference.end_entry(entry)?;
         for id in std::mem::take(&mut self.touched) {
             let count = self.counts.get(&id).copied().unwrap_or(0);
+            if count == 0 {
+                self.left.push(id);
+            }
             if count > 1 {
                 let index = entry.index;
                 self.faults.push(format!("message {id} is in {count} places at entry {index}"));
@@ -179,7 +188,8 @@ impl Ledger {
         Some(id)
     }
 
-    fn follow(&mut self, record: Record) {
+    /// Follows a record. With `is_spent`, the messages that it brought have left within the entry.
+    fn follow(&mut self, record: Record, is_spent: bool) {
         match record {
             Record::Publish { message, entries } | Record::Schedule { message, entries, .. } => {
                 let Some(id) = id_of(&message) else { return };
@@ -191,6 +201,13 @@ impl Ledger {
                 let Some(id) = id_of(&message) else { return };
                 if entries.is_empty() {
                     self.left.push(id);
+                }
+                if is_spent {
+                    self.touched.insert(id);
+                    entries.iter().for_each(|(queue, _)| {
+                        self.entered.insert((id, *queue));
+                    });
+                    return;
                 }
                 entries.iter().for_each(|(queue, entry)| self.enter(*queue, entry.seq, id));
             }

@@ -149,7 +149,9 @@ fn drain(world: &mut World) {
     }
     if world.book.violations.is_empty() && world.book.ledger.standing() > 0 {
         let left = world.book.ledger.standing();
-        world.book.violation(format!("{left} messages are not delivered a minute after healing"));
+        let places = world.book.ledger.whereabouts();
+        let text = format!("{left} messages are not delivered a minute after healing: {places:?}");
+        world.book.violation(text);
     }
     world.run(500_000);
     if world.book.violations.is_empty() {

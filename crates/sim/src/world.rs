@@ -449,12 +449,13 @@ impl World {
 
     /// A client does something.
     fn client(&mut self, number: usize) {
+        let is_declaring = self.clients[number].part == Part::Declares;
         let pause_us = match self.clients[number].drains {
+            true if is_declaring => 500_000,
             true => 5_000,
             false => 500 + self.random.below(30_000),
         };
         self.after(pause_us, Event::Client(number));
-        let is_declaring = self.clients[number].part == Part::Declares;
         if !is_declaring && !self.is_ready {
             return;
         }
