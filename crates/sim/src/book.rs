@@ -60,10 +60,12 @@ pub(crate) struct Book {
     roots: BTreeMap<u64, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) deliveries: u64,
+    /// What clients have seen, for the story; none if nobody reads it.
+    pub(crate) notes: Option<Vec<String>>,
 }
 
 impl Book {
-    pub(crate) fn new(topology: Topology) -> Self {
+    pub(crate) fn new(topology: Topology, keeps_notes: bool) -> Self {
         Self {
             ledger: Ledger::new(),
             topology,
@@ -73,11 +75,19 @@ impl Book {
             roots: BTreeMap::new(),
             violations: Vec::new(),
             deliveries: 0,
+            notes: keeps_notes.then(Vec::new),
         }
     }
 
     pub(crate) fn violation(&mut self, text: String) {
         self.violations.push(text);
+    }
+
+    /// Notes something for the story.
+    pub(crate) fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(what.to_string());
+        }
     }
 
     /// A node says that it leads a term.
@@ -104,6 +114,7 @@ impl Book {
     }
 
     pub(crate) fn confirmed(&mut self, id: u64) {
+        self.note(format_args!("message {id} is confirmed"));
         let has_entered = self.ledger.has_entered(id);
         let Some(message) = self.messages.get_mut(&id) else { return };
         message.is_confirmed = true;
@@ -126,16 +137,20 @@ impl Book {
             return self.violation(format!("message {id} was never published"));
         };
         let was_handed = !message.handed.insert(queue);
+        if !message.is_acked && message.settled_us == Some(now_us) {
+            // A held delivery is free at the moment at which a purge behind it is answered: it was with a client.
+            message.settled_us = None;
+        }
         let message = message.clone();
         let whence = format!("message {id} from '{name}' of node {node} in term {term}");
+        self.note(format_args!("{whence} is handed out, redelivered: {redelivered}"));
         let is_stale = term < self.newest_term;
         if stale_ticks.is_some_and(|ticks| ticks > STALE_TICKS_MAX) {
             self.violation(format!("stale leader: {whence}"));
         }
         // A leader that is cut off may hand out messages of classic queues until it knows.
         let is_excused = is_stale && !is_quorum;
-        // A held delivery is free at the moment at which a purge behind it is answered.
-        if !is_excused && message.settled_us.is_some_and(|settled_us| settled_us < now_us) {
+        if !is_excused && message.settled_us.is_some() {
             self.violation(format!("settled message comes back: {whence}"));
         }
         if !is_excused && was_handed && !redelivered {
@@ -157,6 +172,7 @@ impl Book {
 
     /// A client acknowledges a message for good.
     pub(crate) fn acked(&mut self, id: u64) {
+        self.note(format_args!("message {id} is acknowledged"));
         if let Some(message) = self.messages.get_mut(&id) {
             message.is_acked = true;
         }
@@ -164,6 +180,7 @@ impl Book {
 
     /// A client was answered behind its acknowledgements.
     pub(crate) fn settled(&mut self, ids: &[u64], now_us: u64) {
+        self.note(format_args!("messages {ids:?} are settled"));
         for id in ids {
             if let Some(message) = self.messages.get_mut(id) {
                 message.settled_us.get_or_insert(now_us);
@@ -174,6 +191,7 @@ impl Book {
     /// A client asks to purge a queue. Returns the messages that must be gone when it is answered: those that were
     /// confirmed, and are with no client.
     pub(crate) fn purges(&mut self, queue: usize) -> Vec<u64> {
+        self.note(format_args!("queue {queue} is to be purged"));
         let mut gone = Vec::new();
         for (id, message) in self.messages.iter_mut().filter(|(_, it)| it.first == queue) {
             message.is_purged = true;

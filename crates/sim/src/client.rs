@@ -213,6 +213,7 @@ impl Client {
                 _ => usize::try_from(random.below(200)).unwrap_or(0),
             };
             let name = book.topology.queues[first].name;
+            book.note(format_args!("message {next_id} is published to '{name}'"));
             out.extend(message(*next_id, name, own_ms, delay_ms, len));
         }
         out

@@ -28,6 +28,11 @@ impl Story {
         let line = event.to_string();
         self.add(&at_us.to_le_bytes());
         self.add(line.as_bytes());
+        self.keep(at_us, line);
+    }
+
+    /// Adds a line that no hash depends on.
+    pub(crate) fn keep(&mut self, at_us: u64, line: String) {
         if self.keeps {
             if self.lines.len() == KEPT_MAX {
                 self.lines.pop_front();

@@ -88,7 +88,7 @@ impl World {
             nodes,
             network,
             clients,
-            book: Book::new(topology),
+            book: Book::new(topology, keeps_story),
             story: Story::new(keeps_story),
             random,
             events: BinaryHeap::new(),
@@ -137,6 +137,9 @@ impl World {
             let Some(Reverse((at_us, _, event))) = self.events.pop() else { break };
             self.now_us = at_us;
             self.happen(event);
+            for note in self.book.notes.iter_mut().flat_map(std::mem::take) {
+                self.story.keep(at_us, note);
+            }
         }
         self.now_us = end_us;
     }
