@@ -60,6 +60,8 @@ pub(crate) struct Book {
     roots: BTreeMap<u64, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) deliveries: u64,
+    /// Purges that are not answered: they may also take what is published meanwhile.
+    pub(crate) open_purges: usize,
     /// What clients have seen, for the story; none if nobody reads it.
     pub(crate) notes: Option<Vec<String>>,
 }
@@ -75,6 +77,7 @@ impl Book {
             roots: BTreeMap::new(),
             violations: Vec::new(),
             deliveries: 0,
+            open_purges: 0,
             notes: keeps_notes.then(Vec::new),
         }
     }
@@ -192,6 +195,7 @@ impl Book {
     /// confirmed, and are with no client.
     pub(crate) fn purges(&mut self, queue: usize) -> Vec<u64> {
         self.note(format_args!("queue {queue} is to be purged"));
+        self.open_purges += 1;
         let mut gone = Vec::new();
         for (id, message) in self.messages.iter_mut().filter(|(_, it)| it.first == queue) {
             message.is_purged = true;

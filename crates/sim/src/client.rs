@@ -109,8 +109,13 @@ impl Client {
     }
 
     /// Begins on a new connection. Returns the first octets.
-    pub(crate) fn connected(&mut self, place: Place, book: &Book, random: &mut Random) -> Vec<u8> {
-        self.disconnected();
+    pub(crate) fn connected(
+        &mut self,
+        place: Place,
+        book: &mut Book,
+        random: &mut Random,
+    ) -> Vec<u8> {
+        self.disconnected(book);
         self.place = Some(place);
         self.epoch += 1;
         let mut out = frame(1, ChannelOpen);
@@ -142,9 +147,11 @@ impl Client {
     }
 
     /// The connection is gone, and what was not answered is unknown.
-    pub(crate) fn disconnected(&mut self) {
+    pub(crate) fn disconnected(&mut self, book: &mut Book) {
         self.place = None;
         self.input.clear();
+        let is_purge = |ask: &&Ask| matches!(ask, Ask::Purged(_));
+        book.open_purges -= self.asked.iter().filter(is_purge).count();
         self.asked.clear();
         self.published = 0;
         self.unconfirmed.clear();
@@ -204,7 +211,7 @@ impl Client {
                 is_confirmed: false,
                 is_acked: false,
                 settled_us: None,
-                is_purged: false,
+                is_purged: first == CLEAN && book.open_purges > 0,
                 handed: std::collections::BTreeSet::new(),
             };
             book.messages.insert(*next_id, facts);
@@ -345,6 +352,7 @@ impl Client {
                 Some(Ask::Declared) => self.declared += 1,
                 Some(Ask::Sync(ids)) => book.settled(&ids, now_us),
                 Some(Ask::Purged(ids)) => {
+                    book.open_purges -= 1;
                     let is_untouched = |id: &u64| {
                         book.messages.get(id).is_some_and(|message| message.handed.is_empty())
                     };

@@ -84,11 +84,16 @@ fn heal(world: &mut World) {
 
 /// True if one node serves clients, and all have applied what it has.
 fn agrees(world: &World) -> bool {
-    let sound = world.nodes.iter().filter(|node| !node.is_rotten);
     let mut processes = Vec::new();
-    for node in sound {
-        let Some(process) = &node.process else { return false };
-        processes.push(process);
+    for node in &world.nodes {
+        match &node.process {
+            // Not every octet that rots is in use.
+            Some(process) if process.member.quarantine_reason().is_none() => {
+                processes.push(process);
+            }
+            Some(_) | None if node.is_rotten => {}
+            Some(_) | None => return false,
+        }
     }
     let committed = world.book.ledger.len();
     let leaders =
@@ -114,15 +119,20 @@ fn agree(world: &mut World) {
             .iter()
             .map(|node| match &node.process {
                 Some(process) => format!(
-                    "{:?} at {} of {}",
+                    "{:?} at {} of {} and {}, caught up: {}",
                     process.service,
+                    process.member.delivered(),
                     process.applied(),
-                    process.member.last_index()
+                    process.member.last_index(),
+                    process.is_caught_up()
                 ),
                 None => "down".to_owned(),
             })
             .collect();
-        world.book.violation(format!("no agreement a minute after healing: {states:?}"));
+        let (committed, is_ready) = (world.book.ledger.len(), world.is_ready);
+        world.book.violation(format!(
+            "no agreement a minute after healing: {states:?}, {committed} committed, ready: {is_ready}"
+        ));
     }
 }
 

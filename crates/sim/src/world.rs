@@ -336,7 +336,7 @@ impl World {
         drop(process);
         for client in 0..self.clients.len() {
             if self.clients[client].place.is_some_and(|place| place.node == node) {
-                self.clients[client].disconnected();
+                self.clients[client].disconnected(&mut self.book);
             }
         }
         true
@@ -445,7 +445,7 @@ impl World {
             self.story.add(&departed.bytes);
             let goes_on = client.heard(&departed.bytes, source, &mut self.book, self.now_us);
             if !goes_on || departed.is_last {
-                client.disconnected();
+                client.disconnected(&mut self.book);
             }
         }
     }
@@ -516,13 +516,13 @@ impl World {
         }
         let Some(connection) = process.serving.connect(number, now) else { return };
         let place = Place { node, run: process.run, connection };
-        let bytes = self.clients[number].connected(place, &self.book, &mut self.random);
+        let bytes = self.clients[number].connected(place, &mut self.book, &mut self.random);
         self.send_bytes(number, bytes);
     }
 
     pub(crate) fn disconnect(&mut self, number: usize) {
         let Some(place) = self.clients[number].place else { return };
-        self.clients[number].disconnected();
+        self.clients[number].disconnected(&mut self.book);
         self.with(place.node, |process, ctx| {
             if process.run == place.run {
                 let now = process.now(ctx.reading);
