@@ -18,7 +18,8 @@ impl World {
                 (0..self.nodes.len()).for_each(|node| self.cut_power(node, down_us));
             }
             Nemesis::Pause(node, for_us) => {
-                self.nodes[node].paused_until_us = self.now_us + for_us;
+                self.nodes[node].is_paused = true;
+                self.after(for_us, Event::Resume(node));
             }
             Nemesis::CutOneWay(from, to, for_us) => self.cut(from, to, for_us),
             Nemesis::Isolate(node, for_us) => {

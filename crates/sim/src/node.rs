@@ -13,6 +13,7 @@ use crate::process::Process;
 use crate::sabotage::Sabotage;
 use crate::serving::{Brain, Serving};
 use crate::sim_log::SimLog;
+use crate::world::Event;
 
 pub(crate) const CLUSTER: ClusterId = ClusterId(77);
 pub(crate) const GROUP: GroupId = GroupId(5);
@@ -79,8 +80,10 @@ pub(crate) struct Node {
     pub(crate) disk: Disk,
     pub(crate) clocks: Clocks,
     pub(crate) process: Option<Process>,
-    /// Its process stands still until then.
-    pub(crate) paused_until_us: u64,
+    /// True while its process stands still.
+    pub(crate) is_paused: bool,
+    /// What has happened to it meanwhile.
+    pub(crate) missed: Vec<Event>,
     /// Longest sync, and the time until which it is so.
     pub(crate) sync_us: (u64, u64),
     /// True if its disk was damaged.
@@ -110,7 +113,8 @@ impl Node {
             disk,
             clocks: Clocks::draw(random),
             process: None,
-            paused_until_us: 0,
+            is_paused: false,
+            missed: Vec::new(),
             sync_us: (0, 0),
             is_rotten: false,
             sabotage,

@@ -70,8 +70,8 @@ fn heal(world: &mut World) {
     world.tell(format_args!("everything heals"));
     let arrivals = world.network.heal(world.now_us);
     world.arrivals(arrivals);
+    (0..world.nodes.len()).for_each(|node| world.resume(node));
     for node in &mut world.nodes {
-        node.paused_until_us = 0;
         node.sync_us = (0, 0);
         node.disk.free_room();
     }

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId};
 use simdisk::Random;
+use storage::OpenError;
 
 use crate::book::Book;
 use crate::client::{Client, Part, Place, Source};
@@ -43,6 +44,8 @@ pub(crate) enum Event {
     Heal(usize, usize),
     /// The disk of a node has room again.
     Room(usize),
+    /// The process of a node goes on.
+    Resume(usize),
 }
 
 /// The cluster and its clients.
@@ -144,8 +147,8 @@ impl World {
         self.now_us = end_us;
     }
 
-    /// The node of an event that waits while the node stands still.
-    fn paused(&self, event: &Event) -> Option<u64> {
+    /// The node of an event, if it stands still.
+    fn paused(&self, event: &Event) -> Option<usize> {
         let node = match event {
             Event::Tick(node) | Event::Ping(node) | Event::Lost(node, _) => *node,
             Event::Later(node, ..) | Event::Bytes(_, node, ..) => *node,
@@ -155,15 +158,23 @@ impl World {
             | Event::Client(_)
             | Event::Nemesis(_)
             | Event::Heal(..)
-            | Event::Room(_) => return None,
+            | Event::Room(_)
+            | Event::Resume(_) => return None,
         };
-        let until_us = self.nodes[node].paused_until_us;
-        (until_us > self.now_us).then_some(until_us)
+        self.nodes[node].is_paused.then_some(node)
+    }
+
+    /// The process of a node goes on, with what has happened meanwhile.
+    pub(crate) fn resume(&mut self, node: usize) {
+        self.nodes[node].is_paused = false;
+        for event in std::mem::take(&mut self.nodes[node].missed) {
+            self.after(0, event);
+        }
     }
 
     fn happen(&mut self, event: Event) {
-        if let Some(until_us) = self.paused(&event) {
-            return self.after(until_us - self.now_us, event);
+        if let Some(node) = self.paused(&event) {
+            return self.nodes[node].missed.push(event);
         }
         match event {
             Event::Tick(node) => {
@@ -195,6 +206,7 @@ impl World {
             Event::Nemesis(at) => self.nemesis(at),
             Event::Heal(from, to) => self.heal_direction(from, to),
             Event::Room(node) => self.nodes[node].disk.free_room(),
+            Event::Resume(node) => self.resume(node),
         }
     }
 
@@ -287,6 +299,10 @@ impl World {
             StartError::Member(error) => error.to_string(),
         };
         self.tell(format_args!("node {node} does not begin: {text}"));
+        if matches!(error, StartError::Log(OpenError::Io { .. })) {
+            // The supervisor starts it anew.
+            return self.after(300_000, Event::Start(node));
+        }
         if !self.nodes[node].is_rotten {
             self.book.violation(format!("node {node} does not begin: {text}"));
         }
@@ -324,9 +340,9 @@ impl World {
 
     /// Ends a process; a write that is under way has happened, or a part of it. False if there was none.
     fn end_process(&mut self, node: usize) -> bool {
+        self.resume(node);
         let there = &mut self.nodes[node];
         let Some(mut process) = there.process.take() else { return false };
-        there.paused_until_us = 0;
         if process.is_writing && self.random.percent(70) {
             let operations = self.random.below(6);
             there.disk.cut_power_at(there.disk.operations() + operations);
@@ -505,7 +521,7 @@ impl World {
 
     fn connect(&mut self, number: usize) {
         let node = usize::try_from(self.random.below(self.nodes.len() as u64)).unwrap_or(0);
-        if self.nodes[node].paused_until_us > self.now_us {
+        if self.nodes[node].is_paused {
             return;
         }
         let reading = self.nodes[node].reading(self.now_us);
