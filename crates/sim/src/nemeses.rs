@@ -51,6 +51,7 @@ impl World {
             Nemesis::Compact(node) => self.with(node, |process, ctx| process.compact(ctx)),
             Nemesis::ClockStep(node, us) => self.nodes[node].clocks.error_us += us,
             Nemesis::Transfer(to) => self.transfer(to),
+            Nemesis::Storm(slow_us) => self.storm(slow_us),
         }
     }
 
@@ -80,6 +81,28 @@ impl World {
         self.nodes[node].is_rotten = true;
         self.tell(format_args!("node {node}: octet {at} of {name} has rotted"));
         disk.damage(name, |content| content[at] ^= 0x40);
+    }
+
+    /// Several elections at once, between nodes that begin anew.
+    fn storm(&mut self, slow_us: u64) {
+        let nodes = self.nodes.len();
+        for (from, to) in (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))) {
+            let of_link_us = slow_us / 4 + self.random.below(slow_us);
+            self.network.slow(from, to, of_link_us);
+            self.after(3_000_000, Event::Heal(from, to));
+        }
+        let leads = |node: &usize| {
+            let process = self.nodes[*node].process.as_ref();
+            process.is_some_and(|it| matches!(it.service, Service::Leads(_)))
+        };
+        let leader = (0..nodes).find(leads);
+        if let Some(leader) = leader {
+            self.kill(leader, 30_000);
+        }
+        for _ in 0..nodes {
+            let (node, wait_us) = (below(&mut self.random, nodes), self.random.below(6 * slow_us));
+            self.after(wait_us, Event::Strike(node, 5_000));
+        }
     }
 
     fn transfer(&mut self, to: usize) {

@@ -37,6 +37,8 @@ pub enum Nemesis {
     ClockStep(usize, i64),
     /// The leader hands over to a node.
     Transfer(usize),
+    /// The leader is killed while all links are slow by so much, and some of the others while they vote.
+    Storm(u64),
 }
 
 /// The plan of a run.
@@ -107,7 +109,8 @@ impl Plan {
             83..86 => Nemesis::FullDisk(node, random.below(3_000_000)),
             86..88 => Nemesis::Rot(node, down_us),
             88..91 => Nemesis::Compact(node),
-            91..95 => {
+            91..93 => Nemesis::Storm(30_000 + random.below(150_000)),
+            93..96 => {
                 let us = i64::try_from(random.below(120_000_000)).unwrap_or(0) - 60_000_000;
                 Nemesis::ClockStep(node, us)
             }

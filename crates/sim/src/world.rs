@@ -46,6 +46,8 @@ pub(crate) enum Event {
     Room(usize),
     /// The process of a node goes on.
     Resume(usize),
+    /// A node is killed for so long.
+    Strike(usize, u64),
 }
 
 /// The cluster and its clients.
@@ -159,7 +161,8 @@ impl World {
             | Event::Nemesis(_)
             | Event::Heal(..)
             | Event::Room(_)
-            | Event::Resume(_) => return None,
+            | Event::Resume(_)
+            | Event::Strike(..) => return None,
         };
         self.nodes[node].is_paused.then_some(node)
     }
@@ -207,6 +210,7 @@ impl World {
             Event::Heal(from, to) => self.heal_direction(from, to),
             Event::Room(node) => self.nodes[node].disk.free_room(),
             Event::Resume(node) => self.resume(node),
+            Event::Strike(node, down_us) => self.kill(node, down_us),
         }
     }
 
