@@ -1,8 +1,8 @@
 //! The cluster in one thread: several nodes with their disks, links and clocks, clients, and faults, all from one seed.
 //!
 //! The session, the core, the log and replication are those that ship. Only the threads between them are
-//! replaced, by events in the order of their time: `process` is the replicator, `serving` the vhost behind its lock. The
-//! checks of `book` and `ledger` hold at every moment; `docs/internals/simulator.md` lists them.
+//! replaced, by events in the order of their time: `cluster::process` is the replicator, `cluster::serving` the vhost
+//! behind its lock. The checks of `checks` hold at every moment; `docs/internals/simulator.md` lists them.
 //!
 //! A fault of the simulation itself panics, and so does one that the code under test reports by a panic.
 
@@ -15,25 +15,16 @@
     reason = "of long lists of methods and records, a few matter to a check"
 )]
 
-mod book;
-mod client;
-mod effects;
-mod follower;
-mod handshake;
-mod ledger;
-mod log_queue;
+mod checks;
+mod clients;
+mod cluster;
+mod event;
 mod nemeses;
-mod network;
-mod node;
 mod plan;
-mod process;
 mod run;
 mod sabotage;
-mod serving;
 mod shrink;
-mod sim_log;
 mod story;
-mod topology;
 mod world;
 
 pub use plan::{Nemesis, Plan};

@@ -2,10 +2,11 @@
 
 use simdisk::Random;
 
-use crate::node::member_id;
+use crate::cluster::node::member_id;
+use crate::cluster::process::Service;
+use crate::event::Event;
 use crate::plan::Nemesis;
-use crate::process::Service;
-use crate::world::{Event, World};
+use crate::world::World;
 
 impl World {
     pub(crate) fn nemesis(&mut self, at: usize) {

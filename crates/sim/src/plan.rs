@@ -15,9 +15,9 @@ pub enum Nemesis {
     PowerCutAll(u64),
     /// The process of a node stands still.
     Pause(usize, u64),
-    /// Nothing comes from one node to another.
+    /// One node does not hear another.
     CutOneWay(usize, usize, u64),
-    /// Nothing comes to a node or from it.
+    /// A node neither hears the others nor is heard.
     Isolate(usize, u64),
     /// A link is slow: by so much, for so long.
     Slow(usize, usize, u64, u64),

@@ -1,9 +1,9 @@
 //! A run: chaos, then everything heals, and then nothing may be missing.
 
-use crate::client::Client;
-use crate::client::Part;
+use crate::clients::client::Client;
+use crate::clients::client::Part;
+use crate::cluster::process::Service;
 use crate::plan::Plan;
-use crate::process::Service;
 use crate::story::Story;
 use crate::world::World;
 
@@ -24,7 +24,7 @@ pub struct Outcome {
     pub published: usize,
     /// Messages that were confirmed.
     pub confirmed: usize,
-    /// Deliveries.
+    /// Deliveries to clients.
     pub deliveries: u64,
     /// Dead letters in the committed log.
     pub dead_letters: u64,
@@ -140,7 +140,9 @@ fn agree(world: &mut World) {
 fn drain(world: &mut World) {
     world.tell(format_args!("everything is drained"));
     let all: Vec<usize> = (0..world.book.topology.queues.len())
-        .filter(|queue| !matches!(*queue, crate::topology::WAIT | crate::topology::RULED))
+        .filter(|queue| {
+            !matches!(*queue, crate::clients::topology::WAIT | crate::clients::topology::RULED)
+        })
         .collect();
     for number in 0..world.clients.len() {
         world.disconnect(number);

@@ -3,7 +3,7 @@
 /// A guard that the simulation leaves out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
-    /// What the leader has written counts as durable: a majority is not asked.
+    /// A batch that the leader has written counts as durable: a majority is not asked.
     ConfirmAtOwnSync,
     /// Answers that wait for the log are sent at once.
     AnswerBeforeDurable,

@@ -7,14 +7,15 @@ use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId};
 use simdisk::Random;
 use storage::OpenError;
 
-use crate::book::Book;
-use crate::client::{Client, Part, Place, Source};
-use crate::network::{Arrival, Network};
-use crate::node::{CLUSTER, Node, StartError, member_id, node_id, number_of};
+use crate::checks::book::Book;
+use crate::clients::client::{Client, Part, Place, Source};
+use crate::clients::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
+use crate::cluster::network::{Arrival, Network};
+use crate::cluster::node::{CLUSTER, Node, StartError, member_id, node_id, number_of};
+use crate::cluster::process::{Context, Input, Later, Process};
+use crate::event::Event;
 use crate::plan::Plan;
-use crate::process::{Context, Input, Later, Process};
 use crate::story::Story;
-use crate::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
 
 /// Duration of a tick, in microseconds.
 const TICK_US: u64 = replication::limits::TICK_US;
@@ -24,31 +25,6 @@ const PING_US: u64 = 100_000;
 
 /// Time between two looks at the links, in microseconds.
 const LOOK_US: u64 = 200_000;
-
-/// An event.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Event {
-    Tick(usize),
-    Ping(usize),
-    Look,
-    Arrival(Arrival),
-    /// A node learns that the process of another is gone.
-    Lost(usize, usize),
-    Later(usize, u64, Later),
-    Start(usize),
-
-    Client(usize),
-    Bytes(usize, usize, u64, u64, Vec<u8>),
-    Nemesis(usize),
-    /// A direction heals.
-    Heal(usize, usize),
-    /// The disk of a node has room again.
-    Room(usize),
-    /// The process of a node goes on.
-    Resume(usize),
-    /// A node is killed for so long.
-    Strike(usize, u64),
-}
 
 /// The cluster and its clients.
 #[derive(Debug)]
@@ -508,7 +484,7 @@ impl World {
             self.tell(format_args!("all queues are declared"));
         }
         if self.is_ready && (self.clients[number].drains || self.random.percent(2)) {
-            let ttl_ms = crate::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
+            let ttl_ms = crate::clients::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
             let policy = Topology::policy(ttl_ms);
             let Some(place) = self.clients[number].place else { return };
             self.with(place.node, |process, ctx| {

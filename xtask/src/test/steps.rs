@@ -242,14 +242,15 @@ pub(super) const STEPS: &[Step] = &[
         name: "sim",
         what: "a simulated cluster under faults, and whether its checks see sabotages",
         action: Action::Cargo(&[
-            "test",
+            "run",
             "--profile",
             "sim",
             "--package",
             "leveret-sim",
             "--",
-            "--include-ignored",
-            "--nocapture",
+            "--check",
+            "--seeds",
+            "60",
         ]),
         time_max: Duration::from_mins(30),
         ..PLAIN

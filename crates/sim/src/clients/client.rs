@@ -13,9 +13,9 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::ConnectionId;
 use simdisk::Random;
 
-use crate::book::{Book, Handed, MessageFacts};
-use crate::handshake::{FRAME_MAX, frame};
-use crate::topology::{CLEAN, END, HOP, REJECT, RULED, WAIT, WORK};
+use crate::checks::book::{Book, Handed, MessageFacts};
+use crate::clients::handshake::{FRAME_MAX, frame};
+use crate::clients::topology::{CLEAN, END, HOP, REJECT, RULED, WAIT, WORK};
 
 /// The part of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ enum Ask {
     Any,
     /// A queue is there.
     Declared,
-    /// What was acknowledged before is settled.
+    /// Behind it, these messages are settled.
     Sync(Vec<u64>),
     /// The queue is empty, except for later messages.
     Purged(Vec<u64>),
@@ -160,7 +160,7 @@ impl Client {
         self.open = None;
     }
 
-    /// Something to do. Returns octets to send.
+    /// Does something. Returns octets to send.
     pub(crate) fn act(
         &mut self,
         book: &mut Book,

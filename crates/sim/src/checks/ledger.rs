@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use broker::{Envelopes, Message, QueueNumber, Record, Vhost};
 use storage::{EntryContent, Flags, LogEntry, Lsn};
 
-use crate::follower::Follower;
+use crate::cluster::follower::Follower;
 
 /// Most that a clock of the run goes faster than the true time, in millionths, with some more.
 const RATE_PPM: u64 = 250;

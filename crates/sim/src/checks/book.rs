@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::Ledger;
-use crate::topology::Topology;
+use crate::checks::ledger::Ledger;
+use crate::clients::topology::Topology;
 
 /// Most that two clocks of the run differ in rate, in millionths, with some more.
 const RATE_PPM: u64 = 250;
@@ -20,7 +20,7 @@ pub(crate) struct MessageFacts {
     pub(crate) published_us: u64,
     /// The term from whose wall clocks the axis comes.
     pub(crate) root: u64,
-    /// Its own time to live.
+    /// Time to live of its own.
     pub(crate) own_ms: Option<u64>,
     /// The delay that its publisher asked for.
     pub(crate) delay_ms: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Book {
     pub(crate) deliveries: u64,
     /// Purges that are not answered: they may also take what is published meanwhile.
     pub(crate) open_purges: usize,
-    /// What clients have seen, for the story; none if nobody reads it.
+    /// Notes of what clients have seen, for the story; none if nobody reads it.
     pub(crate) notes: Option<Vec<String>>,
 }
 
@@ -206,7 +206,7 @@ impl Book {
         gone
     }
 
-    /// Everything was drained: nothing that was confirmed may be missing.
+    /// Ends the run, in which everything was drained: nothing that was confirmed may be missing.
     pub(crate) fn end(&mut self) {
         let lost: Vec<u64> = self
             .messages

@@ -12,11 +12,11 @@ use replication::{
 use simdisk::{Disk, Random};
 use storage::{Applier, EntryIndex, LogEntry, LogError, Term, WriteBatch};
 
-use crate::book::Book;
-use crate::ledger::word;
+use crate::checks::book::Book;
+use crate::checks::ledger::word;
+use crate::cluster::serving::Serving;
+use crate::cluster::sim_log::SimLog;
 use crate::sabotage::Sabotage;
-use crate::serving::{Brain, Serving};
-use crate::sim_log::SimLog;
 use crate::story::Story;
 
 /// Entries from one digest to the next.
@@ -39,7 +39,7 @@ pub(crate) enum Service {
 
 /// A batch of the vhost on its way.
 #[derive(Clone, Copy, Debug)]
-enum Batch {
+pub(super) enum Batch {
     None,
     Taken { has_more: bool },
     Proposed { durable: Lsn, has_more: bool },
@@ -47,7 +47,7 @@ enum Batch {
 
 /// A job of the thread that applies entries.
 #[derive(Debug)]
-enum Job {
+pub(super) enum Job {
     Apply(LogEntry),
     Promote(Term, i64),
 }
@@ -98,35 +98,36 @@ pub(crate) struct Context<'a> {
 
 /// A process.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each notes another thing that is to be done")]
 pub(crate) struct Process {
     pub(crate) run: u64,
     pub(crate) member: Member<SimLog>,
-    applier: Applier<Disk>,
+    pub(super) applier: Applier<Disk>,
     pub(crate) serving: Serving,
-    jobs: VecDeque<Job>,
-    is_applying: bool,
+    pub(super) jobs: VecDeque<Job>,
+    pub(super) is_applying: bool,
     pub(crate) service: Service,
-    records: WriteBatch,
-    batch: Batch,
-    durable: Option<Lsn>,
-    is_dirty: bool,
-    has_work: bool,
+    pub(super) records: WriteBatch,
+    pub(super) batch: Batch,
+    pub(super) durable: Option<Lsn>,
+    pub(super) is_dirty: bool,
+    pub(super) has_work: bool,
     pub(crate) is_writing: bool,
     /// True time at which the turn began.
-    turn_us: u64,
-    is_full: bool,
-    is_advance_due: bool,
-    inbox: Vec<Input>,
+    pub(super) turn_us: u64,
+    pub(super) is_full: bool,
+    pub(super) is_advance_due: bool,
+    pub(super) inbox: Vec<Input>,
     pub(crate) bounds: ClockBounds,
-    shift_us: i64,
-    entries_to_digest: u32,
-    entries: u32,
-    timer_at: Option<Time>,
+    pub(super) shift_us: i64,
+    pub(super) entries_to_digest: u32,
+    pub(super) entries: u32,
+    pub(super) timer_at: Option<Time>,
     /// Ticks as a leader that another has replaced.
     pub(crate) stale_ticks: u64,
     /// Entries that a sabotage has applied before their time.
-    applied_ahead: u64,
-    sabotage: Option<Sabotage>,
+    pub(super) applied_ahead: u64,
+    pub(super) sabotage: Option<Sabotage>,
 }
 
 impl Process {
@@ -266,7 +267,7 @@ impl Process {
         self.advance(ctx);
     }
 
-    fn advance_soon(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn advance_soon(&mut self, ctx: &mut Context<'_>) {
         if !std::mem::replace(&mut self.is_advance_due, true) {
             ctx.later.push((5 + ctx.random.below(400), Later::Advance));
         }
@@ -450,30 +451,6 @@ impl Process {
         }
     }
 
-    /// Prepares the next file of the log and compacts it, now and then.
-    fn care_for_files(&mut self, ctx: &mut Context<'_>) {
-        let log = &mut self.member.log_mut().log;
-        if ctx.random.percent(70)
-            && let Some(preparation) = log.prepare_next_segment()
-        {
-            log.install_next_segment(preparation.run().ok());
-        }
-        if ctx.random.percent(30) {
-            self.compact(ctx);
-        }
-    }
-
-    /// Compacts the log, if it is worthwhile.
-    pub(crate) fn compact(&mut self, ctx: &mut Context<'_>) {
-        if self.is_full {
-            return;
-        }
-        if let Some(compaction) = self.member.log().log.compaction() {
-            let done = compaction.run();
-            ctx.story.tell(ctx.now_us, format_args!("node {} compacts: {done:?}", ctx.number));
-        }
-    }
-
     fn take_role(&mut self, role: Role, ctx: &mut Context<'_>) {
         ctx.story.tell(ctx.now_us, format_args!("node {} is {role:?}", ctx.number));
         if let Role::Leader { term, .. } = role {
@@ -518,83 +495,5 @@ impl Process {
         if self.is_dirty {
             self.advance_soon(ctx);
         }
-    }
-
-    fn apply_soon(&mut self, ctx: &mut Context<'_>) {
-        if !std::mem::replace(&mut self.is_applying, true) {
-            ctx.later.push((ctx.random.below(300), Later::Apply));
-        }
-    }
-
-    /// Does some jobs.
-    fn apply(&mut self, ctx: &mut Context<'_>) {
-        self.is_applying = false;
-        for _ in 0..1 + ctx.random.below(8) {
-            let Some(job) = self.jobs.pop_front() else { return };
-            match job {
-                Job::Apply(entry) => {
-                    if let Err(problem) = self.apply_entry(&entry, ctx) {
-                        self.member.quarantine(QuarantineReason::Diverged(problem));
-                        self.has_work = true;
-                        self.jobs.clear();
-                        self.advance_soon(ctx);
-                    }
-                }
-                Job::Promote(term, shift_us) => self.promote(term, shift_us, ctx),
-            }
-        }
-        if !self.jobs.is_empty() {
-            self.apply_soon(ctx);
-        }
-    }
-
-    fn apply_entry(&mut self, entry: &LogEntry, ctx: &mut Context<'_>) -> Result<(), String> {
-        if entry.index.0 <= self.applied_ahead {
-            self.applier.apply(entry, &mut |_, _| ()).map_err(|fault| fault.to_string())?;
-            return Ok(());
-        }
-        let Brain::Follows(follower) = &mut self.serving.brain else { return Ok(()) };
-        if let Some(last) = follower.apply_entry(entry, &self.applier)? {
-            self.serving.durable = last;
-        }
-        let vhost = follower.vhost();
-        ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
-        ctx.book.look_at_ledger();
-        Ok(())
-    }
-
-    /// A sabotage: applies what is in the log, committed or not.
-    pub(crate) fn apply_ahead(&mut self) {
-        let (from, last) = (self.applied().0 + 1, self.member.last_index().0);
-        let Brain::Follows(follower) = &mut self.serving.brain else { return };
-        for index in from..=last {
-            let log = self.member.log();
-            let Ok(entries) = log.entries(EntryIndex(index), EntryIndex(index + 1), 1) else {
-                return;
-            };
-            for entry in &entries {
-                follower.set_now(entry);
-                for record in entry.records().flatten() {
-                    let _ = follower.apply(&record, &mut |_| ());
-                }
-                let _ = follower.end_entry(entry);
-            }
-            self.applied_ahead = index;
-        }
-    }
-
-    fn promote(&mut self, term: Term, shift_us: i64, ctx: &mut Context<'_>) {
-        self.shift_us = shift_us;
-        let now = self.now(ctx.reading);
-        self.serving.promote(now, self.applier.applied_position());
-        if self.service == Service::Promotes(term) {
-            self.service = Service::Leads(term);
-            ctx.book.serves(term.0);
-            ctx.story.tell(ctx.now_us, format_args!("node {} serves term {}", ctx.number, term.0));
-            self.is_dirty = true;
-            self.has_work = true;
-            self.advance_soon(ctx);
-        }
-        self.touched(ctx);
     }
 }

@@ -7,13 +7,13 @@ use replication::{
 use simdisk::{Disk, Random};
 use storage::{Founding, LogOptions, OpenError, ReplicatedLog, ReplicatedOptions};
 
-use crate::book::Book;
-use crate::follower::{Follower, release};
-use crate::process::Process;
+use crate::checks::book::Book;
+use crate::cluster::follower::{Follower, release};
+use crate::cluster::process::Process;
+use crate::cluster::serving::{Brain, Serving};
+use crate::cluster::sim_log::SimLog;
+use crate::event::Event;
 use crate::sabotage::Sabotage;
-use crate::serving::{Brain, Serving};
-use crate::sim_log::SimLog;
-use crate::world::Event;
 
 pub(crate) const CLUSTER: ClusterId = ClusterId(77);
 pub(crate) const GROUP: GroupId = GroupId(5);
@@ -82,7 +82,7 @@ pub(crate) struct Node {
     pub(crate) process: Option<Process>,
     /// True while its process stands still.
     pub(crate) is_paused: bool,
-    /// What has happened to it meanwhile.
+    /// Events that have happened to it meanwhile.
     pub(crate) missed: Vec<Event>,
     /// Longest sync, and the time until which it is so.
     pub(crate) sync_us: (u64, u64),

@@ -9,9 +9,9 @@ use broker::{ChannelNumber, ConnectionId, Lsn, Outgoing, Request, Vhost};
 use session::{HeldOutbox, Outbox, Session, Step, transmit};
 use storage::WriteBatch;
 
-use crate::follower::Follower;
-use crate::handshake::{FRAME_MAX, everything, session};
-use crate::log_queue::LogQueue;
+use crate::clients::handshake::{FRAME_MAX, everything, session};
+use crate::cluster::follower::Follower;
+use crate::cluster::log_queue::LogQueue;
 use crate::sabotage::Sabotage;
 
 /// Commands that are applied at once.

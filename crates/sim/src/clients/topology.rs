@@ -5,7 +5,7 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, PolicyValue};
 use simdisk::Random;
 
-use crate::handshake::frame;
+use crate::clients::handshake::frame;
 
 /// A queue of the run.
 #[derive(Clone, Debug)]
@@ -116,11 +116,11 @@ impl Topology {
         from: usize,
     ) -> Option<u64> {
         let ttl = |queue: usize| self.queues[queue].ttl_ms.unwrap_or(0);
-        let wait = own_ms.map_or(ttl(WAIT), |own| own.min(ttl(WAIT)));
+        let wait = own_ms.unwrap_or(u64::MAX).min(ttl(WAIT));
         match (first, from) {
             (WAIT, HOP) => Some(wait),
             (WAIT, END) => Some(wait + ttl(HOP)),
-            (HOP, END) => Some(own_ms.map_or(ttl(HOP), |own| own.min(ttl(HOP)))),
+            (HOP, END) => Some(own_ms.unwrap_or(u64::MAX).min(ttl(HOP))),
             (RULED, END) => Some(RULED_TTL_MS_MIN.min(own_ms.unwrap_or(u64::MAX))),
             (REJECT, END) => Some(0),
             (first, from) if first == from => Some(0),

@@ -3,9 +3,9 @@
 use broker::time::Now;
 use broker::{Effect, Lsn, Record};
 
-use crate::log_queue::QueuedRecord;
+use crate::cluster::log_queue::QueuedRecord;
+use crate::cluster::serving::{Deferred, Serving};
 use crate::sabotage::Sabotage;
-use crate::serving::{Deferred, Serving};
 
 impl Serving {
     /// Ends a batch: sends `replies`, applies all effects, and frees what is durable. Returns the position that the
