@@ -100,6 +100,10 @@ impl World {
         if let Some(leader) = leader {
             self.kill(leader, 30_000);
         }
+        if self.random.percent(70) {
+            self.ambush_until_us = self.now_us + 3_000_000;
+            return;
+        }
         for _ in 0..nodes {
             let (node, wait_us) = (below(&mut self.random, nodes), self.random.below(6 * slow_us));
             self.after(wait_us, Event::Strike(node, 5_000));

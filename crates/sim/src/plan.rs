@@ -109,8 +109,8 @@ impl Plan {
             83..86 => Nemesis::FullDisk(node, random.below(3_000_000)),
             86..88 => Nemesis::Rot(node, down_us),
             88..91 => Nemesis::Compact(node),
-            91..93 => Nemesis::Storm(30_000 + random.below(150_000)),
-            93..96 => {
+            91..94 => Nemesis::Storm(30_000 + random.below(150_000)),
+            94..97 => {
                 let us = i64::try_from(random.below(120_000_000)).unwrap_or(0) - 60_000_000;
                 Nemesis::ClockStep(node, us)
             }

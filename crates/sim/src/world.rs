@@ -42,6 +42,8 @@ pub(crate) struct World {
     next_id: u64,
     pub(crate) is_ready: bool,
     pub(crate) starts: u64,
+    /// Until then, a node that has voted for another ends at once.
+    pub(crate) ambush_until_us: u64,
 }
 
 impl World {
@@ -77,6 +79,7 @@ impl World {
             next_id: 0,
             is_ready: false,
             starts: 0,
+            ambush_until_us: 0,
             plan,
         };
         world.begin();
@@ -228,9 +231,20 @@ impl World {
             Later::Exit => self.kill(node, 300_000),
             Later::Reopen => self.reopen(node),
             Later::Written | Later::Retry | Later::Apply | Later::Advance | Later::Timer => {
+                let before = self.vote(node);
                 self.with(node, |process, ctx| process.later(later, ctx));
+                if self.now_us < self.ambush_until_us && before != self.vote(node) {
+                    self.kill(node, 500);
+                }
             }
         }
+    }
+
+    /// The term and vote of a node, if it has voted for another.
+    fn vote(&self, node: usize) -> Option<(u64, u64)> {
+        let state = self.nodes[node].process.as_ref()?.member.log().log.hard_state();
+        let is_other = state.vote != 0 && state.vote != member_id(node).get();
+        is_other.then_some((state.term.0, state.vote))
     }
 
     /// A deposed leader gives everything up and reads its own log.
@@ -267,6 +281,9 @@ impl World {
         match started {
             Ok(()) => {
                 self.tell(format_args!("node {node} begins"));
+                if self.now_us < self.ambush_until_us {
+                    self.look();
+                }
                 self.with(node, |process, ctx| process.advance(ctx));
             }
             Err(error) => self.not_started(node, &error),
