@@ -81,6 +81,13 @@ impl Plan {
             }
             has_rot |= is_rot;
         }
+        if sabotage == Some(Sabotage::VoteForgotten) {
+            // Two votes in one term matter to few elections: there are many.
+            let times = (CALM_US..plan.chaos_us).step_by(1_500_000);
+            plan.nemeses = times
+                .map(|at_us| (at_us, Nemesis::Storm(30_000 + random.below(150_000))))
+                .collect();
+        }
         plan.nemeses.sort_by_key(|(at_us, _)| *at_us);
         plan
     }

@@ -151,8 +151,9 @@ impl Book {
         if stale_ticks.is_some_and(|ticks| ticks > STALE_TICKS_MAX) {
             self.violation(format!("stale leader: {whence}"));
         }
-        // A leader that is cut off may hand out messages of classic queues until it knows.
-        let is_excused = is_stale && !is_quorum;
+        // A leader that is cut off may hand out messages of classic queues until it knows, and one that has stood still
+        // what was committed before, as if the network had been slow.
+        let is_excused = is_stale;
         if !is_excused && message.settled_us.is_some() {
             self.violation(format!("settled message comes back: {whence}"));
         }
@@ -161,6 +162,9 @@ impl Book {
         }
         if is_quorum && !self.ledger.has_entered_queue(id, name) {
             self.violation(format!("delivered before its commit: {whence}"));
+        }
+        if is_quorum && !redelivered && !self.ledger.is_marked(id, name) {
+            self.violation(format!("delivered before its mark is committed: {whence}"));
         }
         let earliest = self.topology.earliest_ms(message.first, message.own_ms, queue);
         let Some(earliest_ms) = earliest else {

@@ -25,7 +25,10 @@ pub(crate) struct Ledger {
     places: BTreeMap<(QueueNumber, u64), u64>,
     /// Number of places of each message.
     counts: BTreeMap<u64, usize>,
-    entered: BTreeSet<(u64, QueueNumber)>,
+    /// The newest number of each message in each queue that it entered.
+    entered: BTreeMap<(u64, QueueNumber), u64>,
+    /// Messages up to these numbers are marked as delivered.
+    delivered: BTreeMap<QueueNumber, u64>,
     touched: BTreeSet<u64>,
     /// Messages that have left for good without a death.
     left: Vec<u64>,
@@ -76,7 +79,8 @@ impl Ledger {
             names: BTreeMap::new(),
             places: BTreeMap::new(),
             counts: BTreeMap::new(),
-            entered: BTreeSet::new(),
+            entered: BTreeMap::new(),
+            delivered: BTreeMap::new(),
             touched: BTreeSet::new(),
             left: Vec::new(),
             faults: Vec::new(),
@@ -109,7 +113,16 @@ impl Ledger {
 
     pub(crate) fn has_entered_queue(&self, id: u64, queue: &str) -> bool {
         let mut entered = self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX)));
-        entered.any(|(_, number)| self.names.get(number).is_some_and(|name| name == queue))
+        entered.any(|((_, number), _)| self.names.get(number).is_some_and(|name| name == queue))
+    }
+
+    /// True if the mark of delivery of a message is committed.
+    pub(crate) fn is_marked(&self, id: u64, queue: &str) -> bool {
+        let mut entered = self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX)));
+        entered.any(|((_, number), seq)| {
+            let is_queue = self.names.get(number).is_some_and(|name| name == queue);
+            is_queue && self.delivered.get(number).is_some_and(|up_to| up_to >= seq)
+        })
     }
 
     /// A node tells that an entry is committed; `root` is that of the axis of its term.
@@ -175,7 +188,7 @@ impl Ledger {
 
     fn enter(&mut self, queue: QueueNumber, seq: u64, id: u64) {
         self.places.insert((queue, seq), id);
-        self.entered.insert((id, queue));
+        self.entered.insert((id, queue), seq);
         *self.counts.entry(id).or_default() += 1;
         self.touched.insert(id);
     }
@@ -204,8 +217,8 @@ impl Ledger {
                 }
                 if is_spent {
                     self.touched.insert(id);
-                    entries.iter().for_each(|(queue, _)| {
-                        self.entered.insert((id, *queue));
+                    entries.iter().for_each(|(queue, entry)| {
+                        self.entered.insert((id, *queue), entry.seq);
                     });
                     return;
                 }
@@ -229,6 +242,10 @@ impl Ledger {
                         self.left.push(id);
                     }
                 }
+            }
+            Record::Delivered { queue, up_to } => {
+                let newest = self.delivered.entry(queue).or_default();
+                *newest = up_to.max(*newest);
             }
             Record::DeclareQueue(declared) => {
                 self.names.insert(declared.queue, declared.name.to_string());

@@ -441,6 +441,8 @@ impl Process {
         ctx.book.ledger.committed(ctx.number, &entry, root);
         ctx.book.look_at_ledger();
         match (self.service, facts) {
+            // The log is read again when it is opened anew.
+            (Service::Deposed, _) => {}
             (Service::Follows | Service::Promotes(_), None) => {
                 self.jobs.push_back(Job::Apply(entry));
                 self.apply_soon(ctx);
