@@ -205,7 +205,8 @@ impl Process {
             // The replica is being opened anew.
             return;
         }
-        if matches!(input, Input::Tick) {
+        // A member whose disk does not answer learns nothing meanwhile.
+        if matches!(input, Input::Tick) && !self.is_writing {
             let is_stale = self.serves().is_some_and(|term| term < ctx.book.newest_term);
             self.stale_ticks = if is_stale { self.stale_ticks + 1 } else { 0 };
         }
