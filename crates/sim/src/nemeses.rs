@@ -1,8 +1,9 @@
 //! Faults of a run, as they happen.
 
+use replication::MemberId;
 use simdisk::Random;
 
-use crate::cluster::node::member_id;
+use crate::cluster::node::{member_id, number_of};
 use crate::cluster::process::Service;
 use crate::event::Event;
 use crate::plan::Nemesis;
@@ -107,6 +108,18 @@ impl World {
         for _ in 0..nodes {
             let (node, wait_us) = (below(&mut self.random, nodes), self.random.below(6 * slow_us));
             self.after(wait_us, Event::Strike(node, 5_000));
+        }
+    }
+
+    /// A node that has just voted is killed, and nobody hears its candidate for longer than an election takes.
+    pub(crate) fn ambush(&mut self, voter: usize, candidate: u64) {
+        self.kill(voter, 500);
+        let Some(candidate) = MemberId::new(candidate).map(number_of) else { return };
+        for other in (0..self.nodes.len()).filter(|other| *other != candidate) {
+            if other != voter {
+                self.network.break_link(candidate, other);
+            }
+            self.cut(candidate, other, 2_600_000);
         }
     }
 

@@ -83,7 +83,7 @@ impl Plan {
         }
         if sabotage == Some(Sabotage::VoteForgotten) {
             // Two votes in one term matter to few elections: there are many.
-            let times = (CALM_US..plan.chaos_us).step_by(1_500_000);
+            let times = (CALM_US..plan.chaos_us).step_by(4_000_000);
             plan.nemeses = times
                 .map(|at_us| (at_us, Nemesis::Storm(30_000 + random.below(150_000))))
                 .collect();

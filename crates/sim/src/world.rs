@@ -233,8 +233,11 @@ impl World {
             Later::Written | Later::Retry | Later::Apply | Later::Advance | Later::Timer => {
                 let before = self.vote(node);
                 self.with(node, |process, ctx| process.later(later, ctx));
-                if self.now_us < self.ambush_until_us && before != self.vote(node) {
-                    self.kill(node, 500);
+                let voted = self.vote(node).filter(|vote| Some(*vote) != before);
+                if let Some((_, candidate)) = voted
+                    && self.now_us < self.ambush_until_us
+                {
+                    self.ambush(node, candidate);
                 }
             }
         }
