@@ -19,6 +19,7 @@ mod place;
 mod powercut;
 mod process;
 mod repository;
+mod sim;
 mod test;
 mod tidy;
 
@@ -92,6 +93,11 @@ enum Task {
     /// Needs root and loop devices; ends with code 3 where that is impossible. Installs what it needs
     /// by itself.
     Powercut(powercut::Options),
+    /// Simulate a cluster: several nodes, their disks, links and clocks, clients, and faults, from seeds
+    ///
+    /// Stops at the first seed in which a check fails, and ends with a code other than 0. docs/internals/simulator.md
+    /// lists the checks.
+    Sim(sim::Options),
 }
 
 fn main() -> ExitCode {
@@ -107,6 +113,7 @@ fn main() -> ExitCode {
         Task::Hostile => hostile::run(),
         Task::Flood(options) => flood::run(&options),
         Task::Powercut(options) => powercut::run(&options),
+        Task::Sim(options) => sim::run(&options),
     };
     match result {
         Ok(code) => code,

@@ -7,6 +7,11 @@ pub const TTL_MS_MAX: u64 = 315_360_000_000;
 /// Delivery limit of a quorum queue that sets none (RabbitMQ 4.x).
 pub const DELIVERY_LIMIT_DEFAULT: u32 = 20;
 
+/// Time for which a leader that is cut off from the others may go on delivering from classic queues after another leads,
+/// in milliseconds: the longest time without an election, and half as much again. Messages that become due within
+/// it may be delivered by both.
+pub const CUT_OFF_LEADER_MS: u64 = 3_000;
+
 /// Highest priority level of a quorum queue; higher priorities count as this one, as in RabbitMQ.
 pub const QUORUM_PRIORITY_MAX: u8 = 31;
 

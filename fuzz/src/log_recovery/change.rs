@@ -3,7 +3,7 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
 use storage::Directory as _;
 
-use super::disk::Disk;
+use simdisk::Disk;
 
 /// Longest run of bytes that one change is about.
 const RUN_MAX: usize = 4096;

@@ -2,7 +2,7 @@
 //!
 //! The places are those of `docs/internals/formats/log.md`.
 
-use super::disk::Disk;
+use simdisk::Disk;
 
 const FILE_HEADER: usize = 64;
 const FIRST_BATCH: usize = 4096;

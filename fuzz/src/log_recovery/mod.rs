@@ -17,13 +17,6 @@ mod change;
     dead_code,
     reason = "shared with the tests of the log, which use all of it"
 )]
-#[path = "../../../crates/storage/tests/log/disk.rs"]
-mod disk;
-#[allow(
-    unreachable_pub,
-    dead_code,
-    reason = "shared with the tests of the log, which use all of it"
-)]
 #[path = "../../../crates/storage/tests/log/history.rs"]
 mod history;
 mod mend;
@@ -31,13 +24,13 @@ mod mend;
 use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary as _, Unstructured};
+use simdisk::{Disk, Random};
 use storage::{
     Directory as _, DirectoryFile as _, Durability, Flags, Log, Lsn, NewRecord, OpenError,
     OpenReport, Record, References, WriteQueue,
 };
 
 use self::change::Change;
-use self::disk::{Disk, Random};
 use self::history::{Shape, options};
 
 /// So many changes there are at most.

@@ -239,6 +239,23 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "sim",
+        what: "a simulated cluster under faults, and whether its checks see sabotages",
+        action: Action::Cargo(&[
+            "run",
+            "--profile",
+            "sim",
+            "--package",
+            "leveret-sim",
+            "--",
+            "--check",
+            "--seeds",
+            "60",
+        ]),
+        time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
         name: "interop",
         what: "clients of other languages, each through all scenarios",
         lane: Lane::Suite,

@@ -23,7 +23,12 @@ const LAYERS: &[Layer] = &[
     Layer { name: "broker", may_know: &["amqp"] },
     Layer { name: "session", may_know: &["amqp", "broker"] },
     Layer { name: "storage", may_know: &[] },
+    Layer { name: "simdisk", may_know: &["storage"] },
     Layer { name: "replication", may_know: &["storage"] },
+    Layer {
+        name: "sim",
+        may_know: &["amqp", "broker", "session", "storage", "simdisk", "replication"],
+    },
     Layer { name: "httpdate", may_know: &[] },
     Layer { name: "management", may_know: &["amqp", "broker"] },
     Layer {

@@ -132,7 +132,7 @@ impl EntryContent {
 
 impl LogEntry {
     /// The records of the entry, in order, as they were verified.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Result<Record<'_>, EntryFault>> {
+    pub fn records(&self) -> impl Iterator<Item = Result<Record<'_>, EntryFault>> {
         let (count, mut rest) = match &self.content {
             EntryContent::Records(records) => (records.count, &*records.bytes),
             EntryContent::Empty | EntryContent::Membership(_) => (0, &[][..]),

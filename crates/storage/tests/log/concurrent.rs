@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use storage::{Durability, Log, Lsn, WriteQueue};
 
 use crate::book::Book;
-use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, run, write_batch};
+use simdisk::{Disk, Random};
 
 const BEFORE: Shape =
     Shape { batches: 60, changes: 12, queues: 4, body_max: 700, batch_bytes_max: usize::MAX };

@@ -1,8 +1,8 @@
 //! Logs with damage to durable bytes: they are reported and put aside, and never served.
 
 use crate::book::{Book, CopyState};
-use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
+use simdisk::{Disk, Random};
 use storage::{Durability, Log, LogOptions, OpenError};
 
 const SHAPE: Shape =

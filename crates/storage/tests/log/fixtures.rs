@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::book::Book;
-use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, run};
+use simdisk::{Disk, Random};
 use storage::{
     Directory, DirectoryFile, Durability, FORMAT_VERSION, Log, Lsn, WriteBatch, WriteQueue,
 };

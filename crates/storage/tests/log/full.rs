@@ -2,8 +2,8 @@
 //! one does not fit, and what is in the log stays.
 
 use crate::book::Book;
-use crate::disk::Disk;
 use crate::history::{open, options};
+use simdisk::Disk;
 use storage::{Durability, Log, LogError, Lsn, WriteBatch, WriteQueue};
 
 const BODY: [u8; 700] = [7; 700];

@@ -6,7 +6,7 @@ use storage::{
 };
 
 use super::book::{Book, Copy, format_version};
-use super::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 
 /// Shape of a generated history.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use storage::{Body, Durability, Flags, Lsn, NewRecord, WriteBatch, WriteQueue};
 
 use crate::book::Book;
-use crate::disk::Disk;
 use crate::history::open;
+use simdisk::Disk;
 
 const BATCH_BYTES: usize = 4096;
 

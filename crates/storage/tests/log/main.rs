@@ -5,7 +5,6 @@
 mod book;
 mod concurrent;
 mod damage;
-mod disk;
 mod fixtures;
 mod full;
 mod history;

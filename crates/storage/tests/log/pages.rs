@@ -1,6 +1,6 @@
 //! Pages: written once, read as a whole or in parts, and never read wrong.
 
-use crate::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 use storage::{Directory, Lsn, PageEntry, PageError, PageStore, PageWriter};
 
 const ID: u64 = 7;

@@ -3,8 +3,8 @@
 //! written: the whole of it, or its first changes if it was cut into several batches; nothing else, ever.
 
 use crate::book::Book;
-use crate::disk::{Disk, Random};
 use crate::history::{Progress, Shape, open, run};
+use simdisk::{Disk, Random};
 use storage::Durability;
 
 const SMALL: Shape =

@@ -2,8 +2,8 @@
 
 use storage::{Durability, Log, Record, References};
 
-use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
+use simdisk::{Disk, Random};
 
 const SHAPE: Shape =
     Shape { batches: 200, changes: 8, queues: 3, body_max: 400, batch_bytes_max: usize::MAX };

@@ -5,8 +5,8 @@ use std::io;
 
 use storage::{Directory, DirectoryFile, Durability, SnapshotCopy};
 
-use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, run};
+use simdisk::{Disk, Random};
 
 const SHAPE: Shape =
     Shape { batches: 40, changes: 12, queues: 4, body_max: 700, batch_bytes_max: usize::MAX };

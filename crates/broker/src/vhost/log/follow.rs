@@ -10,6 +10,7 @@
 use super::divergence::Divergence;
 use super::replay::{Replay, Source};
 use crate::ids::{Lsn, Name, QueueNumber};
+use crate::limits::CUT_OFF_LEADER_MS;
 use crate::policy::PolicyKind;
 use crate::record::{Digest, ExchangeRecord, QueueRecord};
 use crate::time::Time;
@@ -65,20 +66,21 @@ impl Replay {
     }
 
     /// Assumes, because the leader is lost, what the log does not say: any message of a classic queue that was ready
-    /// until `now` may have been delivered. Deliveries of quorum queues wait for the log and need no such mark. The
+    /// until `now` may have been delivered, and so may any that becomes due while that leader, which may only be cut off,
+    /// does not know that it is replaced. Deliveries of quorum queues wait for the log and need no such mark. The
     /// first batch of the promoted vhost logs the marks. After a planned transfer, nothing is to be assumed.
     pub fn leader_lost(&mut self, now: Time) {
-        let now = self.now.max(now);
+        let until = self.now.max(now).plus_ms(CUT_OFF_LEADER_MS);
         let topology = &mut self.vhost.topology;
         for (id, queue) in topology.queues_mut() {
-            if queue.leader_lost(now) {
+            if queue.leader_lost(until) {
                 self.vhost.log.note_delivered(id);
             }
         }
         topology
             .exchanges_mut()
             .filter_map(|exchange| exchange.held.as_mut())
-            .for_each(|held| held.deliveries_forgotten(now));
+            .for_each(|held| held.deliveries_forgotten(until));
     }
 
     // ---- checks ----

@@ -7,8 +7,8 @@ use storage::{
 
 use super::world::{LOG, Model, Opened, World, open, open_with, options};
 use crate::book::Book;
-use crate::disk::{Disk, Random};
 use crate::history::{self, Progress, Shape};
+use simdisk::{Disk, Random};
 
 const LONE: Shape =
     Shape { batches: 50, changes: 8, queues: 4, body_max: 500, batch_bytes_max: usize::MAX };

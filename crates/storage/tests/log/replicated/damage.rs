@@ -5,7 +5,7 @@ use storage::{EntryContent, EntryError, EntryIndex, LogEntry, OpenError, Term, c
 
 use super::world::{LOG, Opened, World, open};
 use crate::book::Book;
-use crate::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 
 /// A log with committed entries that was closed, or not.
 fn world(seed: u64, steps: u64) -> (Disk, World) {

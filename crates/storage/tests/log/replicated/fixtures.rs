@@ -9,8 +9,8 @@ use storage::{EntryContent, EntryIndex, FORMAT_VERSION_REPLICATED};
 
 use super::adoption::{adopted, lone};
 use super::world::{Opened, open};
-use crate::disk::{Disk, Random};
 use crate::fixtures::{folder, read_fixture, shown, write_files};
+use simdisk::{Disk, Random};
 
 fn text(opened: &Opened) -> String {
     let log = &opened.log;

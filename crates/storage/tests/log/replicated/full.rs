@@ -3,7 +3,7 @@
 use storage::EntryIndex;
 
 use super::world::{World, open, plain};
-use crate::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 
 fn world(seed: u64) -> (Disk, World, Random) {
     let disk = Disk::new();

@@ -9,7 +9,7 @@ use storage::{
 
 use super::world::{LOG, World, open, plain};
 use crate::book::Book;
-use crate::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 
 /// A log with entries, of which some are committed and applied.
 fn world() -> (Disk, World, Random) {

@@ -4,7 +4,7 @@
 use storage::{Durability, EntryIndex};
 
 use super::world::{World, open, open_with, options};
-use crate::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 
 /// Runs steps until the disk fails or `steps` are done.
 fn run(world: &mut World, random: &mut Random, steps: u64) {

@@ -8,7 +8,7 @@ use storage::{
 };
 
 use super::world::{LOG, Model, Opened, World, open, open_with, options};
-use crate::disk::{Disk, Random};
+use simdisk::{Disk, Random};
 
 const OTHER: u64 = 2 << 16 | 1;
 

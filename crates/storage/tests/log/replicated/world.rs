@@ -10,8 +10,8 @@ use storage::{
 };
 
 use crate::book::Book;
-use crate::disk::{Disk, Random};
 use crate::history::{Shape, change};
+use simdisk::{Disk, Random};
 
 pub(super) const LOG: u64 = 77;
 

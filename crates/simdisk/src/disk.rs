@@ -11,38 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use storage::{Directory, DirectoryFile};
 
-const SECTOR: usize = 512;
-
-/// A generator that is the same everywhere.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-}
+use crate::inode::Inode;
+use crate::random::Random;
 
 type Names = BTreeMap<String, usize>;
-
-#[derive(Clone, Default, Debug)]
-struct Inode {
-    durable: Vec<u8>,
-    /// Content that reads see.
-    current: Vec<u8>,
-    /// Writes since the last sync, and the length the file had then.
-    unsynced: Vec<(usize, Vec<u8>)>,
-    /// The length to which it was shortened since the last sync; nothing is written then any more.
-    shortened: Option<usize>,
-}
 
 #[derive(Clone, Debug)]
 enum Change {
@@ -65,6 +37,10 @@ struct State {
     /// Bytes that are given back when there is no room.
     reserve: usize,
     on_open: Option<OnOpen>,
+    /// The files whose syncs do nothing.
+    lies_about: Option<fn(&str) -> bool>,
+    /// Fails the next sync of a file, and loses some of its sectors.
+    fails_sync: Option<Random>,
 }
 
 /// Work that is done before a file is opened.
@@ -109,17 +85,19 @@ fn apply(names: &mut Names, change: &Change) {
 
 /// The directory.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Disk(Arc<Mutex<State>>);
+pub struct Disk(Arc<Mutex<State>>);
 
 /// One of its files.
 #[derive(Debug)]
-pub(crate) struct DiskFile {
+pub struct DiskFile {
     disk: Disk,
     inode: usize,
 }
 
 impl Disk {
-    pub(crate) fn new() -> Self {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
         let disk = Self::default();
         disk.state().cut_at = u64::MAX;
         disk
@@ -130,58 +108,79 @@ impl Disk {
     }
 
     /// Does work, which may use the disk, before each file that is opened from now on.
-    pub(crate) fn on_open(&self, work: Option<Box<dyn FnMut() + Send>>) {
+    pub fn on_open(&self, work: Option<Box<dyn FnMut() + Send>>) {
         self.state().on_open = work.map(OnOpen);
     }
 
     /// Operations so far that changed the disk.
-    pub(crate) fn operations(&self) -> u64 {
+    pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
     /// The power goes before the operation with this number.
-    pub(crate) fn cut_power_at(&self, operation: u64) {
+    pub fn cut_power_at(&self, operation: u64) {
         self.state().cut_at = operation;
     }
 
     /// Only so many bytes more fit.
-    pub(crate) fn limit_room(&self, more: usize) {
+    pub fn limit_room(&self, more: usize) {
         let used: usize = self.files().iter().map(|(_, len)| len).sum();
         self.state().room = Some(used + more);
     }
 
+    /// There is room again.
+    pub fn free_room(&self) {
+        self.state().room = None;
+    }
+
+    /// Syncs of these files do nothing from now on, as on a disk that lies.
+    pub fn lie_about(&self, files: Option<fn(&str) -> bool>) {
+        self.state().lies_about = files;
+    }
+
+    /// The next sync of a file fails, and some of its sectors are lost.
+    pub fn fail_next_sync(&self, random: Random) {
+        self.state().fails_sync = Some(random);
+    }
+
+    /// The process has ended, and the machine runs on: another process sees all that was written, and a part of the
+    /// write that was cut off.
+    pub fn after_kill(&self, random: &mut Random) {
+        let mut state = self.state();
+        state.cut_at = u64::MAX;
+        state.inodes.iter_mut().for_each(|inode| inode.after_kill(random));
+    }
+
     /// So many bytes are reserved beyond that.
-    pub(crate) fn reserve(&self, bytes: usize) {
+    pub fn reserve(&self, bytes: usize) {
         self.state().reserve = bytes;
     }
 
     /// Content of the disk after a power cut.
-    pub(crate) fn after_cut(&self, random: &mut Random) -> Self {
+    pub fn after_cut(&self, random: &mut Random) -> Self {
         let state = self.state();
         let mut names = state.durable_names.clone();
         let happened = random.below(state.changes.len() as u64 + 1);
-        for change in state.changes.iter().take(usize::try_from(happened).unwrap()) {
+        let happened = usize::try_from(happened).unwrap_or(usize::MAX);
+        for change in state.changes.iter().take(happened) {
             apply(&mut names, change);
         }
-        let inodes = state.inodes.iter().map(|inode| after_cut(inode, random)).collect();
+        let inodes = state.inodes.iter().map(|inode| inode.after_cut(random)).collect();
         let after = State {
             inodes,
             durable_names: names.clone(),
             names,
             cut_at: u64::MAX,
+            lies_about: state.lies_about,
             ..State::default()
         };
         Self(Arc::new(Mutex::new(after)))
     }
 
     /// A second disk with the content of this one, as if all of it had been synced.
-    pub(crate) fn copy(&self) -> Self {
+    pub fn copy(&self) -> Self {
         let state = self.state();
-        let inodes = state.inodes.iter().map(|inode| Inode {
-            durable: inode.current.clone(),
-            current: inode.current.clone(),
-            ..Inode::default()
-        });
+        let inodes = state.inodes.iter().map(|inode| Inode::of(inode.current.clone()));
         let copy = State {
             inodes: inodes.collect(),
             names: state.names.clone(),
@@ -193,46 +192,20 @@ impl Disk {
     }
 
     /// Changes bytes of a file without a write.
-    pub(crate) fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    pub fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         let inode = state.names[name];
-        change(&mut state.inodes[inode].current);
-        state.inodes[inode].durable = state.inodes[inode].current.clone();
+        let mut content = state.inodes[inode].current.clone();
+        change(&mut content);
+        state.inodes[inode] = Inode::of(content);
     }
 
     /// Names and lengths of the files.
-    pub(crate) fn files(&self) -> Vec<(String, usize)> {
+    pub fn files(&self) -> Vec<(String, usize)> {
         let state = self.state();
         let len = |inode: &usize| state.inodes[*inode].current.len();
         state.names.iter().map(|(name, inode)| (name.clone(), len(inode))).collect()
     }
-}
-
-fn after_cut(inode: &Inode, random: &mut Random) -> Inode {
-    let mut bytes = inode.durable.clone();
-    for (offset, written) in &inode.unsynced {
-        // All of it, nothing of it, or some of its sectors.
-        let fate = random.below(3);
-        let mut at = 0;
-        while at < written.len() {
-            let absolute = offset + at;
-            let len = (SECTOR - absolute % SECTOR).min(written.len() - at);
-            if fate == 0 || fate == 1 && random.below(2) == 0 {
-                let end = absolute + len;
-                if bytes.len() < end {
-                    bytes.resize(end, 0);
-                }
-                bytes[absolute..end].copy_from_slice(&written[at..at + len]);
-            }
-            at += len;
-        }
-    }
-    if let Some(len) = inode.shortened
-        && random.below(2) == 0
-    {
-        bytes.truncate(len);
-    }
-    Inode { durable: bytes.clone(), current: bytes, ..Inode::default() }
 }
 
 impl Directory for Disk {
@@ -311,7 +284,7 @@ impl DirectoryFile for DiskFile {
         let state = self.disk.state();
         state.powered()?;
         let current = &state.inodes[self.inode].current;
-        let from = usize::try_from(offset).unwrap().min(current.len());
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(current.len());
         let count = bytes.len().min(current.len() - from);
         bytes[..count].copy_from_slice(&current[from..from + count]);
         Ok(count)
@@ -319,42 +292,42 @@ impl DirectoryFile for DiskFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state();
-        let offset = usize::try_from(offset).unwrap();
+        let offset = usize::try_from(offset).map_err(io::Error::other)?;
         let powered = state.operate();
-        let used: usize = state.names.values().map(|at| state.inodes[*at].current.len()).sum();
-        let grows = (offset + bytes.len()).saturating_sub(state.inodes[self.inode].current.len());
-        if state.room.is_some_and(|room| used + grows > room) {
-            return Err(io::ErrorKind::StorageFull.into());
+        if let Some(room) = state.room {
+            let used: usize = state.names.values().map(|at| state.inodes[*at].current.len()).sum();
+            let len = state.inodes[self.inode].current.len();
+            if used + (offset + bytes.len()).saturating_sub(len) > room {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
         }
-        let inode = &mut state.inodes[self.inode];
-        // The write that the power interrupts may have begun.
-        inode.unsynced.push((offset, bytes.to_vec()));
-        powered?;
-        let end = offset + bytes.len();
-        if inode.current.len() < end {
-            inode.current.resize(end, 0);
+        // The write that the power interrupts may have begun; later ones have not.
+        if powered.is_ok() || state.operations == state.cut_at + 1 {
+            state.inodes[self.inode].write(bytes, offset, powered.is_ok());
         }
-        inode.current[offset..end].copy_from_slice(bytes);
-        Ok(())
+        powered
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
         state.operate()?;
-        let inode = &mut state.inodes[self.inode];
-        inode.durable = inode.current.clone();
-        inode.unsynced.clear();
-        inode.shortened = None;
+        if let Some(mut random) = state.fails_sync.take() {
+            state.inodes[self.inode].fail_sync(&mut random);
+            return Err(io::Error::other("the disk has failed"));
+        }
+        let lies = state.lies_about.is_some_and(|lies| {
+            state.names.iter().any(|(name, inode)| *inode == self.inode && lies(name))
+        });
+        if !lies {
+            state.inodes[self.inode].sync();
+        }
         Ok(())
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         state.operate()?;
-        let inode = &mut state.inodes[self.inode];
-        let len = usize::try_from(bytes).unwrap().min(inode.current.len());
-        inode.current.truncate(len);
-        inode.shortened = Some(len);
+        state.inodes[self.inode].shorten(usize::try_from(bytes).unwrap_or(usize::MAX));
         Ok(())
     }
 

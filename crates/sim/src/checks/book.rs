@@ -1,0 +1,233 @@
+//! The knowledge of a run: what was published, confirmed, delivered and settled, and where each message must be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::checks::ledger::Ledger;
+use crate::clients::topology::Topology;
+
+/// Most that two clocks of the run differ in rate, in millionths, with some more.
+const RATE_PPM: u64 = 250;
+
+/// Ticks for which a leader that is replaced may go on handing out messages of classic queues: an election time.
+const STALE_TICKS_MAX: u64 = 45;
+
+/// A message of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageFacts {
+    /// The queue to which it was published.
+    pub(crate) first: usize,
+    /// True time at which the leader took it.
+    pub(crate) published_us: u64,
+    /// The term from whose wall clocks the axis comes.
+    pub(crate) root: u64,
+    /// Time to live of its own.
+    pub(crate) own_ms: Option<u64>,
+    /// The delay that its publisher asked for.
+    pub(crate) delay_ms: u64,
+    pub(crate) is_confirmed: bool,
+    /// A client has acknowledged it, and may have been heard.
+    pub(crate) is_acked: bool,
+    /// Time at which a client was answered that had acknowledged it, or purged its queue.
+    pub(crate) settled_us: Option<u64>,
+    /// A client has asked to remove all messages of its queue.
+    pub(crate) is_purged: bool,
+    /// The queues from which it was handed out.
+    pub(crate) handed: BTreeSet<usize>,
+}
+
+/// A delivery that leaves a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handed {
+    pub(crate) id: u64,
+    pub(crate) queue: usize,
+    pub(crate) redelivered: bool,
+    pub(crate) node: usize,
+    pub(crate) term: u64,
+    /// Ticks for which the node has led although a newer leader was active.
+    pub(crate) stale_ticks: Option<u64>,
+}
+
+/// The knowledge of a run.
+#[derive(Debug)]
+pub(crate) struct Book {
+    pub(crate) topology: Topology,
+    pub(crate) messages: BTreeMap<u64, MessageFacts>,
+    pub(crate) ledger: Ledger,
+    /// Term of the newest leader that serves clients.
+    pub(crate) newest_term: u64,
+    leaders: BTreeMap<u64, usize>,
+    /// The term that began with the wall clocks, for each term whose axis continues it.
+    roots: BTreeMap<u64, u64>,
+    pub(crate) violations: Vec<String>,
+    pub(crate) deliveries: u64,
+    /// Purges that are not answered: they may also take what is published meanwhile.
+    pub(crate) open_purges: usize,
+    /// Notes of what clients have seen, for the story; none if nobody reads it.
+    pub(crate) notes: Option<Vec<String>>,
+}
+
+impl Book {
+    pub(crate) fn new(topology: Topology, keeps_notes: bool) -> Self {
+        Self {
+            ledger: Ledger::new(),
+            topology,
+            messages: BTreeMap::new(),
+            newest_term: 0,
+            leaders: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            violations: Vec::new(),
+            deliveries: 0,
+            open_purges: 0,
+            notes: keeps_notes.then(Vec::new),
+        }
+    }
+
+    pub(crate) fn violation(&mut self, text: String) {
+        self.violations.push(text);
+    }
+
+    /// Notes something for the story.
+    pub(crate) fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(what.to_string());
+        }
+    }
+
+    /// A node says that it leads a term.
+    pub(crate) fn leads(&mut self, term: u64, node: usize) {
+        let other = *self.leaders.entry(term).or_insert(node);
+        if other != node {
+            self.violation(format!("two leaders: nodes {other} and {node} lead term {term}"));
+        }
+    }
+
+    /// The axis of `term` begins, as the continuation of that of another term.
+    pub(crate) fn axis(&mut self, term: u64, continues: Option<u64>) {
+        let root = continues.map_or(term, |before| self.root_of(before));
+        self.roots.insert(term, root);
+    }
+
+    pub(crate) fn root_of(&self, term: u64) -> u64 {
+        self.roots.get(&term).copied().unwrap_or(0)
+    }
+
+    /// A leader serves clients.
+    pub(crate) fn serves(&mut self, term: u64) {
+        self.newest_term = self.newest_term.max(term);
+    }
+
+    pub(crate) fn confirmed(&mut self, id: u64) {
+        self.note(format_args!("message {id} is confirmed"));
+        let has_entered = self.ledger.has_entered(id);
+        let Some(message) = self.messages.get_mut(&id) else { return };
+        message.is_confirmed = true;
+        // A message that was acknowledged before its batch was written is never in the log.
+        if !has_entered && !message.is_acked && !message.is_purged {
+            self.violation(format!("confirmed early: message {id} is not on a majority"));
+        }
+    }
+
+    /// A delivery leaves a node at `now_us`.
+    pub(crate) fn handed(&mut self, handed: Handed, now_us: u64) {
+        self.deliveries += 1;
+        let Handed { id, queue, redelivered, node, term, stale_ticks } = handed;
+        let (is_quorum, name) = {
+            let spec = &self.topology.queues[queue];
+            (spec.is_quorum, spec.name)
+        };
+        let root = self.root_of(term);
+        let Some(message) = self.messages.get_mut(&id) else {
+            return self.violation(format!("message {id} was never published"));
+        };
+        let was_handed = !message.handed.insert(queue);
+        if !message.is_acked && message.settled_us == Some(now_us) {
+            // A held delivery is free at the moment at which a purge behind it is answered: it was with a client.
+            message.settled_us = None;
+        }
+        let message = message.clone();
+        let whence = format!("message {id} from '{name}' of node {node} in term {term}");
+        self.note(format_args!("{whence} is handed out, redelivered: {redelivered}"));
+        let is_stale = term < self.newest_term;
+        if stale_ticks.is_some_and(|ticks| ticks > STALE_TICKS_MAX) {
+            self.violation(format!("stale leader: {whence}"));
+        }
+        // A leader that is cut off may hand out messages of classic queues until it knows, and one that has stood still
+        // what was committed before, as if the network had been slow.
+        let is_excused = is_stale;
+        if !is_excused && message.settled_us.is_some() {
+            self.violation(format!("settled message comes back: {whence}"));
+        }
+        if !is_excused && was_handed && !redelivered {
+            self.violation(format!("redelivered without a mark: {whence}"));
+        }
+        if is_quorum && !self.ledger.has_entered_queue(id, name) {
+            self.violation(format!("delivered before its commit: {whence}"));
+        }
+        if is_quorum && !redelivered && !self.ledger.is_marked(id, name) {
+            self.violation(format!("delivered before its mark is committed: {whence}"));
+        }
+        let earliest = self.topology.earliest_ms(message.first, message.own_ms, queue);
+        let Some(earliest_ms) = earliest else {
+            return self.violation(format!("message in a wrong queue: {whence}"));
+        };
+        let needed_us = (earliest_ms + message.delay_ms) * 1000;
+        let passed_us = now_us - message.published_us;
+        if root == message.root && passed_us + passed_us * RATE_PPM / 1_000_000 + 20 < needed_us {
+            self.violation(format!("early: {whence} after {passed_us} us of {needed_us}"));
+        }
+    }
+
+    /// A client acknowledges a message for good.
+    pub(crate) fn acked(&mut self, id: u64) {
+        self.note(format_args!("message {id} is acknowledged"));
+        if let Some(message) = self.messages.get_mut(&id) {
+            message.is_acked = true;
+        }
+    }
+
+    /// A client was answered behind its acknowledgements.
+    pub(crate) fn settled(&mut self, ids: &[u64], now_us: u64) {
+        self.note(format_args!("messages {ids:?} are settled"));
+        for id in ids {
+            if let Some(message) = self.messages.get_mut(id) {
+                message.settled_us.get_or_insert(now_us);
+            }
+        }
+    }
+
+    /// A client asks to purge a queue. Returns the messages that must be gone when it is answered: those that were
+    /// confirmed, and are with no client.
+    pub(crate) fn purges(&mut self, queue: usize) -> Vec<u64> {
+        self.note(format_args!("queue {queue} is to be purged"));
+        self.open_purges += 1;
+        let mut gone = Vec::new();
+        for (id, message) in self.messages.iter_mut().filter(|(_, it)| it.first == queue) {
+            message.is_purged = true;
+            if message.is_confirmed && message.handed.is_empty() && message.delay_ms == 0 {
+                gone.push(*id);
+            }
+        }
+        gone
+    }
+
+    /// Ends the run, in which everything was drained: nothing that was confirmed may be missing.
+    pub(crate) fn end(&mut self) {
+        let lost: Vec<u64> = self
+            .messages
+            .iter()
+            .filter(|(_, it)| it.is_confirmed && !it.is_acked && !it.is_purged)
+            .map(|(id, _)| *id)
+            .collect();
+        if let Some(first) = lost.first() {
+            self.violation(format!("{} confirmed messages are lost, first {first}", lost.len()));
+        }
+    }
+
+    /// Looks for faults that a committed entry has shown.
+    pub(crate) fn look_at_ledger(&mut self) {
+        let messages = &self.messages;
+        let is_done = |id: u64| messages.get(&id).is_none_or(|it| it.is_acked || it.is_purged);
+        let faults = self.ledger.take_faults(&is_done);
+        self.violations.extend(faults);
+    }
+}

@@ -1,0 +1,299 @@
+//! The committed log as all must have it: each entry, the state behind it, and the place of every message.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use broker::{Envelopes, Message, QueueNumber, Record, Vhost};
+use storage::{EntryContent, Flags, LogEntry, Lsn};
+
+use crate::cluster::follower::Follower;
+
+/// Most that a clock of the run goes faster than the true time, in millionths, with some more.
+const RATE_PPM: u64 = 250;
+
+/// Entries by which the axis of later ones is judged.
+const AXES_MAX: usize = 40;
+
+/// The committed log.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    reference: Follower,
+    envelopes: Envelopes,
+    /// Hash of each entry, and of the state behind it.
+    entries: Vec<(u64, u64)>,
+    names: BTreeMap<QueueNumber, String>,
+    /// The place of each message.
+    places: BTreeMap<(QueueNumber, u64), u64>,
+    /// Number of places of each message.
+    counts: BTreeMap<u64, usize>,
+    /// The newest number of each message in each queue that it entered.
+    entered: BTreeMap<(u64, QueueNumber), u64>,
+    /// Messages up to these numbers are marked as delivered.
+    delivered: BTreeMap<QueueNumber, u64>,
+    touched: BTreeSet<u64>,
+    /// Messages that have left for good without a death.
+    left: Vec<u64>,
+    faults: Vec<String>,
+    /// True time of each proposal, by index and term.
+    pub(crate) proposed_at: BTreeMap<(u64, u64), u64>,
+    axes: Vec<(u64, u64)>,
+    axes_root: u64,
+    pub(crate) dead_letters: u64,
+}
+
+/// The hash of octets.
+fn hash(of: &[u8], mut hash: u64) -> u64 {
+    for byte in of {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
+    }
+    hash
+}
+
+fn hash_of(entry: &LogEntry) -> u64 {
+    let numbers = [entry.index.0, entry.term.0, entry.axis_us];
+    let head = numbers.iter().fold(7, |sum, number| hash(&number.to_le_bytes(), sum));
+    hash(entry.content.octets(), head)
+}
+
+/// A number that depends on the durable state of a vhost.
+pub(crate) fn state_of(vhost: &Vhost) -> u64 {
+    vhost.queue_digests().iter().fold(11, |sum, queue| {
+        let numbers = [queue.queue.0, queue.declared.0, queue.messages, queue.seq_sum];
+        numbers.iter().fold(sum, |sum, number| hash(&number.to_le_bytes(), sum))
+    })
+}
+
+/// The number of a message of the run, which its body begins with.
+fn id_of(message: &Message) -> Option<u64> {
+    let id = message.body().first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*id))
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        let mut reference = Follower::new(1, false);
+        reference.follow(Lsn(0)).expect("nothing is missing in nothing");
+        Self {
+            reference,
+            envelopes: Envelopes::default(),
+            entries: Vec::new(),
+            names: BTreeMap::new(),
+            places: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            entered: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            left: Vec::new(),
+            faults: Vec::new(),
+            proposed_at: BTreeMap::new(),
+            axes: Vec::new(),
+            axes_root: 0,
+            dead_letters: 0,
+        }
+    }
+
+    /// Number of committed entries.
+    pub(crate) fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Messages that stand somewhere.
+    pub(crate) fn standing(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The queue in which each message stands, for the report of those that stay.
+    pub(crate) fn whereabouts(&self) -> Vec<(u64, &str)> {
+        let name = |queue| self.names.get(queue).map_or("", String::as_str);
+        self.places.iter().take(10).map(|((queue, _), id)| (*id, name(queue))).collect()
+    }
+
+    pub(crate) fn has_entered(&self, id: u64) -> bool {
+        self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX))).next().is_some()
+    }
+
+    pub(crate) fn has_entered_queue(&self, id: u64, queue: &str) -> bool {
+        let mut entered = self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX)));
+        entered.any(|((_, number), _)| self.names.get(number).is_some_and(|name| name == queue))
+    }
+
+    /// True if the mark of delivery of a message is committed.
+    pub(crate) fn is_marked(&self, id: u64, queue: &str) -> bool {
+        let mut entered = self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX)));
+        entered.any(|((_, number), seq)| {
+            let is_queue = self.names.get(number).is_some_and(|name| name == queue);
+            is_queue && self.delivered.get(number).is_some_and(|up_to| up_to >= seq)
+        })
+    }
+
+    /// A node tells that an entry is committed; `root` is that of the axis of its term.
+    pub(crate) fn committed(&mut self, node: usize, entry: &LogEntry, root: u64) {
+        let (index, hashed) = (entry.index.0, hash_of(entry));
+        let known = usize::try_from(index - 1).ok().and_then(|at| self.entries.get(at));
+        match known {
+            Some((other, _)) if *other == hashed => return,
+            Some(_) => {
+                let term = entry.term;
+                let text = format!("node {node} commits another entry {index}, of term {term}");
+                return self.faults.push(text);
+            }
+            None => {}
+        }
+        if index != self.len() + 1 {
+            let text = format!("node {node} commits entry {index} behind {}", self.len());
+            return self.faults.push(text);
+        }
+        self.check_axis(entry, root);
+        if let Err(problem) = self.apply(entry) {
+            self.faults.push(format!("entry {index} does not fit: {problem}"));
+        }
+        self.entries.push((hashed, state_of(self.reference.vhost())));
+    }
+
+    /// Compares the state of a replica behind the entry `index`.
+    pub(crate) fn compare(&mut self, node: usize, index: u64, vhost: &Vhost, when: &str) {
+        let expected = match index {
+            0 => return,
+            _ => usize::try_from(index - 1).ok().and_then(|at| self.entries.get(at)),
+        };
+        let found = state_of(vhost);
+        match expected {
+            Some((_, expected)) if *expected == found => {}
+            Some(_) => self.faults.push(format!("node {node} differs at entry {index}, {when}")),
+            None => self.faults.push(format!("node {node} is at entry {index}, {when}: nobody is")),
+        }
+    }
+
+    fn apply(&mut self, entry: &LogEntry) -> Result<(), String> {
+        self.reference.set_now(entry);
+        for record in entry.records() {
+            let record = record.map_err(|fault| fault.to_string())?;
+            self.reference.apply(&record, &mut |_| ())?;
+            let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
+                .map_err(|error| error.to_string())?;
+            self.follow(decoded.record, record.flags.has(Flags::SPENT));
+        }
+        self.reference.end_entry(entry)?;
+        for id in std::mem::take(&mut self.touched) {
+            let count = self.counts.get(&id).copied().unwrap_or(0);
+            if count == 0 {
+                self.left.push(id);
+            }
+            if count > 1 {
+                let index = entry.index;
+                self.faults.push(format!("message {id} is in {count} places at entry {index}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, queue: QueueNumber, seq: u64, id: u64) {
+        self.places.insert((queue, seq), id);
+        self.entered.insert((id, queue), seq);
+        *self.counts.entry(id).or_default() += 1;
+        self.touched.insert(id);
+    }
+
+    fn leave(&mut self, queue: QueueNumber, seq: u64) -> Option<u64> {
+        let id = self.places.remove(&(queue, seq))?;
+        if let Some(count) = self.counts.get_mut(&id) {
+            *count -= 1;
+        }
+        Some(id)
+    }
+
+    /// Follows a record. With `is_spent`, the messages that it brought have left within the entry.
+    fn follow(&mut self, record: Record, is_spent: bool) {
+        match record {
+            Record::Publish { message, entries } | Record::Schedule { message, entries, .. } => {
+                let Some(id) = id_of(&message) else { return };
+                entries.iter().for_each(|(queue, entry)| self.enter(*queue, entry.seq, id));
+            }
+            Record::DeadLetter { queue, entry, message, entries } => {
+                self.dead_letters += 1;
+                self.leave(queue, entry.seq);
+                let Some(id) = id_of(&message) else { return };
+                if entries.is_empty() {
+                    self.left.push(id);
+                }
+                if is_spent {
+                    self.touched.insert(id);
+                    entries.iter().for_each(|(queue, entry)| {
+                        self.entered.insert((id, *queue), entry.seq);
+                    });
+                    return;
+                }
+                entries.iter().for_each(|(queue, entry)| self.enter(*queue, entry.seq, id));
+            }
+            Record::Ready { queue, entry, to } => {
+                if let Some(id) = self.leave(queue, entry.seq) {
+                    self.enter(queue, to.seq, id);
+                }
+            }
+            Record::Settle { queue, entry } => {
+                if let Some(id) = self.leave(queue, entry.seq) {
+                    self.left.push(id);
+                }
+            }
+            Record::Purge { queue, kept } => {
+                let of_queue = self.places.range((queue, 0)..=(queue, u64::MAX));
+                let seqs: Vec<u64> = of_queue.map(|((_, seq), _)| *seq).collect();
+                for seq in seqs.into_iter().filter(|seq| kept.iter().all(|kept| kept.seq != *seq)) {
+                    if let Some(id) = self.leave(queue, seq) {
+                        self.left.push(id);
+                    }
+                }
+            }
+            Record::Delivered { queue, up_to } => {
+                let newest = self.delivered.entry(queue).or_default();
+                *newest = up_to.max(*newest);
+            }
+            Record::DeclareQueue(declared) => {
+                self.names.insert(declared.queue, declared.name.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// Never early: between two proposals, the axis moves no further than the time. It never goes back.
+    fn check_axis(&mut self, entry: &LogEntry, root: u64) {
+        let (index, term, axis_us) = (entry.index.0, entry.term.0, entry.axis_us);
+        if root != self.axes_root {
+            self.axes_root = root;
+            self.axes.clear();
+        }
+        let Some(at_us) = self.proposed_at.get(&(index, term)).copied() else { return };
+        let early = self.axes.iter().find(|(at, axis)| {
+            let passed = at_us.saturating_sub(*at);
+            axis_us > axis + passed + passed * RATE_PPM / 1_000_000 + 20
+        });
+        if let Some((at, axis)) = early {
+            let (moved, passed) = (axis_us - axis, at_us.saturating_sub(*at));
+            let text = format!("the axis is early at entry {index}: {moved} us in {passed} us");
+            self.faults.push(text);
+        }
+        if self.axes.iter().any(|(_, axis)| *axis > axis_us) {
+            self.faults.push(format!("the axis goes back at entry {index}"));
+        }
+        self.axes.push((at_us, axis_us));
+        if self.axes.len() > AXES_MAX {
+            self.axes.remove(AXES_MAX / 2);
+        }
+    }
+
+    /// The faults since the last call. `is_done` tells whether a message may have left for good.
+    pub(crate) fn take_faults(&mut self, is_done: &dyn Fn(u64) -> bool) -> Vec<String> {
+        let left = std::mem::take(&mut self.left);
+        let lost = left.into_iter().filter(|id| !is_done(*id));
+        self.faults.extend(lost.map(|id| format!("message {id} has left, and nobody took it")));
+        std::mem::take(&mut self.faults)
+    }
+}
+
+/// Content of an entry in a word, for stories.
+pub(crate) fn word(entry: &LogEntry) -> &'static str {
+    match &entry.content {
+        EntryContent::Records(_) => "records",
+        EntryContent::Empty => "empty",
+        EntryContent::Membership(_) => "membership",
+    }
+}

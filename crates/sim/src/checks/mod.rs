@@ -1,0 +1,4 @@
+//! The checks of a run: `book` for what clients see, `ledger` for what is committed.
+
+pub(crate) mod book;
+pub(crate) mod ledger;

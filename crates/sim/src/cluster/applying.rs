@@ -1,0 +1,112 @@
+//! The application of committed entries, promotions, and care for the files of the log: what the server does on
+//! threads beside the replicator.
+
+use replication::{EntryLog as _, QuarantineReason};
+use storage::{EntryIndex, LogEntry, Term};
+
+use super::process::{Context, Job, Later, Process, Service};
+use super::serving::Brain;
+
+impl Process {
+    /// Prepares the next file of the log and compacts it, now and then.
+    pub(super) fn care_for_files(&mut self, ctx: &mut Context<'_>) {
+        let log = &mut self.member.log_mut().log;
+        if ctx.random.percent(70)
+            && let Some(preparation) = log.prepare_next_segment()
+        {
+            log.install_next_segment(preparation.run().ok());
+        }
+        if ctx.random.percent(30) {
+            self.compact(ctx);
+        }
+    }
+
+    /// Compacts the log, if it is worthwhile.
+    pub(crate) fn compact(&mut self, ctx: &mut Context<'_>) {
+        if self.is_full {
+            return;
+        }
+        if let Some(compaction) = self.member.log().log.compaction() {
+            let done = compaction.run();
+            ctx.story.tell(ctx.now_us, format_args!("node {} compacts: {done:?}", ctx.number));
+        }
+    }
+
+    pub(super) fn apply_soon(&mut self, ctx: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.is_applying, true) {
+            ctx.later.push((ctx.random.below(300), Later::Apply));
+        }
+    }
+
+    /// Does some jobs.
+    pub(super) fn apply(&mut self, ctx: &mut Context<'_>) {
+        self.is_applying = false;
+        for _ in 0..1 + ctx.random.below(8) {
+            let Some(job) = self.jobs.pop_front() else { return };
+            match job {
+                Job::Apply(entry) => {
+                    if let Err(problem) = self.apply_entry(&entry, ctx) {
+                        self.member.quarantine(QuarantineReason::Diverged(problem));
+                        self.has_work = true;
+                        self.jobs.clear();
+                        self.advance_soon(ctx);
+                    }
+                }
+                Job::Promote(term, shift_us) => self.promote(term, shift_us, ctx),
+            }
+        }
+        if !self.jobs.is_empty() {
+            self.apply_soon(ctx);
+        }
+    }
+
+    fn apply_entry(&mut self, entry: &LogEntry, ctx: &mut Context<'_>) -> Result<(), String> {
+        if entry.index.0 <= self.applied_ahead {
+            self.applier.apply(entry, &mut |_, _| ()).map_err(|fault| fault.to_string())?;
+            return Ok(());
+        }
+        let Brain::Follows(follower) = &mut self.serving.brain else { return Ok(()) };
+        if let Some(last) = follower.apply_entry(entry, &self.applier)? {
+            self.serving.durable = last;
+        }
+        let vhost = follower.vhost();
+        ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
+        ctx.book.look_at_ledger();
+        Ok(())
+    }
+
+    /// A sabotage: applies what is in the log, committed or not.
+    pub(crate) fn apply_ahead(&mut self) {
+        let (from, last) = (self.applied().0 + 1, self.member.last_index().0);
+        let Brain::Follows(follower) = &mut self.serving.brain else { return };
+        for index in from..=last {
+            let log = self.member.log();
+            let Ok(entries) = log.entries(EntryIndex(index), EntryIndex(index + 1), 1) else {
+                return;
+            };
+            for entry in &entries {
+                follower.set_now(entry);
+                for record in entry.records().flatten() {
+                    let _ = follower.apply(&record, &mut |_| ());
+                }
+                let _ = follower.end_entry(entry);
+            }
+            self.applied_ahead = index;
+        }
+    }
+
+    fn promote(&mut self, term: Term, shift_us: i64, ctx: &mut Context<'_>) {
+        self.shift_us = shift_us;
+        let now = self.now(ctx.reading);
+        self.serving.promote(now, self.applier.applied_position());
+        if self.service == Service::Promotes(term) {
+            self.service = Service::Leads(term);
+            ctx.book.serves(term.0);
+            ctx.story.tell(ctx.now_us, format_args!("node {} serves term {}", ctx.number, term.0));
+            self.is_dirty = true;
+            self.has_work = true;
+            self.advance_soon(ctx);
+        }
+        self.touched(ctx);
+    }
+}

@@ -1,0 +1,11 @@
+//! The nodes, and what the server does on each, without its threads.
+
+pub(crate) mod applying;
+mod effects;
+pub(crate) mod follower;
+mod log_queue;
+pub(crate) mod network;
+pub(crate) mod node;
+pub(crate) mod process;
+pub(crate) mod serving;
+mod sim_log;

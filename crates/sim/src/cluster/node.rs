@@ -1,0 +1,215 @@
+//! A node: its disk, its clocks, and its process while it runs.
+
+use replication::{
+    BeginError, ClockBounds, ClockReading, ClusterId, GroupId, Member, MemberConfig, MemberId,
+    NodeId, QuarantineReason, RunId,
+};
+use simdisk::{Disk, Random};
+use storage::{Founding, LogOptions, OpenError, ReplicatedLog, ReplicatedOptions};
+
+use crate::checks::book::Book;
+use crate::cluster::follower::{Follower, release};
+use crate::cluster::process::Process;
+use crate::cluster::serving::{Brain, Serving};
+use crate::cluster::sim_log::SimLog;
+use crate::event::Event;
+use crate::sabotage::Sabotage;
+
+pub(crate) const CLUSTER: ClusterId = ClusterId(77);
+pub(crate) const GROUP: GroupId = GroupId(5);
+
+/// True time at the beginning of a run, in microseconds since 1970.
+const EPOCH_US: u64 = 1_700_000_000_000_000;
+
+/// The id of a node by its number.
+pub(crate) fn node_id(number: usize) -> NodeId {
+    NodeId::new(number as u64 + 1).expect("a node has a number")
+}
+
+pub(crate) fn member_id(number: usize) -> MemberId {
+    node_id(number).member(1)
+}
+
+/// The number of the node of a member.
+pub(crate) fn number_of(member: MemberId) -> usize {
+    usize::try_from(member.node().get()).expect("few nodes") - 1
+}
+
+/// The clocks of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    /// Error of the wall clock, in microseconds.
+    pub(crate) error_us: i64,
+    /// Rate of both clocks above the true one, in millionths.
+    drift_ppm: i64,
+    /// True time at which the process began, and its wall clock then.
+    began_us: u64,
+    anchor_us: u64,
+}
+
+impl Clocks {
+    fn draw(random: &mut Random) -> Self {
+        let error_us = i64::try_from(random.below(120_000_000)).unwrap_or(0) - 60_000_000;
+        let drift_ppm = i64::try_from(random.below(201)).unwrap_or(0) - 100;
+        Self { error_us, drift_ppm, began_us: 0, anchor_us: 0 }
+    }
+
+    fn wall_us(&self, now_us: u64) -> u64 {
+        (EPOCH_US + now_us).saturating_add_signed(self.error_us)
+    }
+
+    fn begin(&mut self, now_us: u64) {
+        (self.began_us, self.anchor_us) = (now_us, self.wall_us(now_us));
+    }
+
+    fn reading(&self, run: u64, now_us: u64) -> ClockReading {
+        let age_us = now_us - self.began_us;
+        let drift_us = i64::try_from(age_us).unwrap_or(0) * self.drift_ppm / 1_000_000;
+        ClockReading {
+            run: RunId(run),
+            monotonic_us: (self.anchor_us + age_us).saturating_add_signed(drift_us),
+            wall_us: self.wall_us(now_us),
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) number: usize,
+    pub(crate) disk: Disk,
+    pub(crate) clocks: Clocks,
+    pub(crate) process: Option<Process>,
+    /// True while its process stands still.
+    pub(crate) is_paused: bool,
+    /// Events that have happened to it meanwhile.
+    pub(crate) missed: Vec<Event>,
+    /// Longest sync, and the time until which it is so.
+    pub(crate) sync_us: (u64, u64),
+    /// True if its disk was damaged.
+    pub(crate) is_rotten: bool,
+    sabotage: Option<Sabotage>,
+}
+
+/// The reason why a process does not begin.
+#[derive(Debug)]
+pub(crate) enum StartError {
+    Log(OpenError),
+    Member(BeginError),
+}
+
+impl Node {
+    pub(crate) fn new(number: usize, sabotage: Option<Sabotage>, random: &mut Random) -> Self {
+        let disk = Disk::new();
+        match sabotage {
+            Some(Sabotage::EntriesNotSynced) => {
+                disk.lie_about(Some(|name| name.ends_with(".log")));
+            }
+            Some(Sabotage::HardStateNotSynced) => disk.lie_about(Some(|name| name == "raft")),
+            _ => {}
+        }
+        Self {
+            number,
+            disk,
+            clocks: Clocks::draw(random),
+            process: None,
+            is_paused: false,
+            missed: Vec::new(),
+            sync_us: (0, 0),
+            is_rotten: false,
+            sabotage,
+        }
+    }
+
+    pub(crate) fn reading(&self, now_us: u64) -> ClockReading {
+        let run = self.process.as_ref().map_or(0, |process| process.run);
+        self.clocks.reading(run, now_us)
+    }
+
+    /// Longest sync at this time, in microseconds.
+    pub(crate) fn longest_sync_us(&self, now_us: u64) -> u64 {
+        let (sync_us, until_us) = self.sync_us;
+        if now_us < until_us { sync_us } else { 2_000 }
+    }
+
+    /// Begins the process, or opens the replica anew in one that goes on, whose run and bounds are given then.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub(crate) fn start(
+        &mut self,
+        nodes: usize,
+        goes_on: Option<(u64, ClockBounds)>,
+        book: &mut Book,
+        random: &mut Random,
+        now_us: u64,
+    ) -> Result<(), StartError> {
+        let is_new = goes_on.is_none();
+        let (run, bounds) = goes_on.unwrap_or_else(|| (random.next() >> 2, ClockBounds::default()));
+        let skips = self.sabotage == Some(Sabotage::RecordSkipped);
+        let mut follower = Follower::new(random.next(), skips);
+        let mut fault = None;
+        let mut each = |record: storage::Record<'_>, references: &mut storage::References<'_>| {
+            let mut ended = release(references);
+            if let Err(problem) = follower.apply(&record, &mut ended) {
+                fault.get_or_insert(problem);
+            }
+        };
+        let options = options(self.number, nodes);
+        let opened = ReplicatedLog::open(self.disk.clone(), options, &mut each, &mut |_| {});
+        let (log, report) = opened.map_err(StartError::Log)?;
+        if let Some(damage) = report.damages.first() {
+            fault.get_or_insert_with(|| damage.to_string());
+        }
+        let applier = log.applier();
+        let (applied, position) = (applier.applied().0, applier.applied_position());
+        if let Err(problem) = follower.follow(position) {
+            fault.get_or_insert(problem);
+        }
+        if fault.is_none() {
+            book.ledger.compare(self.number, applied, follower.vhost(), "as its log says");
+            book.look_at_ledger();
+        }
+        let log = SimLog::new(log, self.sabotage);
+        let config = MemberConfig {
+            cluster: CLUSTER,
+            group: GROUP,
+            me: member_id(self.number),
+            seed: random.next(),
+        };
+        let mut member = Member::open(config, log).map_err(StartError::Member)?;
+        if let Some(fault) = fault {
+            member.quarantine(QuarantineReason::Damaged(fault));
+        }
+        let serving = Serving::new(follower, broker::Lsn(position.0), self.sabotage);
+        debug_assert!(matches!(serving.brain, Brain::Follows(_)), "a replica begins as one");
+        let mut process = Process::new(run, member, serving, bounds, self.sabotage);
+        if self.sabotage == Some(Sabotage::ReplayAboveCommit) {
+            process.apply_ahead();
+        }
+        self.process = Some(process);
+        if is_new {
+            self.clocks.begin(now_us);
+        }
+        Ok(())
+    }
+}
+
+fn options(number: usize, nodes: usize) -> ReplicatedOptions {
+    ReplicatedOptions {
+        log: LogOptions {
+            log_id: GROUP.0,
+            segment_bytes_min: 8 * 1024,
+            segment_bytes_max: 32 * 1024,
+            ..LogOptions::default()
+        },
+        cluster_id: CLUSTER.0,
+        member_id: member_id(number).get(),
+        founding: Some(Founding {
+            voters: (0..nodes).map(|node| member_id(node).get()).collect(),
+            learners: Vec::new(),
+        }),
+        tail_bytes_max: 16 * 1024,
+        retention_bytes: u64::MAX,
+    }
+}

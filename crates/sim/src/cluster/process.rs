@@ -1,0 +1,502 @@
+//! The process of a node: its member between two turns, as the server's replicator drives it.
+
+use std::collections::VecDeque;
+
+use broker::Lsn;
+use broker::time::{Now, Time};
+use bytes::Bytes;
+use replication::{
+    AxisOrigin, ClockBounds, ClockReading, Committed, EntryLog as _, Frame, Member, MemberId,
+    NodeId, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
+};
+use simdisk::{Disk, Random};
+use storage::{Applier, EntryIndex, LogEntry, LogError, Term, WriteBatch};
+
+use crate::checks::book::Book;
+use crate::checks::ledger::word;
+use crate::cluster::serving::Serving;
+use crate::cluster::sim_log::SimLog;
+use crate::sabotage::Sabotage;
+use crate::story::Story;
+
+/// Entries from one digest to the next.
+const ENTRIES_PER_DIGEST: u32 = 50;
+
+/// Time after which a full disk is tried again, in microseconds.
+const FULL_RETRY_US: u64 = 100_000;
+
+/// Ticks that a process takes at once after it has slept.
+const TICKS_AT_ONCE_MAX: u32 = 2;
+
+/// The part of the node in the service of the vhost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Service {
+    Follows,
+    Promotes(Term),
+    Leads(Term),
+    Deposed,
+}
+
+/// A batch of the vhost on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Batch {
+    None,
+    Taken { has_more: bool },
+    Proposed { durable: Lsn, has_more: bool },
+}
+
+/// A job of the thread that applies entries.
+#[derive(Debug)]
+pub(super) enum Job {
+    Apply(LogEntry),
+    Promote(Term, i64),
+}
+
+/// Input of the member that came within a turn.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Frame(NodeId, Bytes),
+    Tick,
+    LinkChanged(MemberId),
+    PeerLost(MemberId),
+}
+
+/// Work that a process does later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Later {
+    /// The write of the turn ends.
+    Written,
+    /// Another attempt to write.
+    Retry,
+    /// Jobs are done.
+    Apply,
+    /// A turn.
+    Advance,
+    /// Work of the vhost is due.
+    Timer,
+    /// The replica is opened anew.
+    Reopen,
+    /// The process ends itself.
+    Exit,
+}
+
+/// The surroundings of a process.
+pub(crate) struct Context<'a> {
+    pub(crate) now_us: u64,
+    pub(crate) reading: ClockReading,
+    pub(crate) number: usize,
+    pub(crate) book: &'a mut Book,
+    pub(crate) story: &'a mut Story,
+    pub(crate) random: &'a mut Random,
+    pub(crate) frames: &'a mut Vec<Frame>,
+    pub(crate) later: &'a mut Vec<(u64, Later)>,
+    /// Longest sync, in microseconds.
+    pub(crate) sync_us: u64,
+    /// True if the disk of the node was damaged.
+    pub(crate) is_rotten: bool,
+}
+
+/// A process.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each notes another thing that is to be done")]
+pub(crate) struct Process {
+    pub(crate) run: u64,
+    pub(crate) member: Member<SimLog>,
+    pub(super) applier: Applier<Disk>,
+    pub(crate) serving: Serving,
+    pub(super) jobs: VecDeque<Job>,
+    pub(super) is_applying: bool,
+    pub(crate) service: Service,
+    pub(super) records: WriteBatch,
+    pub(super) batch: Batch,
+    pub(super) durable: Option<Lsn>,
+    pub(super) is_dirty: bool,
+    pub(super) has_work: bool,
+    pub(crate) is_writing: bool,
+    /// True time at which the turn began.
+    pub(super) turn_us: u64,
+    pub(super) is_full: bool,
+    pub(super) is_advance_due: bool,
+    pub(super) inbox: Vec<Input>,
+    pub(crate) bounds: ClockBounds,
+    pub(super) shift_us: i64,
+    pub(super) entries_to_digest: u32,
+    pub(super) entries: u32,
+    pub(super) timer_at: Option<Time>,
+    /// Ticks as a leader that another has replaced.
+    pub(crate) stale_ticks: u64,
+    /// Entries that a sabotage has applied before their time.
+    pub(super) applied_ahead: u64,
+    pub(super) sabotage: Option<Sabotage>,
+}
+
+impl Process {
+    pub(crate) fn new(
+        run: u64,
+        member: Member<SimLog>,
+        serving: Serving,
+        bounds: ClockBounds,
+        sabotage: Option<Sabotage>,
+    ) -> Self {
+        let applier = member.log().log.applier();
+        Self {
+            run,
+            member,
+            applier,
+            serving,
+            jobs: VecDeque::new(),
+            is_applying: false,
+            service: Service::Follows,
+            records: WriteBatch::default(),
+            batch: Batch::None,
+            durable: None,
+            is_dirty: false,
+            has_work: true,
+            is_writing: false,
+            turn_us: 0,
+            is_full: false,
+            is_advance_due: false,
+            inbox: Vec::new(),
+            bounds,
+            shift_us: 0,
+            entries_to_digest: ENTRIES_PER_DIGEST,
+            entries: 0,
+            timer_at: None,
+            stale_ticks: 0,
+            applied_ahead: 0,
+            sabotage,
+        }
+    }
+
+    /// The moment on the axis of the vhost.
+    pub(crate) fn now(&self, reading: ClockReading) -> Now {
+        let mut time_us = reading.monotonic_us.saturating_add_signed(self.shift_us);
+        match self.sabotage {
+            Some(Sabotage::AxisFromWallClock) => time_us = reading.wall_us,
+            Some(Sabotage::AxisJumpsAhead) => time_us += 500_000,
+            _ => {}
+        }
+        Now { time: Time::from_micros(time_us), wall_ms: reading.wall_us / 1000 }
+    }
+
+    pub(crate) fn applied(&self) -> EntryIndex {
+        self.applier.applied()
+    }
+
+    /// True if everything that is committed here is applied.
+    pub(crate) fn is_caught_up(&self) -> bool {
+        self.jobs.is_empty() && self.applied() == self.member.delivered()
+    }
+
+    /// The term in which the node serves clients.
+    pub(crate) fn serves(&self) -> Option<u64> {
+        match self.service {
+            Service::Leads(term) => Some(term.0),
+            Service::Deposed if self.sabotage == Some(Sabotage::StaleLeaderServes) => {
+                Some(self.member.term().0.saturating_sub(1))
+            }
+            Service::Follows | Service::Promotes(_) | Service::Deposed => None,
+        }
+    }
+
+    /// Input of the member.
+    pub(crate) fn input(&mut self, input: Input, ctx: &mut Context<'_>) {
+        if self.service == Service::Deposed && self.sabotage.is_none() {
+            // The replica is being opened anew.
+            return;
+        }
+        // A member whose disk does not answer learns nothing meanwhile.
+        if matches!(input, Input::Tick) && !self.is_writing {
+            let is_stale = self.serves().is_some_and(|term| term < ctx.book.newest_term);
+            self.stale_ticks = if is_stale { self.stale_ticks + 1 } else { 0 };
+        }
+        self.inbox.push(input);
+        if !self.is_writing {
+            self.advance(ctx);
+        }
+    }
+
+    /// A frame to a member was dropped.
+    pub(crate) fn link_changed(&mut self, member: MemberId) {
+        if self.is_writing {
+            self.inbox.push(Input::LinkChanged(member));
+        } else {
+            self.member.link_lost(member);
+        }
+    }
+
+    fn take_inbox(&mut self) {
+        let mut ticks = 0;
+        for input in std::mem::take(&mut self.inbox) {
+            self.has_work = true;
+            match input {
+                Input::Frame(from, frame) => {
+                    // A frame of another time is refused, as by the server.
+                    let _ = self.member.receive(from, &frame);
+                }
+                Input::Tick if ticks < TICKS_AT_ONCE_MAX => {
+                    ticks += 1;
+                    self.member.tick();
+                }
+                Input::Tick => {}
+                Input::LinkChanged(member) => self.member.link_lost(member),
+                Input::PeerLost(member) => self.member.peer_lost(member),
+            }
+        }
+    }
+
+    /// After a change of the vhost: the replicator takes the records soon, and the timer is set.
+    pub(crate) fn touched(&mut self, ctx: &mut Context<'_>) {
+        if std::mem::take(&mut self.serving.wakes) {
+            self.is_dirty = true;
+            self.has_work = true;
+            self.advance_soon(ctx);
+        }
+        let now = self.now(ctx.reading);
+        if let Some(wake) = self.serving.next_wake()
+            && wake != Time::MAX
+            && self.timer_at.is_none_or(|at| wake < at)
+        {
+            self.timer_at = Some(wake);
+            ctx.later.push((wake.micros_since(now.time) + 1, Later::Timer));
+        }
+    }
+
+    /// A turn, because something has changed in the member.
+    pub(crate) fn turn(&mut self, ctx: &mut Context<'_>) {
+        self.has_work = true;
+        self.advance(ctx);
+    }
+
+    pub(super) fn advance_soon(&mut self, ctx: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.is_advance_due, true) {
+            ctx.later.push((5 + ctx.random.below(400), Later::Advance));
+        }
+    }
+
+    /// Does what was put off.
+    pub(crate) fn later(&mut self, later: Later, ctx: &mut Context<'_>) {
+        match later {
+            Later::Written | Later::Retry => self.write(ctx),
+            Later::Apply => self.apply(ctx),
+            Later::Advance => {
+                self.is_advance_due = false;
+                self.advance(ctx);
+            }
+            Later::Timer => {
+                self.timer_at = None;
+                let now = self.now(ctx.reading);
+                self.serving.tick(now);
+                self.touched(ctx);
+            }
+            Later::Reopen | Later::Exit => {}
+        }
+    }
+
+    /// Takes the member through turns until there is nothing to do, or something to write.
+    pub(crate) fn advance(&mut self, ctx: &mut Context<'_>) {
+        while !self.is_writing {
+            if self.service == Service::Deposed
+                && self.sabotage != Some(Sabotage::StaleLeaderServes)
+            {
+                return;
+            }
+            self.take_inbox();
+            self.report_durable(ctx);
+            self.propose(ctx);
+            if !std::mem::take(&mut self.has_work) {
+                return;
+            }
+            let clock = TurnClock { now: ctx.reading, bounds: &self.bounds };
+            self.turn_us = ctx.now_us;
+            if self.member.begin(&clock, ctx.frames) {
+                self.is_writing = true;
+                let sync_us = 30 + ctx.random.below(ctx.sync_us);
+                ctx.later.push((sync_us, Later::Written));
+            } else {
+                self.end_turn(ctx);
+            }
+        }
+    }
+
+    fn propose(&mut self, ctx: &mut Context<'_>) {
+        let can_take = matches!(self.service, Service::Leads(_)) && self.is_dirty;
+        if can_take && matches!(self.batch, Batch::None) {
+            let has_more = self.serving.take_batch(&mut self.records);
+            self.is_dirty = false;
+            if !self.records.is_empty() {
+                self.batch = Batch::Taken { has_more };
+            }
+        }
+        let Batch::Taken { has_more } = self.batch else { return };
+        let Some(axis) = self.member.axis() else { return };
+        let durable = Lsn(self.records.last().0);
+        let axis_us = axis.at(ctx.reading.monotonic_us);
+        if let Ok(proposed) = self.member.propose(&mut self.records, axis_us) {
+            if let Proposed::Entry(index) = proposed {
+                let key = (index.0, self.member.term().0);
+                ctx.book.ledger.proposed_at.insert(key, ctx.now_us);
+            }
+            self.records.clear();
+            self.durable = None;
+            self.batch = Batch::Proposed { durable, has_more };
+            self.has_work = true;
+        }
+    }
+
+    fn write(&mut self, ctx: &mut Context<'_>) {
+        if !self.is_writing {
+            return;
+        }
+        match self.member.write() {
+            Ok(()) => {
+                if std::mem::take(&mut self.is_full) {
+                    self.member.recovered();
+                }
+                self.is_writing = false;
+                self.end_turn(ctx);
+                self.advance(ctx);
+            }
+            Err(error) if error.is_full() => {
+                self.is_full = true;
+                self.member.stalled();
+                ctx.later.push((FULL_RETRY_US, Later::Retry));
+            }
+            Err(error) => self.exit(&error, ctx),
+        }
+    }
+
+    fn exit(&mut self, error: &LogError, ctx: &mut Context<'_>) {
+        ctx.story.tell(ctx.now_us, format_args!("node {} ends: {error}", ctx.number));
+        ctx.later.push((0, Later::Exit));
+    }
+
+    fn end_turn(&mut self, ctx: &mut Context<'_>) {
+        let result = self.member.end(ctx.frames);
+        self.follow(result, ctx);
+        self.report_durable(ctx);
+    }
+
+    fn follow(&mut self, result: TurnResult, ctx: &mut Context<'_>) {
+        let TurnResult { role, committed, durable, axis, quarantine, has_more, .. } = result;
+        self.has_work |= has_more;
+        if let Some(new) = axis {
+            let (term, last) = (self.member.term().0, self.member.last_index().0);
+            ctx.book.ledger.proposed_at.insert((last, term), self.turn_us);
+            let before = self.member.log().term_of(EntryIndex(last.saturating_sub(1)));
+            let continues = match new.origin {
+                AxisOrigin::Continued { term } => Some(term),
+                AxisOrigin::Log => Some(before.map_or(0, |term| term.0)),
+                AxisOrigin::WallClocks => None,
+            };
+            ctx.book.axis(term, continues);
+            ctx.story.tell(
+                ctx.now_us,
+                format_args!("node {} begins term {term}: {:?}", ctx.number, new.origin),
+            );
+        }
+        for Committed { entry, facts } in committed {
+            self.committed(entry, facts, ctx);
+        }
+        if let Some(reason) = quarantine {
+            let (QuarantineReason::Damaged(why) | QuarantineReason::Diverged(why)) = reason;
+            ctx.story.tell(ctx.now_us, format_args!("node {} is quarantined: {why}", ctx.number));
+            if !ctx.is_rotten {
+                ctx.book.violation(format!("node {} is quarantined: {why}", ctx.number));
+            }
+        }
+        if durable.is_some() {
+            self.durable = durable.map(|lsn| Lsn(lsn.0));
+        }
+        if let Some(role) = role {
+            self.take_role(role, ctx);
+        }
+        if self.entries_to_digest == 0 && matches!(self.service, Service::Leads(_)) {
+            self.entries_to_digest = ENTRIES_PER_DIGEST;
+            let now = self.now(ctx.reading);
+            self.serving.write(now, |vhost| vhost.log_digest(now));
+            self.touched(ctx);
+        }
+        if self.entries >= 8 {
+            self.entries = 0;
+            self.care_for_files(ctx);
+        }
+    }
+
+    fn committed(
+        &mut self,
+        entry: LogEntry,
+        facts: Option<storage::EntryFacts>,
+        ctx: &mut Context<'_>,
+    ) {
+        self.entries += 1;
+        self.entries_to_digest = self.entries_to_digest.saturating_sub(1);
+        let root = ctx.book.root_of(entry.term.0);
+        if entry.index.0 > ctx.book.ledger.len() {
+            let (index, term, what) = (entry.index, entry.term, word(&entry));
+            ctx.story.tell(
+                ctx.now_us,
+                format_args!("node {} commits {index} of term {term}: {what}", ctx.number),
+            );
+        }
+        ctx.book.ledger.committed(ctx.number, &entry, root);
+        ctx.book.look_at_ledger();
+        match (self.service, facts) {
+            // The log is read again when it is opened anew.
+            (Service::Deposed, _) => {}
+            (Service::Follows | Service::Promotes(_), None) => {
+                self.jobs.push_back(Job::Apply(entry));
+                self.apply_soon(ctx);
+            }
+            (_, facts) => {
+                self.applier.applied_by_leader(entry.index, &facts.unwrap_or_default());
+            }
+        }
+    }
+
+    fn take_role(&mut self, role: Role, ctx: &mut Context<'_>) {
+        ctx.story.tell(ctx.now_us, format_args!("node {} is {role:?}", ctx.number));
+        if let Role::Leader { term, .. } = role {
+            ctx.book.leads(term.0, ctx.number);
+        }
+        match (role, self.service) {
+            (Role::Leader { term, is_active: true }, Service::Follows) => {
+                let Some(axis) = self.member.axis() else { return };
+                self.service = Service::Promotes(term);
+                self.jobs.push_back(Job::Promote(term, axis.offset_us()));
+                self.apply_soon(ctx);
+            }
+            (Role::Leader { term, .. }, Service::Promotes(of) | Service::Leads(of))
+                if term == of => {}
+            (_, Service::Promotes(_) | Service::Leads(_)) => {
+                ctx.story.tell(ctx.now_us, format_args!("node {} is deposed", ctx.number));
+                self.service = Service::Deposed;
+                if self.sabotage != Some(Sabotage::StaleLeaderServes) {
+                    ctx.later.push((0, Later::Reopen));
+                }
+            }
+            (_, Service::Follows | Service::Deposed) => {}
+        }
+    }
+
+    fn report_durable(&mut self, ctx: &mut Context<'_>) {
+        let Batch::Proposed { durable, has_more } = self.batch else { return };
+        if !matches!(self.service, Service::Leads(_)) {
+            return;
+        }
+        let is_written =
+            self.sabotage == Some(Sabotage::ConfirmAtOwnSync) && !self.has_work && !self.is_writing;
+        if !is_written && self.durable.is_none_or(|reached| reached < durable) {
+            return;
+        }
+        let now = self.now(ctx.reading);
+        self.serving.batch_durable(durable, now);
+        self.batch = Batch::None;
+        self.is_dirty |= has_more;
+        self.has_work |= has_more;
+        self.touched(ctx);
+        if self.is_dirty {
+            self.advance_soon(ctx);
+        }
+    }
+}

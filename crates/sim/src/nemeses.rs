@@ -1,0 +1,143 @@
+//! Faults of a run, as they happen.
+
+use replication::MemberId;
+use simdisk::Random;
+
+use crate::cluster::node::{member_id, number_of};
+use crate::cluster::process::Service;
+use crate::event::Event;
+use crate::plan::Nemesis;
+use crate::world::World;
+
+impl World {
+    pub(crate) fn nemesis(&mut self, at: usize) {
+        let Some((_, nemesis)) = self.plan.nemeses.get(at).copied() else { return };
+        self.tell(format_args!("-- {nemesis:?}"));
+        match nemesis {
+            Nemesis::Kill(node, down_us) => self.kill(node, down_us),
+            Nemesis::PowerCut(node, down_us) => self.cut_power(node, down_us),
+            Nemesis::PowerCutAll(down_us) => {
+                (0..self.nodes.len()).for_each(|node| self.cut_power(node, down_us));
+            }
+            Nemesis::Pause(node, for_us) => {
+                self.nodes[node].is_paused = true;
+                self.after(for_us, Event::Resume(node));
+            }
+            Nemesis::CutOneWay(from, to, for_us) => self.cut(from, to, for_us),
+            Nemesis::Isolate(node, for_us) => {
+                for other in (0..self.nodes.len()).filter(|other| *other != node) {
+                    self.cut(node, other, for_us);
+                    self.cut(other, node, for_us);
+                }
+            }
+            Nemesis::Slow(from, to, slow_us, for_us) => {
+                self.network.slow(from, to, slow_us);
+                self.after(for_us, Event::Heal(from, to));
+            }
+            Nemesis::Break(one, other) => {
+                self.network.break_link(one, other);
+            }
+            Nemesis::Stall(node, sync_us, for_us) => {
+                self.nodes[node].sync_us = (sync_us, self.now_us + for_us);
+            }
+            Nemesis::FailSync(node) => {
+                let random = Random(self.random.next());
+                self.nodes[node].disk.fail_next_sync(random);
+            }
+            Nemesis::FullDisk(node, for_us) => {
+                let more = usize::try_from(self.random.below(20_000)).unwrap_or(0);
+                self.nodes[node].disk.limit_room(more);
+                self.after(for_us, Event::Room(node));
+            }
+            Nemesis::Rot(node, down_us) => self.rot(node, down_us),
+            Nemesis::Compact(node) => self.with(node, |process, ctx| process.compact(ctx)),
+            Nemesis::ClockStep(node, us) => self.nodes[node].clocks.error_us += us,
+            Nemesis::Transfer(to) => self.transfer(to),
+            Nemesis::Storm(slow_us) => self.storm(slow_us),
+        }
+    }
+
+    fn cut(&mut self, from: usize, to: usize, for_us: u64) {
+        let arrivals = self.network.cut(from, to, true, self.now_us);
+        self.arrivals(arrivals);
+        self.after(for_us, Event::Heal(from, to));
+    }
+
+    pub(crate) fn heal_direction(&mut self, from: usize, to: usize) {
+        self.network.slow(from, to, 0);
+        let arrivals = self.network.cut(from, to, false, self.now_us);
+        self.arrivals(arrivals);
+    }
+
+    /// The files of a node are damaged while it is down.
+    fn rot(&mut self, node: usize, down_us: u64) {
+        self.cut_power(node, down_us);
+        let disk = self.nodes[node].disk.clone();
+        let files: Vec<(String, usize)> =
+            disk.files().into_iter().filter(|(_, len)| *len > 512).collect();
+        if files.is_empty() {
+            return;
+        }
+        let (name, len) = &files[below(&mut self.random, files.len())];
+        let at = below(&mut self.random, *len);
+        self.nodes[node].is_rotten = true;
+        self.tell(format_args!("node {node}: octet {at} of {name} has rotted"));
+        disk.damage(name, |content| content[at] ^= 0x40);
+    }
+
+    /// Several elections at once, between nodes that begin anew.
+    fn storm(&mut self, slow_us: u64) {
+        let nodes = self.nodes.len();
+        for (from, to) in (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))) {
+            let of_link_us = slow_us / 4 + self.random.below(slow_us);
+            self.network.slow(from, to, of_link_us);
+            self.after(3_000_000, Event::Heal(from, to));
+        }
+        let leads = |node: &usize| {
+            let process = self.nodes[*node].process.as_ref();
+            process.is_some_and(|it| matches!(it.service, Service::Leads(_)))
+        };
+        let leader = (0..nodes).find(leads);
+        if let Some(leader) = leader {
+            self.kill(leader, 30_000);
+        }
+        if self.random.percent(70) {
+            self.ambush_until_us = self.now_us + 3_000_000;
+            return;
+        }
+        for _ in 0..nodes {
+            let (node, wait_us) = (below(&mut self.random, nodes), self.random.below(6 * slow_us));
+            self.after(wait_us, Event::Strike(node, 5_000));
+        }
+    }
+
+    /// A node that has just voted is killed, and nobody hears its candidate for longer than an election takes.
+    pub(crate) fn ambush(&mut self, voter: usize, candidate: u64) {
+        self.kill(voter, 500);
+        let Some(candidate) = MemberId::new(candidate).map(number_of) else { return };
+        for other in (0..self.nodes.len()).filter(|other| *other != candidate) {
+            if other != voter {
+                self.network.break_link(candidate, other);
+            }
+            self.cut(candidate, other, 2_600_000);
+        }
+    }
+
+    fn transfer(&mut self, to: usize) {
+        let leads = |node: &usize| {
+            let process = self.nodes[*node].process.as_ref();
+            process.is_some_and(|it| matches!(it.service, Service::Leads(_)) && !it.is_writing)
+        };
+        let Some(leader) = (0..self.nodes.len()).find(leads) else { return };
+        if leader != to {
+            self.with(leader, |process, ctx| {
+                process.member.transfer(member_id(to));
+                process.turn(ctx);
+            });
+        }
+    }
+}
+
+fn below(random: &mut Random, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).unwrap_or(0)
+}

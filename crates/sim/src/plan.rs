@@ -1,0 +1,131 @@
+//! The plan of a run: drawn from its seed at once, so that a run can be repeated without a part of it.
+
+use simdisk::Random;
+
+use crate::sabotage::Sabotage;
+
+/// A fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nemesis {
+    /// The process of a node ends, and begins anew after this time.
+    Kill(usize, u64),
+    /// A node loses its power for this time.
+    PowerCut(usize, u64),
+    /// All nodes lose their power.
+    PowerCutAll(u64),
+    /// The process of a node stands still.
+    Pause(usize, u64),
+    /// One node does not hear another.
+    CutOneWay(usize, usize, u64),
+    /// A node neither hears the others nor is heard.
+    Isolate(usize, u64),
+    /// A link is slow: by so much, for so long.
+    Slow(usize, usize, u64, u64),
+    /// A link breaks, and what is on its way is lost.
+    Break(usize, usize),
+    /// Syncs of a node take up to so long, for so long.
+    Stall(usize, u64, u64),
+    /// The next sync of a node fails.
+    FailSync(usize),
+    /// The disk of a node is full.
+    FullDisk(usize, u64),
+    /// The files of a node are damaged while it is down; it takes no part any more.
+    Rot(usize, u64),
+    /// A node compacts its log.
+    Compact(usize),
+    /// The wall clock of a node steps by so much.
+    ClockStep(usize, i64),
+    /// The leader hands over to a node.
+    Transfer(usize),
+    /// The leader is killed while all links are slow by so much, and some of the others while they vote.
+    Storm(u64),
+}
+
+/// The plan of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The seed, from which everything else of the run is drawn as well.
+    pub seed: u64,
+    /// Nodes of the cluster.
+    pub nodes: usize,
+    /// Clients that publish, and that consume.
+    pub clients: (usize, usize),
+    /// Time for which faults happen and clients work, in microseconds.
+    pub chaos_us: u64,
+    /// Faults, each with its time in microseconds.
+    pub nemeses: Vec<(u64, Nemesis)>,
+    /// The guard that is left out.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// Time without faults at the beginning, in microseconds.
+const CALM_US: u64 = 3_500_000;
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn draw(seed: u64, sabotage: Option<Sabotage>) -> Self {
+        let mut random = Random(seed ^ 0x5EED);
+        let nodes = if random.percent(80) { 3 } else { 5 };
+        let clients = (1 + below(&mut random, 2), 1 + below(&mut random, 3));
+        let chaos_us = 6_000_000 + random.below(14_000_000);
+        let count = 1 + random.below(10);
+        let mut plan = Self { seed, nodes, clients, chaos_us, nemeses: Vec::new(), sabotage };
+        let mut has_rot = false;
+        for _ in 0..count {
+            let at_us = CALM_US + random.below(chaos_us - CALM_US);
+            let nemesis = plan.nemesis(&mut random);
+            let is_rot = matches!(nemesis, Nemesis::Rot(..));
+            if !is_rot || !has_rot {
+                plan.nemeses.push((at_us, nemesis));
+            }
+            has_rot |= is_rot;
+        }
+        if sabotage == Some(Sabotage::VoteForgotten) {
+            // Two votes in one term matter to few elections: there are many.
+            let times = (CALM_US..plan.chaos_us).step_by(4_000_000);
+            plan.nemeses = times
+                .map(|at_us| (at_us, Nemesis::Storm(30_000 + random.below(150_000))))
+                .collect();
+        }
+        plan.nemeses.sort_by_key(|(at_us, _)| *at_us);
+        plan
+    }
+
+    fn nemesis(&self, random: &mut Random) -> Nemesis {
+        let node = below(random, self.nodes);
+        let other = (node + 1 + below(random, self.nodes - 1)) % self.nodes;
+        let down_us = 50_000 << random.below(7);
+        match random.below(100) {
+            0..16 => Nemesis::Kill(node, down_us),
+            16..30 => Nemesis::PowerCut(node, down_us),
+            30..35 => Nemesis::PowerCutAll(down_us),
+            35..42 => Nemesis::Pause(node, 200_000 + random.below(5_000_000)),
+            42..52 => Nemesis::CutOneWay(node, other, 200_000 + random.below(6_000_000)),
+            52..66 => Nemesis::Isolate(node, 200_000 + random.below(6_000_000)),
+            66..71 => {
+                let slow_us = 1_000 << random.below(9);
+                Nemesis::Slow(node, other, slow_us, random.below(4_000_000))
+            }
+            71..75 => Nemesis::Break(node, other),
+            75..80 => {
+                let sync_us = 10_000 << random.below(10);
+                Nemesis::Stall(node, sync_us, 200_000 + random.below(3_000_000))
+            }
+            80..83 => Nemesis::FailSync(node),
+            83..86 => Nemesis::FullDisk(node, random.below(3_000_000)),
+            86..88 => Nemesis::Rot(node, down_us),
+            88..91 => Nemesis::Compact(node),
+            91..94 => Nemesis::Storm(30_000 + random.below(150_000)),
+            94..97 => {
+                let us = i64::try_from(random.below(120_000_000)).unwrap_or(0) - 60_000_000;
+                Nemesis::ClockStep(node, us)
+            }
+            _ => Nemesis::Transfer(node),
+        }
+    }
+}
+
+fn below(random: &mut Random, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).unwrap_or(0)
+}

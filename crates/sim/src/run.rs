@@ -1,0 +1,185 @@
+//! A run: chaos, then everything heals, and then nothing may be missing.
+
+use crate::clients::client::Client;
+use crate::clients::client::Part;
+use crate::cluster::process::Service;
+use crate::plan::Plan;
+use crate::story::Story;
+use crate::world::World;
+
+/// Time within which a healed cluster must agree, in microseconds.
+const AGREE_US: u64 = 60_000_000;
+
+/// Time within which all messages must be taken, in microseconds.
+const DRAIN_US: u64 = 60_000_000;
+
+/// The outcome of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The first checks that have failed; none if all hold.
+    pub violations: Vec<String>,
+    /// The events of the run.
+    pub story: Story,
+    /// Messages that were published.
+    pub published: usize,
+    /// Messages that were confirmed.
+    pub confirmed: usize,
+    /// Deliveries to clients.
+    pub deliveries: u64,
+    /// Dead letters in the committed log.
+    pub dead_letters: u64,
+    /// Committed entries.
+    pub entries: u64,
+    /// Starts of processes and replicas.
+    pub starts: u64,
+}
+
+/// Runs a plan. With `keeps_story`, the story has its lines.
+#[must_use]
+pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
+    let mut world = World::new(plan.clone(), keeps_story);
+    world.run(plan.chaos_us);
+    let steps: [fn(&mut World); 4] = [heal, agree, drain, read_back];
+    for step in steps {
+        if world.book.violations.is_empty() {
+            step(&mut world);
+        }
+    }
+    outcome(world)
+}
+
+fn outcome(mut world: World) -> Outcome {
+    for violation in world.book.violations.clone() {
+        world.tell(format_args!("VIOLATION: {violation}"));
+    }
+    let messages = &world.book.messages;
+    Outcome {
+        published: messages.len(),
+        confirmed: messages.values().filter(|message| message.is_confirmed).count(),
+        deliveries: world.book.deliveries,
+        dead_letters: world.book.ledger.dead_letters,
+        entries: world.book.ledger.len(),
+        starts: world.starts,
+        violations: world.book.violations,
+        story: world.story,
+    }
+}
+
+/// Ends all faults.
+fn heal(world: &mut World) {
+    world.tell(format_args!("everything heals"));
+    let arrivals = world.network.heal(world.now_us);
+    world.arrivals(arrivals);
+    (0..world.nodes.len()).for_each(|node| world.resume(node));
+    for node in &mut world.nodes {
+        node.sync_us = (0, 0);
+        node.disk.free_room();
+    }
+    for node in 0..world.nodes.len() {
+        if !world.nodes[node].is_rotten {
+            world.start(node);
+        }
+    }
+}
+
+/// True if one node serves clients, and all have applied what it has.
+fn agrees(world: &World) -> bool {
+    let mut processes = Vec::new();
+    for node in &world.nodes {
+        match &node.process {
+            // Not every octet that rots is in use.
+            Some(process) if process.member.quarantine_reason().is_none() => {
+                processes.push(process);
+            }
+            Some(_) | None if node.is_rotten => {}
+            Some(_) | None => return false,
+        }
+    }
+    let committed = world.book.ledger.len();
+    let leaders =
+        processes.iter().filter(|process| matches!(process.service, Service::Leads(_))).count();
+    leaders == 1
+        && processes
+            .iter()
+            .all(|process| process.is_caught_up() && process.member.delivered().0 == committed)
+}
+
+/// All must agree, and serve clients.
+fn agree(world: &mut World) {
+    let end_us = world.now_us + AGREE_US;
+    while world.now_us < end_us && world.book.violations.is_empty() {
+        world.run(100_000);
+        if agrees(world) && world.is_ready {
+            return;
+        }
+    }
+    if world.book.violations.is_empty() {
+        let states: Vec<String> = world
+            .nodes
+            .iter()
+            .map(|node| match &node.process {
+                Some(process) => format!(
+                    "{:?} at {} of {} and {}, caught up: {}",
+                    process.service,
+                    process.member.delivered(),
+                    process.applied(),
+                    process.member.last_index(),
+                    process.is_caught_up()
+                ),
+                None => "down".to_owned(),
+            })
+            .collect();
+        let (committed, is_ready) = (world.book.ledger.len(), world.is_ready);
+        world.book.violation(format!(
+            "no agreement a minute after healing: {states:?}, {committed} committed, ready: {is_ready}"
+        ));
+    }
+}
+
+/// Clients take all that is there.
+fn drain(world: &mut World) {
+    world.tell(format_args!("everything is drained"));
+    let all: Vec<usize> = (0..world.book.topology.queues.len())
+        .filter(|queue| {
+            !matches!(*queue, crate::clients::topology::WAIT | crate::clients::topology::RULED)
+        })
+        .collect();
+    for number in 0..world.clients.len() {
+        world.disconnect(number);
+        let client: &mut Client = &mut world.clients[number];
+        client.drains = true;
+        if client.part == Part::Consumes {
+            client.consumes.clone_from(&all);
+        }
+    }
+    let end_us = world.now_us + DRAIN_US;
+    while world.now_us < end_us && world.book.violations.is_empty() {
+        world.run(200_000);
+        if world.book.ledger.standing() == 0 && agrees(world) {
+            break;
+        }
+    }
+    if world.book.violations.is_empty() && world.book.ledger.standing() > 0 {
+        let left = world.book.ledger.standing();
+        let places = world.book.ledger.whereabouts();
+        let text = format!("{left} messages are not delivered a minute after healing: {places:?}");
+        world.book.violation(text);
+    }
+    world.run(500_000);
+    if world.book.violations.is_empty() {
+        world.book.end();
+    }
+}
+
+/// Every node reads its own log back: the state must be the one it had.
+fn read_back(world: &mut World) {
+    for node in 0..world.nodes.len() {
+        if !world.nodes[node].is_rotten && world.book.violations.is_empty() {
+            world.kill(node, 10_000);
+            world.run(50_000);
+        }
+    }
+    if world.book.violations.is_empty() {
+        agree(world);
+    }
+}

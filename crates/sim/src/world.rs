@@ -1,0 +1,580 @@
+//! The cluster and its clients: events in the order of their time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId};
+use simdisk::Random;
+use storage::OpenError;
+
+use crate::checks::book::Book;
+use crate::clients::client::{Client, Part, Place, Source};
+use crate::clients::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
+use crate::cluster::network::{Arrival, Network};
+use crate::cluster::node::{CLUSTER, Node, StartError, member_id, node_id, number_of};
+use crate::cluster::process::{Context, Input, Later, Process};
+use crate::event::Event;
+use crate::plan::Plan;
+use crate::story::Story;
+
+/// Duration of a tick, in microseconds.
+const TICK_US: u64 = replication::limits::TICK_US;
+
+/// Time between two pings, in microseconds.
+const PING_US: u64 = 100_000;
+
+/// Time between two looks at the links, in microseconds.
+const LOOK_US: u64 = 200_000;
+
+/// The cluster and its clients.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) now_us: u64,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) network: Network,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) book: Book,
+    pub(crate) story: Story,
+    pub(crate) random: Random,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    sequence: u64,
+    next_id: u64,
+    pub(crate) is_ready: bool,
+    pub(crate) starts: u64,
+    /// Until then, a node that has voted for another ends at once.
+    pub(crate) ambush_until_us: u64,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, keeps_story: bool) -> Self {
+        let mut random = Random(plan.seed);
+        let topology = Topology::draw(&mut random);
+        let nodes =
+            (0..plan.nodes).map(|number| Node::new(number, plan.sabotage, &mut random)).collect();
+        let network = Network::new(plan.nodes, Random(random.next()));
+        let mut clients = vec![Client::new(Part::Declares, Vec::new())];
+        let (publish, consume) = plan.clients;
+        clients.extend((0..publish).map(|_| Client::new(Part::Publishes, Vec::new())));
+        for _ in 0..consume {
+            let all = [WORK[0], WORK[1], END, REJECT, CLEAN, HOP];
+            let mut queues: Vec<usize> = Vec::new();
+            for queue in all {
+                if random.percent(if queue == HOP { 10 } else { 50 }) {
+                    queues.push(queue);
+                }
+            }
+            clients.push(Client::new(Part::Consumes, queues));
+        }
+        let mut world = Self {
+            now_us: 1_000_000,
+            nodes,
+            network,
+            clients,
+            book: Book::new(topology, keeps_story),
+            story: Story::new(keeps_story),
+            random,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            next_id: 0,
+            is_ready: false,
+            starts: 0,
+            ambush_until_us: 0,
+            plan,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.start(node);
+            let at = self.random.below(TICK_US);
+            self.after(at, Event::Tick(node));
+            self.after(at, Event::Ping(node));
+        }
+        self.after(0, Event::Look);
+        for client in 0..self.clients.len() {
+            self.after(self.now_us, Event::Client(client));
+        }
+        for at in 0..self.plan.nemeses.len() {
+            self.after(self.plan.nemeses[at].0, Event::Nemesis(at));
+        }
+    }
+
+    pub(crate) fn after(&mut self, us: u64, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((self.now_us + us, self.sequence, event)));
+    }
+
+    pub(crate) fn tell(&mut self, what: std::fmt::Arguments<'_>) {
+        self.story.tell(self.now_us, what);
+    }
+
+    /// Runs for a time, or until a check has failed.
+    pub(crate) fn run(&mut self, us: u64) {
+        let end_us = self.now_us + us;
+        while self.book.violations.is_empty()
+            && let Some(Reverse((at_us, ..))) = self.events.peek()
+            && *at_us <= end_us
+        {
+            let Some(Reverse((at_us, _, event))) = self.events.pop() else { break };
+            self.now_us = at_us;
+            self.happen(event);
+            for note in self.book.notes.iter_mut().flat_map(std::mem::take) {
+                self.story.keep(at_us, note);
+            }
+        }
+        self.now_us = end_us;
+    }
+
+    /// The node of an event, if it stands still.
+    fn paused(&self, event: &Event) -> Option<usize> {
+        let node = match event {
+            Event::Tick(node) | Event::Ping(node) | Event::Lost(node, _) => *node,
+            Event::Later(node, ..) | Event::Bytes(_, node, ..) => *node,
+            Event::Arrival(arrival) => arrival.to,
+            Event::Look
+            | Event::Start(_)
+            | Event::Client(_)
+            | Event::Nemesis(_)
+            | Event::Heal(..)
+            | Event::Room(_)
+            | Event::Resume(_)
+            | Event::Strike(..) => return None,
+        };
+        self.nodes[node].is_paused.then_some(node)
+    }
+
+    /// The process of a node goes on, with what has happened meanwhile.
+    pub(crate) fn resume(&mut self, node: usize) {
+        self.nodes[node].is_paused = false;
+        for event in std::mem::take(&mut self.nodes[node].missed) {
+            self.after(0, event);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Some(node) = self.paused(&event) {
+            return self.nodes[node].missed.push(event);
+        }
+        match event {
+            Event::Tick(node) => {
+                let jitter_us = self.random.below(2_000);
+                self.after(TICK_US - 1_000 + jitter_us, Event::Tick(node));
+                self.with(node, |process, ctx| process.input(Input::Tick, ctx));
+            }
+            Event::Ping(node) => {
+                self.after(PING_US, Event::Ping(node));
+                self.ping(node);
+            }
+            Event::Look => {
+                self.after(LOOK_US, Event::Look);
+                self.look();
+            }
+            Event::Arrival(arrival) => self.arrive(&arrival),
+            Event::Lost(node, peer) => {
+                self.with(node, |process, ctx| {
+                    process.input(Input::PeerLost(member_id(peer)), ctx);
+                });
+            }
+            Event::Later(node, run, later) => self.later(node, run, later),
+            Event::Start(node) => self.start(node),
+
+            Event::Client(client) => self.client(client),
+            Event::Bytes(client, node, run, number, bytes) => {
+                self.bytes(client, node, run, number, &bytes);
+            }
+            Event::Nemesis(at) => self.nemesis(at),
+            Event::Heal(from, to) => self.heal_direction(from, to),
+            Event::Room(node) => self.nodes[node].disk.free_room(),
+            Event::Resume(node) => self.resume(node),
+            Event::Strike(node, down_us) => self.kill(node, down_us),
+        }
+    }
+
+    // ---- processes ----
+
+    /// Lets the process of a node do something, and passes on what it sends.
+    pub(crate) fn with(&mut self, node: usize, act: impl FnOnce(&mut Process, &mut Context<'_>)) {
+        let reading = self.nodes[node].reading(self.now_us);
+        let sync_us = self.nodes[node].longest_sync_us(self.now_us);
+        let is_rotten = self.nodes[node].is_rotten;
+        let Some(process) = &mut self.nodes[node].process else { return };
+        let (mut frames, mut later) = (Vec::new(), Vec::new());
+        let mut ctx = Context {
+            now_us: self.now_us,
+            reading,
+            number: node,
+            book: &mut self.book,
+            story: &mut self.story,
+            random: &mut self.random,
+            frames: &mut frames,
+            later: &mut later,
+            sync_us,
+            is_rotten,
+        };
+        act(process, &mut ctx);
+        let run = process.run;
+        for (us, what) in later {
+            self.after(us, Event::Later(node, run, what));
+        }
+        self.send_all(node, frames);
+        self.depart(node);
+    }
+
+    fn later(&mut self, node: usize, run: u64, later: Later) {
+        if self.nodes[node].process.as_ref().is_none_or(|process| process.run != run) {
+            return;
+        }
+        match later {
+            Later::Exit => self.kill(node, 300_000),
+            Later::Reopen => self.reopen(node),
+            Later::Written | Later::Retry | Later::Apply | Later::Advance | Later::Timer => {
+                let before = self.vote(node);
+                self.with(node, |process, ctx| process.later(later, ctx));
+                let voted = self.vote(node).filter(|vote| Some(*vote) != before);
+                if let Some((_, candidate)) = voted
+                    && self.now_us < self.ambush_until_us
+                {
+                    self.ambush(node, candidate);
+                }
+            }
+        }
+    }
+
+    /// The term and vote of a node, if it has voted for another.
+    fn vote(&self, node: usize) -> Option<(u64, u64)> {
+        let state = self.nodes[node].process.as_ref()?.member.log().log.hard_state();
+        let is_other = state.vote != 0 && state.vote != member_id(node).get();
+        is_other.then_some((state.term.0, state.vote))
+    }
+
+    /// A deposed leader gives everything up and reads its own log.
+    fn reopen(&mut self, node: usize) {
+        let reading = self.nodes[node].reading(self.now_us);
+        let Some(process) = &mut self.nodes[node].process else { return };
+        if process.is_writing {
+            // The write of the turn ends first.
+            let run = process.run;
+            return self.after(1_000, Event::Later(node, run, Later::Reopen));
+        }
+        let now = process.now(reading);
+        process.serving.depose(now);
+        self.depart(node);
+        let Some(process) = self.nodes[node].process.take() else { return };
+        let (run, bounds) = (process.run, process.bounds.clone());
+        if let Err(error) = process.member.into_log().log.close() {
+            self.tell(format_args!("node {node} closes its log: {error}"));
+        }
+        self.open(node, Some((run, bounds)));
+    }
+
+    pub(crate) fn start(&mut self, node: usize) {
+        if self.nodes[node].process.is_none() {
+            self.open(node, None);
+        }
+    }
+
+    fn open(&mut self, node: usize, goes_on: Option<(u64, replication::ClockBounds)>) {
+        self.starts += 1;
+        let nodes = self.nodes.len();
+        let Self { book, random, now_us, .. } = self;
+        let started = self.nodes[node].start(nodes, goes_on, book, random, *now_us);
+        match started {
+            Ok(()) => {
+                self.tell(format_args!("node {node} begins"));
+                if self.now_us < self.ambush_until_us {
+                    self.look();
+                }
+                self.with(node, |process, ctx| process.advance(ctx));
+            }
+            Err(error) => self.not_started(node, &error),
+        }
+    }
+
+    fn not_started(&mut self, node: usize, error: &StartError) {
+        let text = match error {
+            StartError::Log(error) => error.to_string(),
+            StartError::Member(error) => error.to_string(),
+        };
+        self.tell(format_args!("node {node} does not begin: {text}"));
+        if matches!(error, StartError::Log(OpenError::Io { .. })) {
+            // The supervisor starts it anew.
+            return self.after(300_000, Event::Start(node));
+        }
+        if !self.nodes[node].is_rotten {
+            self.book.violation(format!("node {node} does not begin: {text}"));
+        }
+    }
+
+    /// The process of a node ends; it begins anew after this time.
+    pub(crate) fn kill(&mut self, node: usize, down_us: u64) {
+        if !self.end_process(node) {
+            return;
+        }
+        self.tell(format_args!("node {node} is killed"));
+        let there = &mut self.nodes[node];
+        there.disk.after_kill(&mut self.random);
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            if let Some(at_us) = self.network.process_gone(node, other, self.now_us) {
+                self.after(at_us - self.now_us, Event::Lost(other, node));
+            }
+        }
+        self.after(down_us, Event::Start(node));
+    }
+
+    /// A node loses its power.
+    pub(crate) fn cut_power(&mut self, node: usize, down_us: u64) {
+        let was_up = self.end_process(node);
+        self.tell(format_args!("node {node} has no power"));
+        let after = self.nodes[node].disk.after_cut(&mut self.random);
+        self.nodes[node].disk = after;
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            self.network.break_link(node, other);
+        }
+        if was_up {
+            self.after(down_us, Event::Start(node));
+        }
+    }
+
+    /// Ends a process; a write that is under way has happened, or a part of it. False if there was none.
+    fn end_process(&mut self, node: usize) -> bool {
+        self.resume(node);
+        let there = &mut self.nodes[node];
+        let Some(mut process) = there.process.take() else { return false };
+        if process.is_writing && self.random.percent(70) {
+            let operations = self.random.below(6);
+            there.disk.cut_power_at(there.disk.operations() + operations);
+            // What was written, and nobody has heard of it.
+            let _ = process.member.write();
+        }
+        drop(process);
+        for client in 0..self.clients.len() {
+            if self.clients[client].place.is_some_and(|place| place.node == node) {
+                self.clients[client].disconnected(&mut self.book);
+            }
+        }
+        true
+    }
+
+    // ---- links ----
+
+    fn ping(&mut self, from: usize) {
+        if self.nodes[from].process.is_none() {
+            return;
+        }
+        let reading = self.nodes[from].reading(self.now_us);
+        for to in (0..self.nodes.len()).filter(|to| *to != from) {
+            let (cluster, from_id, to_id) = (CLUSTER, node_id(from), node_id(to));
+            let ping = ClockPing { cluster, from: from_id, to: to_id, reading };
+            if let Ok(Some((at_us, arrival))) =
+                self.network.send((from, to), FrameClass::Control, ping.encode(), self.now_us)
+            {
+                self.after(at_us - self.now_us, Event::Arrival(arrival));
+            }
+        }
+    }
+
+    fn send_all(&mut self, from: usize, frames: Vec<Frame>) {
+        let mut lost = Vec::new();
+        for frame in frames {
+            let to = number_of(frame.to);
+            match self.network.send((from, to), frame.class, frame.to_bytes(), self.now_us) {
+                Ok(Some((at_us, arrival))) => {
+                    self.after(at_us - self.now_us, Event::Arrival(arrival));
+                }
+                Ok(None) => {}
+                Err(()) => lost.push(frame.to),
+            }
+        }
+        lost.dedup();
+        if let Some(process) = &mut self.nodes[from].process
+            && !lost.is_empty()
+        {
+            lost.into_iter().for_each(|member| process.link_changed(member));
+        }
+    }
+
+    fn arrive(&mut self, arrival: &Arrival) {
+        if !self.network.is_current(arrival) {
+            return;
+        }
+        let Arrival { from, to, frame, .. } = arrival;
+        self.story.add(&self.now_us.to_le_bytes());
+        self.story.add(frame);
+        let group = FrameHeader::read(frame).map(|header| header.group);
+        if group == Ok(GroupId::NODES) {
+            let received_us = self.nodes[*to].reading(self.now_us).monotonic_us;
+            if let Some(process) = &mut self.nodes[*to].process
+                && let Ok(ping) = ClockPing::decode(frame, CLUSTER, node_id(*from), node_id(*to))
+            {
+                process.bounds.observe(node_id(*from), ping.reading, received_us);
+            }
+            return;
+        }
+        let (from, frame) = (node_id(*from), frame.clone());
+        self.with(*to, |process, ctx| process.input(Input::Frame(from, frame), ctx));
+    }
+
+    fn look(&mut self) {
+        let nodes = &self.nodes;
+        let changes = self.network.look(&|node| nodes[node].process.is_some(), self.now_us);
+        for change in changes {
+            let (one, other) = (change.one, change.other);
+            let state = if change.is_up { "connected" } else { "apart" };
+            self.tell(format_args!("nodes {one} and {other} are {state}"));
+            for (node, peer) in [(one, other), (other, one)] {
+                self.with(node, |process, ctx| {
+                    process.input(Input::LinkChanged(member_id(peer)), ctx);
+                });
+            }
+        }
+    }
+
+    pub(crate) fn arrivals(&mut self, arrivals: Vec<(u64, Arrival)>) {
+        for (at_us, arrival) in arrivals {
+            self.after(at_us - self.now_us, Event::Arrival(arrival));
+        }
+    }
+
+    // ---- clients ----
+
+    /// Passes on what leaves a node for clients.
+    fn depart(&mut self, node: usize) {
+        let Some(process) = &mut self.nodes[node].process else { return };
+        let departed = std::mem::take(&mut process.serving.departed);
+        if departed.is_empty() {
+            return;
+        }
+        let (term, stale_ticks) = match process.serves() {
+            Some(term) if term < self.book.newest_term => (term, Some(process.stale_ticks)),
+            Some(term) => (term, None),
+            None => (process.member.term().0, None),
+        };
+        let source = Source { node, term, stale_ticks };
+        for departed in departed {
+            let client = &mut self.clients[departed.client];
+            if client.place.is_none_or(|place| place.node != node) {
+                continue;
+            }
+            self.story.add(&departed.bytes);
+            let goes_on = client.heard(&departed.bytes, source, &mut self.book, self.now_us);
+            if !goes_on || departed.is_last {
+                client.disconnected(&mut self.book);
+            }
+        }
+    }
+
+    /// A client does something.
+    fn client(&mut self, number: usize) {
+        let is_declaring = self.clients[number].part == Part::Declares;
+        let pause_us = match self.clients[number].drains {
+            true if is_declaring => 500_000,
+            true => 5_000,
+            false => 500 + self.random.below(30_000),
+        };
+        self.after(pause_us, Event::Client(number));
+        if !is_declaring && !self.is_ready {
+            return;
+        }
+        if self.clients[number].place.is_none() {
+            return self.connect(number);
+        }
+        if is_declaring {
+            self.declare(number);
+            return;
+        }
+        if self.random.percent(1) && !self.clients[number].drains {
+            return self.disconnect(number);
+        }
+        let Some(place) = self.clients[number].place else { return };
+        let term = self.nodes[place.node].process.as_ref().and_then(Process::serves);
+        let root = self.book.root_of(term.unwrap_or(0));
+        let Self { clients, book, next_id, random, now_us, .. } = self;
+        let bytes = clients[number].act(book, next_id, (*now_us, root), random);
+        self.send_bytes(number, bytes);
+    }
+
+    /// Once all queues are declared, the others begin.
+    fn declare(&mut self, number: usize) {
+        let all = self.book.topology.queues.len();
+        if !self.is_ready && self.clients[number].declared == all {
+            self.is_ready = true;
+            self.tell(format_args!("all queues are declared"));
+        }
+        if self.is_ready && (self.clients[number].drains || self.random.percent(2)) {
+            let ttl_ms = crate::clients::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
+            let policy = Topology::policy(ttl_ms);
+            let Some(place) = self.clients[number].place else { return };
+            self.with(place.node, |process, ctx| {
+                let now = process.now(ctx.reading);
+                process.serving.write(now, |vhost| {
+                    vhost.set_policy(now, broker::PolicyKind::User, policy);
+                });
+                process.touched(ctx);
+            });
+            // Another leader may have lost it.
+            self.disconnect(number);
+        }
+    }
+
+    fn connect(&mut self, number: usize) {
+        let node = usize::try_from(self.random.below(self.nodes.len() as u64)).unwrap_or(0);
+        if self.nodes[node].is_paused {
+            return;
+        }
+        let reading = self.nodes[node].reading(self.now_us);
+        let Some(process) = &mut self.nodes[node].process else { return };
+        let now = process.now(reading);
+        if process.serves().is_none() {
+            return;
+        }
+        let Some(connection) = process.serving.connect(number, now) else { return };
+        let place = Place { node, run: process.run, connection };
+        let bytes = self.clients[number].connected(place, &mut self.book, &mut self.random);
+        self.send_bytes(number, bytes);
+    }
+
+    pub(crate) fn disconnect(&mut self, number: usize) {
+        let Some(place) = self.clients[number].place else { return };
+        self.clients[number].disconnected(&mut self.book);
+        self.with(place.node, |process, ctx| {
+            if process.run == place.run {
+                let now = process.now(ctx.reading);
+                process.serving.disconnect(place.connection, now);
+                process.touched(ctx);
+            }
+        });
+    }
+
+    fn send_bytes(&mut self, number: usize, bytes: Vec<u8>) {
+        let Some(Place { node, run, .. }) = self.clients[number].place else { return };
+        if bytes.is_empty() {
+            return;
+        }
+        let delay_us = 20 + self.random.below(500);
+        let client = &mut self.clients[number];
+        client.newest_us = (self.now_us + delay_us).max(client.newest_us + 1);
+        let wait_us = client.newest_us - self.now_us;
+        let epoch = client.epoch;
+        self.after(wait_us, Event::Bytes(number, node, run, epoch, bytes));
+    }
+
+    fn bytes(&mut self, number: usize, node: usize, run: u64, epoch: u64, bytes: &[u8]) {
+        let client = &self.clients[number];
+        let Some(place) = client.place.filter(|place| place.node == node && place.run == run)
+        else {
+            return;
+        };
+        if client.epoch != epoch {
+            return;
+        }
+        self.story.add(bytes);
+        self.with(node, |process, ctx| {
+            let now = process.now(ctx.reading);
+            process.serving.receive(place.connection, bytes, now);
+            process.touched(ctx);
+        });
+    }
+}
