@@ -307,7 +307,11 @@ impl Process {
             if !std::mem::take(&mut self.has_work) {
                 return;
             }
-            let clock = TurnClock { now: ctx.reading, bounds: &self.bounds };
+            let clock = TurnClock {
+                now: ctx.reading,
+                wall_after_us: ctx.reading.wall_us,
+                bounds: &self.bounds,
+            };
             self.turn_us = ctx.now_us;
             if self.member.begin(&clock, ctx.frames) {
                 self.is_writing = true;
@@ -387,7 +391,8 @@ impl Process {
             let continues = match new.origin {
                 AxisOrigin::Continued { term } => Some(term),
                 AxisOrigin::Log => Some(before.map_or(0, |term| term.0)),
-                AxisOrigin::WallClocks => None,
+                // The wall clocks may have stepped while the nodes were down.
+                AxisOrigin::Restored { .. } | AxisOrigin::WallClocks => None,
             };
             ctx.book.axis(term, continues);
             ctx.story.tell(
