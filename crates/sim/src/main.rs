@@ -12,6 +12,9 @@ const SHOWN: usize = 120;
 /// Seeds within which a sabotage must show.
 const SEEDS_OF_SABOTAGE: u64 = 300;
 
+/// Seeds from one line of progress to the next.
+const PROGRESS_SEEDS: u64 = 100;
+
 /// Options of the command line.
 #[derive(Default)]
 struct Options {
@@ -150,6 +153,10 @@ fn many(options: &Options) -> bool {
         dead_letters += outcome.dead_letters;
         entries += outcome.entries;
         starts += outcome.starts;
+        let done = seed + 1 - options.first;
+        if done.is_multiple_of(PROGRESS_SEEDS) {
+            println!("{done} seeds, {confirmed} confirmed");
+        }
     }
     println!(
         "{} seeds, 0 violations: {published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} \
