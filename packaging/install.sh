@@ -16,7 +16,7 @@ fail() {
 }
 
 PROGRAMS="leveret leveretctl leveret-perf"
-LINKS="rabbitmqctl rabbitmq-diagnostics"
+LINKS="rabbitmqctl rabbitmq-diagnostics rabbitmq-plugins rabbitmq-queues rabbitmq-streams rabbitmq-upgrade"
 UNIT=/etc/systemd/system/leveret.service
 
 has_systemd() {

@@ -69,7 +69,7 @@ fn turn(member: &mut Member<MemoryLog>) {
     let now = ClockReading { run: RunId(1), monotonic_us: 1, wall_us: 1 };
     let bounds = ClockBounds::default();
     let mut frames: Vec<Frame> = Vec::new();
-    if member.begin(&TurnClock { now, bounds: &bounds }, &mut frames) {
+    if member.begin(&TurnClock { now, wall_after_us: now.wall_us, bounds: &bounds }, &mut frames) {
         member.write().expect("memory has room");
     }
     let result = member.end(&mut frames);

@@ -60,6 +60,7 @@ def test_image_has_the_programs_and_no_shell(image):
         members = {member.name: member for member in tar}
     assert {name for name in members if name.startswith("usr/bin/")} == {
         "usr/bin/leveret", "usr/bin/leveretctl", "usr/bin/rabbitmqctl", "usr/bin/rabbitmq-diagnostics",
+        "usr/bin/rabbitmq-plugins", "usr/bin/rabbitmq-queues", "usr/bin/rabbitmq-streams", "usr/bin/rabbitmq-upgrade",
         "usr/bin/rabbitmq-server"}
     assert members["usr/bin/rabbitmqctl"].linkname == "leveretctl"
     writable = {name for name, member in members.items() if member.mode & 0o022 and not member.issym()}

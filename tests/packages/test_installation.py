@@ -16,7 +16,8 @@ WITHIN_S = 60
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may install packages and change the root folder")
 
-LINKS = ["usr/bin/rabbitmqctl", "usr/bin/rabbitmq-diagnostics"]
+TOOLS = ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-upgrade"]
+LINKS = [f"usr/bin/{name}" for name in TOOLS]
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +173,7 @@ def test_service_is_started_restarted_and_stopped_where_systemd_runs(debian, old
 
 
 def test_names_of_an_installed_rabbitmq_are_left_alone(debian, deb):
-    for name in ("rabbitmqctl", "rabbitmq-diagnostics"):
+    for name in TOOLS:
         (debian / f"usr/sbin/{name}").write_text("RabbitMQ's")
     debian.dpkg("--install", deb)
     assert not [link for link in LINKS if os.path.lexists(debian / link)]

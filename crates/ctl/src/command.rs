@@ -70,6 +70,8 @@ pub(crate) enum Section {
     FeatureFlags,
     Configuration,
     Definitions,
+    Plugins,
+    Upgrade,
     Other,
 }
 
@@ -91,20 +93,51 @@ impl Section {
             Self::FeatureFlags => "Feature flags",
             Self::Configuration => "Configuration and Environment",
             Self::Definitions => "Definitions",
+            Self::Plugins => "Plugin Management",
+            Self::Upgrade => "Upgrade",
             Self::Other => "Other",
         }
     }
 }
 
-/// Tools that have a command.
+/// Tools that have a command, a bit for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Tools {
-    /// `rabbitmqctl` and `leveretctl`.
-    Ctl,
-    /// `rabbitmq-diagnostics` and `leveretctl`.
-    Diagnostics,
-    /// All of them.
-    All,
+pub(crate) struct Tools(u8);
+
+impl Tools {
+    /// Commands of `rabbitmqctl`.
+    pub(crate) const CTL: Self = Self(1);
+    /// Commands of `rabbitmq-diagnostics`.
+    pub(crate) const DIAGNOSTICS: Self = Self(1 << 1);
+    /// Commands of `rabbitmq-plugins`.
+    pub(crate) const PLUGINS: Self = Self(1 << 2);
+    /// Commands of `rabbitmq-queues`.
+    pub(crate) const QUEUES: Self = Self(1 << 3);
+    /// Commands of `rabbitmq-streams`.
+    pub(crate) const STREAMS: Self = Self(1 << 4);
+    /// Commands of `rabbitmq-upgrade`.
+    pub(crate) const UPGRADE: Self = Self(1 << 5);
+    /// Commands of all tools.
+    pub(crate) const ALL: Self = Self((1 << 6) - 1);
+
+    const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// True if a tool has the command. `leveretctl` has those of all tools but `rabbitmq-plugins`, whose names say nothing
+    /// without the name of the tool.
+    pub(crate) const fn has(self, tool: Tool) -> bool {
+        let meant = match tool {
+            Tool::Leveretctl => Self(Self::ALL.0 & !Self::PLUGINS.0),
+            Tool::Rabbitmqctl => Self::CTL,
+            Tool::Diagnostics => Self::DIAGNOSTICS,
+            Tool::Plugins => Self::PLUGINS,
+            Tool::Queues => Self::QUEUES,
+            Tool::Streams => Self::STREAMS,
+            Tool::Upgrade => Self::UPGRADE,
+        };
+        self.0 & meant.0 != 0
+    }
 }
 
 /// A command.
@@ -149,7 +182,7 @@ impl Command {
         Self {
             name,
             section,
-            tools: Tools::Ctl,
+            tools: Tools::CTL,
             usage,
             own_options: "",
             about,
@@ -213,14 +246,24 @@ impl Command {
         Self { own_options, ..self }
     }
 
-    /// Makes it a command of both tools.
+    /// Makes it a command of `rabbitmqctl` and `rabbitmq-diagnostics`.
     pub(crate) const fn everywhere(self) -> Self {
-        Self { tools: Tools::All, ..self }
+        self.of(Tools::CTL).also_of(Tools::DIAGNOSTICS)
+    }
+
+    /// Makes it a command of these tools only.
+    pub(crate) const fn of(self, tools: Tools) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// Makes it a command of these tools, too.
+    pub(crate) const fn also_of(self, tools: Tools) -> Self {
+        Self { tools: self.tools.and(tools), ..self }
     }
 
     /// Makes it a command of `rabbitmq-diagnostics` only.
     pub(crate) const fn diagnostics(self) -> Self {
-        Self { tools: Tools::Diagnostics, ..self }
+        self.of(Tools::DIAGNOSTICS)
     }
 
     /// Prints the banner before the command runs, because it may take long.

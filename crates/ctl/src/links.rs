@@ -7,8 +7,20 @@ use crate::failure::{Failure, INPUT_OUTPUT};
 use crate::format::Output;
 
 /// Names under which the program works as RabbitMQ's tools, also those on Windows.
-const NAMES: [&str; 4] =
-    ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmqctl.bat", "rabbitmq-diagnostics.bat"];
+const NAMES: [&str; 12] = [
+    "rabbitmqctl",
+    "rabbitmq-diagnostics",
+    "rabbitmq-plugins",
+    "rabbitmq-queues",
+    "rabbitmq-streams",
+    "rabbitmq-upgrade",
+    "rabbitmqctl.bat",
+    "rabbitmq-diagnostics.bat",
+    "rabbitmq-plugins.bat",
+    "rabbitmq-queues.bat",
+    "rabbitmq-streams.bat",
+    "rabbitmq-upgrade.bat",
+];
 
 /// Creates the links in a directory, and replaces existing links.
 ///

@@ -153,7 +153,7 @@ fn perform(
 ) -> Result<(), FailureText> {
     let early = |failure| describe(failure, command, None, options);
     let formatter = valid(command, words, options).map_err(early)?;
-    let found = || find(options, command.section != Section::Help);
+    let found = || find(options, !matches!(command.section, Section::Help | Section::Plugins));
     let node = find(options, false).map_err(early)?;
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
@@ -204,7 +204,8 @@ fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Format
 impl Command {
     /// The output of a call, with its banner before it.
     fn answer(&self, call: &Call<'_>, printed: &mut RunOutput) -> Result<Output, Failure> {
-        let needs_node = !self.waits && !matches!(self.section, Section::Help | Section::Other);
+        let needs_node = !self.waits
+            && !matches!(self.section, Section::Help | Section::Plugins | Section::Other);
         if needs_node {
             (call.find)()?;
         }

@@ -10,10 +10,18 @@ pub(crate) enum Tool {
     Rabbitmqctl,
     /// RabbitMQ's tool for diagnostics: `rabbitmq-diagnostics`.
     Diagnostics,
+    /// RabbitMQ's tool for plugins: `rabbitmq-plugins`.
+    Plugins,
+    /// RabbitMQ's tool for replicas of queues: `rabbitmq-queues`.
+    Queues,
+    /// RabbitMQ's tool for streams: `rabbitmq-streams`.
+    Streams,
+    /// RabbitMQ's tool for upgrades: `rabbitmq-upgrade`.
+    Upgrade,
 }
 
 /// Version of RabbitMQ that the tools imitate; the management API reports the same.
-const RABBITMQ_VERSION: &str = "4.3.6";
+pub(crate) const RABBITMQ_VERSION: &str = "4.3.6";
 
 impl Tool {
     /// The tool for a path of the program.
@@ -22,6 +30,10 @@ impl Tool {
         match name.unwrap_or_default().trim_end_matches(".bat") {
             "rabbitmqctl" => Self::Rabbitmqctl,
             "rabbitmq-diagnostics" => Self::Diagnostics,
+            "rabbitmq-plugins" => Self::Plugins,
+            "rabbitmq-queues" => Self::Queues,
+            "rabbitmq-streams" => Self::Streams,
+            "rabbitmq-upgrade" => Self::Upgrade,
             _ => Self::Leveretctl,
         }
     }
@@ -32,6 +44,10 @@ impl Tool {
             Self::Leveretctl => "leveretctl",
             Self::Rabbitmqctl => "rabbitmqctl",
             Self::Diagnostics => "rabbitmq-diagnostics",
+            Self::Plugins => "rabbitmq-plugins",
+            Self::Queues => "rabbitmq-queues",
+            Self::Streams => "rabbitmq-streams",
+            Self::Upgrade => "rabbitmq-upgrade",
         }
     }
 
@@ -39,7 +55,12 @@ impl Tool {
     pub(crate) const fn version(self) -> &'static str {
         match self {
             Self::Leveretctl => env!("CARGO_PKG_VERSION"),
-            Self::Rabbitmqctl | Self::Diagnostics => RABBITMQ_VERSION,
+            Self::Rabbitmqctl
+            | Self::Diagnostics
+            | Self::Plugins
+            | Self::Queues
+            | Self::Streams
+            | Self::Upgrade => RABBITMQ_VERSION,
         }
     }
 }
@@ -54,6 +75,10 @@ mod tests {
             ("/usr/sbin/rabbitmqctl", Tool::Rabbitmqctl),
             ("rabbitmqctl.bat", Tool::Rabbitmqctl),
             ("./rabbitmq-diagnostics", Tool::Diagnostics),
+            ("rabbitmq-plugins", Tool::Plugins),
+            ("/usr/bin/rabbitmq-queues", Tool::Queues),
+            ("rabbitmq-streams.bat", Tool::Streams),
+            ("rabbitmq-upgrade", Tool::Upgrade),
             ("target/debug/leveretctl", Tool::Leveretctl),
             ("anything", Tool::Leveretctl),
         ] {

@@ -227,6 +227,14 @@ fn close_named(call: &Call<'_>, name: &str, reason: &str) -> Result<(), Failure>
     }
 }
 
+/// Closes all connections of the node, with a reason for the clients.
+///
+/// # Errors
+/// If the node cannot be asked, or does not close one.
+pub(super) fn close_everyone(call: &Call<'_>, reason: &str) -> Result<usize, Failure> {
+    close_those(call, reason, |_| true)
+}
+
 fn close_all(call: &Call<'_>) -> Result<Output, Failure> {
     let is_meant = |c: &Value| call.has("global") || field(c, "vhost") == call.vhost();
     let closed = close_those(call, call.word(0), is_meant)?;

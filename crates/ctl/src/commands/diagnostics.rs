@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::policy_preview::not_found;
 use super::status::{alarms, own_node};
-use crate::command::{Call, Command, Section};
+use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
@@ -59,7 +59,8 @@ pub(super) const COMMANDS: &[Command] = &[
     .banner(|call| {
         let node = call.node.name();
         format!("Checking if node {node} is critical for quorum of any queues/streams ...")
-    }),
+    })
+    .also_of(Tools::QUEUES),
     check(
         "check_if_new_quorum_queue_replicas_have_finished_initial_sync",
         "Passes: a single node has no replicas",
@@ -72,7 +73,8 @@ pub(super) const COMMANDS: &[Command] = &[
     .banner(|call| {
         let node = call.node.name();
         format!("Checking if node {node} runs promotable replicas of any queues ...")
-    }),
+    })
+    .also_of(Tools::QUEUES),
     check(
         "check_if_metadata_store_is_initialized",
         "Fails if the metadata of the node is not loaded yet",

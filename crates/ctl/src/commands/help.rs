@@ -1,6 +1,6 @@
 //! The command `help`: the list of commands, and the usage of one.
 
-use crate::command::{Call, Command, Section};
+use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
 use crate::tool::Tool;
@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
             },
         },
     )
-    .everywhere()
+    .of(Tools::ALL)
     .words(0, 2),
     Command::new(
         Section::Help,
@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Shows the version of this tool; as rabbitmqctl, the compatible version of RabbitMQ",
         |call| Ok(Output::Text(call.tool.version().to_owned())),
     )
-    .everywhere(),
+    .of(Tools::ALL),
     Command::new(
         Section::Help,
         "autocomplete",
@@ -41,7 +41,7 @@ pub(super) const COMMANDS: &[Command] = &[
             Ok(if names.is_empty() { Output::Done } else { Output::Text(names.join("\n")) })
         },
     )
-    .everywhere()
+    .of(Tools::ALL)
     .words(1, 1),
     Command::new(
         Section::Help,
@@ -54,7 +54,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Help,
         "install_links",
         "install_links <directory>",
-        "Creates rabbitmqctl and rabbitmq-diagnostics in a directory, as links to this program",
+        "Creates rabbitmqctl, rabbitmq-diagnostics and RabbitMQ's other tools in a directory, as links to this program",
         |call| crate::links::install(call.word(0)),
     )
     .words(1, 1),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::lifecycle::act;
 use crate::arguments::Switch;
 use crate::columns::{Column, selected};
-use crate::command::{Call, Command, Section};
+use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, SOFTWARE, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
@@ -26,7 +26,8 @@ pub(super) const COMMANDS: &[Command] = &[
     .banner(|call| {
         let node = call.node.name();
         format!("Checking if target cluster size has been reached on node {node} ...")
-    }),
+    })
+    .also_of(Tools::UPGRADE),
     Command::new(
         Section::VirtualHosts,
         "reconcile_vhosts",

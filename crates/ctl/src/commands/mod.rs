@@ -21,6 +21,7 @@ mod maintenance;
 mod memory;
 mod parameters;
 mod permissions;
+mod plugins;
 mod policies;
 mod policy_preview;
 mod queues;
@@ -30,13 +31,14 @@ mod status;
 mod topic_permissions;
 mod topology;
 mod tracing;
+mod upgrade;
 mod users;
 mod vhosts;
 mod watermarks;
 
 pub(crate) use absent::absent;
 
-use crate::command::{Command, Tools};
+use crate::command::Command;
 use crate::tool::Tool;
 
 /// The commands of all files.
@@ -70,15 +72,13 @@ const ALL: &[&[Command]] = &[
     maintenance::COMMANDS,
     listeners::COMMANDS,
     diagnostics::COMMANDS,
+    upgrade::COMMANDS,
+    plugins::COMMANDS,
 ];
 
 /// The commands that a tool has.
 pub(crate) fn of(tool: Tool) -> impl Iterator<Item = &'static Command> {
-    ALL.iter().copied().flatten().filter(move |command| match (tool, command.tools) {
-        (Tool::Leveretctl, _) | (_, Tools::All) => true,
-        (Tool::Rabbitmqctl, tools) => tools == Tools::Ctl,
-        (Tool::Diagnostics, tools) => tools == Tools::Diagnostics,
-    })
+    ALL.iter().copied().flatten().filter(move |command| command.tools.has(tool))
 }
 
 #[cfg(test)]

@@ -13,9 +13,13 @@ use crate::dist::release::Release;
 const PROGRAMS: [&str; 2] = ["leveret", "leveretctl"];
 
 /// Names of RabbitMQ's programs, with the program that each stands for.
-const LINKS: [(&str, &str); 3] = [
+const LINKS: [(&str, &str); 7] = [
     ("rabbitmq-diagnostics", "leveretctl"),
+    ("rabbitmq-plugins", "leveretctl"),
+    ("rabbitmq-queues", "leveretctl"),
     ("rabbitmq-server", "leveret"),
+    ("rabbitmq-streams", "leveretctl"),
+    ("rabbitmq-upgrade", "leveretctl"),
     ("rabbitmqctl", "leveretctl"),
 ];
 

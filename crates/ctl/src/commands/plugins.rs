@@ -1,0 +1,166 @@
+//! Commands of `rabbitmq-plugins`. The features of some plugins of RabbitMQ are part of Leveret, and always on: scripts
+//! that enable these plugins run, also where no node does.
+
+use serde_json::json;
+
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section, Tools};
+use crate::failure::{Failure, UNAVAILABLE};
+use crate::format::Output;
+use crate::tool::RABBITMQ_VERSION;
+
+/// Plugins whose features are part of Leveret.
+const BUILT_IN: [&str; 7] = [
+    "rabbitmq_auth_mechanism_ssl",
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_delayed_message_exchange",
+    "rabbitmq_management",
+    "rabbitmq_management_agent",
+    "rabbitmq_prometheus",
+    "rabbitmq_web_dispatch",
+];
+
+/// Most plugins in a call.
+const PLUGINS_MAX: usize = 100;
+
+pub(super) const COMMANDS: &[Command] = &[
+    plugins(
+        "list",
+        "list [pattern] [--verbose] [--minimal] [--enabled] [--implicitly-enabled]",
+        "Lists the plugins whose features are part of Leveret",
+        list,
+    )
+    .words(0, 1)
+    .switches(&[
+        Switch::flag("verbose").or('v'),
+        Switch::flag("minimal").or('m'),
+        Switch::flag("enabled").or('E'),
+        Switch::flag("implicitly-enabled").or('e'),
+    ])
+    .banner(|call| format!("Listing plugins with pattern \"{}\" ...", pattern(call))),
+    plugins(
+        "is_enabled",
+        "is_enabled <plugin> [<plugin> ..] [--offline] [--online]",
+        "Fails unless the features of the plugins are part of Leveret",
+        is_enabled,
+    )
+    .words(1, PLUGINS_MAX)
+    .switches(MODES)
+    .banner(|call| {
+        let (names, node) = (call.words.join(", "), call.node.name());
+        format!("Asking node {node} if plugin {names} is enabled...")
+    }),
+    plugins(
+        "enable",
+        "enable <plugin> [<plugin> ..] [--offline] [--online]",
+        "Does nothing for plugins whose features are part of Leveret, and fails for others",
+        enable,
+    )
+    .words(1, PLUGINS_MAX)
+    .switches(MODES)
+    .banner(|call| {
+        format!("Enabling plugins on node {}:\n{}", call.node.name(), call.words.join("\n"))
+    }),
+    plugins(
+        "disable",
+        "disable <plugin> [<plugin> ..] [--offline] [--online]",
+        "Fails: what is part of Leveret is always on",
+        |call| {
+            let names = call.words.join(", ");
+            let text = format!(
+                "Error: cannot disable {names}: the features are part of Leveret, or there are none"
+            );
+            Err(Failure::plain(UNAVAILABLE, text))
+        },
+    )
+    .words(1, PLUGINS_MAX)
+    .switches(MODES),
+    plugins(
+        "set",
+        "set [<plugin> ..] [--offline] [--online]",
+        "Does nothing for plugins whose features are part of Leveret, and fails for others",
+        enable,
+    )
+    .words(0, PLUGINS_MAX)
+    .switches(MODES),
+];
+
+/// With and without a node there is no difference.
+const MODES: &[Switch] = &[Switch::flag("offline"), Switch::flag("online")];
+
+/// A command of `rabbitmq-plugins`.
+const fn plugins(
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&Call<'_>) -> Result<Output, Failure>,
+) -> Command {
+    Command::new(Section::Plugins, name, usage, about, run).of(Tools::PLUGINS)
+}
+
+fn pattern<'a>(call: &'a Call<'_>) -> &'a str {
+    match call.words {
+        [] => ".*",
+        words => words.first().map(String::as_str).unwrap_or_default(),
+    }
+}
+
+fn list(call: &Call<'_>) -> Result<Output, Failure> {
+    let is_meant = |name: &&str| call.words.is_empty() || name.contains(pattern(call));
+    let names: Vec<&str> = BUILT_IN.into_iter().filter(is_meant).collect();
+    let version = RABBITMQ_VERSION;
+    let text = if call.has("minimal") {
+        names.join("\n")
+    } else {
+        let width = names.iter().map(|name| name.len()).max().unwrap_or_default();
+        let head = [
+            " Configured: E = explicitly enabled; e = implicitly enabled".to_owned(),
+            format!(" | Status: * = running on {}", call.node.name()),
+            " |/".to_owned(),
+        ];
+        let lines = names.iter().map(|name| format!("[E*] {name:width$} {version}"));
+        head.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    };
+    let plugin = |name: &&str| json!({"name": name, "enabled": "enabled", "running": true, "version": version});
+    let all: Vec<_> = names.iter().map(plugin).collect();
+    Ok(Output::Both(text, json!({"status": "running", "format": "normal", "plugins": all})))
+}
+
+fn is_enabled(call: &Call<'_>) -> Result<Output, Failure> {
+    let node = call.node.name();
+    let others = others(call);
+    if others.is_empty() {
+        let text = match call.words {
+            [one] => format!("Plugin {one} is enabled on node {node}"),
+            all => format!("Plugins {} are enabled on node {node}", all.join(", ")),
+        };
+        return Ok(Output::Text(text));
+    }
+    let (names, known) = (others.join(", "), BUILT_IN.join(", "));
+    let text = format!(
+        "Error:\nPlugin {names} is not enabled on node {node}. Enabled plugins and dependencies: {known}"
+    );
+    Err(Failure::plain(UNAVAILABLE, text))
+}
+
+fn enable(call: &Call<'_>) -> Result<Output, Failure> {
+    let others = others(call);
+    if !others.is_empty() {
+        let names = others.join(", ");
+        let text =
+            format!("Error: there is no plugin {names}, and no feature of Leveret in its place");
+        return Err(Failure::plain(UNAVAILABLE, text));
+    }
+    let configured = BUILT_IN.map(|name| format!("  {name}")).join("\n");
+    Ok(Output::Text(format!(
+        "The following plugins have been configured:\n{configured}\nApplying plugin configuration to {}...\nPlugin \
+         configuration unchanged.",
+        call.node.name()
+    )))
+}
+
+/// Plugins of a call whose features are not part of Leveret.
+fn others<'a>(call: &'a Call<'_>) -> Vec<&'a str> {
+    let names = call.words.iter().map(String::as_str);
+    names.filter(|name| !BUILT_IN.contains(name)).collect()
+}

@@ -1,0 +1,57 @@
+//! Commands of `rabbitmq-upgrade`: what scripts do before and after the upgrade of a node.
+
+use super::clients::close_everyone;
+use super::lifecycle::act;
+use crate::command::{Command, Section, Tools};
+use crate::format::Output;
+
+/// The reason that clients are told.
+const REASON: &str = "Node is put into maintenance mode";
+
+pub(super) const COMMANDS: &[Command] = &[
+    upgrade(
+        "await_online_quorum_plus_one",
+        "Passes if the node runs: a vhost of a cluster is served by any majority of its nodes",
+        |_| Ok(Output::Done),
+    )
+    .banner(|_| {
+        "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for 120 \
+         seconds..."
+            .to_owned()
+    }),
+    upgrade("drain", "Stops accepting AMQP clients, and closes all connections", |call| {
+        act(call, "suspend_listeners")?;
+        close_everyone(call, REASON)?;
+        Ok(Output::Done)
+    })
+    .banner(|call| {
+        let node = call.node.name();
+        format!(
+            "Will put node {node} into maintenance mode. The node will no longer serve any client \
+             traffic!"
+        )
+    }),
+    upgrade("revive", "Accepts AMQP clients again, after `drain`", |call| {
+        act(call, "resume_listeners")
+    })
+    .banner(|call| {
+        let node = call.node.name();
+        format!(
+            "Will put node {node} back into regular operating mode. The node will again serve client \
+             traffic and host primary queue replicas."
+        )
+    }),
+    upgrade("post_upgrade", "Does nothing: a start does what an upgrade needs", |_| {
+        Ok(Output::Done)
+    })
+    .banner(|_| "Executing post upgrade tasks...".to_owned()),
+];
+
+/// A command of `rabbitmq-upgrade`, without words.
+const fn upgrade(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&crate::command::Call<'_>) -> Result<Output, crate::failure::Failure>,
+) -> Command {
+    Command::new(Section::Upgrade, name, name, about, run).of(Tools::UPGRADE)
+}
