@@ -25,6 +25,7 @@ IN_FLIGHT_MAX = 10_000
 DUE = struct.Struct(">Q")
 TEN_YEARS_MS = 10 * 365 * 86_400_000
 LATE_S = 90
+START_S = 300
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -143,9 +144,13 @@ def main():
         each = (resident_bytes(broker) - before) / arguments.waiting
         rate = round(arguments.waiting / took)
         broker.kill()
+        began = time.monotonic()
+        broker.launch()
+        broker.wait_until(broker.is_listening, START_S)
+        start_s = time.monotonic() - began
         print(json.dumps({
             "waiting": arguments.waiting, "published_per_s": rate, "insert_us": round(insert_us, 2),
-            "resident_bytes_each": round(each, 1), "start_s": round(broker.start(), 1),
+            "resident_bytes_each": round(each, 1), "start_s": round(start_s, 1),
             "resident_after_start_mb": round(resident_bytes(broker) / 1e6)}), flush=True)
     finally:
         broker.kill()
