@@ -71,6 +71,11 @@ impl Delayed {
         self.places.range(..at).rev().map(|at| self.at_place(*at))
     }
 
+    /// True if at least `count` messages are ready before that time and number.
+    pub(crate) fn has_before(&self, at: (Time, u64), count: usize) -> bool {
+        self.places.range(..at).rev().take(count).count() == count
+    }
+
     /// The time at which the last message is ready.
     pub(crate) fn last_ready_at(&self) -> Option<Time> {
         self.places.last().map(|(ready_at, _)| *ready_at)

@@ -384,8 +384,7 @@ impl Scheduled {
             }
             places.push((at, seq));
         }
-        let in_front = self.waiting.before(*places.last()?).take(kept).count();
-        (in_front == kept).then_some(places)
+        self.waiting.has_before(*places.last()?, kept).then_some(places)
     }
 
     /// Messages of a page that must be read now.
