@@ -97,7 +97,7 @@ def test_installation_gives_a_service_and_the_names_of_the_tools(debian, service
     data = debian / "var/lib/leveret"
     assert (mode(data), data.stat().st_uid) == (0o700, int(user[2]))
     assert (mode(debian / "etc/leveret"), (debian / "etc/leveret").stat().st_gid) == (0o750, int(user[3]))
-    assert [os.readlink(debian / link) for link in LINKS] == ["leveretctl", "leveretctl"]
+    assert [os.readlink(debian / link) for link in LINKS] == ["leveretctl"] * len(LINKS)
     # Enabled for the next start of the machine.
     assert (debian / "etc/systemd/system/multi-user.target.wants/leveret.service").is_symlink()
     running = service(debian)
@@ -123,7 +123,7 @@ def test_upgrade_keeps_data_configuration_and_links(debian, service, old_deb, de
     debian.dpkg("--install", deb)
     assert (debian / "etc/leveret/leveret.conf").read_text() == changed
     assert mode(debian / "etc/leveret") == 0o755, "the choice of the administrator"
-    assert [os.readlink(debian / link) for link in LINKS] == ["leveretctl", "leveretctl"]
+    assert [os.readlink(debian / link) for link in LINKS] == ["leveretctl"] * len(LINKS)
     running = service(debian)
     with connection(running.amqp) as client:
         assert client.channel().basic_get("kept", auto_ack=True)[2] == b"body"
