@@ -23,6 +23,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("session", 8192),
     target("log_recovery", 512),
     target("cluster_frame", 8192),
+    target("cluster_hello", 8192),
     target("death_lines", 8192),
     target("configuration", 4096),
     target("definitions", 8192),

@@ -228,7 +228,9 @@ fn read_file<D: Directory>(
     let Reading { log_id, liveness, entries, report } = reading;
     let (log_id, name) = (*log_id, entry.name());
     let is_sealed = entry.is_sealed();
-    if !entry.is_range_empty() {
+    // That of the open file is not, unless the manifest is damaged.
+    let is_range_empty = entry.is_range_empty();
+    if !is_range_empty {
         liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.compacted_at);
     }
     if let Some(entries) = entries {
@@ -300,7 +302,9 @@ fn read_file<D: Directory>(
         report.was_open = true;
         entry.end = Lsn(found.last.0 + 1);
         entry.bytes = (found.end as u64).max(FIRST_BATCH);
-        liveness.seal_file(entry.first, entry.end);
+        if !is_range_empty {
+            liveness.seal_file(entry.first, entry.end);
+        }
     }
     Ok(FileRead { corruptions, problem })
 }

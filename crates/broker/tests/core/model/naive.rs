@@ -218,7 +218,7 @@ impl Queue {
     }
 
     /// A replica has what the log has: no consumer, no transient message, and the last return of each message.
-    fn fail_over(&mut self, is_planned: bool, unacked: Vec<Entry>) {
+    fn fail_over(&mut self, now: u64, is_planned: bool, unacked: Vec<Entry>) {
         self.consumer = None;
         self.ready.extend(unacked);
         let (quorum, is_durable) =
@@ -233,6 +233,10 @@ impl Queue {
         self.seqs = self.logged;
         if !is_planned && !quorum {
             self.delivered = self.logged;
+            // The old leader may still serve for as long.
+            for scheduled in self.scheduled.iter_mut().filter(|s| s.at <= now + 3_000) {
+                scheduled.entry.message.maybe_seen = true;
+            }
         }
         self.left_before = if is_planned || !quorum { 0 } else { self.logged };
         self.delivered_before = self.delivered;
@@ -414,7 +418,7 @@ impl Model {
             unacked[one.queue].push(one.entry);
         }
         for (queue, unacked) in self.queues.iter_mut().zip(unacked) {
-            queue.fail_over(is_planned, unacked);
+            queue.fail_over(self.now, is_planned, unacked);
         }
         self.sleep(self.now);
         // What nobody has acknowledged counts as waiting again.
