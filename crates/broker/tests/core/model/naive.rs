@@ -57,6 +57,8 @@ struct Scheduled {
     at: u64,
     name: Option<u8>,
     entry: Entry,
+    /// A leader before may serve until then; only the leader that follows it knows.
+    by_old_leader: bool,
 }
 
 #[derive(Debug)]
@@ -233,10 +235,9 @@ impl Queue {
         self.seqs = self.logged;
         if !is_planned && !quorum {
             self.delivered = self.logged;
-            // The old leader may still serve for as long.
-            for scheduled in self.scheduled.iter_mut().filter(|s| s.at <= now + 3_000) {
-                scheduled.entry.message.maybe_seen = true;
-            }
+        }
+        for scheduled in &mut self.scheduled {
+            scheduled.by_old_leader = !is_planned && !quorum && scheduled.at <= now + 3_000;
         }
         self.left_before = if is_planned || !quorum { 0 } else { self.logged };
         self.delivered_before = self.delivered;
@@ -522,7 +523,8 @@ impl Model {
             && at <= self.now
         {
             let queue = &mut self.queues[q];
-            let Scheduled { entry, .. } = queue.scheduled.remove(i);
+            let Scheduled { mut entry, by_old_leader, .. } = queue.scheduled.remove(i);
+            entry.message.maybe_seen |= by_old_leader;
             if entry.message.maybe_seen && queue.is_durable(&entry.message) {
                 queue.delivered = queue.delivered.max(queue.seqs + 1);
             }
@@ -565,7 +567,12 @@ impl Model {
             queue.scheduled.retain(|scheduled| !is_named(scheduled, name));
         }
         let name = schedule.map(|(name, _)| name);
-        queue.scheduled.push(Scheduled { at: self.now + delay_ms, name, entry });
+        queue.scheduled.push(Scheduled {
+            at: self.now + delay_ms,
+            name,
+            entry,
+            by_old_leader: false,
+        });
         self.evict(q);
         true
     }
