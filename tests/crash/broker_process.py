@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pika
 
@@ -12,7 +13,17 @@ from ledger import Fault
 
 START_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 30.0
+CPU_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_LINE = re.compile(r"AMQP on (\S+):(\d+), HTTP on (\S+):(\d+)")
+
+
+def cpu_s(pids):
+    """Processor time of all these processes together, in seconds."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / CPU_TICKS_PER_S
 
 
 class Broker:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import statistics
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+from broker_process import cpu_s
 from cluster_processes import Cluster
 
 # The loads of `cargo xtask bench` with these names. Another broker may replicate only its quorum queues.
@@ -21,16 +21,6 @@ LOADS = {
     "confirm-1": "--size 100 --persistent --confirm 1 --consumers 0",
 }
 QUORUM = "-A x-queue-type=quorum"
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_s(pids):
-    """Processor time of all nodes together."""
-    total = 0
-    for pid in pids:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
 
 
 def measure(perf, address, pids, load, seconds):

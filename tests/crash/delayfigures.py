@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -11,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from broker_process import Broker
+from broker_process import Broker, cpu_s
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "hostile"))
 
@@ -26,13 +25,6 @@ DUE = struct.Struct(">Q")
 TEN_YEARS_MS = 10 * 365 * 86_400_000
 LATE_S = 90
 START_S = 300
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_s(broker):
-    """Processor time of the broker."""
-    fields = pathlib.Path(f"/proc/{broker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def resident_bytes(broker):
@@ -62,14 +54,14 @@ def publish(broker, messages, count, delay_ms):
     """Publishes, and waits for all confirms; seconds, and processor time for each message."""
     peer = Peer(broker.address).connect()
     peer.call(1, "confirm.select")
-    began, cpu = time.monotonic(), cpu_s(broker)
+    began, cpu = time.monotonic(), cpu_s([broker.process.pid])
     sent = confirmed = 0
     while confirmed < count:
         while sent < count and sent - confirmed < IN_FLIGHT_MAX:
             peer.socket.sendall(messages.block([delay_ms() for _ in range(BLOCK)]))
             sent += BLOCK
         confirmed = peer.expect(1, "basic.ack", timeout=LATE_S).delivery_tag
-    took, cpu = time.monotonic() - began, cpu_s(broker) - cpu
+    took, cpu = time.monotonic() - began, cpu_s([broker.process.pid]) - cpu
     peer.socket.close()
     return took, cpu / count * 1e6
 
@@ -107,10 +99,10 @@ def release(broker, name, messages, arguments):
         broker, messages, arguments.messages,
         lambda: delays.randrange(arguments.begins_ms, arguments.ends_ms))
     peer = Peer(broker.address).connect()
-    cpu = cpu_s(broker)
+    cpu = cpu_s([broker.process.pid])
     peer.call(1, "basic.consume", queue=QUEUE, consumer_tag=TAG, no_ack=True)
     late = consume(peer, arguments.messages)
-    release_us = (cpu_s(broker) - cpu) / arguments.messages * 1e6
+    release_us = (cpu_s([broker.process.pid]) - cpu) / arguments.messages * 1e6
     peer.socket.close()
     at = lambda share: round(late[int((len(late) - 1) * share)], 2)
     return {

@@ -12,6 +12,7 @@ use crate::message::Message;
 use crate::page::EndedMessages;
 use crate::setting::{
     DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, DeliveryLimitAction, ExpiryOrder,
+    Overflow,
 };
 use crate::time::Time;
 
@@ -371,6 +372,11 @@ impl Queue {
         }
         let (length, bytes) = self.occupied();
         self.settings.is_over(length, bytes)
+    }
+
+    /// True if messages must be evicted: more wait than may, and the overflow behaviour is to evict.
+    pub(crate) fn must_evict(&self) -> bool {
+        self.settings.overflow == Overflow::DropHead && self.is_over_limit()
     }
 
     /// True if more would wait than may, with `message`.

@@ -146,8 +146,8 @@ impl Queue {
     }
 
     /// Assumes, because the leader of the vhost is lost, what the log does not say: any message of a classic queue that is
-    /// ready, or becomes due until `until`, may have been delivered. From a queue whose deliveries wait for the log, only messages may have left, and not been
-    /// delivered, without a record. True if a note must be written.
+    /// ready, or becomes due until `until`, may have been delivered. From a queue whose deliveries wait for the log, only
+    /// messages may have left, and not been delivered, without a record. True if a note must be written.
     pub(crate) fn leader_lost(&mut self, until: Time) -> bool {
         if self.kind().delivers_after_commit() {
             self.waiting.ready.mark_left();

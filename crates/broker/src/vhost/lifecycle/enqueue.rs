@@ -171,7 +171,7 @@ impl Vhost {
         let Some(queue) = self.topology.queue(id) else {
             return;
         };
-        if queue.settings.overflow != Overflow::DropHead || !queue.is_over_limit() {
+        if !queue.must_evict() {
             return;
         }
         let expired = self.expire_due(id);

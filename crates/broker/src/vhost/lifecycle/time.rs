@@ -15,7 +15,7 @@ use crate::effect::{Event, Outgoing};
 use crate::ids::{ConsumerId, QueueId};
 use crate::limits::{EXPIRY_SLICE, GONE_DEADLINES_SLICE};
 use crate::refusal::Refusal;
-use crate::setting::{ExpiryOrder, Overflow};
+use crate::setting::ExpiryOrder;
 use crate::time::{Now, Time};
 use crate::timers::Wake;
 use crate::vhost::Vhost;
@@ -155,7 +155,7 @@ impl Vhost {
     /// Arms the timer for now if more messages wait than the limits of the queue allow.
     pub(in crate::vhost) fn enforce_limits_soon(&mut self, id: QueueId) {
         let queue = self.topology.known_queue_mut(id);
-        if queue.settings.overflow == Overflow::DropHead && queue.is_over_limit() {
+        if queue.must_evict() {
             self.timers.arm(&mut queue.expiry.armed, self.now.time, Wake::Queue(id));
         }
     }
