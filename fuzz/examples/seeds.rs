@@ -63,6 +63,7 @@ fn main() {
     histories();
     damages();
     links();
+    clients();
     cluster_frames();
 }
 
@@ -465,6 +466,38 @@ fn damages() {
     }
 }
 
+/// The frames with which a node hands over a client.
+fn clients() {
+    let octets = |content: &[u8]| {
+        let length = u32::try_from(content.len()).unwrap();
+        [&length.to_le_bytes()[..], content].concat()
+    };
+    let address = [&[0; 10][..], &[0xff, 0xff, 10, 1, 2, 3, 0x34, 0x12]].concat();
+    let properties = b"\x07productS\0\0\0\x04pika";
+    let plain = [
+        octets(b"guest"),
+        octets(b"/"),
+        address.repeat(2),
+        octets(b"PLAIN"),
+        vec![0, 0, 2, 0, 0xff, 7, 60, 0],
+        octets(properties),
+    ]
+    .concat();
+    let words = [&b"tlsv1.3"[..], b"any", b"aes_256_gcm", b"aead"].map(octets).concat();
+    let names = [&b"CN=anna"[..], b"CN=authority", b"2026"].map(octets).concat();
+    for (name, choice, content) in [
+        ("plain", 0, [&plain[..], &[0]].concat()),
+        ("tls", 0, [&plain[..], &[1], &words, &[0]].concat()),
+        ("certificate", 0, [&plain[..], &[1], &words, &[1], &names].concat()),
+        ("length", 0, vec![0xff; 4]),
+        ("adopted", 1, vec![1]),
+        ("not-leading", 1, [&[2][..], &octets(b"b@h")].concat()),
+        ("stopping", 1, vec![4]),
+    ] {
+        write("cluster_adopt", name, [&[choice][..], &content].concat());
+    }
+}
+
 /// The messages of a node on a link: those of a handshake, chunks, frames of the link itself.
 fn links() {
     let hello = |oldest: u16| {
@@ -500,6 +533,8 @@ fn links() {
         chunk(2, 1, b"end"),
         chunk(0, 1, &introduction),
     ];
+    let node = [&b"\x03a@h\x01h\x09\x00"[..], &[7; 8], &[1, 0, 0]].concat();
+    let admitted = [&[3][..], &[7; 8], &[8; 8], &[1, 0, 0, 0], &node].concat();
     for (name, reader, content) in [
         ("handshake", 0, handshake),
         ("hello-of-a-later-version", 0, message(1, &hello(9))),
@@ -511,8 +546,10 @@ fn links() {
         ("facts", 2, facts),
         ("refusal", 2, vec![4, 5]),
         ("goodbye", 2, vec![5]),
+        ("question-about-joining", 3, b"\x01h\x09\x00\x01\x01\x00x".to_vec()),
+        ("answer-about-joining", 3, admitted),
     ] {
-        write("cluster_hello", name, [&[reader + 3 * 6][..], &content].concat());
+        write("cluster_hello", name, [&[reader + 4 * 6][..], &content].concat());
     }
 }
 

@@ -30,11 +30,23 @@ pub fn check(input: &[u8]) {
     assert!(serde_json::from_slice::<Value>(input).is_ok_and(|value| value.is_object()));
     let bytes = serde_json::to_vec(&after).expect("JSON");
     assert!(import(&node, bytes).is_success(), "what is given out is taken: {after}");
-    assert_eq!(export(&node), after, "taken twice");
+    assert_eq!(unexpired(export(&node)), unexpired(after.clone()), "taken twice");
     if input.len().is_multiple_of(RESTART_EVERY) {
         node.restart();
-        assert_eq!(lasting(export(&node)), lasting(after), "after a restart");
+        let (is, was) = (lasting(export(&node)), lasting(after));
+        assert_eq!(unexpired(is), unexpired(was), "after a restart");
     }
+}
+
+/// The part of an export that no queue TTL removes meanwhile, as on a slow machine: without queues and bindings, if
+/// anything expires.
+fn unexpired(mut export: Value) -> Value {
+    if export.to_string().contains("expires") {
+        for kind in ["queues", "bindings"] {
+            export[kind] = Value::Null;
+        }
+    }
+    export
 }
 
 /// The part of an export that outlives the process: without transient queues and exchanges, and the bindings of both.

@@ -4,6 +4,7 @@
 //! input can be looked at in any program; `main.rs` binds them to libFuzzer.
 #![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
 
+pub mod cluster_adopt;
 pub mod cluster_frame;
 pub mod cluster_hello;
 pub mod configuration;
@@ -27,6 +28,7 @@ pub type Check = fn(&[u8]);
 
 /// All targets by name.
 pub const TARGETS: &[(&str, Check)] = &[
+    ("cluster_adopt", cluster_adopt::check),
     ("cluster_frame", cluster_frame::check),
     ("cluster_hello", cluster_hello::check),
     ("configuration", configuration::check),

@@ -11,6 +11,7 @@ pytest.register_assert_rewrite("client", "channel", "brokers")
 
 import brokers  # noqa: E402
 import client as client_module  # noqa: E402
+import clusters  # noqa: E402
 import definitions as defs  # noqa: E402
 import field_table  # noqa: E402
 import made as made_module  # noqa: E402
@@ -24,6 +25,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("broker")
     group.addoption("--broker", choices=["leveret", "rabbitmq"], default="leveret", help="what is tested")
     group.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
+    group.addoption("--nodes", type=int, default=1, help="nodes of the Leveret that tests share; tests use a random one")
     group.addoption("--leveretctl-bin", default=os.environ.get("LEVERETCTL_BIN"),
                     help="path of leveretctl (or LEVERETCTL_BIN) [beside the binary, or in ../debug]")
     group.addoption("--amqp", default="127.0.0.1:5672", help="RabbitMQ's AMQP address")
@@ -40,7 +42,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """A test that expects different things of the two brokers must say so with the marker, and only such a test.
+    """A test that expects different things of the two brokers must say so with the marker, and only such a test. One that
+    runs leveretctl must say so, too: the tools are not built yet when the others run.
 
     Tests of streams wait for Leveret to have them.
     """
@@ -50,6 +53,9 @@ def pytest_collection_modifyitems(config, items):
         differs = "by_broker" in item.fixturenames
         if differs != (item.get_closest_marker("better") is not None):
             raise pytest.UsageError(f"{item.nodeid}: the fixture by_broker and the marker `better` belong together")
+        runs_tools = "ctl" in item.fixturenames or "tools" in item.function.__code__.co_names
+        if runs_tools and item.get_closest_marker("tools") is None:
+            raise pytest.UsageError(f"{item.nodeid}: a test that runs leveretctl needs the marker `tools`")
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -66,13 +72,20 @@ class BrokerUnderTest:
     def __init__(self, config, tmp_path_factory):
         self.name = config.getoption("--broker")
         self.config, self.directories = config, tmp_path_factory
-        self._shared = None
+        self._shared = self._cluster = None
 
     def shared(self):
         """The shared broker."""
         if self._shared is None or (self.name == "leveret" and not self._shared.alive):
-            self._shared = self.start()
+            self._shared = self.start() if self.config.getoption("--nodes") == 1 else self._start_cluster()
         return self._shared
+
+    def _start_cluster(self):
+        """A node of a new cluster."""
+        letters = "abcde"[:self.config.getoption("--nodes")]
+        binary = self.config.getoption("--leveret-bin")
+        self._cluster = clusters.Cluster(binary, self.directories.mktemp("cluster"), letters)
+        return self._cluster.start_all()
 
     def start(self, settings="", definitions=None):
         """A new Leveret, or the RabbitMQ that is there."""
@@ -83,7 +96,9 @@ class BrokerUnderTest:
 
     def stop(self):
         """Stop the shared broker."""
-        if self._shared is not None:
+        if self._cluster is not None:
+            self._cluster.stop()
+        elif self._shared is not None:
             self._shared.stop()
 
 
@@ -136,6 +151,32 @@ def kind(request):
 def by_broker(under):
     """What is expected where Leveret deliberately differs: `by_broker(rabbitmq=..., leveret=...)`."""
     return lambda **expectations: expectations[under.name]
+
+
+@pytest.fixture
+def make_cluster(by_broker, pytestconfig, tmp_path):
+    """`make_cluster(letters="abc", **settings)`: a cluster, whose nodes end with the test."""
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ's clusters are of Erlang")
+    with contextlib.ExitStack() as undo:
+
+        def make(letters="abc", **settings):
+            cluster = clusters.Cluster(pytestconfig.getoption("--leveret-bin"), tmp_path, letters, settings)
+            undo.callback(cluster.stop)
+            return cluster
+
+        yield make
+
+
+@pytest.fixture
+def run_cluster(make_cluster):
+    """The same, with all nodes running and serving clients."""
+    def run(**settings):
+        cluster = make_cluster(**settings)
+        cluster.start_all()
+        return cluster
+
+    return run
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from documented_metrics import ROOT, documented
+from documented_metrics import ROOT, documented, documented_of_clusters
 
 GRAFANA = ROOT / "docs" / "grafana"
-NAME = re.compile(r"\b((?:rabbitmq|process)_\w+)(?:\{([^}]*)\})?")
+NAME = re.compile(r"\b((?:rabbitmq|process|leveret)_\w+)(?:\{([^}]*)\})?")
 LISTS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right) ?\(([^)]*)\)")
 OF_PROMETHEUS = {"instance", "job", "le"}
 SUFFIX = re.compile(r"_(bucket|sum|count)$")
@@ -36,7 +36,7 @@ def expressions(path):
 @pytest.fixture(scope="module")
 def families():
     """As the document tells them, which is held to what the broker tells."""
-    return documented()
+    return documented() | documented_of_clusters()
 
 
 def faults(expression, families):
@@ -58,7 +58,7 @@ def faults(expression, families):
     return found + [f"nothing has the label {label}" for label in lists if label not in chosen]
 
 
-@pytest.mark.parametrize("name", ["leveret-expiry-and-dead-lettering.json", "leveret-alerts.yml"])
+@pytest.mark.parametrize("name", ["leveret-expiry-and-dead-lettering.json", "leveret-cluster.json", "leveret-alerts.yml"])
 def test_queries_use_existing_metrics(families, name):
     asked = expressions(GRAFANA / name)
     assert len(asked) > 9
@@ -74,9 +74,24 @@ def test_messages_that_are_late_are_asked_for(families, name):
     assert len(kinds) > 2 and {kind for kind in kinds if f"{kind}_bucket" not in asked} == set()
 
 
+def test_each_way_to_lose_redundancy_has_an_alert():
+    asked = " ".join(expressions(GRAFANA / "leveret-alerts.yml"))
+    told = set(documented_of_clusters())
+    assert told - {name for name in told if name in asked} == {
+        # Amounts that are neither good nor bad, or the part of another alert.
+        "leveret_link_rtt_seconds", "leveret_link_down_seconds_total", "leveret_link_sent_bytes_total",
+        "leveret_link_received_bytes_total", "leveret_link_dropped_frames_total", "leveret_link_queued_bytes",
+        "leveret_replica_term", "leveret_replica_committed_index", "leveret_replica_written_index",
+        "leveret_replica_applied_index", "leveret_replica_compacted_index", "leveret_replica_unapplied_bytes",
+        "leveret_shipment_bytes_total", "leveret_shipments", "leveret_replica_refused_frames_total",
+        # The alarm of the node itself has an alert.
+        "leveret_peer_alarm_blocks"}
+
+
 def test_a_query_for_something_else_is_found_out(families):
     assert faults("sum by (nobody) (rabbitmq_nothing)", families) == [
         "rabbitmq_nothing is not told", "nothing has the label nobody"]
+    assert faults('leveret_link_up{vhost="x"}', families) == ["leveret_link_up has no label vhost"]
     wrong = 'rate(rabbitmq_queue_messages_dropped_total{reasons="x"}[5m])'
     assert faults(wrong, families) == ["rabbitmq_queue_messages_dropped_total has no label reasons"]
 

@@ -27,7 +27,12 @@ def cpu_s(pids):
 
 
 class Broker:
-    """Started, killed and started again; `folder` has its configuration and its log."""
+    """Started, killed and started again; `folder` has its configuration and its log.
+
+    Clients find it at `host`; `prefix` is a command that runs it, and becomes it.
+    """
+
+    host, prefix = "127.0.0.1", ()
 
     def __init__(self, binary, folder, config="", data=None):
         self.binary, self.folder = binary, folder
@@ -43,8 +48,8 @@ class Broker:
         self.log_begins = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [self.binary, "--config", self.config, "--data-dir", self.data,
-                 "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"],
+                [*self.prefix, self.binary, "--config", self.config, "--data-dir", self.data,
+                 "--amqp", f"{self.host}:0", "--http", f"{self.host}:0"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(environment or {})}, **options)
 
     def start(self, environment=None, **options):

@@ -23,11 +23,11 @@ LOADS = {
 QUORUM = "-A x-queue-type=quorum"
 
 
-def measure(perf, address, pids, load, seconds):
-    """The figures of one run."""
+def measure(perf, address, pids, load, seconds, entry=()):
+    """The figures of one run; those of the processes `entry` are told apart, too."""
     command = [perf, "--json", "--quiet", "--uri", f"amqp://guest:guest@{address}/%2f", "throughput",
                "--time", str(seconds), *load.split()]
-    before = cpu_s(pids)
+    before, entry_before = cpu_s(pids), cpu_s(entry)
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds * 10 + 60, check=False)
     if done.returncode:
         return {"failed": done.stderr.strip().splitlines()[-1:]}
@@ -35,8 +35,9 @@ def measure(perf, address, pids, load, seconds):
     counts, rates = run["counts"], run["rates"]
     messages = max(counts["confirmed"], counts["consumed"], counts["dead_lettered"], 1)
     latency = run["confirm_latency_us"] or {}
+    shares = {"entry_cpu_us_each": (cpu_s(entry) - entry_before) / messages * 1e6} if entry else {}
     return {
-        "confirmed_per_s": rates["confirmed"], "consumed_per_s": rates["consumed"],
+        **shares, "confirmed_per_s": rates["confirmed"], "consumed_per_s": rates["consumed"],
         "dead_lettered_per_s": rates["dead_lettered"], "confirm_p50_us": latency.get("p50", 0),
         "confirm_p99_us": latency.get("p99", 0), "cpu_us_each": (cpu_s(pids) - before) / messages * 1e6}
 
@@ -47,6 +48,7 @@ def main():
     parser.add_argument("--perf", required=True, help="leveret-perf")
     parser.add_argument("--peer", help="HOST:PORT of a node of another cluster")
     parser.add_argument("--peer-pids", default="", help="its processes, for their processor time")
+    parser.add_argument("--relayed", action="store_true", help="measure through a follower, too")
     parser.add_argument("--loads", default=",".join(LOADS))
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
@@ -57,10 +59,14 @@ def main():
         cluster.start()
         address = "{}:{}".format(*cluster.leading_address())
         pids = [node.process.pid for node in cluster.nodes.values()]
+        follower = next(node for name, node in cluster.nodes.items() if name != cluster.leader)
+        entry, through = [follower.process.pid], "{}:{}".format(*follower.address)
         for name in arguments.loads.split(","):
-            load, found = LOADS[name], {"leveret": [], "peer": []}
+            load, found = LOADS[name], {"leveret": [], "relayed": [], "peer": []}
             for _ in range(arguments.rounds):
-                found["leveret"].append(measure(arguments.perf, address, pids, load, arguments.seconds))
+                found["leveret"].append(measure(arguments.perf, address, pids, load, arguments.seconds, entry))
+                if arguments.relayed:
+                    found["relayed"].append(measure(arguments.perf, through, pids, load, arguments.seconds, entry))
                 if arguments.peer:
                     replicated = load if QUORUM in load else f"{load} {QUORUM}"
                     peer_pids = arguments.peer_pids.split(",") if arguments.peer_pids else []

@@ -1,4 +1,4 @@
-"""Kills nodes of a cluster of three at random instants and checks every message it had confirmed. See README.md."""
+"""Kills nodes of a cluster at random instants and checks every message it had confirmed. See README.md."""
 
 import argparse
 import collections
@@ -14,6 +14,7 @@ from cluster_processes import Cluster
 from delays import Delays, DelayWorkload, check_delays
 from flood import Flood, FloodWorkload, check_flood
 from ledger import Fault, Ledger, check
+from members import change_members
 from workload import Workload
 
 
@@ -25,6 +26,8 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--queue-type", default="quorum", choices=("classic", "quorum"))
     parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
+    parser.add_argument("--planned", type=float, default=0, help="share of planned changes of the leader, from 0 to 1")
+    parser.add_argument("--members", type=float, default=0, help="share of nodes that join or are forgotten, from 0 to 1")
     parser.add_argument("--flood", action="store_true", help="with thousands of small messages in flight")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
@@ -32,7 +35,8 @@ def main():
     cluster = Cluster(arguments.leveret, folder)
     # Deliveries of classic queues leave before a majority has the message: a failover can take a dead letter back that
     # was seen, and that dies again later, unmarked.
-    ledger, delays = Ledger(marks=arguments.queue_type == "quorum"), Delays()
+    is_planned = arguments.planned >= 1
+    ledger, delays = Ledger(marks=arguments.queue_type == "quorum" or is_planned), Delays()
     flood = Flood()
     totals, restarts, kills = collections.Counter(), [], collections.Counter()
     ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
@@ -44,14 +48,19 @@ def main():
             delay_workload = DelayWorkload(cluster, delays, rng) if arguments.delays else None
             flood_workload = FloodWorkload(cluster, flood) if arguments.flood else None
             time.sleep(rng.uniform(0.05, 0.8))
-            kills.update(cluster.kill(rng))
+            if rng.random() < arguments.members:
+                kills[change_members(cluster, rng)] += 1
+            elif rng.random() < arguments.planned:
+                kills[cluster.change_leader(rng)] += 1
+            else:
+                kills.update(cluster.kill(rng))
             workload.end()
             if delay_workload:
                 delay_workload.end()
             if flood_workload:
                 flood_workload.end()
             # Sometimes a node stays away for a round.
-            if rng.random() < 0.8 or len(cluster.running()) < 2:
+            if rng.random() < 0.8 or is_planned or len(cluster.running()) <= len(cluster.nodes) // 2:
                 restarts.append(cluster.start())
             if rng.random() < 0.6:
                 totals += check(cluster, ledger)
@@ -76,6 +85,7 @@ def main():
     failovers = sorted(cluster.failovers) or [0]
     print(json.dumps({
         "program": "clusterloop", "seed": arguments.seed, "queue_type": arguments.queue_type, "kills": kills.total(),
+        "planned": {what: kills[what] for what in ("transfer", "stop", "join", "forget") if kills[what]},
         "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"],
         "flood": totals["flood"],
         **delays.operations, "faults": 0,

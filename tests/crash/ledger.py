@@ -35,17 +35,25 @@ def number_of(body):
 class Message:
     """What is known of one message."""
 
-    __slots__ = ("queue", "confirmed", "settled", "settling", "seen")
+    __slots__ = ("queue", "publisher", "not_before_ns", "confirmed", "settled", "settling", "seen")
 
-    def __init__(self, queue, confirmed=False, settled=None, settling=None, seen=()):
+    def __init__(self, queue, confirmed=False, settled=None, settling=None, seen=(), publisher=None, not_before_ns=0):
         self.queue = queue
+        self.publisher = publisher  # the channel, on which the numbers rise
+        self.not_before_ns = not_before_ns  # it does not expire before, by the clock of the wall
         self.confirmed = confirmed
         self.settled = settled  # "ack", "reject" or "purge", answered for
-        self.settling = settling  # the same, not answered for
+        self.settling = settling  # the same, not answered for; "either" after an ack and a reject
         self.seen = set(seen)  # the queues in which a client has got it
 
     def copy(self):
-        return Message(self.queue, self.confirmed, self.settled, self.settling, self.seen)
+        return Message(
+            self.queue, self.confirmed, self.settled, self.settling, self.seen, self.publisher, self.not_before_ns)
+
+    def attempt(self, kind):
+        """A client settles it. An earlier attempt may have come true although the message came again, from a node that
+        no longer led."""
+        self.settling = kind if self.settling in (None, kind) else "either"
 
 
 class Ledger:
@@ -58,10 +66,12 @@ class Ledger:
         self.queues = {}  # name: True if it must be there, False if it must not, None if unknown
         self.next = 0
 
-    def new(self, queue):
+    def new(self, queue, publisher=None, ttl_ms=0):
+        """The number of the next message. Called before the publish: its time to live begins later than this."""
+        not_before_ns = time.time_ns() + ttl_ms * 1_000_000
         with self.lock:
             self.next += 1
-            self.messages[self.next] = Message(queue)
+            self.messages[self.next] = Message(queue, publisher=publisher, not_before_ns=not_before_ns)
             return self.next
 
     def copy(self):
@@ -81,7 +91,8 @@ class Ledger:
         for number, message in after.messages.items():
             known = before.messages.get(number) or Message(message.queue)
             cut.messages[number] = Message(
-                message.queue, known.confirmed, known.settled, message.settling, known.seen)
+                message.queue, known.confirmed, known.settled, message.settling, known.seen, message.publisher,
+                message.not_before_ns)
         for name, there in after.queues.items():
             cut.queues[name] = there if before.queues.get(name) == there else None
         return cut
@@ -94,17 +105,45 @@ def check_mark(ledger, queue, number, redelivered):
         raise Fault(f"message {number} was seen in {queue} before and comes without the mark `redelivered`")
 
 
+def check_death(ledger, number, properties):
+    """A dead letter died once, of what its queue does, and not before its time."""
+    now_ns = time.time_ns()
+    message, deaths = ledger.messages.get(number), (properties.headers or {}).get("x-death")
+    if not deaths:
+        raise Fault(f"message {number} is dead without x-death")
+    if message is None:
+        return
+    found = [(death["queue"], death["reason"], death["count"]) for death in deaths]
+    if found != [(message.queue, "rejected" if message.queue == WORK else "expired", 1)]:
+        raise Fault(f"message {number} of {message.queue} has the deaths {found}")
+    if message.queue in (BRIEF, MIXED) and now_ns < message.not_before_ns:
+        raise Fault(f"message {number} of {message.queue} is dead {(message.not_before_ns - now_ns) / 1e6:.3f} ms early")
+
+
+def check_order(ledger, queue, last, number, redelivered):
+    """What one publisher published comes in this order, unless it was there before; `last` has the last of each."""
+    message = ledger.messages.get(number)
+    if message is None or message.publisher is None or (redelivered and queue != HOLD):
+        return
+    before = last.get(message.publisher, 0)
+    if number < before:
+        raise Fault(f"message {number} comes from {queue} behind message {before} of the same publisher")
+    last[message.publisher] = number
+
+
 def drain(channel, queue, ledger):
     """Everything in a queue, acknowledged: numbers with how often each came."""
-    seen = collections.Counter()
+    seen, last = collections.Counter(), {}
     while True:
         method, properties, body = channel.basic_get(queue)
         if method is None:
             return seen
         seen[number_of(body)] += 1
         check_mark(ledger, queue, number_of(body), method.redelivered)
-        if queue == DEAD and not (properties.headers or {}).get("x-death"):
-            raise Fault(f"message {number_of(body)} is dead without x-death")
+        if queue == DEAD:
+            check_death(ledger, number_of(body), properties)
+        else:
+            check_order(ledger, queue, last, number_of(body), method.redelivered)
         channel.basic_ack(method.delivery_tag)
 
 
@@ -177,11 +216,11 @@ def check_message(number, message, found):
         return f"message {number} is back after its queue was purged"
     if message.settled == "reject" and not dead:
         return f"message {number} was rejected and is not dead-lettered"
-    may_be_gone = message.settling in ("ack", "purge")
+    may_be_gone = message.settling in ("ack", "purge", "either")
     if message.confirmed and not total and not may_be_gone:
         return f"confirmed message {number} of {message.queue} is lost"
     if dead and message.queue in (HOLD, PURGED):
         return f"message {number} of {message.queue} is dead"
-    if dead and message.queue == WORK and message.settling != "reject":
+    if dead and message.queue == WORK and message.settling not in ("reject", "either"):
         return f"message {number} is dead and nobody rejected it"
     return None

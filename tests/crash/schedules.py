@@ -76,6 +76,7 @@ def reschedule(channel, delays, message, delay_ms):
     place = message[2]
     not_before_ns = time.time_ns() + delay_ms * 1_000_000
     place.not_before_ns = min(place.not_before_ns, not_before_ns)
+    place.ever_before_ns = min(place.ever_before_ns, not_before_ns)
     if does(channel, message, "reschedule", **{"x-opt-delivery-delay": delay_ms}):
         place.not_before_ns = not_before_ns
         delays.operations["rescheduled"] += 1
@@ -83,7 +84,7 @@ def reschedule(channel, delays, message, delay_ms):
 
 def deliver_now(channel, delays, message, _):
     """Deliver a message at once."""
-    message[2].not_before_ns = 0
+    message[2].not_before_ns = message[2].ever_before_ns = 0
     delays.operations["delivered"] += does(channel, message, "deliver-now")
 
 

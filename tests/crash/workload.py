@@ -7,7 +7,7 @@ import pika
 import pika.adapters.utils.connection_workflow
 import pika.exceptions
 
-from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, check_mark, number_of
+from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, check_death, check_mark, number_of
 
 GONE = (pika.exceptions.AMQPError, pika.adapters.utils.connection_workflow.AMQPConnectorException, OSError, EOFError)
 CONFIRM_BATCH = 8
@@ -63,17 +63,16 @@ class Workload:
             raise self.failure
 
 
-def publish(channel, ledger, rng, stop):
-    numbers = {}
+def publish(channel, ledger, rng, stop, period_s=0):
+    """Publishes some messages at a time, and then waits for all confirms."""
+    numbers, publisher = {}, object()
 
     def on_confirm(frame):
         method = frame.method
-        if not isinstance(method, pika.spec.Basic.Ack):
-            return
         tags = [t for t in numbers if t <= method.delivery_tag] if method.multiple else [method.delivery_tag]
         for tag in tags:
             number = numbers.pop(tag, None)
-            if number is not None:
+            if number is not None and isinstance(method, pika.spec.Basic.Ack):
                 ledger.messages[number].confirmed = True
 
     channel._impl.confirm_delivery(on_confirm)
@@ -82,14 +81,16 @@ def publish(channel, ledger, rng, stop):
     while not stop.is_set():
         for _ in range(rng.randint(1, CONFIRM_BATCH)):
             queue = rng.choice((HOLD, WORK, WORK, BRIEF, MIXED, MIXED))
-            number = ledger.new(queue)
+            ttl_ms = {BRIEF: TTL_MS, MIXED: rng.randint(1, TTL_MS)}.get(queue, 0)
+            number = ledger.new(queue, publisher, ttl_ms)
             tag += 1
             numbers[tag] = number
-            expiration = str(rng.randint(1, TTL_MS)) if queue == MIXED else None
+            expiration = str(ttl_ms) if queue == MIXED else None
             properties = pika.BasicProperties(delivery_mode=2, expiration=expiration)
             channel._impl.basic_publish("", queue, body_of(number, rng), properties)
         while numbers and not stop.is_set():
             channel.connection.process_data_events(0.005)
+        stop.wait(period_s)
 
 
 def work(channel, ledger, rng, stop):
@@ -105,19 +106,19 @@ def work(channel, ledger, rng, stop):
         message.seen.add(WORK)
         fate = rng.random()
         if fate < 0.6:
-            message.settling = "ack"
+            message.attempt("ack")
             channel.basic_ack(method.delivery_tag)
-            pending.append(message)
+            pending.append((message, "ack"))
         elif fate < 0.8:
-            message.settling = "reject"
+            message.attempt("reject")
             channel.basic_reject(method.delivery_tag, requeue=False)
-            pending.append(message)
+            pending.append((message, "reject"))
         elif fate < 0.9:
             channel.basic_reject(method.delivery_tag, requeue=True)
         if rng.random() < 0.2:
             channel.basic_qos(prefetch_count=0)
-            for one in pending:
-                one.settled = one.settling
+            for one, kind in pending:
+                one.settled = kind
             pending.clear()
 
 
@@ -126,6 +127,7 @@ def watch_dead(channel, ledger, rng, stop):
     def seen(_, method, properties, body):
         number = number_of(body)
         check_mark(ledger, DEAD, number, method.redelivered)
+        check_death(ledger, number, properties)
         if number in ledger.messages:
             ledger.messages[number].seen.add(DEAD)
 

@@ -12,6 +12,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile")]
 
 import disk  # noqa: E402 - needs the path
+from cluster_processes import Cluster  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -68,3 +69,17 @@ def start_at(broker, clock_library):
         broker.start({"LD_PRELOAD": str(clock_library), "CLOCK_OFFSET_S": str(int(offset_s))})
         return broker
     return start
+
+
+@pytest.fixture
+def make(leveret_bin, tmp_path):
+    """Starts a cluster of three nodes with more lines of configuration."""
+    made = []
+
+    def make(config=""):
+        made.append(Cluster(leveret_bin, tmp_path, config))
+        made[0].start()
+        return made[0]
+    yield make
+    for cluster in made:
+        cluster.stop()

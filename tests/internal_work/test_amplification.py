@@ -88,9 +88,13 @@ def test_fan_outs_wait_for_the_end_of_an_alarm(broker):
     channel = broker.channel()
     layers(channel)
     publisher = broker.channel()
-    declare(publisher, "start", 200, "layer-0")
+    publisher.confirm_delivery()
+    declare(publisher, "start", exchange="layer-0")
     publish(publisher, "start", b"." * 30_000)
     with broker.alarm():
+        # A rejection, not a deadline: the deadline could come before the alarm.
+        delivery, _, _ = channel.basic_get("start")
+        channel.basic_reject(delivery.delivery_tag, requeue=False)
         wait_until(lambda: broker.metric("rabbitmq_global_messages_dying") == 1, "a death that waits")
         free = broker.disk.free_bytes()
         time.sleep(0.3)

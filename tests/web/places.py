@@ -33,6 +33,7 @@ SIGNS = {
     "redrives/:id": (["redrive"], "redrive"),
     "nodes": ([], "nodes"),
     "nodes/:name": (["node"], "node"),
+    "replicas": ([], "replicas"),
     "health": ([], "health"),
     "admin/users": ([], "page-users"),
     "admin/users/:name": (["user"], "page-user"),

@@ -15,11 +15,13 @@ class Proxy:
     - `fault`: "cut" ends each answer of the API halfway, "short" does so without saying how long it would be,
       "silent" never answers, "drop" closes each connection of the API at its second request
     - `tag`: the ETag of the first file of the page
+    - `added`: headers that answers of the API get, by the beginning of their path: `{"/api/queues": {"name": "value"}}`
     """
 
     def __init__(self, target):
         self.target = urlsplit(target).netloc
         self.status = self.fault = self.tag = None
+        self.added = {}
         self.dropped = 0
         self.ended = threading.Event()
         proxy = self
@@ -72,6 +74,7 @@ class Proxy:
         finally:
             connection.close()
         passed = [(name, value) for name, value in answer.getheaders() if name.lower() not in HOP_BY_HOP]
+        passed += [one for path, added in self.added.items() if handler.path.startswith(path) for one in added.items()]
         if self.tag and handler.path == "/":
             passed = [(name, self.tag if name.lower() == "etag" else value) for name, value in passed]
         self._send(handler, answer.status, passed, payload, fault)

@@ -15,6 +15,7 @@ mod fuzz;
 mod hostile;
 mod instructions;
 mod interop;
+mod netsplit;
 mod place;
 mod powercut;
 mod process;
@@ -88,6 +89,12 @@ enum Task {
     /// Fails when Leveret exceeds a bound. Writes docs/internals/floods.md with
     /// --report. A RabbitMQ needs the user guest, and nothing of value in it.
     Flood(flood::Options),
+    /// Part the nodes of a cluster from each other, and check every message that was confirmed
+    ///
+    /// Three or five brokers with proxies between them, which hold, delay, throttle or cut either direction of each link;
+    /// nodes are killed and suspended besides. Stops at the first run in which a check fails, prints its seed, and ends
+    /// with a code other than 0. tests/netsplit/README.md lists the harms and the checks.
+    Netsplit(netsplit::Options),
     /// Cut the power of a broker's disk repeatedly and check its content
     ///
     /// Needs root and loop devices; ends with code 3 where that is impossible. Installs what it needs
@@ -112,6 +119,7 @@ fn main() -> ExitCode {
         Task::Interop(options) => interop::run(&options),
         Task::Hostile => hostile::run(),
         Task::Flood(options) => flood::run(&options),
+        Task::Netsplit(options) => netsplit::run(&options),
         Task::Powercut(options) => powercut::run(&options),
         Task::Sim(options) => sim::run(&options),
     };

@@ -194,7 +194,14 @@ pub const TAIL_PAGES: usize = 8;
 
 /// Pages of scheduled messages that stay in memory once others are on disk, independent of the vhost's memory: maps of
 /// that size stay in the processor's caches.
-pub const SCHEDULED_HEAD_PAGES: usize = 32;
+pub const SCHEDULED_HEAD_PAGES: usize = 16;
+
+/// Delay in milliseconds from which scheduled messages beyond `SCHEDULED_HEAD_PAGES` go to disk although the vhost has
+/// room in memory: they would take it for long, and leave holes between those that are ready sooner.
+pub const SCHEDULED_LONG_MS: u64 = 10 * 60 * 1000;
+
+/// Divisor of the vhost's bound of memory, above which messages with such delays go to disk.
+pub const SCHEDULED_LONG_SHARE: u64 = 32;
 
 /// Arrivals per check of `TAIL_PAGES`; the check is not urgent.
 pub const TAIL_PAGE_ARRIVALS: u64 = 64;

@@ -48,6 +48,9 @@ pub(crate) enum HttpError {
     },
 }
 
+/// The reason of a node that is stopped.
+pub(crate) const STOPPED: &str = "the rabbit app is stopped";
+
 impl HttpError {
     /// True if the node is the problem: it is missing, refuses the login, or is stopped.
     pub(crate) fn is_about_the_node(&self) -> bool {

@@ -33,7 +33,7 @@ use crate::arguments::{Parsed, Switch, parse};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
-use crate::http::HttpError;
+use crate::http::{HttpError, STOPPED};
 use crate::node::{Environment, Node};
 use crate::printable::printable;
 use crate::tool::Tool;
@@ -300,7 +300,9 @@ fn describe(
             let who = node.map(|node| node.api.who()).unwrap_or_default();
             unavailable(format!("Error: the node at {url} refuses {who}: {reason}"))
         }
-        HttpError::Refused { status: 503, .. } => needs("running", "Start"),
+        HttpError::Refused { status: 503, reason } if reason == STOPPED => {
+            needs("running", "Start")
+        }
         HttpError::Refused { status: 409, .. } => needs("stopped", "Stop"),
         HttpError::Refused { reason, .. } => unavailable(format!("Error:\n{reason}")),
     }

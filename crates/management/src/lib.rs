@@ -22,12 +22,13 @@ mod stopped_router;
 
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
+pub use http::forward::request_of_node;
 pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};
 pub use json::table::table_to_json;
 pub use json::vhost::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 pub use node::*;
-pub use router::{metrics_router, router};
+pub use router::{metrics_router, peer_router, router};
 pub use snapshot::client::{
     CertificateDetails, ChannelSnapshot, ClientDescription, ClientOf, ClientPid,
     ConnectionSnapshot, ConnectionState, ConsumerSnapshot, TlsDetails, Traffic, connection_name,
@@ -42,7 +43,7 @@ pub use snapshot::node::{
     RABBITMQ_VERSION,
 };
 pub use snapshot::queue::QueueSnapshot;
-pub use snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
+pub use snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot, ShipmentSnapshot};
 pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 pub use snapshot::vhost::VhostTotals;

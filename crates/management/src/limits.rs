@@ -1,5 +1,7 @@
 //! Limits of the HTTP API, each with its unit, its reason and the status of a refusal.
 
+use std::time::Duration;
+
 /// Bytes of a request's path and query: room for vhost, queue and paging parameters many times over; 414.
 pub const URI_BYTES_MAX: usize = 8 * 1024;
 
@@ -8,6 +10,15 @@ pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 
 /// Bytes of the body of a request, as in RabbitMQ; 400.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// Time for the answer of another node of the cluster to a request that was passed on; 503 after it.
+pub const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time for the part of another node of the cluster in a list of all; the list is incomplete after it.
+pub const PART_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes of an answer of another node of the cluster.
+pub const PEER_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Values in the body of a request: room for any list of names and any field table; 400.
 pub const BODY_VALUES_MAX: usize = 64 * 1024;

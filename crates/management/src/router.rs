@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 
-use crate::http::{access, answer, docs, middleware, web};
+use crate::http::{access, answer, docs, forward, middleware, web};
 use crate::limits::BODY_BYTES_MAX;
 use crate::metrics::routes::Audience;
 use crate::node::Node;
@@ -14,7 +14,9 @@ use crate::{api, metrics};
 
 /// Answers HTTP requests about `node`. Must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {
-    let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
+    let api = api::routes()
+        .route_layer(from_fn_with_state(Arc::clone(&node), forward::forward))
+        .route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
     let time = from_fn_with_state(Arc::clone(&node), middleware::tell_time);
     let routes = Router::new()
         .merge(metrics::routes::routes(&node, Audience::Monitors))
@@ -28,6 +30,11 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .with_state(node);
     // Around the router, not on its routes: the middleware may change the path.
     Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+}
+
+/// Answers requests that other nodes of the cluster pass on. Whoever is served with it may act as any user.
+pub fn peer_router(node: Arc<dyn Node>) -> Router {
+    router(node).layer(from_fn(forward::receive))
 }
 
 /// Answers requests for metrics only, on a listener for scrapers.

@@ -20,9 +20,19 @@ pub const RELUCTANT_FACTOR: usize = 4;
 /// shortest election time, so that a leader that is cut off confirms nothing.
 pub const HEARD_TICKS: u64 = 10;
 
+/// Ticks after which a member without work has a turn: 200 ms.
+pub const IDLE_TURN_TICKS: u64 = 4;
+
 /// Ticks between the campaigns of two followers that have lost the same leader: the first is elected before the
 /// second begins.
 pub const RANK_TICKS: u32 = 1;
+
+/// Ticks after which a leader goes on although another was to lead: 1 s. A planned change takes a few round trips and
+/// syncs.
+pub const HAND_OVER_TICKS: u64 = 20;
+
+/// Ticks after which the other member is asked again to campaign, because the frame may be lost: 200 ms.
+pub const TRANSFER_TICKS: u64 = 4;
 
 /// Messages with entries that a follower may have unanswered.
 pub const IN_FLIGHT_MAX: usize = 256;
@@ -63,6 +73,9 @@ pub const MEMBERSHIP_BYTES_MAX: usize = 64;
 
 /// Largest index, term and time in a frame: sums of such numbers do not overflow.
 pub const NUMBER_MAX: u64 = 1 << 62;
+
+/// Entries that a learner may lack when it becomes a voter: it has them within a few messages.
+pub const LEVEL_ENTRIES: u64 = 1000;
 
 /// Voting members of a group: with more, an election asks too many.
 pub const VOTERS_MAX: usize = 7;

@@ -12,10 +12,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::cluster::{LinkEvents, RunningLinks};
+use crate::cluster::{LinkEvents, Purpose, RunningLinks};
 use crate::config::Config;
 use crate::connection::listener::{Listener, accept_amqp};
 use crate::http::path_prefix;
+use crate::http::peers::ServedPeers;
 use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
@@ -183,6 +184,11 @@ impl Endpoints {
         let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
         let mut servers =
             self.serve_http(management::router(as_seen_by_http), &stopping, &node.refusals)?;
+        if let (Some(links), Some(runtime)) = (&node.cluster, &servers.runtime) {
+            let router = management::peer_router(Arc::clone(node) as _);
+            let runtime = runtime.handle().clone();
+            links.streams.serve(Purpose::Http, Arc::new(ServedPeers { router, runtime }));
+        }
         for endpoint in prometheus {
             servers.add(endpoint, metrics.clone(), stopping.clone(), Arc::clone(&node.refusals));
         }

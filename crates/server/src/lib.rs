@@ -17,10 +17,12 @@ mod endpoints;
 mod http;
 mod limits;
 mod logging;
+mod metadata;
 mod node;
 mod redrive;
 mod replicas;
 mod service_state;
+mod shipments;
 mod source;
 mod tls;
 mod vhost;
@@ -34,17 +36,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::cluster::discovery::SystemResolver;
+use crate::cluster::{Purpose, RunningLinks, nodes_at_start};
 use crate::config::Config;
+use crate::connection::relay::Adopter;
 use crate::disk::check;
 use crate::endpoints::Endpoints;
 use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
 use crate::node::addresses::{self, Addresses};
 use crate::node::lifecycle::ExitReason;
+use crate::node::membership::JoinDesk;
 use crate::node::replication::ReplicaLinks;
 use crate::node::start_error::StartError;
 use crate::node::watchdog::Watched;
-use crate::node::{Node, alarms, death_writer, sampler, stopped_node, watchdog};
+use crate::node::{Node, alarms, death_writer, joining, sampler, stopped_node, watchdog};
 use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
@@ -59,12 +65,20 @@ pub fn check_death_lines(lines: &[u8]) -> usize {
 }
 
 /// Reads the bytes of another node, in pieces of at most `piece_bytes`, for fuzzing: with reader 0 the messages of a
-/// handshake, with 1 the chunks of a link, with others a frame of the link itself. Returns a description of what was read, and of the error if there is one.
+/// handshake, with 1 the chunks of a link, with 3 a message about joining, with others a frame of the link itself. Returns a description of what was read, and of the error if there is one.
 ///
 /// # Panics
 /// When a hello or a frame of the link is not written as it was read.
 pub fn check_link_bytes(reader: u8, bytes: &[u8], piece_bytes: usize) -> Vec<String> {
     cluster::check_bytes(reader, bytes, piece_bytes)
+}
+
+/// Reads the frame with which a node hands over a client, or with `is_answer` the answer to it, for fuzzing.
+///
+/// # Panics
+/// When a frame that was read is not written as one that is read again with the same result.
+pub fn check_adopt_bytes(is_answer: bool, bytes: &[u8]) {
+    connection::relay::check_bytes(is_answer, bytes);
 }
 
 /// The program `leveret`, with the command line of this process.
@@ -127,13 +141,16 @@ async fn live(
     tokio::spawn(watchdog::run(Arc::clone(&watched)));
     if begins_stopped {
         match stopped_node::run(config, signals.next()).await? {
-            ExitReason::Stop | ExitReason::StopApp => return Ok(()),
+            ExitReason::Stop | ExitReason::StopApp | ExitReason::Restart => return Ok(()),
             ExitReason::StartApp => {}
         }
     }
     let addresses = match run(config, log_file, &mut signals, &watched).await {
         Ok((ExitReason::StopApp, addresses)) => addresses,
-        Ok(_) => return Ok(()),
+        Ok((ExitReason::Restart, addresses)) => {
+            return Err(StartError::NextImage(addresses.begin_anew()));
+        }
+        Ok((ExitReason::Stop | ExitReason::StartApp, _)) => return Ok(()),
         // The node stays stopped.
         Err(error) if begins_stopped => {
             tracing::error!("{error}");
@@ -142,6 +159,26 @@ async fn live(
         Err(error) => return Err(error),
     };
     Err(StartError::NextImage(addresses.begin_stopped()))
+}
+
+/// Starts the links of a node with a cluster, and what follows from them.
+fn start_cluster(
+    config: &Config,
+    node: &Arc<Node>,
+    endpoints: &mut Endpoints,
+) -> Result<Option<RunningLinks>, StartError> {
+    let Some(replication) = &node.replication else { return Ok(None) };
+    let events = Arc::new(ReplicaLinks(Arc::clone(&replication.replicator)));
+    let running = endpoints.start_links(node, events)?;
+    if let (Some(metadata), Some(links)) = (&node.metadata, &node.cluster) {
+        let followed = Arc::downgrade(node);
+        let follow = move || followed.upgrade().map_or(Ok(()), |node| node.follow_metadata());
+        metadata.start(follow).map_err(StartError::Follow)?;
+        let of_node = (&node.vhosts, &metadata.store);
+        let started = replication.start_shipments(links, &config.data_dir, of_node);
+        started.map_err(StartError::Follow)?;
+    }
+    Ok(running)
 }
 
 /// Runs the broker until it is asked to stop. Returns the reason, and the addresses that it listened on.
@@ -154,6 +191,14 @@ async fn run(
     let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
     service_state::start_step("starting");
+    let completed = tokio::select! {
+        completed = nodes_at_start::complete(config, Arc::new(SystemResolver)) => completed?,
+        () = signals.next() => {
+            tracing::info!("stopping before the nodes of the cluster are known");
+            return Ok((ExitReason::Stop, Addresses::of(config)));
+        }
+    };
+    let config = completed.as_ref().unwrap_or(config);
     let mut endpoints = Endpoints::bind(config)?;
     tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
     let listeners = endpoints.shown();
@@ -166,14 +211,17 @@ async fn run(
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
     redrive::resume(&node);
-    let links = match &node.replication {
-        Some(replication) => {
-            let events = Arc::new(ReplicaLinks(Arc::clone(&replication.replicator)));
-            endpoints.start_links(&node, events)?
-        }
-        None => None,
-    };
+    let links = start_cluster(config, &node, &mut endpoints)?;
+    if let Some(links) = &node.cluster {
+        links.streams.serve(Purpose::Client, Arc::new(Adopter::new(&node, &alive)));
+        links.streams.serve(Purpose::Join, Arc::new(JoinDesk::new(&node)));
+        tokio::spawn(joining::watch(Arc::clone(&node)));
+    }
     let mut servers = endpoints.serve(&node, &alive)?;
+    if let (Some(path), Some(_)) = (&config.load_definitions, &node.cluster) {
+        let (_, definitions) = definitions::read(path)?;
+        tokio::spawn(definitions::import_in_cluster(Arc::clone(&node), definitions));
+    }
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
@@ -196,12 +244,19 @@ async fn run(
         end = node.lifecycle.shutdown.requested() => end,
     };
     tracing::info!("stopping");
-    if end != ExitReason::StopApp {
+    if end == ExitReason::Stop {
         service_state::stopping();
     }
     node.begin_stop();
     // Before a client is sent the reason: a client that connects again at once is refused.
     servers.amqp_listeners_closed().await;
+    if let Some(replication) = &node.replication {
+        replication.replicator.leave();
+        tokio::select! {
+            () = node.transfer_all_leads() => {}
+            () = signals.next() => tracing::warn!("second signal: stopping without another leader"),
+        }
+    }
     node.close_connections();
     tokio::select! {
         // Every connection holds a sender until it has ended.

@@ -83,10 +83,6 @@ pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 /// batches do not sync faster, and a publisher waits for up to two batches.
 pub(crate) const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Shortest body that is not copied on the way to the log, in bytes: writing such a body separately costs
-/// less than the copy, during which the vhost waits.
-pub(crate) const UNCOPIED_LOG_BODY_BYTES_MIN: usize = 64 * 1024;
-
 /// Disk space reserved for operations that free space, in bytes, on a large disk: enough for a start with
 /// some hundred vhosts, or for some hundred thousand acknowledgements and one file that is rewritten.
 pub(crate) const RESERVE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -275,6 +271,62 @@ pub(crate) const LINK_STALL: Duration = Duration::from_secs(5);
 /// Time for the last frames of a link that closes.
 pub(crate) const LINK_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Streams that a node dials to one peer at once: all peers together stay below [`LINK_HANDSHAKES_MAX`].
+pub(crate) const STREAM_DIALS_MAX: usize = 8;
+
+/// Time to open a stream: a turn, the connection, the handshake.
+pub(crate) const STREAM_DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Streams of a node with all its peers, in both directions; each takes a file descriptor.
+pub(crate) const STREAMS_MAX: usize = 100_000;
+
+/// Streams that one node opens to another, by purpose: clients as many as a node may have that connect all at once;
+/// requests over HTTP as many as two nodes pass on at once; files a few vhosts at once.
+pub(crate) const CLIENT_STREAMS_MAX: usize = 65_536;
+pub(crate) const HTTP_STREAMS_MAX: usize = 256;
+pub(crate) const SHIPMENT_STREAMS_MAX: usize = 16;
+pub(crate) const JOIN_STREAMS_MAX: usize = 4;
+
+/// Nodes of a cluster. Each votes for each vhost.
+pub(crate) const CLUSTER_NODES_MAX: usize = replication::limits::VOTERS_MAX;
+
+/// Bytes of a question or an answer about joining: the list of the nodes, with all names that were forgotten.
+pub(crate) const JOIN_MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Time for the answer to a node that asks to join: longer than [`METADATA_WAIT`].
+pub(crate) const JOIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Time after which a node asks again to join a cluster in which nobody can decide now.
+pub(crate) const JOIN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time between two questions of a running node that has not met all others, whether they belong to a cluster already.
+pub(crate) const JOIN_SEEK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Names in the list of nodes, those of forgotten ones included.
+pub(crate) const FORGOTTEN_NODES_MAX: usize = 1000;
+
+/// Octets of an `Adopt` and of its answer: a client's properties, of which a frame before the tuning holds 8192, and a
+/// few texts.
+pub(crate) const ADOPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Octets of a text in an `Adopt`; longer names in a client's certificate are cut.
+pub(crate) const ADOPT_TEXT_BYTES_MAX: usize = 4096;
+
+/// Time for an `Adopt` to arrive.
+pub(crate) const ADOPT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Octets that a relay reads at once.
+pub(crate) const RELAY_READ_BYTES: usize = 64 * 1024;
+
+/// Time for the leader of a relayed client to close it before the entry node does, once there is another leader.
+pub(crate) const RELAY_LEADER_GRACE: Duration = Duration::from_secs(1);
+
+/// Time without any leader after which a node closes the clients whose leader it does not hear: a few elections.
+pub(crate) const RELAY_LEADERLESS: Duration = Duration::from_secs(8);
+
+/// Time for the rest of a frame, and for the client's answer, when a relay closes a client.
+pub(crate) const RELAY_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Threads for links; one encrypts a gigabyte a second.
 pub(crate) const LINK_THREADS: usize = 1;
 
@@ -305,6 +357,22 @@ pub(crate) const LINK_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Peers and strangers whose problems are logged within that interval.
 pub(crate) const LINK_PROBLEMS_MAX: usize = 64;
+
+/// Nodes that discovery by DNS may be told to expect.
+pub(crate) const FOUND_NODES_MAX: usize = 64;
+
+/// Addresses whose names are looked up to find the nodes of a cluster: two for each node, of IPv4 and of IPv6.
+pub(crate) const DNS_ADDRESSES_MAX: usize = 128;
+
+/// Bytes of the host name of all nodes: what DNS allows.
+pub(crate) const HOST_NAME_BYTES_MAX: usize = 253;
+
+/// Pause between two looks at DNS for the nodes of a cluster.
+pub(crate) const DNS_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval at which the reason to wait for DNS is logged again, and between two lines with different reasons.
+pub(crate) const DNS_LOG_INTERVAL: Duration = Duration::from_secs(60);
+pub(crate) const DNS_LOG_INTERVAL_MIN: Duration = Duration::from_secs(5);
 
 /// Interval at which nodes tell each other facts to show.
 pub(crate) const FACTS_INTERVAL: Duration = Duration::from_secs(5);
@@ -347,6 +415,10 @@ pub(crate) const MAPPED_PER_LOCK: usize = 256;
 
 /// Interval at which the process checks memory and disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Time after which the alarm of another node blocks publishers no more, while a majority of the nodes is well: one full
+/// disk must not stop the vhosts for good, and an operator, or consumers, have a minute to make room.
+pub(crate) const VOTER_ALARM_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Interval at which unused memory is returned to the operating system.
 pub(crate) const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(500);
@@ -488,8 +560,58 @@ pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// 10 seconds for an answer.
 pub(crate) const LEADER_WAIT: Duration = Duration::from_secs(8);
 
+/// Bytes of a file that are shipped at once: a receiver writes as much, and a cut costs no more.
+pub(crate) const SHIPMENT_CHUNK_BYTES: usize = 256 * 1024;
+
+/// Bytes of a message between two nodes about a shipment: the plan of a log with the most files.
+pub(crate) const SHIPMENT_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Time within which the other node of a shipment sends or takes something.
+pub(crate) const SHIPMENT_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Time within which the members of a group are changed for a shipment, and within which what has arrived is checked.
+pub(crate) const SHIPMENT_PREPARE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time for which the files of a shipment that was cut off are kept, so that the receiver goes on where it was.
+pub(crate) const SHIPMENT_KEPT_TIME: Duration = Duration::from_secs(600);
+
+/// Time after which a replica that could not be rebuilt is tried again.
+pub(crate) const SHIPMENT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of files that a node ships in a second, if the configuration does not say otherwise: clients still get the larger
+/// part of a usual disk.
+pub(crate) const SHIPMENT_BANDWIDTH_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Damaged replicas of a vhost that are kept for the operator.
+pub(crate) const DAMAGED_REPLICAS_KEPT: usize = 2;
+
+/// Longest time for which a node that stops or is drained waits for others to lead its vhosts: several times that of one
+/// transfer, because the vhosts of a node share a disk.
+pub(crate) const LEADS_TRANSFER_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Time after which a client that waits for a leader looks again, because the vhost was opened anew meanwhile.
 pub(crate) const LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Time for the import of definitions by another node: hashing of the passwords of many users, and writing.
+pub(crate) const PEER_IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Connections for requests that a node keeps to another node without a request.
+pub(crate) const IDLE_PEER_CONNECTIONS_MAX: usize = 8;
+
+/// Time for which a change of users, vhosts or parameters of a cluster waits for a majority of the nodes.
+pub(crate) const METADATA_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of a change of users, vhosts or parameters from which on the rest goes into another entry.
+pub(crate) const METADATA_ENTRY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of old entries that the metadata keep for members that are away.
+pub(crate) const METADATA_RETENTION_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Time for which a change of users, vhosts or parameters waits until it has taken effect on all connected nodes.
+pub(crate) const METADATA_FOLLOWED_WAIT: Duration = Duration::from_secs(1);
+
+/// Time after which a node that could not follow a change of the metadata tries again.
+pub(crate) const METADATA_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes of old entries that a vhost keeps for members that are away, if the configuration does not say otherwise: a node
 /// that was restarted needs no files of others.

@@ -31,4 +31,4 @@ pub use login::{ANONYMOUS, Credentials, EXTERNAL, MECHANISMS};
 pub use outbox::{HeldOutbox, Outbox, Released};
 pub use outgoing::transmit;
 pub use server_properties::{ServerIdentity, server_properties};
-pub use session::{Alive, Session, SessionOptions, Step, Traffic};
+pub use session::{Alive, Resumed, Session, SessionOptions, Step, Traffic};

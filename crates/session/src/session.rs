@@ -11,7 +11,7 @@ use amqp::method::{
     ConnectionBlocked, ConnectionCloseOk, ConnectionUnblocked, ConnectionUpdateSecretOk, Method,
     MethodId, write_method,
 };
-use amqp::table::Table;
+use amqp::table::{Table, TableRef};
 use broker::Request;
 use broker::refusal::Refusal;
 use broker::time::Time;
@@ -55,6 +55,21 @@ impl Default for SessionOptions {
             server_properties: Table::default(),
         }
     }
+}
+
+/// The facts of a connection that were agreed before its vhost is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Resumed<'a> {
+    /// The table that the client sent in `connection.start-ok`.
+    pub client_properties: TableRef<'a>,
+    /// Mechanism of the login.
+    pub mechanism: &'static str,
+    /// Largest frame, in bytes; 0 is unlimited.
+    pub frame_max: u32,
+    /// Largest number of channels; 0 is unlimited.
+    pub channel_max: u16,
+    /// Heartbeat interval, in seconds; 0 is none.
+    pub heartbeat_s: u16,
 }
 
 /// The next task of the caller.
@@ -189,6 +204,21 @@ impl Session {
             last_received: now,
             last_sent: now,
             next_heartbeat_check: Time::MAX,
+        }
+    }
+
+    /// A session that another node has brought as far as `connection.open`; the client waits for the answer of
+    /// [`Session::vhost_opened`] or [`Session::fail`].
+    pub fn resumed(options: Arc<SessionOptions>, now: Time, resumed: Resumed<'_>) -> Self {
+        let Resumed { client_properties, mechanism, frame_max, channel_max, heartbeat_s } = resumed;
+        Self {
+            phase: Phase::Opening,
+            client: Client::new(client_properties),
+            mechanism,
+            payload_max: frame_max,
+            channel_max,
+            heartbeat_s,
+            ..Self::new(options, now)
         }
     }
 

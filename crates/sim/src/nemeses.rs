@@ -131,8 +131,7 @@ impl World {
         let Some(leader) = (0..self.nodes.len()).find(leads) else { return };
         if leader != to {
             self.with(leader, |process, ctx| {
-                process.member.transfer(member_id(to));
-                process.turn(ctx);
+                process.hand_over(member_id(to), ctx);
             });
         }
     }

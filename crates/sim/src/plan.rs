@@ -4,6 +4,13 @@ use simdisk::Random;
 
 use crate::sabotage::Sabotage;
 
+/// Most by which the rate of a clock is wrong, in millionths: two clocks differ by twice as much, and
+/// `replication::limits::DRIFT_PPM` allows for more.
+pub(crate) const DRIFT_PPM: u64 = 200;
+
+/// Most by which a clock of the run goes faster than the true time, in millionths, with some more.
+pub(crate) const FAST_PPM: u64 = DRIFT_PPM + 50;
+
 /// A fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nemesis {

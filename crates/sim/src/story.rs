@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use crate::checks::hash::hash;
+
 /// Events that are kept for the report of a failure.
 const KEPT_MAX: usize = 20_000;
-
-const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
-const PRIME: u64 = 0x0000_0100_0000_01B3;
 
 /// The story of a run.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub struct Story {
 
 impl Story {
     pub(crate) fn new(keeps: bool) -> Self {
-        Self { lines: VecDeque::new(), hash: OFFSET, keeps }
+        Self { lines: VecDeque::new(), hash: 0, keeps }
     }
 
     /// Adds an event. Without `keeps`, only its facts are hashed.
@@ -43,9 +42,7 @@ impl Story {
 
     /// Adds octets to the hash.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-        }
+        self.hash = hash(bytes, self.hash);
     }
 
     /// A number that depends on every event.

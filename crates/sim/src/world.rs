@@ -230,7 +230,12 @@ impl World {
         match later {
             Later::Exit => self.kill(node, 300_000),
             Later::Reopen => self.reopen(node),
-            Later::Written | Later::Retry | Later::Apply | Later::Advance | Later::Timer => {
+            Later::Written
+            | Later::Retry
+            | Later::Apply
+            | Later::Advance
+            | Later::Timer
+            | Later::Room => {
                 let before = self.vote(node);
                 self.with(node, |process, ctx| process.later(later, ctx));
                 let voted = self.vote(node).filter(|vote| Some(*vote) != before);
@@ -450,7 +455,8 @@ impl World {
         let (term, stale_ticks) = match process.serves() {
             Some(term) if term < self.book.newest_term => (term, Some(process.stale_ticks)),
             Some(term) => (term, None),
-            None => (process.member.term().0, None),
+            // A leader that was just deposed, before its clients are closed.
+            None => (process.served, None),
         };
         let source = Source { node, term, stale_ticks };
         for departed in departed {

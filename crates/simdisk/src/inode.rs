@@ -20,11 +20,12 @@ pub(crate) struct Inode {
 
 /// Puts bytes at an offset.
 fn put(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
-    let end = offset + bytes.len();
-    if content.len() < end {
-        content.resize(end, 0);
+    if content.len() < offset {
+        content.resize(offset, 0);
     }
-    content[offset..end].copy_from_slice(bytes);
+    let (over, behind) = bytes.split_at(bytes.len().min(content.len() - offset));
+    content[offset..offset + over.len()].copy_from_slice(over);
+    content.extend_from_slice(behind);
 }
 
 /// The sectors of a write, each with its offset in the write.
@@ -63,7 +64,15 @@ impl Inode {
         let writes = std::mem::take(&mut self.unsynced);
         match self.shortened.take() {
             Some(_) => self.durable.clone_from(&self.current),
-            None => writes.iter().for_each(|(at, bytes)| put(&mut self.durable, *at, bytes)),
+            None => {
+                for (at, bytes) in writes {
+                    if self.durable.is_empty() && at == 0 {
+                        self.durable = bytes;
+                    } else {
+                        put(&mut self.durable, at, &bytes);
+                    }
+                }
+            }
         }
     }
 

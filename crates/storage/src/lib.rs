@@ -44,12 +44,13 @@ pub use directory::{
 };
 pub use format::{FORMAT_VERSION, FORMAT_VERSION_OLDEST, FORMAT_VERSION_REPLICATED, Flags, Lsn};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
+pub use manifest::has_log;
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References};
 pub use replicated::{
     Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
-    HardState, Installation, LogEntry, ReplicatedLog, ReplicatedOptions, SavedClock, Shipment,
-    ShipmentPlan, Term, is_replicated, verify_entry,
+    HardState, Installation, LogEntry, LoneLog, ReplicatedLog, ReplicatedOptions, SavedClock,
+    Shipment, ShipmentPlan, Term, is_replicated, saved_state, verify_entry,
 };
 pub use segment_reader::Record;
 pub use snapshot::{LogSnapshot, SnapshotCopy};

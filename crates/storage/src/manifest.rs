@@ -112,6 +112,14 @@ pub(crate) enum ManifestFault {
     Version(u32),
 }
 
+/// True if a directory holds a log.
+///
+/// # Errors
+/// If the directory cannot be listed.
+pub fn has_log<D: Directory>(directory: &D) -> io::Result<bool> {
+    Ok(directory.list()?.iter().any(|name| name == MANIFEST))
+}
+
 impl Manifest {
     /// The manifest of a log without a file.
     pub(crate) fn new(log_id: u64) -> Self {

@@ -66,6 +66,26 @@ class Cluster:
         self.nodes[name] = Leveret(self.binary, directory, self.config(name, **instead))
         return self.nodes[name]
 
+    def start_alone(self, name):
+        """Start a node without a cluster, which knows the secret of this one."""
+        self.ports[name] = free_ports(1)[0]
+        own = ("nodename", "listeners.cluster.default", "cluster.secret_file")
+        lines = self.config(name).splitlines(keepends=True)
+        (self.directory / name).mkdir()
+        config = "".join(line for line in lines if line.startswith(own))
+        self.nodes[name] = Leveret(self.binary, self.directory / name, config)
+        return self.nodes[name]
+
+    def start_all(self):
+        """Start every node, and wait until they serve clients; one of them, at random."""
+        for name in self.names:
+            self.start(name)
+        for node in self.nodes.values():
+            ready = "/api/health/checks/ready-to-serve-clients"
+            eventually(lambda node=node: node.api.ask(ready).status == 200)
+            eventually(lambda node=node: node.api.do("GET", "/api/vhosts/%2F").get("leader"))
+        return random.choice(list(self.nodes.values()))
+
     def seen(self, name):
         """The nodes that a node lists, each with whether it runs."""
         return {node["name"]: node["running"] for node in self.nodes[name].api.do("GET", "/api/nodes")}

@@ -22,6 +22,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("patterns", 1024),
     target("session", 8192),
     target("log_recovery", 512),
+    target("cluster_adopt", 4096),
     target("cluster_frame", 8192),
     target("cluster_hello", 8192),
     target("death_lines", 8192),

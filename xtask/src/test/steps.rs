@@ -330,9 +330,30 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Suite,
         action: Action::Python {
             program: "tests/crash/clusterloop.py",
-            arguments: &["--minutes", "1", "--delays", "--flood"],
+            arguments: &["--minutes", "1", "--delays", "--flood", "--members", "0.2"],
         },
         counts: Some("kills without loss"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "netsplit",
+        what: "nodes of a cluster that are parted from each other under load",
+        lane: Lane::Suite,
+        action: Action::Python {
+            program: "tests/netsplit/netsplit.py",
+            arguments: &["--minutes", "0.5"],
+        },
+        counts: Some("runs of partitions without loss"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "netsplit-judges",
+        what: "the judges of partitions, shown forged histories, and the proxies",
+        lane: Lane::Suite,
+        action: Action::Pytest { folder: "tests/netsplit", arguments: &[] },
+        counts: Some("tests of judges and proxies"),
         needs: &["build", "python"],
         ..PLAIN
     },

@@ -56,8 +56,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
                 let message = "only management, ctl, perf, and in the server definitions, global \
-                               parameters, the files of the node and the cluster, files of redrives and of deaths and \
-                               ctl.json know JSON: give the value \
+                               parameters, the files of the node and the cluster, the metadata of a cluster, files of \
+                               redrives and of deaths and ctl.json know JSON: give the value \
                                a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
             }
@@ -85,7 +85,10 @@ fn knows_json(path: &str) -> bool {
         "crates/perf/",
         "crates/server/src/auth/ctl_token",
         "crates/server/src/definitions",
+        "crates/server/src/metadata/",
         "crates/server/src/node/global_parameters",
+        "crates/server/src/node/followed",
+        "crates/server/src/node/metadata",
         "crates/server/src/disk/death_line",
         "crates/server/src/disk/cluster_file",
         "crates/server/src/disk/node_file",

@@ -1,8 +1,9 @@
 //! Messages that wait for a time: returned ones before they are delivered again, and published ones with a
 //! delivery time, in a queue or in a delayed exchange.
 
+use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use super::entry::{Entry, ExpiryKey};
 use super::totals::{CountedBytes, PersistentMessages, Totals};
@@ -57,18 +58,9 @@ impl Delayed {
         self.places.first().copied()
     }
 
-    /// Messages that are ready behind the place `from` and before `to`, which is not less; the last one first.
-    pub(crate) fn between(
-        &self,
-        from: (Time, u64),
-        to: (Time, u64),
-    ) -> impl Iterator<Item = ((Time, u64), &Entry)> {
-        self.places.range(from..to).rev().map(|at| self.at_place(*at))
-    }
-
-    /// Messages that are ready before that time and number, the last one first.
-    pub(crate) fn before(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
-        self.places.range(..at).rev().map(|at| self.at_place(*at))
+    /// Up to `count` places of these, the last one first.
+    pub(crate) fn last_places(&self, places: Range<(Time, u64)>, count: usize) -> Vec<(Time, u64)> {
+        self.places.range(places).rev().take(count).copied().collect()
     }
 
     /// True if at least `count` messages are ready before that time and number.
@@ -102,6 +94,32 @@ impl Delayed {
         assert!(had_place, "a message that waits has a place");
         self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
+    }
+
+    /// Takes the messages at these places, one after the other, down to the first that `takes` refuses. The places are
+    /// next to each other, the last one first.
+    pub(crate) fn take_at(
+        &mut self,
+        places: &[(Time, u64)],
+        takes: &mut dyn FnMut(&Entry) -> bool,
+    ) -> Vec<(Time, Entry)> {
+        let mut taken = Vec::with_capacity(places.len());
+        for (_, seq) in places {
+            let MapEntry::Occupied(known) = self.entries.entry(*seq) else {
+                panic!("a place is that of a message");
+            };
+            if !takes(&known.get().1) {
+                break;
+            }
+            let (ready_at, entry) = known.remove();
+            self.totals.subtract(&entry.message, entry.lsn);
+            taken.push((ready_at, entry));
+        }
+        if let Some(first) = taken.len().checked_sub(1) {
+            let removed = self.places.extract_if(places[first]..=places[0], |_| true).count();
+            assert_eq!(removed, taken.len(), "the places are next to each other");
+        }
+        taken
     }
 
     /// The message with this id, and the time and number of its place.

@@ -9,12 +9,13 @@ use super::delayed::Delayed;
 use super::entry::Entry;
 use super::meter::MeterShare;
 use super::ready::QueueMemory;
-use super::scheduled_page::{ScheduledPage, TimePlace};
+use super::scheduled_page::TimePlace;
 use super::scheduled_pages::{PagedPlace, RemovedMessage, ScheduledPages};
 use super::totals::{CountedBytes, PersistentMessages};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{
-    HEAD_PAGES, PAGED_DUE_AHEAD_MS, PAGED_PER_ARRIVED, SCHEDULED_HEAD_PAGES, SCHEDULES_PER_ID_MAX,
+    HEAD_PAGES, PAGED_DUE_AHEAD_MS, PAGED_PER_ARRIVED, SCHEDULED_HEAD_PAGES, SCHEDULED_LONG_MS,
+    SCHEDULED_LONG_SHARE, SCHEDULES_PER_ID_MAX,
 };
 use crate::page::{EndedMessages, PageSelection, PagedMessage, Pages, Paging};
 use crate::publish_properties::delivery_time::scheduled_message;
@@ -62,6 +63,31 @@ pub(crate) struct KnownMessage {
     /// The record of the message; 0 if the message is transient.
     pub(crate) lsn: Lsn,
     pub(crate) ready_at: Time,
+}
+
+/// The places of messages that may go to a page.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    /// Messages behind this place.
+    beyond: TimePlace,
+    /// Messages before this place, which are overdue.
+    before: TimePlace,
+    /// True if messages that do not fill a page stay in memory.
+    only_full_pages: bool,
+}
+
+impl Late {
+    /// Messages that do not leave soon, where memory is scarce.
+    fn not_soon(now: Time) -> Self {
+        let soon = now.plus_ms(2 * PAGED_DUE_AHEAD_MS);
+        Self { beyond: (soon, u64::MAX), before: (now, u64::MAX), only_full_pages: false }
+    }
+
+    /// Messages that wait for long.
+    fn long(now: Time) -> Self {
+        let long = now.plus_ms(SCHEDULED_LONG_MS);
+        Self { beyond: (long, u64::MAX), before: (Time::default(), 0), only_full_pages: true }
+    }
 }
 
 /// The share of the scheduled messages in the memory of their vhost.
@@ -333,8 +359,8 @@ impl Scheduled {
 /// Messages go to pages and come back.
 impl Scheduled {
     /// Writes messages with late delivery times to a page with this id, if many wait in memory and either the vhost has
-    /// much there or others are in pages already. The arrivals pay for the page: no slice of arrivals takes much longer
-    /// than others, because many messages wait when the vhost begins to have much in memory.
+    /// much there, others are in pages already, or these wait for long. The arrivals pay for the page: no slice of
+    /// arrivals takes much longer than others, because many messages wait when the vhost begins to have much in memory.
     pub(crate) fn cut_page(&mut self, id: PageId, now: Time) -> Option<Vec<PagedMessage>> {
         let QueueMemory { paging, meter } = &self.memory.as_ref()?.of_vhost;
         let (paging, resident) = (*paging, meter.bytes());
@@ -342,49 +368,54 @@ impl Scheduled {
         let most = SCHEDULED_HEAD_PAGES * paging.page_messages;
         let is_much = resident > paging.resident_bytes_max
             || self.pages.len() > 0 && self.waiting.len() > most;
+        let has_long = resident > paging.resident_bytes_max / SCHEDULED_LONG_SHARE
+            && self.waiting.len() > most;
         let is_paid = self.arrived_bytes >= paging.page_bytes / PAGED_PER_ARRIVED;
-        if !is_much || !is_paid || self.waiting.len() < kept + paging.page_messages {
+        if !is_paid || self.waiting.len() < kept + paging.page_messages {
             return None;
         }
+        let late = match (is_much, has_long) {
+            (true, _) => Late::not_soon(now),
+            (false, true) => Late::long(now),
+            (false, false) => return None,
+        };
         self.arrived_bytes = 0;
-        let found = self.cut_below(self.cut_down_to, paging, kept, now);
-        let places = found.or_else(|| self.cut_below(None, paging, kept, now))?;
-        self.cut_down_to = places.last().copied();
-        let entries = places.into_iter().rev().map(|(ready_at, seq)| {
-            let entry = self.take_known(EntryId { seq, level: 0 });
-            (ready_at, entry.expect("the place was found in this call"))
-        });
-        let entries = entries.collect();
-        Some(self.pages.write(id, entries))
+        let found = self.cut_below(self.cut_down_to, late, paging, kept);
+        let mut entries = found.or_else(|| self.cut_below(None, late, paging, kept))?;
+        self.cut_down_to = entries.last().map(|(ready_at, entry)| (*ready_at, entry.id.seq));
+        entries.reverse();
+        Some(self.pages.write(id, entries, !self.named.is_empty()))
     }
 
-    /// The last places below `limit` that fill a page, if so many messages as `kept` remain in front of them. Messages
-    /// that are ready soon are left out.
+    /// Takes the last late messages below `limit` that fill a page, if so many messages as `kept` remain in front of
+    /// them. The last one comes first.
     fn cut_below(
-        &self,
+        &mut self,
         limit: Option<TimePlace>,
+        late: Late,
         paging: Paging,
         kept: usize,
-        now: Time,
-    ) -> Option<Vec<TimePlace>> {
-        let soon = (now.plus_ms(2 * PAGED_DUE_AHEAD_MS), u64::MAX);
+    ) -> Option<Vec<(Time, Entry)>> {
         let limit = limit.unwrap_or((Time::MAX, u64::MAX));
-        let late = self.waiting.between(soon.min(limit), limit);
-        let overdue = self.waiting.before(limit.min((now, u64::MAX)));
-        let mut places: Vec<TimePlace> = Vec::with_capacity(paging.page_messages);
-        let (mut memory, mut numbers) = (0, (u64::MAX, 0));
-        for ((at, seq), entry) in late.chain(overdue) {
-            memory += entry.message.memory_bytes();
-            numbers = (numbers.0.min(seq), numbers.1.max(seq));
-            let is_full = places.len() == paging.page_messages
-                || memory > paging.page_bytes
-                || !ScheduledPage::spans(numbers);
-            if is_full && !places.is_empty() {
-                break;
-            }
-            places.push((at, seq));
+        let behind = late.beyond.min(limit)..limit;
+        let overdue = (Time::default(), 0)..limit.min(late.before);
+        let last = |places| self.waiting.last_places(places, paging.page_messages);
+        let places = [behind, overdue].into_iter().map(last).find(|places| !places.is_empty())?;
+        let is_left = late.only_full_pages && places.len() < paging.page_messages;
+        if is_left || !self.waiting.has_before(*places.last()?, kept) {
+            return None;
         }
-        self.waiting.has_before(*places.last()?, kept).then_some(places)
+        let mut taken = 0;
+        let entries = self.waiting.take_at(&places, &mut |entry| {
+            let memory = taken + entry.message.memory_bytes();
+            let fits = taken == 0 || memory <= paging.page_bytes;
+            taken = if fits { memory } else { taken };
+            fits
+        });
+        if let Some(memory) = &mut self.memory {
+            memory.share.shrink(taken);
+        }
+        Some(entries)
     }
 
     /// Messages of a page that must be read now.

@@ -2,6 +2,7 @@
 
 use super::Entry;
 use super::totals::CountedBytes;
+use crate::collections::PackedNumbers;
 use crate::ids::{EntryId, Lsn};
 use crate::page::{PageRecords, PagedMessage, PagedMeta};
 use crate::time::Time;
@@ -41,16 +42,14 @@ impl Slot {
 /// A page of scheduled messages: the facts in columns, which take less memory than rows.
 #[derive(Debug)]
 pub(super) struct ScheduledPage {
-    /// The lowest number of a message.
-    first_seq: u64,
-    /// Delivery times, in ascending order; the other columns are in the same order.
-    ready_at: Box<[Time]>,
-    lsn: Box<[Lsn]>,
-    /// Numbers, counted from the lowest.
-    seq: Box<[u32]>,
-    bytes: Box<[u32]>,
-    level: Box<[u8]>,
-    state: Box<[SlotState]>,
+    /// Delivery times in microseconds, in ascending order; the other columns are in the same order.
+    ready_at_us: PackedNumbers,
+    lsn: PackedNumbers,
+    seq: PackedNumbers,
+    bytes: PackedNumbers,
+    level: PackedNumbers,
+    /// None while all messages wait for these delivery times.
+    state: Option<Box<[SlotState]>>,
     /// Indices of the messages, by number.
     by_seq: Box<[u16]>,
     /// Index of the first message that waits for its delivery time.
@@ -62,35 +61,28 @@ pub(super) struct ScheduledPage {
 }
 
 impl ScheduledPage {
-    /// True if messages with the lowest and the highest of these numbers can be in the same page.
-    pub(super) fn spans((lowest, highest): (u64, u64)) -> bool {
-        u32::try_from(highest - lowest).is_ok()
-    }
-
     /// A page of these messages, in the order of their places, and the messages as they are written.
     pub(super) fn new(
         entries: Vec<(Time, Entry)>,
         counted: CountedBytes,
     ) -> (Self, Vec<PagedMessage>) {
-        let seqs = entries.iter().map(|(_, entry)| entry.id.seq);
-        let first_seq = seqs.min().expect("a page has messages");
-        let short = |seq| u32::try_from(seq - first_seq).expect("the page spans these numbers");
-        let bytes_of = |entry: &Entry| counted.of(&entry.message);
-        let bytes = |entry: &Entry| {
-            u32::try_from(bytes_of(entry)).expect("a message is far shorter than 4 GiB")
+        let column = |number: &dyn Fn(&Entry) -> u64| {
+            PackedNumbers::new(entries.iter().map(|(_, entry)| number(entry)))
         };
-        let seq: Box<[u32]> = entries.iter().map(|(_, entry)| short(entry.id.seq)).collect();
-        let count = u16::try_from(seq.len()).expect("a page is a small part of a queue");
+        let ready_at_us =
+            PackedNumbers::new(entries.iter().map(|(ready_at, _)| ready_at.as_micros()));
+        let bytes_of = |entry: &Entry| counted.of(&entry.message);
+        let seq = column(&|entry| entry.id.seq);
+        let count = u16::try_from(entries.len()).expect("a page is a small part of a queue");
         let mut by_seq: Box<[u16]> = (0..count).collect();
-        by_seq.sort_unstable_by_key(|at| seq[usize::from(*at)]);
+        by_seq.sort_unstable_by_key(|at| seq.get(usize::from(*at)));
         let page = Self {
-            first_seq,
-            ready_at: entries.iter().map(|(ready_at, _)| *ready_at).collect(),
-            lsn: entries.iter().map(|(_, entry)| entry.lsn).collect(),
-            bytes: entries.iter().map(|(_, entry)| bytes(entry)).collect(),
-            level: entries.iter().map(|(_, entry)| entry.id.level).collect(),
-            state: entries.iter().map(|_| SlotState::Waits).collect(),
-            len: seq.len(),
+            ready_at_us,
+            lsn: column(&|entry| entry.lsn.0),
+            bytes: column(&bytes_of),
+            level: column(&|entry| u64::from(entry.id.level)),
+            state: None,
+            len: entries.len(),
             seq,
             by_seq,
             first: 0,
@@ -106,16 +98,26 @@ impl ScheduledPage {
     }
 
     fn slot(&self, at: usize) -> Slot {
+        let level = u8::try_from(self.level.get(at)).expect("the column has levels");
         Slot {
-            ready_at: self.ready_at[at],
-            id: EntryId { seq: self.seq_at(at), level: self.level[at] },
-            lsn: self.lsn[at],
-            bytes: u64::from(self.bytes[at]),
+            ready_at: self.ready_at(at),
+            id: EntryId { seq: self.seq.get(at), level },
+            lsn: Lsn(self.lsn.get(at)),
+            bytes: self.bytes.get(at),
         }
     }
 
-    fn seq_at(&self, at: usize) -> u64 {
-        self.first_seq + u64::from(self.seq[at])
+    fn ready_at(&self, at: usize) -> Time {
+        Time::from_micros(self.ready_at_us.get(at))
+    }
+
+    fn state(&self, at: usize) -> SlotState {
+        self.state.as_ref().map_or(SlotState::Waits, |states| states[at])
+    }
+
+    /// Messages of the page when it was written.
+    fn written(&self) -> usize {
+        self.by_seq.len()
     }
 
     /// Messages that have not left.
@@ -126,17 +128,17 @@ impl ScheduledPage {
     /// The place of the first message that waits for its delivery time.
     pub(super) fn first(&self) -> Option<TimePlace> {
         let at = self.first;
-        (at < self.state.len()).then(|| (self.ready_at[at], self.seq_at(at)))
+        (at < self.written()).then(|| (self.ready_at(at), self.seq.get(at)))
     }
 
     /// The facts about a message that has not left.
     pub(super) fn get(&self, seq: u64) -> Option<Slot> {
         let at = self.index_of(seq)?;
-        (self.state[at] != SlotState::Left).then(|| self.slot(at))
+        (self.state(at) != SlotState::Left).then(|| self.slot(at))
     }
 
     fn index_of(&self, seq: u64) -> Option<usize> {
-        let seq_of = |at: &u16| self.seq_at(usize::from(*at));
+        let seq_of = |at: &u16| self.seq.get(usize::from(*at));
         let at = self.by_seq.binary_search_by_key(&seq, seq_of).ok()?;
         Some(usize::from(self.by_seq[at]))
     }
@@ -144,12 +146,15 @@ impl ScheduledPage {
     /// Changes the state of a message that has not left. Returns the facts about the message.
     pub(super) fn set_state(&mut self, seq: u64, state: SlotState) -> Option<Slot> {
         let at = self.index_of(seq)?;
-        if self.state[at] == SlotState::Left {
+        let written = self.written();
+        let states =
+            self.state.get_or_insert_with(|| (0..written).map(|_| SlotState::Waits).collect());
+        if states[at] == SlotState::Left {
             return None;
         }
-        self.state[at] = state;
+        states[at] = state;
         self.len -= usize::from(state == SlotState::Left);
-        while self.state.get(self.first).is_some_and(|state| *state != SlotState::Waits) {
+        while states.get(self.first).is_some_and(|state| *state != SlotState::Waits) {
             self.first += 1;
         }
         Some(self.slot(at))
@@ -165,18 +170,18 @@ impl ScheduledPage {
 
     /// The messages that wait for their delivery times, behind a place.
     pub(super) fn after(&self, passed: TimePlace) -> impl Iterator<Item = Slot> {
-        let at = self.ready_at.partition_point(|ready_at| *ready_at < passed.0);
+        let at = self.ready_at_us.lower_bound(passed.0.as_micros());
         self.waiting_from(at).skip_while(move |slot| slot.place() <= passed)
     }
 
     fn waiting_from(&self, at: usize) -> impl Iterator<Item = Slot> {
-        let waiting = (at..self.state.len()).filter(|at| self.state[*at] == SlotState::Waits);
+        let waiting = (at..self.written()).filter(|at| self.state(*at) == SlotState::Waits);
         waiting.map(|at| self.slot(at))
     }
 
     /// The messages that have not left.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
-        let here = (0..self.state.len()).filter(|at| self.state[*at] != SlotState::Left);
+        let here = (0..self.written()).filter(|at| self.state(*at) != SlotState::Left);
         here.map(|at| self.slot(at))
     }
 }
@@ -202,9 +207,7 @@ mod tests {
 
     #[test]
     fn messages_of_a_page_need_not_have_consecutive_numbers() {
-        let far = 7 + u64::from(u32::MAX);
-        assert!(ScheduledPage::spans((7, far)));
-        assert!(!ScheduledPage::spans((7, far + 1)));
+        let far = u64::MAX;
         let entries = vec![
             (Time::from_millis(1), entry(far, 5)),
             (Time::from_millis(2), entry(7, 0)),

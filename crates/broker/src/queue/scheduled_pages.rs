@@ -112,8 +112,13 @@ impl ScheduledPages {
         self.totals.persistent()
     }
 
-    /// Writes messages, in the order of their places, to a page.
-    pub(super) fn write(&mut self, id: PageId, entries: Vec<(Time, Entry)>) -> Vec<PagedMessage> {
+    /// Writes messages, in the order of their places, to a page. `has_names` tells whether any may have a schedule id.
+    pub(super) fn write(
+        &mut self,
+        id: PageId,
+        entries: Vec<(Time, Entry)>,
+        has_names: bool,
+    ) -> Vec<PagedMessage> {
         let index = self.free.pop().unwrap_or_else(|| {
             self.pages.push(None);
             u32::try_from(self.pages.len() - 1).expect("pages have thousands of messages each")
@@ -121,7 +126,7 @@ impl ScheduledPages {
         for (_, entry) in &entries {
             self.index.insert(entry.id.seq, index);
             self.totals.add(&entry.message, entry.lsn);
-            if let Some(name) = schedule_id_of(&entry.message) {
+            if has_names && let Some(name) = schedule_id_of(&entry.message) {
                 self.names.insert(entry.id.seq, name);
             }
         }

@@ -186,6 +186,7 @@ impl<'a> Reader<'a> {
                 Record::ClearPolicy { kind: self.policy_kind()?, name: self.name()? }
             }
             Kind::Digest => Record::Digest(self.digest()?),
+            Kind::HandOver => Record::HandOver { ends: self.byte()? != 0 },
         })
     }
 

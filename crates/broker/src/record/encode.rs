@@ -40,10 +40,11 @@ pub(super) enum Kind {
     SetPolicy = 22,
     ClearPolicy = 23,
     Digest = 240,
+    HandOver = 241,
 }
 
 impl Kind {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Publish,
         Self::Settle,
         Self::DeadLetter,
@@ -64,6 +65,7 @@ impl Kind {
         Self::SetPolicy,
         Self::ClearPolicy,
         Self::Digest,
+        Self::HandOver,
     ];
 
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
@@ -94,6 +96,7 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::SetPolicy => "a policy",
         Kind::ClearPolicy => "the end of a policy",
         Kind::Digest => "a digest that replicas compare",
+        Kind::HandOver => "a change of the leader",
     })
 }
 
@@ -121,6 +124,7 @@ impl Record {
             Self::SetPolicy { .. } => Kind::SetPolicy,
             Self::ClearPolicy { .. } => Kind::ClearPolicy,
             Self::Digest(_) => Kind::Digest,
+            Self::HandOver { .. } => Kind::HandOver,
         };
         kind as u8
     }
@@ -147,7 +151,8 @@ impl Record {
             | Self::Unbind(_)
             | Self::SetPolicy { .. }
             | Self::ClearPolicy { .. }
-            | Self::Digest(_) => None,
+            | Self::Digest(_)
+            | Self::HandOver { .. } => None,
         }
     }
 
@@ -227,6 +232,7 @@ impl Record {
                 put_bytes(name.as_bytes(), out);
             }
             Self::Digest(digest) => digest.encode(out),
+            Self::HandOver { ends } => out.push(u8::from(*ends)),
         }
     }
 }

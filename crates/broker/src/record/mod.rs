@@ -124,6 +124,11 @@ pub enum Record {
     /// The durable state of the leader of a replicated vhost at this position, in short; replicas compare it with
     /// their own.
     Digest(Digest),
+    /// The leader of a replicated vhost hands over: no queue has delivered a message of which the log does not tell, and
+    /// none delivers any more. With `ends`, the leader goes on after all.
+    HandOver {
+        ends: bool,
+    },
 }
 
 /// The queues, and the stores of delayed exchanges, that a message entered, with its entry id in each.
@@ -203,7 +208,8 @@ impl Record {
             | Self::DeclareQueue(_)
             | Self::DeclareExchange(_)
             | Self::Bind(_)
-            | Self::Digest(_) => RecordRole::Stands,
+            | Self::Digest(_)
+            | Self::HandOver { .. } => RecordRole::Stands,
             Self::Settle { .. }
             | Self::DeadLetter { .. }
             | Self::DeleteExchange { .. }
@@ -226,7 +232,9 @@ impl Record {
     /// is that of replicated logs.
     pub fn format_version(&self) -> u32 {
         match self {
-            Self::Digest(_) | Self::Reschedule { scheduled_for_ms: Some(_), .. } => 3,
+            Self::Digest(_)
+            | Self::HandOver { .. }
+            | Self::Reschedule { scheduled_for_ms: Some(_), .. } => 3,
             Self::Schedule { .. }
             | Self::Ready { .. }
             | Self::Reschedule { .. }
@@ -277,7 +285,8 @@ impl Record {
             | Self::Delivered { .. }
             | Self::Purge { .. }
             | Self::DeleteQueue { .. }
-            | Self::Digest(_) => 0,
+            | Self::Digest(_)
+            | Self::HandOver { .. } => 0,
         }
     }
 }

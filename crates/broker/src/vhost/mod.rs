@@ -52,6 +52,7 @@ use state::durable_sums::DurableSums;
 use state::effects::Effects;
 use state::firehose::Firehose;
 pub use state::given_reasons::{GIVEN_REASON_HEADER, GivenReasons, OTHER_REASONS};
+use state::hand_over::HandOverState;
 use state::log_state::LogState;
 use state::paging::VhostPaging;
 use state::policy_book::PolicyBook;
@@ -133,6 +134,7 @@ pub struct Vhost {
     given_reasons: GivenReasons,
     /// The places in which a publish waits, if the caller of the command asked for them.
     scheduled_places: Option<Vec<ScheduledPlace>>,
+    hand_over: HandOverState,
 }
 
 impl Vhost {
@@ -163,6 +165,7 @@ impl Vhost {
             counters: VhostCounters::default(),
             given_reasons: GivenReasons::default(),
             scheduled_places: None,
+            hand_over: HandOverState::default(),
         };
         vhost.predeclare_exchanges();
         vhost

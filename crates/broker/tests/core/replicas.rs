@@ -102,7 +102,12 @@ impl Leader {
 
     /// The first replica leads, and the others follow it.
     fn fail_over(mut self, is_planned: bool) -> Self {
-        let (vhost, _) = self.replicas.remove(0).promote(self.now(), is_planned);
+        if is_planned {
+            self.vhost.hand_over(self.now());
+            self.finish();
+        }
+        self.replicas.iter_mut().for_each(Follower::begin_term);
+        let (vhost, _) = self.replicas.remove(0).take_over(self.now());
         let mut leader = Self::with(vhost, self.now_ms, self.replicas);
         leader.sleep(0);
         leader
@@ -419,5 +424,69 @@ fn arrival_in_the_log_is_not_before_the_real_one() {
         record.encode(now, &mut bytes);
         let read = Record::decode(9, &bytes, &mut broker::Envelopes::default()).unwrap();
         assert!(read.arrived >= time && read.arrived < time.plus_ms(1), "{micros}");
+    }
+}
+
+/// A leader with two replicas, whose classic queue `q` has delivered the first of two messages.
+fn leader_that_has_delivered() -> Leader {
+    let mut leader = Leader::new(vec![Follower::new(replicated()), Follower::new(replicated())]);
+    leader.declare("q", b"classic", &NOTHING);
+    leader.publish("q", "a");
+    leader.publish("q", "b");
+    assert_eq!(leader.get("q"), ["a"]);
+    leader
+}
+
+#[test]
+fn hand_over_marks_only_what_was_delivered() {
+    let mut leader = leader_that_has_delivered().fail_over(true);
+    assert_eq!(leader.get("q"), ["a again"]);
+    assert_eq!(leader.get("q"), ["b"]);
+}
+
+#[test]
+fn vhost_that_hands_over_delivers_nothing_until_it_goes_on() {
+    let mut leader = leader_that_has_delivered();
+    leader.vhost.hand_over(leader.now());
+    leader.finish();
+    assert_eq!(leader.get("q"), [] as [&str; 0], "the answer waits");
+    leader.vhost.keep_leading(leader.now());
+    leader.finish();
+    leader.vhost.deliver_again(leader.now());
+    assert_eq!(leader.finish(), ["b"]);
+    // The next leader follows the one that went on, which is lost.
+    let mut leader = leader.fail_over(false);
+    assert_eq!(leader.get("q"), ["a again"]);
+    assert_eq!(leader.get("q"), ["b again"]);
+}
+
+#[test]
+fn hand_over_counts_for_the_next_term_alone() {
+    let mut leader = leader_that_has_delivered();
+    leader.publish("q", "c");
+    leader.vhost.hand_over(leader.now());
+    leader.finish();
+    // A leader between has had the lead, and may have delivered before it was lost.
+    leader.replicas.iter_mut().for_each(Follower::begin_term);
+    let mut leader = leader.fail_over(false);
+    assert_eq!(leader.get("q"), ["a again"]);
+    assert_eq!(leader.get("q"), ["b again"]);
+}
+
+#[test]
+fn hand_over_soon_after_a_loss_marks_what_the_lost_leader_may_deliver() {
+    for (wait_ms, expected) in [(0, "a again"), (3_000, "a")] {
+        let mut leader = leader_that_has_delivered();
+        leader.declare("later", b"classic", &NOTHING);
+        let mut headers = TableBuilder::new();
+        headers.insert("x-opt-delivery-delay", Value::I64(2000 + wait_ms));
+        let headers: Table = headers.finish();
+        let headers = Some(headers.as_ref());
+        leader.publish_with("later", "a", Properties { headers, ..Properties::default() });
+        let mut leader = leader.fail_over(false);
+        leader.sleep(u64::try_from(wait_ms).unwrap());
+        let mut leader = leader.fail_over(true);
+        leader.sleep(2000);
+        assert_eq!(leader.get("later"), [expected], "{wait_ms} ms after the loss");
     }
 }

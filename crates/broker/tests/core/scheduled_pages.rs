@@ -3,6 +3,7 @@
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
+use broker::limits::{SCHEDULED_LONG_MS, SCHEDULED_LONG_SHARE};
 use broker::page::{PageSelection, Pages, Paging};
 use broker::{
     ApplyTo, Bind, Command, DeclareExchange, Definition, DeleteQueue, MessageState, Pattern,
@@ -72,9 +73,13 @@ fn declare_delayed(broker: &mut Broker) {
 }
 
 fn publish(broker: &mut Broker, exchange: &str, number: u64) {
+    publish_delayed(broker, exchange, number, delay_ms(number));
+}
+
+fn publish_delayed(broker: &mut Broker, exchange: &str, number: u64, delay_ms: u64) {
     let header = if exchange.is_empty() { "x-opt-delivery-delay" } else { "x-delay" };
     let mut headers = TableBuilder::new();
-    headers.insert(header, Value::I64(i64::try_from(delay_ms(number)).unwrap()));
+    headers.insert(header, Value::I64(i64::try_from(delay_ms).unwrap()));
     let headers = headers.finish();
     let properties = Properties {
         delivery_mode: Some(2),
@@ -118,6 +123,38 @@ fn operate(
 /// The numbers of the messages delivered so far.
 fn delivered(broker: &Broker) -> Vec<u64> {
     broker.delivered.iter().map(|(_, _, number)| *number).collect()
+}
+
+#[test]
+fn scheduled_messages_that_wait_for_long_are_on_disk_where_memory_has_room() {
+    const COUNT: u64 = 1000;
+    let long_ms = |number: u64| SCHEDULED_LONG_MS + 1000 + delay_ms(number);
+    for exchange in HOLDERS {
+        let paging = Paging { resident_bytes_max: 1 << 20, ..small_pages() };
+        let mut broker = Broker::with(paging);
+        broker.declare("q", &Table::default());
+        declare_delayed(&mut broker);
+        for number in 0..COUNT {
+            publish(&mut broker, exchange, number);
+        }
+        assert!(broker.vhost.pages().is_empty(), "these do not wait for long");
+        assert!(broker.vhost.resident_bytes() > paging.resident_bytes_max / SCHEDULED_LONG_SHARE);
+        for number in COUNT..2 * COUNT {
+            publish_delayed(&mut broker, exchange, number, long_ms(number));
+        }
+        let written = broker.page_store.written;
+        assert!(written > 200, "{written} pages");
+        let published_us = broker.now_us;
+        broker.consume("q", true, 0);
+        broker.sleep_until(published_us + 2 * SCHEDULED_LONG_MS * 1000);
+        let mut numbers = by_time(COUNT);
+        let mut long: Vec<u64> = (COUNT..2 * COUNT).collect();
+        long.sort_by_key(|number| (long_ms(*number), *number));
+        numbers.append(&mut long);
+        assert_eq!(delivered(&broker), numbers);
+        assert!(broker.vhost.pages().is_empty());
+        assert_sound(&broker);
+    }
 }
 
 #[test]

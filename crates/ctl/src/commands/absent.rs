@@ -5,16 +5,13 @@ use crate::failure::{Failure, UNAVAILABLE};
 /// Reasons, each with the commands that it concerns.
 const ABSENT: &[(&str, &[&str])] = &[
     (
-        "the nodes of a cluster are listed in the configuration",
-        &[
-            "change_cluster_node_type",
-            "force_boot",
-            "force_standalone_khepri_boot",
-            "forget_cluster_node",
-            "join_cluster",
-            "rename_cluster_node",
-            "update_cluster_nodes",
-        ],
+        "a node starts without a majority, and serves when there is one",
+        &["force_boot", "force_standalone_khepri_boot"],
+    ),
+    ("all nodes of a cluster are alike", &["change_cluster_node_type"]),
+    (
+        "a node keeps its name in a cluster; join with another name, and forget_cluster_node the old one",
+        &["rename_cluster_node", "update_cluster_nodes"],
     ),
     (
         "a queue has no mirrors",
@@ -33,8 +30,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "force_checkpoint",
             "grow",
             "grow_to_count",
-            "quorum_status",
-            "rebalance",
             "reclaim_quorum_memory",
             "shrink",
             "transfer_leadership",
@@ -136,10 +131,7 @@ mod tests {
             other => format!("{other:?}"),
         };
         assert_eq!(told("eval"), "69 Error: 'eval' is not available: there is no Erlang");
-        assert!(
-            told("join-cluster")
-                .ends_with("the nodes of a cluster are listed in the configuration")
-        );
+        assert!(told("change-cluster-node-type").ends_with("all nodes of a cluster are alike"));
         assert_eq!(absent("bogus"), None);
     }
 

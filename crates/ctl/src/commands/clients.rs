@@ -232,7 +232,10 @@ fn close_named(call: &Call<'_>, name: &str, reason: &str) -> Result<(), Failure>
 /// # Errors
 /// If the node cannot be asked, or does not close one.
 pub(super) fn close_everyone(call: &Call<'_>, reason: &str) -> Result<usize, Failure> {
-    close_those(call, reason, |_| true)
+    // A node of a cluster lists the clients of all nodes.
+    let overview = call.node.api.get("/api/overview")?;
+    let node = field(&overview, "node");
+    close_those(call, reason, |connection| field(connection, "node") == node)
 }
 
 fn close_all(call: &Call<'_>) -> Result<Output, Failure> {

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::policy_preview::not_found;
-use super::status::{alarms, own_node};
+use super::status::{alarms, all_nodes, own_node};
 use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::Output;
-use crate::http::{HttpError, path};
+use crate::http::{HttpError, STOPPED, path};
 use crate::rows::{document, rows_of, same};
 use crate::term::Term;
 
@@ -26,19 +26,23 @@ pub(super) const COMMANDS: &[Command] = &[
         Ok(Output::Both(text.clone(), json!({"result": false, "message": text})))
     })
     .banner(|call| format!("Asking node {} for its boot status ...", call.node.name())),
-    check("check_alarms", "Fails if an alarm is in force", check_alarms).banner(|call| {
+    check("check_alarms", "Fails if an alarm of any node is in force", check_alarms).banner(|call| {
         format!("Asking node {} to report any local resource alarms ...", call.node.name())
     }),
-    check("check_local_alarms", "The same as check_alarms", check_alarms).banner(|call| {
+    check("check_local_alarms", "Fails if an alarm of this node is in force", |call| {
+        let local = alarms(&own_node(call)?);
+        in_force(call, &local)
+    })
+    .banner(|call| {
         format!("Asking node {} to report any local resource alarms ...", call.node.name())
     }),
     check("alarms", "Lists the alarms in force", |call| {
-        let alarms = alarms(&own_node(call)?);
-        let text = match alarms.is_empty() {
+        let (local, global) = (alarms(&own_node(call)?), all_alarms(call)?);
+        let text = match global.is_empty() {
             true => no_alarms(call),
-            false => alarms.join("\n"),
+            false => global.join("\n"),
         };
-        let told = json!({"node": call.node.name(), "local": alarms, "global": alarms});
+        let told = json!({"node": call.node.name(), "local": local, "global": global});
         Ok(Output::Both(text, told))
     })
     .banner(|call| {
@@ -48,11 +52,17 @@ pub(super) const COMMANDS: &[Command] = &[
         .banner(|call| format!("Checking if all vhosts are running on node {} ...", call.node.name())),
     check(
         "check_if_node_is_quorum_critical",
-        "Passes: a single node has no quorum to lose",
+        "Fails if a vhost would have no majority of its nodes without this one",
         |call| {
+            let node = call.node.name();
+            if call.node.api.get("/api/nodes")?.as_array().is_none_or(|nodes| nodes.len() < 2) {
+                return Ok(Output::Text(format!(
+                    "Node {node} seems to be the only one in a single node cluster, the check does not apply"
+                )));
+            }
+            health(call, "node-is-quorum-critical")?;
             Ok(Output::Text(format!(
-                "Node {} seems to be the only one in a single node cluster, the check does not apply",
-                call.node.name()
+                "Node {node} reported no queues/streams with minimum quorum"
             )))
         },
     )
@@ -77,9 +87,9 @@ pub(super) const COMMANDS: &[Command] = &[
     .also_of(Tools::QUEUES),
     check(
         "check_if_metadata_store_is_initialized",
-        "Fails if the metadata of the node is not loaded yet",
+        "Fails while the node knows no leader of users and vhosts",
         |call| {
-            call.node.api.get("/api/whoami")?;
+            health(call, "metadata-store/initialized")?;
             let node = call.node.name();
             let text = format!("Metadata store on node {node} has completed its initialization");
             Ok(Output::Text(text))
@@ -156,6 +166,20 @@ fn is_up(call: &Call<'_>) -> Result<bool, Failure> {
     }
 }
 
+/// Asks a health check.
+///
+/// # Errors
+/// The reason of the check if it fails.
+pub(super) fn health(call: &Call<'_>, check: &str) -> Result<(), Failure> {
+    match call.node.api.get(&format!("/api/health/checks/{check}")) {
+        Ok(_) => Ok(()),
+        Err(HttpError::Refused { status: 503, reason }) if reason != STOPPED => {
+            Err(Failure::plain(UNAVAILABLE, reason))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn check_running(call: &Call<'_>) -> Result<Output, Failure> {
     match is_up(call)? {
         true => {
@@ -176,8 +200,18 @@ fn no_alarms(call: &Call<'_>) -> String {
     format!("Node {} reported no alarms, local or clusterwide", call.node.name())
 }
 
+/// The alarms of all nodes of the cluster that run.
+fn all_alarms(call: &Call<'_>) -> Result<Vec<String>, Failure> {
+    Ok(all_nodes(call)?.iter().flat_map(alarms).collect())
+}
+
 fn check_alarms(call: &Call<'_>) -> Result<Output, Failure> {
-    let alarms = alarms(&own_node(call)?);
+    let all = all_alarms(call)?;
+    in_force(call, &all)
+}
+
+/// Fails if there are alarms.
+fn in_force(call: &Call<'_>, alarms: &[String]) -> Result<Output, Failure> {
     if alarms.is_empty() {
         return Ok(Output::Both(no_alarms(call), json!({"result": "ok"})));
     }

@@ -13,7 +13,7 @@ use crate::format::Output;
 use crate::http::{HttpError, path};
 
 /// Default time limit of waiting.
-const START_TIMEOUT: Duration = Duration::from_secs(300);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time limit for the end of a process.
 const STOP_TIMEOUT: Duration = Duration::from_secs(300);
 /// Interval of checks.
@@ -180,13 +180,13 @@ fn ping(call: &Call<'_>) -> Result<Output, Failure> {
 }
 
 /// End of the time limit of the caller.
-fn deadline(call: &Call<'_>, usual: Duration) -> Instant {
+pub(super) fn deadline(call: &Call<'_>, usual: Duration) -> Instant {
     let seconds = call.options.integer("timeout").and_then(|s| u64::try_from(s).ok());
     Instant::now() + seconds.map_or(usual, Duration::from_secs)
 }
 
 /// Checks repeatedly; `None` when the time is over.
-fn poll<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(super) fn poll<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     loop {
         if let Some(found) = look() {
             return Some(found);
@@ -198,7 +198,7 @@ fn poll<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> 
     }
 }
 
-fn timed_out(call: &Call<'_>, operation: &str) -> Failure {
+pub(super) fn timed_out(call: &Call<'_>, operation: &str) -> Failure {
     let timeout_ms = call.options.integer("timeout").map_or(300_000, |seconds| seconds * 1000);
     let node = call.options.text("node").unwrap_or("rabbit@localhost");
     let text = format!(

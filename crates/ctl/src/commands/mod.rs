@@ -14,10 +14,12 @@ mod features;
 mod given_reasons;
 mod help;
 mod import_preview;
+mod leadership;
 mod lifecycle;
 mod limits;
 mod listeners;
 mod maintenance;
+mod membership;
 mod memory;
 mod parameters;
 mod permissions;
@@ -51,6 +53,8 @@ const ALL: &[&[Command]] = &[
     permissions::COMMANDS,
     topic_permissions::COMMANDS,
     vhosts::COMMANDS,
+    leadership::COMMANDS,
+    membership::COMMANDS,
     limits::COMMANDS,
     parameters::COMMANDS,
     policies::COMMANDS,

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::policy_preview::not_found;
 use crate::arguments::Switch;
 use crate::columns::{Column, selected};
-use crate::command::{Call, Command, Section};
+use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::format::{Empty, Output, Rows};
 use crate::http::{HttpError, path};
 use crate::pids::Pids;
-use crate::rows::rows_of;
+use crate::rows::{rows_of, same};
 use crate::term::Term;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -42,6 +42,19 @@ pub(super) const COMMANDS: &[Command] = &[
     .switches(&[Switch::flag("local"), Switch::integer("queue-timeout")])
     .columns(COLUMNS)
     .banner(|call| format!("Listing unresponsive queues for vhost {} ...", call.vhost())),
+    Command::new(
+        Section::Queues,
+        "quorum_status",
+        "quorum_status <queue> [--vhost <vhost>]",
+        "Shows the members of the vhost of a queue",
+        quorum_status,
+    )
+    .of(Tools::QUEUES)
+    .words(1, 1)
+    .banner(|call| {
+        let (queue, node) = (call.word(0), call.node.name());
+        format!("Status of quorum queue {queue} on node {node} ...")
+    }),
     Command::new(
         Section::Queues,
         "purge_queue",
@@ -196,4 +209,26 @@ fn delete(call: &Call<'_>) -> Result<Output, Failure> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// RabbitMQ's columns of a member, which are the names of the fields.
+const MEMBER: [&str; 10] = [
+    "Node Name",
+    "Raft State",
+    "Membership",
+    "Last Log Index",
+    "Last Written",
+    "Last Applied",
+    "Commit Index",
+    "Snapshot Index",
+    "Term",
+    "Machine Version",
+];
+
+fn quorum_status(call: &Call<'_>) -> Result<Output, Failure> {
+    let at = path(&["queues", "quorum", call.vhost(), call.word(0), "status"]);
+    let members = call.node.api.get(&at)?;
+    let row = |member: &Value| MEMBER.iter().map(|name| same(member, name)).collect();
+    let rows = rows_of(&members, row);
+    Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))
 }

@@ -1,9 +1,15 @@
 //! Commands of `rabbitmq-upgrade`: what scripts do before and after the upgrade of a node.
 
+use std::time::Duration;
+
 use super::clients::close_everyone;
-use super::lifecycle::act;
+use super::diagnostics::health;
+use super::lifecycle::{act, deadline, poll};
 use crate::command::{Command, Section, Tools};
 use crate::format::Output;
+
+/// Time for which a node waits for others, as in RabbitMQ.
+const QUORUM_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The reason that clients are told.
 const REASON: &str = "Node is put into maintenance mode";
@@ -11,19 +17,29 @@ const REASON: &str = "Node is put into maintenance mode";
 pub(super) const COMMANDS: &[Command] = &[
     upgrade(
         "await_online_quorum_plus_one",
-        "Passes if the node runs: a vhost of a cluster is served by any majority of its nodes",
-        |_| Ok(Output::Done),
+        "Waits until every vhost would have a majority of its nodes without this one",
+        |call| {
+            let passes = || health(call, "node-is-quorum-critical").ok();
+            match poll(deadline(call, QUORUM_TIMEOUT), passes) {
+                Some(()) => Ok(Output::Done),
+                None => health(call, "node-is-quorum-critical").map(|()| Output::Done),
+            }
+        },
     )
     .banner(|_| {
         "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for 120 \
          seconds..."
             .to_owned()
     }),
-    upgrade("drain", "Stops accepting AMQP clients, and closes all connections", |call| {
-        act(call, "suspend_listeners")?;
-        close_everyone(call, REASON)?;
-        Ok(Output::Done)
-    })
+    upgrade(
+        "drain",
+        "Stops accepting AMQP clients, lets other nodes lead the vhosts, and closes all connections",
+        |call| {
+            act(call, "drain")?;
+            close_everyone(call, REASON)?;
+            Ok(Output::Done)
+        },
+    )
     .banner(|call| {
         let node = call.node.name();
         format!(
@@ -31,8 +47,8 @@ pub(super) const COMMANDS: &[Command] = &[
              traffic!"
         )
     }),
-    upgrade("revive", "Accepts AMQP clients again, after `drain`", |call| {
-        act(call, "resume_listeners")
+    upgrade("revive", "Accepts AMQP clients and leads again, after `drain`", |call| {
+        act(call, "revive")
     })
     .banner(|call| {
         let node = call.node.name();

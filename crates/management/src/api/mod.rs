@@ -27,6 +27,7 @@ mod policies;
 mod queues;
 mod rates;
 mod redrives;
+mod replicas;
 mod reset;
 mod row;
 mod scheduled;
@@ -38,6 +39,8 @@ use axum::Router;
 use axum::routing::get;
 
 use crate::http::extract::SharedNode;
+
+pub(crate) use list_query::Query;
 
 /// All paths behind [`crate::http::access::guard`].
 pub(crate) fn routes() -> Router<SharedNode> {
@@ -62,6 +65,7 @@ pub(crate) fn routes() -> Router<SharedNode> {
         .merge(policies::routes())
         .merge(queues::routes())
         .merge(redrives::routes())
+        .merge(replicas::routes())
         .merge(reset::routes())
         .merge(scheduled::routes())
         .merge(users::routes())

@@ -62,6 +62,9 @@ impl UserVhost {
         channel.map_err(|refused| match refused {
             ChannelError::NoSuchVhost => ApiError::no_such_vhost(),
             ChannelError::NoPermissions => ApiError::access_refused(),
+            ChannelError::NotLeading => {
+                ApiError::unavailable("the leader of the vhost is changing; ask again")
+            }
         })
     }
 

@@ -15,7 +15,7 @@ use broker::{Severity, words};
 
 pub(crate) use clients::{BlockedConnection, ReachedLimit};
 pub(crate) use kind::FindingKind;
-pub(crate) use node::{NodeFacts, disk_alarm, memory_alarm};
+pub(crate) use node::{NodeFacts, disk_alarm, disk_alarm_of, memory_alarm, memory_alarm_of};
 pub(crate) use queues::QueueRates;
 
 use crate::limits::FINDING_NAMES_MAX;

@@ -26,6 +26,7 @@ fn node() -> NodeFacts {
         disk_free_bytes: Some(40 * GIB),
         disk_free_limit_bytes: GIB,
         disk_alarm: false,
+        blocks_publishers: false,
     };
     let process = ProcessSnapshot {
         id: 1,

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
+use crate::http::forward::Forwarded;
 use crate::http::origin::{check_origin, is_for_this_machine};
 use crate::node::{AuditEntry, Caller, Credentials, LoginRefused, Logins, Node};
 
@@ -97,6 +98,9 @@ async fn admit(
     headers: &HeaderMap,
     extensions: &Extensions,
 ) -> Result<Caller, ApiError> {
+    if let Some(forwarded) = extensions.get::<Forwarded>() {
+        return forwarded.caller(node).map_err(|_| ApiError::wrong_login());
+    }
     if is_change(method) {
         check_origin(headers)?;
     }

@@ -126,6 +126,11 @@ impl ApiError {
     }
 }
 
+/// True if the request is as good as any, and the node cannot serve it now: the vhost has no leader, or another one.
+fn is_of_node(code: ReplyCode) -> bool {
+    code == ReplyCode::InternalError || code == ReplyCode::ConnectionForced
+}
+
 /// A refused get, browse or redrive, with the whole text that AMQP would send.
 pub(crate) fn refused_read(refusal: &Refusal) -> ApiError {
     let code = refusal.code;
@@ -133,7 +138,7 @@ pub(crate) fn refused_read(refusal: &Refusal) -> ApiError {
         ApiError::missing(refusal.to_string())
     } else if code == ReplyCode::AccessRefused {
         ApiError::not_authorised(refusal.to_string())
-    } else if code == ReplyCode::InternalError {
+    } else if is_of_node(code) {
         ApiError::unavailable(refusal.explanation.clone())
     } else {
         ApiError::bad_request(format!("{} {refusal}", code.code()))
@@ -148,7 +153,7 @@ impl From<Refusal> for ApiError {
             Self::missing(refusal.explanation)
         } else if code == ReplyCode::AccessRefused || code == ReplyCode::NotAllowed {
             Self::access_refused()
-        } else if code == ReplyCode::InternalError {
+        } else if is_of_node(code) {
             Self::unavailable(refusal.explanation)
         } else {
             Self::bad_request(refusal.explanation)
@@ -195,4 +200,18 @@ pub(crate) async fn wrong_method(method: Method) -> Response {
 
 pub(crate) async fn no_such_path() -> ApiError {
     ApiError::not_found()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_leader_is_no_fault_of_the_request() {
+        let lost = Refusal::new(ReplyCode::ConnectionForced, "the leader of vhost '/' has changed");
+        for error in [refused_read(&lost), ApiError::from(lost.clone())] {
+            assert_eq!(error.reason(), "the leader of vhost '/' has changed");
+            assert_eq!(error.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod credentials;
 pub(crate) mod docs;
 pub(crate) mod extract;
 pub(crate) mod fields;
+pub(crate) mod forward;
 pub(crate) mod middleware;
 pub(crate) mod multipart;
 pub(crate) mod origin;

@@ -11,7 +11,7 @@ struct PerPeer {
     value: fn(&PeerSnapshot) -> Option<Value>,
 }
 
-const FAMILIES: [PerPeer; 8] = [
+const FAMILIES: [PerPeer; 9] = [
     PerPeer {
         name: "leveret_link_up",
         kind: Kind::Gauge,
@@ -59,6 +59,14 @@ const FAMILIES: [PerPeer; 8] = [
         kind: Kind::Gauge,
         help: "Bytes that wait for the link with the node",
         value: |peer| Some(Value::Whole(peer.link.as_ref()?.queued_bytes)),
+    },
+    PerPeer {
+        name: "leveret_peer_alarm_blocks",
+        kind: Kind::Gauge,
+        help: "1 while an alarm of the node blocks publishers on this one",
+        value: |peer| {
+            Some(Value::Whole((peer.memory_alarm_blocks || peer.disk_alarm_blocks).into()))
+        },
     },
 ];
 

@@ -70,6 +70,15 @@ pub(super) fn write(text: &mut Text, replication: &ReplicationSnapshot, names_al
     for (reason, count) in &replication.refused_frames {
         samples.put(&labels(&[("reason", reason)]), *count);
     }
+    let shipments = &replication.shipments;
+    let help = "Bytes of files that were shipped between nodes, to rebuild replicas";
+    let mut samples = family(text, "leveret_shipment_bytes_total", Kind::Counter, help);
+    samples.put(&labels(&[("direction", "sent")]), shipments.sent_bytes);
+    samples.put(&labels(&[("direction", "received")]), shipments.received_bytes);
+    let help = "Shipments of files that are under way";
+    let mut samples = family(text, "leveret_shipments", Kind::Gauge, help);
+    samples.put(&labels(&[("direction", "sent")]), shipments.sending);
+    samples.put(&labels(&[("direction", "received")]), shipments.receiving);
     if !names_allowed {
         return;
     }

@@ -1,6 +1,8 @@
 //! The user who sends a request.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// A name with a password, or the token of the local machine.
 pub struct Credentials {
@@ -31,6 +33,8 @@ pub struct Caller {
     pub is_loopback_only: bool,
     /// True for the holder of the local machine's token, who is no user and may do everything.
     pub is_local_administrator: bool,
+    /// The vhosts to which lists are confined, if another node asks for a part of a list.
+    pub only_vhosts: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Caller {
@@ -70,12 +74,16 @@ impl Caller {
 
     /// True if the caller may read the contents of `vhost`. As in RabbitMQ, a monitor needs permissions.
     pub(crate) fn can_enter(&self, vhost: &str) -> bool {
-        self.is_administrator() || self.has_permissions_in(vhost)
+        (self.is_administrator() || self.has_permissions_in(vhost)) && self.is_asked_for(vhost)
     }
 
     /// True if lists show `vhost` to the caller.
     pub(crate) fn can_list(&self, vhost: &str) -> bool {
-        self.is_monitor() || self.has_permissions_in(vhost)
+        (self.is_monitor() || self.has_permissions_in(vhost)) && self.is_asked_for(vhost)
+    }
+
+    fn is_asked_for(&self, vhost: &str) -> bool {
+        self.only_vhosts.as_ref().is_none_or(|only| only.contains(vhost))
     }
 
     fn has_permissions_in(&self, vhost: &str) -> bool {
@@ -102,6 +110,7 @@ mod tests {
             vhosts: vec!["hers".to_owned()],
             is_loopback_only: false,
             is_local_administrator: false,
+            only_vhosts: None,
         };
         let grants = |tag| {
             let caller = caller(tag);

@@ -3,7 +3,7 @@
 use crate::node::change::ChangeFuture;
 
 /// A command to the node about itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LifecycleAction {
     /// End the process, as a signal does.
     Stop,
@@ -17,6 +17,12 @@ pub enum LifecycleAction {
     SuspendListeners,
     /// Accept AMQP clients again.
     ResumeListeners,
+    /// Accept no AMQP clients, and let other nodes lead the vhosts.
+    Drain,
+    /// Take that back.
+    Revive,
+    /// Join the cluster of the named node, in the form `NAME@HOST` or `NAME@HOST:PORT`.
+    JoinCluster(String),
 }
 
 /// The reason why the action was refused.
@@ -26,6 +32,8 @@ pub enum LifecycleError {
     MustBeStopped,
     /// The disk failed; the text is the disk's error.
     Failed(String),
+    /// The node cannot do that now; a sentence for the user.
+    Refused(String),
 }
 
 /// A node that can be started and stopped: a running node, or a stopped one.

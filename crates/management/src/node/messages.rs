@@ -98,6 +98,8 @@ pub enum ChannelError {
     NoSuchVhost,
     /// The user has no permissions in the vhost.
     NoPermissions,
+    /// The node does not lead the vhost now.
+    NotLeading,
 }
 
 /// A channel on behalf of a user. Dropping it requeues its unacknowledged messages.

@@ -1,4 +1,4 @@
-//! The node as the HTTP API sees it: nine traits, which the server implements.
+//! The node as the HTTP API sees it: ten traits, which the server implements.
 //!
 //! A read copies its result under a vhost's lock; formatting happens without the lock. A write returns a
 //! [`ChangeFuture`], which completes when the change is on disk.
@@ -9,13 +9,16 @@ mod change;
 mod clients;
 mod death_filter;
 mod import_preview;
+mod leadership;
 mod lifecycle;
 mod limits;
 mod logins;
+mod membership;
 pub(crate) mod memory;
 mod message_filter;
 mod message_id;
 mod messages;
+mod peers;
 mod permissions;
 mod redrive;
 mod schedules;
@@ -32,9 +35,11 @@ pub use change::{ChangeError, ChangeFuture};
 pub use clients::Clients;
 pub use death_filter::DeathFilter;
 pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
+pub use leadership::Leadership;
 pub use lifecycle::{Lifecycle, LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
 pub use logins::{DelayFuture, LoginFuture, LoginRefused, Logins};
+pub use membership::{ForgetError, Membership};
 pub use message_filter::MessageFilter;
 pub(crate) use message_filter::shown_value;
 pub use message_id::{MessageId, ParseMessageIdError};
@@ -42,6 +47,7 @@ pub use messages::{
     BrowseBatch, BrowseError, BrowseFuture, Channel, ChannelError, DeathsBatch, DeathsBefore,
     ExpiryBatch, Messages, QueuePath,
 };
+pub use peers::{Leader, PeerFuture, Peers, SettledFuture};
 pub use permissions::{PermissionDetails, TopicPermissionDetails};
 pub use redrive::{
     RedriveCounts, RedriveDryRun, RedriveError, RedriveJob, RedriveRequest, RedriveSelection,
@@ -67,8 +73,11 @@ pub trait Node:
     + Messages
     + Schedules
     + NodeStatus
+    + Leadership
     + Lifecycle
+    + Membership
     + Backups
+    + Peers
     + Send
     + Sync
 {

@@ -52,6 +52,8 @@ pub struct ClientDescription {
     pub peer: SocketAddr,
     /// Address of the listener.
     pub local: SocketAddr,
+    /// Name of the node that the client has connected to, if that is another one.
+    pub entry_node: Option<Arc<str>>,
     /// Name of the user.
     pub user: String,
     /// SASL mechanism of the login.

@@ -26,6 +26,10 @@ pub struct PeerSnapshot {
     pub link: Option<PeerLink>,
     /// Facts that the node told of itself; none while it cannot be reached.
     pub facts: Option<PeerFacts>,
+    /// True while the memory alarm of the node blocks publishers on this one.
+    pub memory_alarm_blocks: bool,
+    /// True while the disk alarm of the node blocks publishers on this one.
+    pub disk_alarm_blocks: bool,
     /// Microseconds without a link since the start of this node.
     pub down_us: u64,
     /// Bytes sent to the node.
@@ -53,7 +57,7 @@ pub struct PeerLink {
     pub queued_bytes: u64,
 }
 
-/// Facts that a node tells of itself every few seconds.
+/// Facts that a node tells of itself every few seconds, and when its alarms change.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[expect(missing_docs, reason = "as in `NodeSnapshot` and `ProcessSnapshot`")]
 pub struct PeerFacts {

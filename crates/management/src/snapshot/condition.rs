@@ -27,6 +27,8 @@ pub struct NodeCondition {
     pub refused_connections: Vec<RefusedConnections>,
     /// True while no AMQP clients are accepted.
     pub are_listeners_suspended: bool,
+    /// True while the node leads only what no other node can.
+    pub is_drained: bool,
 }
 
 /// Refused logins of one user from one address.

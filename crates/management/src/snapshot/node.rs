@@ -30,14 +30,16 @@ pub struct NodeSnapshot {
     pub memory_watermark_bytes: Option<u64>,
     /// The setting that this follows from.
     pub memory_watermark: MemoryWatermark,
-    /// True while publishers are blocked by memory.
+    /// True while the node is short of memory, which blocks publishers.
     pub memory_alarm: bool,
     /// Free space on the disk of the data directory, in bytes.
     pub disk_free_bytes: Option<u64>,
     /// Free space below which publishers are blocked, in bytes.
     pub disk_free_limit_bytes: u64,
-    /// True while publishers are blocked by the disk.
+    /// True while the node is short of disk space, which blocks publishers.
     pub disk_alarm: bool,
+    /// True while publishers are blocked on this node, by its alarms or by those of other nodes.
+    pub blocks_publishers: bool,
 }
 
 /// Memory of the process above which publishers are blocked.

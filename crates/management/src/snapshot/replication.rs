@@ -9,6 +9,21 @@ pub struct ReplicationSnapshot {
     pub refused_frames: Vec<(&'static str, u64)>,
     /// Writes that the disk did not answer in time, since the start.
     pub disk_stalls: u64,
+    /// Files of vhosts that are shipped between nodes.
+    pub shipments: ShipmentSnapshot,
+}
+
+/// Shipments of files for replicas that are rebuilt.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ShipmentSnapshot {
+    /// Octets that the node has sent since its start.
+    pub sent_bytes: u64,
+    /// Octets that the node has received since its start.
+    pub received_bytes: u64,
+    /// Shipments that it sends.
+    pub sending: u64,
+    /// Shipments that it receives.
+    pub receiving: u64,
 }
 
 /// The replica of a vhost. Entries are numbered from 1 on, the same on all nodes.
@@ -34,4 +49,10 @@ pub struct ReplicaSnapshot {
     pub leaders: u64,
     /// At the leader: entries that each other node is not known to have.
     pub lags: Vec<(String, u64)>,
+    /// True if the member of the node votes.
+    pub is_voter: bool,
+    /// Nodes of the members that vote, as far as the node knows.
+    pub voters: Vec<String>,
+    /// At the leader: those of them that were heard lately, the leader included.
+    pub heard: Vec<String>,
 }

@@ -46,8 +46,9 @@ export const del = (url, query, options) => request("DELETE", withQuery(url, que
 /**
  * Sends a request and gives the JSON of its answer, or null if that is empty. With `isText` the body is sent, and the
  * answer given, as it is: JSON may hold numbers that this page cannot. With `isDryRun` nothing is changed by it.
+ * `onPart` is told of a good answer whether it `isStale`, and which nodes of the cluster are `missing` in it.
  */
-export async function request(method, url, body, { signal, authorization, headers = {}, isText = false, isDryRun = false } = {}) {
+export async function request(method, url, body, { signal, authorization, headers = {}, isText = false, isDryRun = false, onPart } = {}) {
   const sent = authorization ?? session.get()?.authorization;
   const all = { accept: "application/json", ...headers };
   if (sent) all.authorization = sent;
@@ -61,7 +62,10 @@ export async function request(method, url, body, { signal, authorization, header
   if (missing) throw awayError(missing, isChange, url, parsed?.reason === STOPPED);
   hear(answer.time);
   found();
-  if (answer.isGood) return isText ? text : parsed;
+  if (answer.isGood) {
+    onPart?.({ isStale: answer.isStale, missing: answer.missing });
+    return isText ? text : parsed;
+  }
   const reason = [parsed?.reason ?? `a proxy answered ${statusOf(answer)}`].flat().map(words).join("; ");
   const end = !authorization && sent === session.get()?.authorization && endOfSession(status, parsed);
   if (end) leave(end);
@@ -94,7 +98,8 @@ async function sendOnce(url, options, signal) {
     hasBegun = true;
     const { status, statusText, ok: isGood, headers } = answer;
     const isJson = /json/.test(headers.get("content-type") ?? "");
-    return { status, statusText, isGood, isJson, time: headers.get(TIME_HEADER), text: await answer.text() };
+    const [isStale, missing] = [headers.has("leveret-stale"), headers.get("leveret-incomplete")];
+    return { status, statusText, isGood, isJson, isStale, missing, time: headers.get(TIME_HEADER), text: await answer.text() };
   } catch (cause) {
     if (signal?.aborted) throw cause;
     const isSilent = own.signal.aborted;

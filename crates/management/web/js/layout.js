@@ -2,6 +2,7 @@
 
 import { path } from "./api.js";
 import { Page } from "./components.js";
+import { isInCluster, seeVhosts } from "./cluster.js";
 import { Dialogs } from "./dialog.js";
 import { ErrorBar, Fenced, Notes } from "./errors.js";
 import { html, useEffect, useState } from "./html.js";
@@ -13,7 +14,7 @@ import { grant } from "./permissions.js";
 import { usePolled } from "./poll.js";
 import { href, place } from "./router.js";
 import { chosenVhost, doubts, hasTag, isAdministrator, isMonitor, isPolicymaker, leave, session, setTags } from "./session.js";
-import { AwayBar, NoVhosts, OutdatedBar } from "./standing.js";
+import { AwayBar, ClusterBars, NoVhosts, OutdatedBar } from "./standing.js";
 import { REFRESH_CHOICES, refreshMs, theme } from "./settings.js";
 import { useStore } from "./store.js";
 
@@ -34,6 +35,7 @@ const NAVIGATION = [
   ]],
   ["Node", [
     ["nodes", "Nodes", ["nodes"], isMonitor],
+    ["replicas", "Replicas", ["replicas"], () => isMonitor() && isInCluster.get()],
     ["health", "Health", ["health"]],
   ]],
   ["Admin", [
@@ -51,6 +53,7 @@ const NAVIGATION = [
 const VHOSTS_MS = 30_000;
 
 function Navigation({ section, onGo }) {
+  useStore(isInCluster);
   return html`<nav class="sections" aria-label="Sections">${NAVIGATION.map(([title, entries]) => {
     const seen = entries.filter(([, , , isFor]) => !isFor || isFor());
     return seen.length > 0 && html`<div key=${title}>${title && html`<h2>${title}</h2>`}
@@ -62,8 +65,11 @@ function Navigation({ section, onGo }) {
 /** The vhost that lists are limited to. */
 function VhostChoice() {
   const chosen = useStore(chosenVhost);
-  const { data } = usePolled(`${path("vhosts")}?columns=name`, VHOSTS_MS);
+  const { data } = usePolled(`${path("vhosts")}?columns=name,members&disable_stats=true`, VHOSTS_MS);
   const names = (data ?? []).map((vhost) => vhost.name);
+  useEffect(() => {
+    if (data) seeVhosts(data);
+  }, [data]);
   useEffect(() => {
     if (data && chosen && !names.includes(chosen)) chosenVhost.set("");
   }, [data, chosen]);
@@ -144,6 +150,7 @@ function Frame() {
       <${NoVhosts} />
       <${ErrorBar} />
       <${AlarmBar} />
+      <${ClusterBars} />
       <${Current} />
       <${Footer} version=${data?.leveret_version} />
     </main>

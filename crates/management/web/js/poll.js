@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { away } from "./away.js";
 import { brokerNow } from "./clock.js";
+import { forgetPart, hearPart } from "./cluster.js";
 import { problems } from "./errors.js";
 import { useEffect, useRef, useState } from "./html.js";
 import { refreshMs } from "./settings.js";
@@ -35,12 +36,17 @@ export function usePolled(url, intervalMs) {
     let isAsking = false;
     let isAskedAgain = false;
     let hasFailed = false;
+    // Old or incomplete: another answer is wanted soon, as after a failure.
+    let isPartial = false;
     // Not answered yet, or not since the broker was away.
     let isWanting = true;
     const plan = () => {
       clearTimeout(timer);
       if (every <= 0 || document.hidden || away.get() || abort.signal.aborted) return;
-      timer = setTimeout(ask, hasFailed ? Math.min(every, RETRY_MS) : every);
+      timer = setTimeout(ask, hasFailed || isPartial ? Math.min(every, RETRY_MS) : every);
+    };
+    const onPart = (part) => {
+      if (!abort.signal.aborted) isPartial = hearPart(url, part);
     };
     const ask = async () => {
       if (isAsking) {
@@ -54,7 +60,7 @@ export function usePolled(url, intervalMs) {
       }
       isAsking = true;
       try {
-        const data = await get(url, {}, { signal: abort.signal });
+        const data = await get(url, {}, { signal: abort.signal, onPart });
         hasFailed = false;
         isWanting = false;
         problems.solved(url);
@@ -90,6 +96,7 @@ export function usePolled(url, intervalMs) {
       abort.abort();
       clearTimeout(timer);
       problems.solved(url);
+      forgetPart(url);
       forget();
       document.removeEventListener("visibilitychange", seen);
     };

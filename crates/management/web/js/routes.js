@@ -28,6 +28,7 @@ import Queue from "./pages/queue/index.js";
 import Queues from "./pages/queues.js";
 import Redrives from "./pages/redrives/list.js";
 import Redrive from "./pages/redrives/one.js";
+import Replicas from "./pages/replicas.js";
 import Scheduled from "./pages/scheduled/list.js";
 
 /**
@@ -53,6 +54,7 @@ export const ROUTES = [
   ["redrives/:id", Redrive, "redrives"],
   ["nodes", Nodes, "nodes", "monitoring"],
   ["nodes/:name", Node, "nodes", "monitoring"],
+  ["replicas", Replicas, "replicas", "monitoring"],
   ["health", Health, "health"],
   ["admin/users", Users, "users", "administrator"],
   ["admin/users/:name", User, "users", "administrator"],

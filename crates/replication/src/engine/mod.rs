@@ -76,9 +76,27 @@ impl fmt::Debug for Work {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CannotBegin(pub(crate) String);
 
+/// Members that vote and members that learn, in ascending order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Members {
+    voters: Vec<u64>,
+    learners: Vec<u64>,
+}
+
+impl Members {
+    fn of<L: EntryLog>(raw: &RawNode<Store<L>>) -> Self {
+        let conf = raw.raft.prs().conf().to_conf_state();
+        let (mut voters, mut learners) = (conf.voters, conf.learners);
+        voters.sort_unstable();
+        learners.sort_unstable();
+        Self { voters, learners }
+    }
+}
+
 /// The engine of one member.
 pub(crate) struct Engine<L: EntryLog> {
     raw: RawNode<Store<L>>,
+    members: Members,
     me: u64,
     timeouts: Timeouts,
     is_reluctant: bool,
@@ -125,7 +143,9 @@ impl<L: EntryLog> Engine<L> {
         let raw = RawNode::new(&config, Store::new(log, committed, memberships), &logger)
             .map_err(|error| CannotBegin(error.to_string()))?;
         let timeouts = Timeouts::new(seed);
-        let mut engine = Self { raw, me, timeouts, is_reluctant: false, deferred_ticks: 0 };
+        let members = Members::of(&raw);
+        let mut engine =
+            Self { raw, members, me, timeouts, is_reluctant: false, deferred_ticks: 0 };
         engine.settle();
         Ok(engine)
     }
@@ -174,12 +194,9 @@ impl<L: EntryLog> Engine<L> {
     }
 
     /// Members that vote and members that learn, in ascending order.
-    pub(crate) fn members(&self) -> (Vec<u64>, Vec<u64>) {
-        let conf = self.raw.raft.prs().conf().to_conf_state();
-        let (mut voters, mut learners) = (conf.voters, conf.learners);
-        voters.sort_unstable();
-        learners.sort_unstable();
-        (voters, learners)
+    pub(crate) fn members(&self) -> (&[u64], &[u64]) {
+        debug_assert_eq!(self.members, Members::of(&self.raw), "only entries change the members");
+        (&self.members.voters, &self.members.learners)
     }
 
     /// Last entry that a member is known to have, at the leader.
@@ -197,22 +214,25 @@ impl<L: EntryLog> Engine<L> {
 
     /// Makes this member campaign only when no other has for long.
     pub(crate) fn set_reluctant(&mut self, is_reluctant: bool) {
-        self.is_reluctant = is_reluctant;
-        self.settle();
+        if std::mem::replace(&mut self.is_reluctant, is_reluctant) != is_reluctant {
+            self.settle();
+        }
     }
 
     /// A tick. While entries are unwritten, it waits for the end of the turn: a campaign must not begin on entries that
-    /// a crash could take.
-    pub(crate) fn tick(&mut self) {
+    /// a crash could take. False if the next turn has nothing to do because of it.
+    pub(crate) fn tick(&mut self) -> bool {
         if self.has_unwritten() {
             self.deferred_ticks = (self.deferred_ticks + 1).min(2);
-            return;
+            return true;
         }
         let is_led = self.is_leader();
-        if self.raw.tick() && !is_led {
+        let has_effect = self.raw.tick();
+        if has_effect && !is_led {
             self.timeouts.redraw();
         }
         self.settle();
+        has_effect
     }
 
     fn has_unwritten(&self) -> bool {
@@ -274,6 +294,13 @@ impl<L: EntryLog> Engine<L> {
             Body::Append(append) if is_current => {
                 if self.is_leader() && message.term == self.term() {
                     return Err("two leaders in one term");
+                }
+                let previous = (append.previous, append.previous_term);
+                let entries = append.entries.iter().map(|entry| (entry.index.0, entry.term.0));
+                let last = log.last_index();
+                if entries.chain([previous]).any(|(index, term)| term == 0 && index > last) {
+                    // The engine takes an entry that is not there for one of term 0, and would append behind it.
+                    return Err("an entry that has no term");
                 }
                 let is_other = |entry: &&LogEntry| {
                     entry.index.0 <= log.committed
@@ -368,6 +395,7 @@ impl<L: EntryLog> Engine<L> {
         // The engine does not allow a group without voters.
         if voters.iter().any(|voter| Some(*voter) != removed) {
             self.raw.apply_conf_change(&engine_change(change)).expect("one change at a time");
+            self.members = Members::of(&self.raw);
         }
         let (voters, _) = self.members();
         if self.is_leader() && !voters.contains(&self.me) {
@@ -385,6 +413,11 @@ impl<L: EntryLog> Engine<L> {
     /// Begins to hand leadership over to a voter.
     pub(crate) fn transfer(&mut self, to: u64) {
         self.raw.transfer_leader(to);
+    }
+
+    /// Ends a transfer: this leader takes proposals again, although the other member may still campaign.
+    pub(crate) fn abort_transfer(&mut self) {
+        self.raw.raft.abort_leader_transfer();
     }
 
     /// Gives the first entry of a new leader its time, before anything of it leaves.

@@ -37,10 +37,10 @@ pub(crate) fn encode_append(
     let mut cutter = Cutter { header, number, total, sent: 0, gathered: BytesMut::new(), out };
     let fields = &mut cutter.gathered;
     for number in [term, append.previous, append.previous_term, append.commit] {
-        fields.extend(number.to_le_bytes());
+        fields.extend_from_slice(&number.to_le_bytes());
     }
     put_clock(fields, append.clock.as_ref());
-    fields.extend(in_32_bits(append.entries.len()).to_le_bytes());
+    fields.extend_from_slice(&in_32_bits(append.entries.len()).to_le_bytes());
     for entry in &append.entries {
         cutter.push_entry(entry);
     }
@@ -92,11 +92,11 @@ impl Cutter<'_> {
         }
         let fields = &mut self.gathered;
         for number in [entry.index.0, entry.term.0, entry.axis_us, first, last] {
-            fields.extend(number.to_le_bytes());
+            fields.extend_from_slice(&number.to_le_bytes());
         }
-        fields.extend(count.to_le_bytes());
-        fields.extend(in_32_bits(content.len()).to_le_bytes());
-        fields.extend([kind, 0, 0, 0]);
+        fields.extend_from_slice(&count.to_le_bytes());
+        fields.extend_from_slice(&in_32_bits(content.len()).to_le_bytes());
+        fields.extend_from_slice(&[kind, 0, 0, 0]);
         let mut rest = content;
         while !rest.is_empty() {
             let room = PART_BYTES - self.gathered.len();
@@ -118,9 +118,9 @@ impl Cutter<'_> {
         let mut head =
             BytesMut::with_capacity(FRAME_HEADER_BYTES + PART_HEADER_BYTES + self.gathered.len());
         head.resize(FRAME_HEADER_BYTES, 0);
-        head.extend(self.number.to_le_bytes());
-        head.extend(self.sent.to_le_bytes());
-        head.extend(self.total.to_le_bytes());
+        head.extend_from_slice(&self.number.to_le_bytes());
+        head.extend_from_slice(&self.sent.to_le_bytes());
+        head.extend_from_slice(&self.total.to_le_bytes());
         head.extend_from_slice(&self.gathered);
         let bare = in_32_bits(tail.len());
         let length = in_32_bits(PART_HEADER_BYTES) + bytes;

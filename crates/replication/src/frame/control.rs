@@ -9,16 +9,19 @@ use super::message::{Body, Message, Vote, VoteAnswer};
 use crate::clock::LeaderClock;
 use crate::ids::{NodeId, RunId};
 
+/// Octets of the longest message without entries, a vote's answer: its term, two numbers, two bits, two clocks.
+const CONTROL_BYTES_MAX: usize = 3 * 8 + 2 + 2 * 33;
+
 /// Writes the clock of a leader.
 pub(super) fn put_clock(out: &mut BytesMut, clock: Option<&LeaderClock>) {
     let zero = (0, 0, 0, 0);
     let (term, node, run, offset_us) =
         clock.map_or(zero, |clock| (clock.term, clock.node.get(), clock.run.0, clock.offset_us));
-    out.extend([u8::from(clock.is_some())]);
-    out.extend(term.to_le_bytes());
-    out.extend(node.to_le_bytes());
-    out.extend(run.to_le_bytes());
-    out.extend(offset_us.to_le_bytes());
+    out.extend_from_slice(&[u8::from(clock.is_some())]);
+    out.extend_from_slice(&term.to_le_bytes());
+    out.extend_from_slice(&node.to_le_bytes());
+    out.extend_from_slice(&run.to_le_bytes());
+    out.extend_from_slice(&offset_us.to_le_bytes());
 }
 
 /// Reads the clock of a leader.
@@ -38,16 +41,17 @@ pub(super) fn clock(fields: &mut Fields<'_>) -> Result<Option<LeaderClock>, Fram
 /// # Panics
 /// If the message has entries.
 pub(crate) fn encode_control(mut header: FrameHeader, message: &Message) -> Bytes {
-    let mut out = BytesMut::zeroed(FRAME_HEADER_BYTES);
-    out.extend(message.term.to_le_bytes());
+    let mut out = BytesMut::with_capacity(FRAME_HEADER_BYTES + CONTROL_BYTES_MAX);
+    out.resize(FRAME_HEADER_BYTES, 0);
+    out.extend_from_slice(&message.term.to_le_bytes());
     let mut numbers = |numbers: &[u64]| {
-        out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
     };
     header.kind = match &message.body {
         Body::Append(_) => panic!("a message with entries is sent in parts"),
         Body::AppendAnswer { index, commit, is_rejected, hint, hint_term } => {
             numbers(&[*index, *commit, *hint, *hint_term]);
-            out.extend([u8::from(*is_rejected)]);
+            out.extend_from_slice(&[u8::from(*is_rejected)]);
             FrameKind::AppendAnswer
         }
         Body::Heartbeat { commit, needed_from, clock } => {
@@ -61,12 +65,12 @@ pub(crate) fn encode_control(mut header: FrameHeader, message: &Message) -> Byte
         }
         Body::Vote(vote) => {
             numbers(&[vote.last, vote.last_term, vote.commit, vote.commit_term]);
-            out.extend([u8::from(vote.is_pre_vote), u8::from(vote.is_transfer)]);
+            out.extend_from_slice(&[u8::from(vote.is_pre_vote), u8::from(vote.is_transfer)]);
             FrameKind::Vote
         }
         Body::VoteAnswer(answer) => {
             numbers(&[answer.commit, answer.commit_term]);
-            out.extend([u8::from(answer.is_pre_vote), u8::from(answer.is_rejected)]);
+            out.extend_from_slice(&[u8::from(answer.is_pre_vote), u8::from(answer.is_rejected)]);
             put_clock(&mut out, answer.clock.as_ref());
             put_clock(&mut out, answer.saved.as_ref());
             FrameKind::VoteAnswer
@@ -82,12 +86,10 @@ pub(crate) fn encode_control(mut header: FrameHeader, message: &Message) -> Byte
 
 /// Writes the header in front of a payload that its checksum covers.
 pub(super) fn finish(mut header: FrameHeader, mut out: BytesMut) -> Bytes {
-    let payload = out.split_off(FRAME_HEADER_BYTES);
+    let (front, payload) = out.split_at_mut(FRAME_HEADER_BYTES);
     header.length = u32::try_from(payload.len()).expect("a frame is short");
     header.bare = 0;
-    out.clear();
-    out.extend(header.encode(&payload));
-    out.unsplit(payload);
+    front.copy_from_slice(&header.encode(payload));
     out.freeze()
 }
 

@@ -12,8 +12,6 @@ pub const PROTOCOL_VERSION: u8 = 1;
 pub const FRAME_HEADER_BYTES: usize = 56;
 
 const MAGIC: [u8; 4] = *b"LVRM";
-/// Offset of the checksum.
-const CRC: usize = 48;
 
 /// Kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,32 +140,29 @@ impl FrameHeader {
 
     /// The header's octets, for a payload that begins with `covered`.
     pub(crate) fn encode(&self, covered: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
-        let mut out = self.plain();
-        let crc = self.checksum(covered).to_le_bytes();
-        for (to, from) in out.iter_mut().skip(CRC).zip(crc) {
-            *to = from;
-        }
-        out
+        self.octets(self.checksum(covered))
     }
 
     fn checksum(&self, covered: &[u8]) -> u32 {
-        crc32c::crc32c_append(crc32c::crc32c(&self.plain()), covered)
+        crc32c::crc32c_append(crc32c::crc32c(&self.octets(0)), covered)
     }
 
-    /// The octets with 0 in place of the checksum.
-    fn plain(&self) -> [u8; FRAME_HEADER_BYTES] {
+    /// The octets with this checksum.
+    fn octets(&self, crc: u32) -> [u8; FRAME_HEADER_BYTES] {
+        let words = [
+            u64::from(u32::from_le_bytes(MAGIC))
+                | u64::from(PROTOCOL_VERSION) << 32
+                | u64::from(self.kind as u8) << 40,
+            u64::from(self.length) | u64::from(self.bare) << 32,
+            self.cluster.0,
+            self.group.0,
+            self.from.get(),
+            self.to.get(),
+            u64::from(crc),
+        ];
         let mut out = [0; FRAME_HEADER_BYTES];
-        let fields = MAGIC
-            .into_iter()
-            .chain([PROTOCOL_VERSION, self.kind as u8, 0, 0])
-            .chain(self.length.to_le_bytes())
-            .chain(self.bare.to_le_bytes())
-            .chain(self.cluster.0.to_le_bytes())
-            .chain(self.group.0.to_le_bytes())
-            .chain(self.from.get().to_le_bytes())
-            .chain(self.to.get().to_le_bytes());
-        for (to, from) in out.iter_mut().zip(fields) {
-            *to = from;
+        for (to, word) in out.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
         }
         out
     }

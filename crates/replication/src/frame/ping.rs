@@ -39,7 +39,7 @@ impl ClockPing {
         let mut out = BytesMut::zeroed(FRAME_HEADER_BYTES);
         let ClockReading { run, monotonic_us, wall_us } = self.reading;
         for number in [run.0, monotonic_us, wall_us] {
-            out.extend(number.to_le_bytes());
+            out.extend_from_slice(&number.to_le_bytes());
         }
         finish(header, out)
     }

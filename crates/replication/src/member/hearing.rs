@@ -1,6 +1,6 @@
 //! Times at which a leader has heard from each member.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::limits::{GONE_TICKS, HEARD_TICKS};
 
@@ -8,17 +8,26 @@ use crate::limits::{GONE_TICKS, HEARD_TICKS};
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
     heard_at: BTreeMap<u64, u64>,
+    /// Members whose process has ended since they were heard.
+    lost: BTreeSet<u64>,
     since: u64,
 }
 
 impl Hearing {
     pub(super) fn heard(&mut self, member: u64, tick: u64) {
         self.heard_at.insert(member, tick);
+        self.lost.remove(&member);
+    }
+
+    /// The process of a member has ended: it is not heard until it speaks again.
+    pub(super) fn lost(&mut self, member: u64) {
+        self.lost.insert(member);
     }
 
     /// Begins anew: with another term, nothing counts that was heard before.
     pub(super) fn begin(&mut self, tick: u64) {
         self.heard_at.clear();
+        self.lost.clear();
         self.since = tick;
     }
 
@@ -28,15 +37,15 @@ impl Hearing {
         tick.saturating_sub(at) > GONE_TICKS
     }
 
+    /// True if a member was heard lately.
+    pub(super) fn is_heard(&self, member: u64, tick: u64) -> bool {
+        let at = self.heard_at.get(&member).filter(|_| !self.lost.contains(&member));
+        at.is_some_and(|at| tick.saturating_sub(*at) <= HEARD_TICKS)
+    }
+
     /// True if a majority of `voters`, `me` included, was heard lately.
     pub(super) fn is_majority(&self, me: u64, voters: &[u64], tick: u64) -> bool {
-        let is_heard = |voter: &&u64| {
-            **voter == me
-                || self
-                    .heard_at
-                    .get(voter)
-                    .is_some_and(|at| tick.saturating_sub(*at) <= HEARD_TICKS)
-        };
+        let is_heard = |voter: &&u64| **voter == me || self.is_heard(**voter, tick);
         voters.iter().filter(is_heard).count() > voters.len() / 2
     }
 }
@@ -54,6 +63,11 @@ mod tests {
         assert!(hearing.is_majority(1, &[1, 2, 3], 50 + HEARD_TICKS));
         assert!(!hearing.is_majority(1, &[1, 2, 3], 51 + HEARD_TICKS));
         assert!(!hearing.is_majority(1, &[1, 2, 3, 4], 50));
+        // A process that has ended is not heard, but nothing of its log is given up for that.
+        hearing.lost(2);
+        assert!(!hearing.is_majority(1, &[1, 2, 3], 50) && !hearing.is_gone(2, 51));
+        hearing.heard(2, 50);
+        assert!(hearing.is_majority(1, &[1, 2, 3], 50));
         // A member that is no voter does not count, and neither does one that was removed.
         hearing.heard(9, 60);
         assert!(!hearing.is_majority(1, &[2, 3], 60));

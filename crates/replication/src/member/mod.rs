@@ -1,10 +1,12 @@
 //! One member of a group: its log, its engine, its links' frames, its axis of time.
 
+mod hand_over;
 mod hearing;
 mod pending;
 mod proposals;
 mod propose;
 mod receive;
+mod replacement;
 mod turn;
 mod types;
 
@@ -24,8 +26,12 @@ use crate::engine::{Engine, EngineRole};
 use crate::entry_log::EntryLog;
 use crate::frame::Assembly;
 use crate::ids::{MemberId, NodeId};
-use crate::limits::{CAMPAIGNS_MAX, COMMITTED_BYTES_PER_TURN, RANK_TICKS, TOLD_TICKS};
+use crate::limits::{
+    CAMPAIGNS_MAX, COMMITTED_BYTES_PER_TURN, IDLE_TURN_TICKS, RANK_TICKS, TOLD_TICKS,
+};
 
+pub use hand_over::{HandOver, HandOverStep};
+pub use replacement::ReplacementStep;
 pub use types::{
     BeginError, Committed, MemberConfig, ProposeError, Proposed, QuarantineReason, Role,
     SnapshotOffer, TurnResult,
@@ -173,18 +179,20 @@ impl<L: EntryLog> Member<L> {
     }
 
     /// A tick, every 50 ms of real time. A thread that has slept gives at most two at once, so that it does not jump
-    /// to an election.
-    pub fn tick(&mut self) {
+    /// to an election. False if no turn is needed because of it: a member without work has a turn every fourth tick at
+    /// least.
+    pub fn tick(&mut self) -> bool {
         self.assert_idle();
         self.ticks += 1;
         let ticks = self.ticks;
         self.told.retain(|_, told| ticks - told.tick <= TOLD_TICKS);
         if self.is_silent() {
-            return;
+            return true;
         }
         self.tick_campaign();
-        self.engine.tick();
+        let has_effect = self.engine.tick() || self.campaign.is_some();
         self.settle();
+        has_effect || self.ticks.is_multiple_of(IDLE_TURN_TICKS)
     }
 
     fn tick_campaign(&mut self) {
@@ -212,6 +220,7 @@ impl<L: EntryLog> Member<L> {
     pub fn peer_lost(&mut self, member: MemberId) {
         self.assert_idle();
         self.link_lost(member);
+        self.hearing.lost(member.get());
         if self.engine.leader() != member.get() || self.is_silent() {
             return;
         }
@@ -312,9 +321,22 @@ impl<L: EntryLog> Member<L> {
     /// Members that vote and members that learn.
     #[must_use]
     pub fn members(&self) -> (Vec<MemberId>, Vec<MemberId>) {
-        let ids = |ids: Vec<u64>| ids.into_iter().filter_map(MemberId::new).collect();
+        let ids = |ids: &[u64]| ids.iter().copied().filter_map(MemberId::new).collect();
         let (voters, learners) = self.engine.members();
         (ids(voters), ids(learners))
+    }
+
+    /// True if this member votes, as far as it knows.
+    #[must_use]
+    pub fn is_voter(&self) -> bool {
+        self.engine.members().0.contains(&self.me())
+    }
+
+    /// True if this member leads and has heard lately from `member`, or is it itself.
+    #[must_use]
+    pub fn is_heard(&self, member: MemberId) -> bool {
+        let is_me = member == self.config.me;
+        self.engine.is_leader() && (is_me || self.hearing.is_heard(member.get(), self.ticks))
     }
 
     /// Last entry that a member is known to have. `None` if this member does not lead, or the other is none.

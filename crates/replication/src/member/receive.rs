@@ -58,7 +58,7 @@ impl<L: EntryLog> Member<L> {
             return Err(FrameError::OlderIncarnation { incarnation, current });
         }
         let (voters, learners) = self.engine.members();
-        let members = voters.iter().chain(&learners).filter_map(|id| MemberId::new(*id));
+        let members = voters.iter().chain(learners).filter_map(|id| MemberId::new(*id));
         let known = members.filter(|member| member.node() == from).map(MemberId::incarnation).max();
         let incarnation = header.from.incarnation();
         match known {

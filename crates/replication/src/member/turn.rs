@@ -137,7 +137,7 @@ impl<L: EntryLog> Member<L> {
     /// The hard state, if it must be saved now: a vote leaves, members or axis have changed, or the commit is far.
     fn hard_state_to_save(&self, vote: Option<(u64, u64)>) -> Option<HardState> {
         let (voters, learners) = self.engine.members();
-        let are_members_new = (&voters, &learners) != (&self.saved.voters, &self.saved.learners);
+        let are_members_new = voters != self.saved.voters || learners != self.saved.learners;
         let ahead = self.delivered.saturating_sub(self.saved.commit.0);
         let is_old = self.ticks - self.saved_at >= COMMIT_HINT_TICKS;
         let is_commit_far = ahead >= COMMIT_HINT_ENTRIES || (ahead > 0 && is_old);
@@ -148,6 +148,7 @@ impl<L: EntryLog> Member<L> {
         let (term, vote) = vote.unwrap_or((self.saved.term.0, self.saved.vote));
         let commit = EntryIndex(self.delivered);
         let clock = self.read_clock.or(self.saved.clock);
+        let (voters, learners) = (voters.to_vec(), learners.to_vec());
         Some(HardState { term: Term(term), vote, commit, voters, learners, clock })
     }
 
@@ -289,13 +290,13 @@ impl<L: EntryLog> Member<L> {
             return;
         }
         let (voters, learners) = self.engine.members();
-        let is_heard = self.hearing.is_majority(self.me(), &voters, self.ticks);
+        let is_heard = self.hearing.is_majority(self.me(), voters, self.ticks);
         if matches!(role, Role::Leader { is_active: true, .. }) && is_heard && !self.is_stalled {
             result.durable = self.proposals.take_durable(self.delivered);
         }
         if self.leads.is_some() {
             let is_needed = |member: &&u64| !self.hearing.is_gone(**member, self.ticks);
-            let members = voters.iter().chain(&learners).filter(is_needed);
+            let members = voters.iter().chain(learners).filter(is_needed);
             let matched = members.filter_map(|member| self.engine.matched(*member)).min();
             self.needed_from = matched.unwrap_or(0) + 1;
         }

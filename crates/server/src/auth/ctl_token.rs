@@ -62,13 +62,7 @@ impl CtlToken {
         if !is_loopback(peer) || !bool::from(self.0.as_bytes().ct_eq(shown)) {
             return Err(LoginRefused::Credentials);
         }
-        Ok(Caller {
-            name: ADMINISTRATOR.to_owned(),
-            tags: vec!["administrator".to_owned()],
-            vhosts,
-            is_loopback_only: true,
-            is_local_administrator: true,
-        })
+        Ok(administrator(vhosts))
     }
 
     /// Writes the file with the API's URL of the node named `node`, if the node has an API. Dropping the
@@ -125,6 +119,18 @@ impl Drop for Published {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the file");
         }
+    }
+}
+
+/// The holder of the token of a machine, who may enter all of these vhosts.
+pub(crate) fn administrator(vhosts: Vec<String>) -> Caller {
+    Caller {
+        name: ADMINISTRATOR.to_owned(),
+        tags: vec!["administrator".to_owned()],
+        vhosts,
+        is_loopback_only: true,
+        is_local_administrator: true,
+        only_vhosts: None,
     }
 }
 

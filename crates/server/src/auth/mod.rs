@@ -226,8 +226,12 @@ impl Auth {
         let name = credentials.user;
         let digest = self.digest(&name, &credentials.password);
         let hash = user.as_ref().map_or(PasswordHash::None, |user| user.password.clone());
-        let result = |is_right| match (is_right, user.clone()) {
-            (true, Some(user)) => Ok(user),
+        let result = |is_right| match (is_right, &user) {
+            // The permissions may have changed while the password was checked.
+            (true, Some(user)) => Ok(self
+                .user(&name)
+                .filter(|newest| newest.password == user.password)
+                .unwrap_or_else(|| Arc::clone(user))),
             _ => Err(LoginError::Credentials),
         };
         if let Some(is_right) = self.passwords.get(&name, &hash, &digest) {

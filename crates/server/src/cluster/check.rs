@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use super::hello::{Hello, Message, MessageReader};
+use super::join::{JoinAnswer, JoinQuestion};
 use super::wire::{Channel, FrameReader};
 use crate::limits::{CHUNK_BYTES_MAX, HELLO_BYTES_MAX};
 
@@ -13,8 +14,21 @@ pub(crate) fn check_bytes(reader: u8, bytes: &[u8], piece_bytes: usize) -> Vec<S
     match reader {
         0 => handshake(bytes, piece_bytes),
         1 => link(bytes, piece_bytes),
+        3 => join(bytes),
         _ => control(bytes),
     }
+}
+
+/// A question or an answer about joining.
+fn join(message: &[u8]) -> Vec<String> {
+    let (question, answer) = (JoinQuestion::decode(message), JoinAnswer::decode(message));
+    if let Ok(question) = &question {
+        assert_eq!(JoinQuestion::decode(&question.encode()).as_ref(), Ok(question));
+    }
+    if let Ok(answer) = &answer {
+        assert_eq!(JoinAnswer::decode(&answer.encode()).as_ref(), Ok(answer));
+    }
+    vec![format!("{question:?}"), format!("{answer:?}")]
 }
 
 fn control(frame: &[u8]) -> Vec<String> {

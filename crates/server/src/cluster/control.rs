@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::fields::{Fields, Malformed, put_count, put_maybe_u64, put_text};
-use super::ids::{DiskId, GroupId, NodeId};
+use super::ids::{DiskId, NodeId};
+use super::node_list::NodeList;
 use super::refusal::RefusalCode;
 
 const PING: u8 = 1;
@@ -11,6 +12,8 @@ const INTRODUCTION: u8 = 2;
 const FACTS: u8 = 3;
 const REFUSED: u8 = 4;
 const GOODBYE: u8 = 5;
+const FOLLOWED: u8 = 6;
+const NODES: u8 = 7;
 
 /// A sign of life, every 100 ms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,8 +32,6 @@ pub(crate) struct Introduction {
     pub(crate) is_founded: bool,
     /// The disks of the nodes that the sender has met, its own included.
     pub(crate) disks: BTreeMap<NodeId, DiskId>,
-    /// The sender's vhosts.
-    pub(crate) groups: BTreeMap<GroupId, String>,
 }
 
 /// Facts about a running node, for other nodes to show.
@@ -62,6 +63,11 @@ pub(crate) enum Control {
     Refused(RefusalCode),
     /// The sender stops.
     Goodbye,
+    /// The metadata have taken effect at the sender up to this position of their log.
+    Followed(u64),
+    /// The list of the nodes, as the sender has known it at this position: a node that was away does not know those that
+    /// have come since, and perhaps one of them leads.
+    Nodes(u64, NodeList),
 }
 
 impl Control {
@@ -77,17 +83,12 @@ impl Control {
                 put_maybe_u64(&mut out, echo.map(|(sent_us, _)| sent_us));
                 put(&mut out, echo.map_or(0, |(_, held_us)| held_us));
             }
-            Self::Introduction(Introduction { is_founded, disks, groups }) => {
+            Self::Introduction(Introduction { is_founded, disks }) => {
                 out.extend_from_slice(&[INTRODUCTION, u8::from(*is_founded)]);
                 put_count(&mut out, disks.len());
                 for (node, disk) in disks {
                     put(&mut out, node.0);
                     put(&mut out, disk.0);
-                }
-                put_count(&mut out, groups.len());
-                for (id, name) in groups {
-                    put(&mut out, id.0);
-                    put_text(&mut out, name);
                 }
             }
             Self::Facts(facts) => {
@@ -107,6 +108,15 @@ impl Control {
             }
             Self::Refused(code) => out.extend_from_slice(&[REFUSED, code.as_u8()]),
             Self::Goodbye => out.push(GOODBYE),
+            Self::Followed(position) => {
+                out.push(FOLLOWED);
+                put(&mut out, *position);
+            }
+            Self::Nodes(position, nodes) => {
+                out.push(NODES);
+                put(&mut out, *position);
+                nodes.encode(&mut out);
+            }
         }
         out
     }
@@ -128,6 +138,8 @@ impl Control {
             FACTS => Self::Facts(facts(&mut fields)?),
             REFUSED => Self::Refused(RefusalCode::from_u8(fields.u8()?).ok_or(Malformed)?),
             GOODBYE => Self::Goodbye,
+            FOLLOWED => Self::Followed(fields.u64()?),
+            NODES => Self::Nodes(fields.u64()?, NodeList::decode(&mut fields)?),
             _ => return Ok(None),
         };
         Ok(Some(control))
@@ -138,9 +150,6 @@ fn introduction(fields: &mut Fields<'_>) -> Result<Introduction, Malformed> {
     let mut introduction = Introduction { is_founded: fields.flag()?, ..Introduction::default() };
     for _ in 0..fields.count(16)? {
         introduction.disks.insert(NodeId(fields.u64()?), DiskId(fields.u64()?));
-    }
-    for _ in 0..fields.count(9)? {
-        introduction.groups.insert(GroupId(fields.u64()?), fields.text()?);
     }
     Ok(introduction)
 }
@@ -165,13 +174,13 @@ fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::node_list::ListedNode;
     use super::*;
 
     fn all() -> Vec<Control> {
         let introduction = Introduction {
             is_founded: true,
             disks: BTreeMap::from([(NodeId(1), DiskId(2)), (NodeId(3), DiskId(u64::MAX))]),
-            groups: BTreeMap::from([(GroupId(1), "/".to_owned()), (GroupId(2), "é".repeat(127))]),
         };
         let facts = Facts {
             rabbitmq_version: "4.3.6".to_owned(),
@@ -179,6 +188,8 @@ mod tests {
             disk_alarm: true,
             ..Facts::default()
         };
+        let (host, disk) = ("h".to_owned(), DiskId(3));
+        let node = ListedNode { host, port: 1, disk, joins: 2, is_forgotten: true };
         vec![
             Control::Ping(Ping { sent_us: 1, wall_ms: 2, echo: None }),
             Control::Ping(Ping { sent_us: u64::MAX, wall_ms: 2, echo: Some((3, 4)) }),
@@ -187,6 +198,8 @@ mod tests {
             Control::Facts(facts),
             Control::Refused(RefusalCode::OwnDisk),
             Control::Goodbye,
+            Control::Followed(7),
+            Control::Nodes(8, NodeList([("a@h".to_owned(), node)].into())),
         ]
     }
 

@@ -1,11 +1,9 @@
 //! The events of links for the rest of the node, and the questions of links.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::control::Facts;
-use super::ids::{GroupId, NodeId};
+use super::ids::NodeId;
 use super::refusal::Refusal;
 use super::wire::WireError;
 
@@ -55,15 +53,24 @@ pub(crate) trait LinkEvents: Send + Sync {
     /// wall clock, positive if it is ahead.
     fn clock(&self, peer: NodeId, sent_us: u64, received_us: u64, wall_skew_ms: i64);
 
+    /// The disk of this node is lost, and the node is to be taken in again: what its start has begun must not be used.
+    fn lost_disk(&self);
+
     /// The cluster is founded: from now on the node may vote.
     fn founded(&self);
 }
 
 /// The part of the node that links tell their peers about.
 pub(crate) trait LocalNode: Send + Sync {
-    /// The vhosts.
-    fn groups(&self) -> BTreeMap<GroupId, String>;
-
-    /// Facts for other nodes to show. May take some milliseconds.
+    /// Facts for other nodes to show, with the alarms of this one. May take some milliseconds.
     fn facts(&self) -> Facts;
+
+    /// A peer has told a change of its alarms. Must not wait.
+    fn alarm_told(&self);
+
+    /// A peer has told a newer list of the nodes, which the links follow already. Must not wait.
+    fn nodes_told(&self);
+
+    /// The metadata have taken effect at a peer, up to this position of their log.
+    fn followed(&self, peer: NodeId, position: u64);
 }

@@ -60,6 +60,12 @@ impl<'a> Fields<'a> {
         String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| Malformed)
     }
 
+    /// A sentence of at most 65,535 bytes.
+    pub(crate) fn sentence(&mut self) -> Result<String, Malformed> {
+        let length = usize::from(self.u16()?);
+        String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| Malformed)
+    }
+
     /// The number of items of a list, of which each has at least `item_bytes_min` bytes.
     pub(crate) fn count(&mut self, item_bytes_min: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.u32()?).map_err(|_| Malformed)?;
@@ -72,6 +78,14 @@ impl<'a> Fields<'a> {
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let length = u8::try_from(text.len()).expect("a name has at most 255 bytes");
     out.push(length);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a sentence, of which at most 65,535 bytes are written.
+pub(crate) fn put_sentence(out: &mut Vec<u8>, text: &str) {
+    let text = text.get(..text.floor_char_boundary(usize::from(u16::MAX))).unwrap_or_default();
+    let length = u16::try_from(text.len()).expect("the text was cut");
+    out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 

@@ -1,9 +1,10 @@
-//! The handshake of a link over a socket: hello, hello, proof of the dialer, proof of the acceptor.
+//! The handshake of a link or stream over a socket: hello, hello, proof of the dialer, proof of the acceptor.
 //!
 //! The dialer proves itself first: a stranger who connects to a node learns its hello and nothing else. A side that
 //! refuses the other one tells it the code of the reason.
 
 use std::io;
+use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -11,8 +12,8 @@ use super::hello::{
     EXPORTER_BYTES, Hello, HelloError, Known, Message, MessageError, MessageReader, Secret, Side,
     Transcript, judge, refusal_message,
 };
+use super::peer::Peer;
 use super::refusal::Refusal;
-use crate::config::ClusterNode;
 
 /// The reason why a handshake has failed.
 #[derive(Debug)]
@@ -51,13 +52,14 @@ impl From<HelloError> for Refusal {
         match error {
             HelloError::NotALink => Self::NotALink,
             HelloError::Version { oldest, newest } => Self::Version { oldest, newest },
+            HelloError::Purpose(purpose) => Self::Purpose(purpose),
             HelloError::Malformed => Self::Malformed,
         }
     }
 }
 
 /// The side of a handshake that this node plays.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Own<'a> {
     pub(crate) side: Side,
     /// The hello, with a nonce that was never used before.
@@ -66,16 +68,24 @@ pub(crate) struct Own<'a> {
     /// Bytes that both ends derive from the TLS session; none without TLS.
     pub(crate) exporter: Option<[u8; EXPORTER_BYTES]>,
     pub(crate) known: Known<'a>,
+    /// Admits a listed node that has proved itself, or refuses it. The acceptor asks before its own proof.
+    pub(crate) admit: &'a (dyn Fn(&Hello) -> Result<(), Refusal> + Sync),
 }
 
-/// Shakes hands. Returns the peer's hello, which is proved, and the listed node that it is from.
+impl std::fmt::Debug for Own<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Own").field("side", &self.side).finish_non_exhaustive()
+    }
+}
+
+/// Shakes hands. Returns the peer's hello, which is proved, and the peer that it is from.
 ///
 /// # Errors
 /// [`HandshakeError`]. The peer is told the reason of a refusal.
-pub(crate) async fn shake_hands<'a, S>(
+pub(crate) async fn shake_hands<S>(
     socket: &mut S,
-    own: Own<'a>,
-) -> Result<(Hello, &'a ClusterNode), HandshakeError>
+    own: Own<'_>,
+) -> Result<(Hello, Arc<Peer>), HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -90,35 +100,38 @@ where
     done
 }
 
-async fn converse<'a, S>(
-    socket: &mut S,
-    own: Own<'a>,
-) -> Result<(Hello, &'a ClusterNode), HandshakeError>
+async fn converse<S>(socket: &mut S, own: Own<'_>) -> Result<(Hello, Arc<Peer>), HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Own { side, hello, secret, exporter, known } = own;
-    let ours = hello.encode();
+    let Own { side, hello, secret, exporter, known, admit } = own;
     match side {
         Side::Dialer => {
+            let ours = hello.encode();
             send(socket, &Message::Hello(ours.clone())).await?;
             let (theirs, peer) = receive_hello(socket, hello).await?;
             let transcript = Transcript { dialer: &ours, acceptor: &theirs, exporter };
             let proof = transcript.proof(secret, Side::Dialer);
             send(socket, &Message::Proof(proof)).await?;
             check_proof(socket, &transcript, secret, Side::Acceptor).await?;
-            let node = judge(&peer, &known)?;
-            Ok((peer, node))
+            let of = judge(&peer, &known)?;
+            if peer.purpose != hello.purpose {
+                return Err(Refusal::Malformed.into());
+            }
+            admit(&peer)?;
+            Ok((peer, of))
         }
         Side::Acceptor => {
             let (theirs, peer) = receive_hello(socket, hello).await?;
+            let ours = Hello { purpose: peer.purpose, ..hello.clone() }.encode();
             send(socket, &Message::Hello(ours.clone())).await?;
             let transcript = Transcript { dialer: &theirs, acceptor: &ours, exporter };
             check_proof(socket, &transcript, secret, Side::Dialer).await?;
-            let node = judge(&peer, &known)?;
+            let of = judge(&peer, &known)?;
+            admit(&peer)?;
             let proof = transcript.proof(secret, Side::Acceptor);
             send(socket, &Message::Proof(proof)).await?;
-            Ok((peer, node))
+            Ok((peer, of))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ids of a cluster, its nodes, their disks, and the groups of its vhosts.
+//! Ids of a cluster, its nodes, and their disks.
 
 use std::fmt;
 
@@ -15,15 +15,18 @@ pub(crate) struct ClusterId(pub(crate) u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct NodeId(pub(crate) u64);
 
-/// Id of the disk of a node: drawn at the node's first start, so that a node that lost its data is another disk.
+/// Bits of a disk's id that are drawn; the generation is above.
+const DRAWN_BITS: u32 = 48;
+
+/// Id of the disk of a node: drawn at the node's first start, so that a node that lost its data is another disk. A disk
+/// that replaces another one has a higher generation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct DiskId(pub(crate) u64);
 
-/// Id of the group of a vhost, which is the vhost's id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct GroupId(pub(crate) u64);
-
 impl ClusterId {
+    /// No cluster: the node has drawn the id of its disk, and does not know its nodes yet.
+    pub(crate) const UNKNOWN: Self = Self(0);
+
     /// The cluster of these nodes, in any order.
     pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut names: Vec<&str> = names.collect();
@@ -36,6 +39,11 @@ impl ClusterId {
         }
         Self(first_bits(&hash.finalize()))
     }
+
+    /// The cluster of a text, 16 hexadecimal digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        hexadecimal(text).map(Self)
+    }
 }
 
 impl NodeId {
@@ -43,6 +51,40 @@ impl NodeId {
     pub(crate) fn of(name: &str) -> Self {
         Self(first_bits(&Sha256::digest(name)) >> (u64::BITS - NODE_BITS))
     }
+}
+
+impl DiskId {
+    /// The first disk of a node. `random` is drawn.
+    pub(crate) fn first(random: u64) -> Self {
+        Self(random & ((1 << DRAWN_BITS) - 1))
+    }
+
+    /// The disk that replaces this one; none after 65,535 of them.
+    pub(crate) fn replaced(self, random: u64) -> Option<Self> {
+        let generation = self.generation().checked_add(1)?;
+        Some(Self((u64::from(generation) << DRAWN_BITS) | Self::first(random).0))
+    }
+
+    /// True if both were drawn from the same random bits.
+    pub(crate) fn is_drawn_as(self, other: Self) -> bool {
+        Self::first(self.0) == Self::first(other.0)
+    }
+
+    /// The disk of a text, 16 hexadecimal digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        hexadecimal(text).map(Self)
+    }
+
+    /// Number of disks that this one and those before it have replaced.
+    pub(crate) fn generation(self) -> u16 {
+        let [high, low, ..] = self.0.to_be_bytes();
+        u16::from_be_bytes([high, low])
+    }
+}
+
+/// The number of 16 hexadecimal digits.
+fn hexadecimal(text: &str) -> Option<u64> {
+    Some(text).filter(|text| text.len() == 16).and_then(|text| u64::from_str_radix(text, 16).ok())
 }
 
 fn first_bits(hash: &[u8]) -> u64 {
@@ -71,6 +113,15 @@ impl fmt::Display for NodeId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disk_that_replaces_another_has_a_higher_generation() {
+        let first = DiskId::first(u64::MAX);
+        assert_eq!((first.generation(), first.0), (0, (1 << 48) - 1));
+        let second = first.replaced(5).unwrap();
+        assert_eq!((second.generation(), second.0), (1, (1 << 48) | 5));
+        assert_eq!(DiskId(u64::MAX).replaced(1), None);
+    }
 
     /// Ids are on disks and in frames: they may not change.
     #[test]

@@ -1,7 +1,6 @@
 //! A link whose handshake is done: one task that reads and writes until one of the two ends.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,40 +17,31 @@ use super::hello::Hello;
 use super::links::{Links, stopped};
 use super::peer::{OpenLink, Peer};
 use super::refusal::Refusal;
+use super::shake::Shaken;
 use super::wire::{Channel, FrameReader, WireError};
 use crate::limits::{
     LINK_CLOSE_TIMEOUT, LINK_PING_INTERVAL, LINK_READ_BYTES, LINK_SILENCE, LINK_STALL,
 };
 
-/// A socket, with or without TLS.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socket for T {}
-
-/// A socket whose handshake is done.
-pub(crate) struct Connected {
-    pub(crate) socket: Box<dyn Socket>,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
-    pub(crate) peer: Arc<Peer>,
-    /// The peer's hello, which is proved.
-    pub(crate) hello: Hello,
-}
-
 /// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
-pub(crate) async fn run(links: &Links, connected: Connected) -> bool {
-    let Connected { socket, local, remote, peer, hello } = connected;
+pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
+    let Shaken { socket, local, remote, peer, hello, slot: _ } = shaken;
     let link = Arc::new(OpenLink::new(links.number(), local, remote));
     link.tell(&Control::Introduction(links.introduction()));
     let (reads, writes) = tokio::io::split(socket);
     let mut reading = Reading { links, peer: &peer, link: &link, hello, is_introduced: false };
     let mut stopping = links.stopping.subscribe();
     let mut writer = pin!(write(links, &peer, &link, writes));
-    let cause = tokio::select! {
-        cause = reading.run(reads) => cause,
-        error = &mut writer => of_error(&error),
-        () = link.closing.notified() => link.cause.lock().clone().unwrap_or(LostCause::Replaced),
-        () = stopped(&mut stopping) => LostCause::Stopping,
+    let (cause, can_write) = {
+        let mut reader = pin!(reading.run(reads));
+        tokio::select! {
+            cause = &mut reader => (cause, true),
+            error = &mut writer => (last_word(of_error(&error), reader).await, false),
+            () = link.closing.notified() => {
+                (link.cause.lock().clone().unwrap_or(LostCause::Replaced), true)
+            }
+            () = stopped(&mut stopping) => (LostCause::Stopping, true),
+        }
     };
     let is_introduced = reading.is_introduced;
     links.lost(&peer, link.number, &cause);
@@ -68,7 +58,7 @@ pub(crate) async fn run(links: &Links, connected: Connected) -> bool {
         | LostCause::Replaced
         | LostCause::PeerStops => None,
     };
-    if let Some(last) = last {
+    if let Some(last) = last.filter(|_| can_write) {
         link.tell(&last);
         link.finish();
         // The peer may be gone.
@@ -79,6 +69,18 @@ pub(crate) async fn run(links: &Links, connected: Connected) -> bool {
         links.note_problem(&with, &format!("no link with {with}: {cause}"));
     }
     is_introduced
+}
+
+/// The reason why a link is lost that cannot be written to: a peer that has closed it may have said why, in octets that
+/// have arrived and are not read yet.
+async fn last_word(closed: LostCause, reader: impl Future<Output = LostCause>) -> LostCause {
+    if !matches!(closed, LostCause::Closed(_)) {
+        return closed;
+    }
+    match timeout(LINK_CLOSE_TIMEOUT, reader).await {
+        Err(_) | Ok(LostCause::Closed(_)) => closed,
+        Ok(said) => said,
+    }
 }
 
 fn of_error(error: &io::Error) -> LostCause {
@@ -159,11 +161,34 @@ impl Reading<'_> {
                 if !self.is_introduced {
                     self.is_introduced = true;
                     self.links.connected(self.peer, self.link);
+                    self.link.tell(&Control::Followed(self.links.followed.load(Ordering::Acquire)));
+                    if let Some(nodes) = self.links.told_nodes() {
+                        self.link.tell(&nodes);
+                    }
                 }
             }
-            Some(Control::Facts(facts)) => self.peer.state.lock().facts = Some(facts),
+            Some(Control::Facts(facts)) => {
+                let is_changed = self.peer.state.lock().note_facts(facts);
+                if let Some(local) = self.links.local.get().filter(|_| is_changed) {
+                    local.alarm_told();
+                }
+            }
             Some(Control::Refused(code)) => return Err(LostCause::Refused(Refusal::Told(code))),
             Some(Control::Goodbye) => return Err(LostCause::PeerStops),
+            Some(Control::Followed(position)) => {
+                if let Some(local) = self.links.local.get() {
+                    local.followed(self.peer.id, position);
+                }
+            }
+            Some(Control::Nodes(position, nodes)) if self.is_introduced => {
+                let set = self.links.set_nodes(&nodes, position);
+                let is_new =
+                    set.map_err(|error| LostCause::Refused(Refusal::OwnFile(error.to_string())))?;
+                if let Some(local) = self.links.local.get().filter(|_| is_new) {
+                    local.nodes_told();
+                }
+            }
+            Some(Control::Nodes(..)) => return Err(LostCause::Damaged(WireError::Control)),
             // Of a later version.
             None => {}
         }
@@ -242,4 +267,20 @@ async fn write_all(writes: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> 
         bytes = bytes.get(written..).unwrap_or_default();
     }
     timeout(LINK_STALL, writes.flush()).await.map_err(|_| stalled())?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn peer_that_closes_a_link_has_the_last_word() {
+        let broken = || LostCause::Closed("broken pipe".to_owned());
+        assert_eq!(last_word(broken(), ready(LostCause::PeerStops)).await, LostCause::PeerStops);
+        let end = LostCause::Closed("the peer closed it".to_owned());
+        assert_eq!(last_word(broken(), ready(end)).await, broken());
+        assert_eq!(last_word(LostCause::Stalled, pending()).await, LostCause::Stalled);
+    }
 }

@@ -1,30 +1,33 @@
-//! The links of this node: its peers, what was sent and refused, and the founding of the cluster.
+//! The links of this node: its peers, what was sent and refused, and what the node remembers of its cluster.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::sync::watch;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, watch};
 
 use super::control::{Control, Facts, Introduction};
 use super::events::{LinkEvents, LocalNode, LostCause};
-use super::founding::{DiskProblem, Founding, RecordProblem, Told};
-use super::groups;
-use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, RECORD_LEVEL, Secret};
-use super::ids::{DiskId, GroupId, NodeId};
+use super::founding::{ClusterRecord, DiskProblem, Founding, Heard, RecordProblem, Told};
+use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, Purpose, RECORD_LEVEL, Secret, Side};
+use super::ids::{ClusterId, DiskId, NodeId};
+use super::node_list::NodeList;
 use super::peer::{OpenLink, Peer};
 use super::refusal::{Refusal, RefusalCode};
+use super::streams::Streams;
 use super::wire::Channel;
 use crate::clock::Clock;
 use crate::config::ClusterOptions;
 use crate::disk::cluster_file::{self, ClusterFileError};
+use crate::disk::data_dir::DataDirError;
 use crate::disk::node_file::NodeFileError;
+use crate::disk::reset;
 use crate::limits::{LINK_LOG_INTERVAL, LINK_PROBLEMS_MAX};
-use crate::tls::Tls;
+use crate::tls::{Tls, TlsError};
 
 /// The class of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +49,18 @@ pub(crate) enum ClusterError {
     Record(#[from] RecordProblem),
     #[error(transparent)]
     Write(#[from] NodeFileError),
+    #[error("the nodes of the cluster are not known yet")]
+    Undiscovered,
+    #[error("node '{node}' does not take this node into its cluster: {reason}")]
+    NotAdmitted { node: String, reason: String },
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    #[error("cannot tell what the data directory has: {0}")]
+    Content(String),
+    #[error("cannot prepare the data directory for another cluster: {0}")]
+    Reset(std::io::Error),
     #[error("the system has no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
     #[error("nodes '{0}' and '{1}' have the same id; rename one of them")]
@@ -62,8 +77,13 @@ pub(crate) struct Links {
     pub(crate) secret: Secret,
     pub(crate) clock: Clock,
     data_dir: PathBuf,
-    peers: Vec<Arc<Peer>>,
+    /// The other nodes, in the order of the configuration or of the list. Changes under the lock of the founding.
+    peers: RwLock<Arc<[Arc<Peer>]>>,
+    /// Told when there are other peers.
+    pub(crate) peers_changed: watch::Sender<()>,
     founding: Mutex<Founding>,
+    /// True once the record of another cluster is on the disk, for the next start.
+    has_joined: AtomicBool,
     /// Set when the links start.
     pub(crate) events: OnceLock<Arc<dyn LinkEvents>>,
     pub(crate) local: OnceLock<Arc<dyn LocalNode>>,
@@ -74,6 +94,11 @@ pub(crate) struct Links {
     /// Problems that were logged, by the peer, with the time.
     problems: Mutex<BTreeMap<String, (String, Instant)>>,
     next_number: AtomicU64,
+    /// Position of the log of the metadata up to which these have taken effect here.
+    pub(crate) followed: AtomicU64,
+    /// Told when peers must get the facts about this node at once.
+    pub(crate) facts_due: Notify,
+    pub(crate) streams: Streams,
 }
 
 impl std::fmt::Debug for Links {
@@ -101,19 +126,14 @@ impl Links {
         let known = cluster_file::read(data_dir)?;
         if !options.is_on() {
             return match known {
-                Some(record) => Err(RecordProblem::NoCluster(record.cluster).into()),
-                None => Ok(None),
+                Some(record) if record.cluster != ClusterId::UNKNOWN => {
+                    Err(RecordProblem::NoCluster(record.cluster).into())
+                }
+                Some(_) | None => Ok(None),
             };
         }
-        let secret = options.read_secret(home).map_err(ClusterError::Secret)?;
-        let names: Vec<&str> = options.nodes.iter().map(|node| node.name.as_str()).collect();
-        let mut ids = BTreeMap::new();
-        for name in &names {
-            if let Some(other) = ids.insert(NodeId::of(name), *name) {
-                return Err(ClusterError::SameId(other.to_owned(), (*name).to_owned()));
-            }
-        }
-        let founding = Founding::new(name, &names, known.clone(), DiskId(getrandom::u64()?))?;
+        let links = Self::with_record(options, name, data_dir, clock, home, known.clone())?;
+        let founding = links.founding.lock();
         if known.as_ref() != Some(founding.record()) {
             cluster_file::write(data_dir, founding.record())?;
         }
@@ -124,16 +144,49 @@ impl Links {
                 "the cluster is not founded yet: every node must meet every other one once"
             );
         }
+        drop(founding);
+        Ok(Some(links))
+    }
+
+    /// The links of node `name` with what it remembers. Writes nothing.
+    ///
+    /// # Errors
+    /// [`ClusterError`], a sentence for the operator.
+    pub(super) fn with_record(
+        options: &ClusterOptions,
+        name: &str,
+        data_dir: &Path,
+        clock: Clock,
+        home: Option<&Path>,
+        known: Option<ClusterRecord>,
+    ) -> Result<Arc<Self>, ClusterError> {
+        if options.nodes.is_empty() {
+            return Err(ClusterError::Undiscovered);
+        }
+        let secret = options.read_secret(home).map_err(ClusterError::Secret)?;
+        let names: Vec<&str> = options.nodes.iter().map(|node| node.name.as_str()).collect();
+        let mut ids = BTreeMap::new();
+        for name in &names {
+            if let Some(other) = ids.insert(NodeId::of(name), *name) {
+                return Err(ClusterError::SameId(other.to_owned(), (*name).to_owned()));
+            }
+        }
+        let fresh = DiskId::first(getrandom::u64()?);
+        let replacement = options.replaces_lost_member.then(getrandom::u64).transpose()?;
+        let founding = Founding::new(name, &names, known, fresh, replacement)?;
         let now_us = clock.time().as_micros();
         let others = options.nodes.iter().filter(|node| node.name != name);
-        Ok(Some(Arc::new(Self {
+        let peers = others.map(|node| Arc::new(Peer::new(node.clone(), now_us))).collect();
+        Ok(Arc::new(Self {
             name: name.to_owned(),
             own: NodeId::of(name),
             secret: Secret::new(&secret),
             clock,
             data_dir: data_dir.to_owned(),
-            peers: others.map(|node| Arc::new(Peer::new(node.clone(), now_us))).collect(),
+            peers: RwLock::new(peers),
+            peers_changed: watch::Sender::new(()),
             founding: Mutex::new(founding),
+            has_joined: AtomicBool::new(false),
             events: OnceLock::new(),
             local: OnceLock::new(),
             tls: OnceLock::new(),
@@ -141,23 +194,115 @@ impl Links {
             refused: Default::default(),
             problems: Mutex::default(),
             next_number: AtomicU64::new(1),
+            followed: AtomicU64::new(0),
+            facts_due: Notify::new(),
+            streams: Streams::default(),
             options: options.clone(),
-        })))
+        }))
     }
 
     /// Id of the cluster.
-    pub(crate) fn cluster(&self) -> super::ids::ClusterId {
+    pub(crate) fn cluster(&self) -> ClusterId {
         self.founding.lock().record().cluster
     }
 
-    /// The other nodes of the cluster, in the order of the configuration.
-    pub(crate) fn peers(&self) -> &[Arc<Peer>] {
-        &self.peers
+    /// The other nodes of the cluster, as they are now.
+    pub(crate) fn peers(&self) -> Arc<[Arc<Peer>]> {
+        Arc::clone(&self.peers.read())
     }
 
     /// The peer with this id.
-    pub(crate) fn peer(&self, id: NodeId) -> Option<&Arc<Peer>> {
-        self.peers.iter().find(|peer| peer.id == id)
+    pub(crate) fn peer(&self, id: NodeId) -> Option<Arc<Peer>> {
+        self.peers.read().iter().find(|peer| peer.id == id).cloned()
+    }
+
+    /// The record on the disk.
+    pub(crate) fn record(&self) -> ClusterRecord {
+        self.founding.lock().record().clone()
+    }
+
+    /// Puts the record of another cluster on the disk, for the next start; from then on this node takes no part in the one
+    /// that it knows. False if that one is founded already.
+    ///
+    /// # Errors
+    /// [`ClusterError`]: the disk refuses.
+    pub(crate) fn write_joined(&self, record: &ClusterRecord) -> Result<bool, ClusterError> {
+        let founding = self.founding.lock();
+        if founding.is_founded() {
+            return Ok(false);
+        }
+        let written = join_at_start(&self.data_dir, record);
+        // A write that fails may have put the record on the disk.
+        if !matches!(written, Err(ClusterError::Reset(_))) {
+            self.has_joined.store(true, Ordering::Release);
+        }
+        written.map(|()| true)
+    }
+
+    /// The nodes as the metadata list them, empty until they are known.
+    pub(crate) fn nodes(&self) -> NodeList {
+        self.founding.lock().record().nodes.clone()
+    }
+
+    /// The disks of all nodes, as far as this one remembers them.
+    pub(crate) fn disks(&self) -> BTreeMap<NodeId, DiskId> {
+        self.founding.lock().disks()
+    }
+
+    /// The list of the nodes as peers are told it; none until it is known.
+    pub(super) fn told_nodes(&self) -> Option<Control> {
+        let founding = self.founding.lock();
+        let record = founding.record();
+        (!record.nodes.is_empty())
+            .then(|| Control::Nodes(record.nodes_position, record.nodes.clone()))
+    }
+
+    /// Takes a list of the nodes, which the metadata had at this position of their log. If it is a newer one, it is on the
+    /// disk on return, and all peers are told. Links with new nodes open, and those with forgotten ones close. False if it
+    /// is not newer.
+    ///
+    /// # Errors
+    /// The file cannot be written; nothing has changed.
+    pub(crate) fn set_nodes(&self, nodes: &NodeList, position: u64) -> Result<bool, NodeFileError> {
+        let mut founding = self.founding.lock();
+        let mut next = founding.clone();
+        // A node that is not founded asks to join, or is told by a founded one that its disk is lost.
+        if !next.is_founded() || !next.set_nodes(nodes, position) {
+            return Ok(false);
+        }
+        cluster_file::write(&self.data_dir, next.record())?;
+        *founding = next;
+        let now_us = self.clock.time().as_micros();
+        let before = self.peers();
+        let of_list = nodes.to_config(&self.options.nodes);
+        let peers = of_list.into_iter().filter(|node| node.name != self.name).map(|node| {
+            let known = before.iter().find(|peer| peer.node.has_place_of(&node));
+            known.cloned().unwrap_or_else(|| Arc::new(Peer::new(node, now_us)))
+        });
+        let peers: Arc<[Arc<Peer>]> = peers.collect();
+        *self.peers.write() = Arc::clone(&peers);
+        drop(founding);
+        for gone in before.iter().filter(|peer| !peers.iter().any(|it| Arc::ptr_eq(it, peer))) {
+            let name = gone.node.name.clone();
+            if nodes.member(&name).is_some() {
+                // It has joined again, at another address.
+                gone.leave(LostCause::Replaced);
+            } else {
+                tracing::warn!(peer = %name, "the node is not one of the cluster any more");
+                gone.leave(LostCause::Refused(Refusal::Forgotten { name }));
+            }
+        }
+        for new in peers.iter().filter(|peer| !before.iter().any(|it| Arc::ptr_eq(it, peer))) {
+            tracing::info!(peer = %new.node.name, "the node is one of the cluster now");
+        }
+        let introduction = Control::Introduction(self.introduction());
+        let nodes = Control::Nodes(position, nodes.clone());
+        for peer in peers.iter() {
+            peer.tell(&introduction);
+            peer.tell(&nodes);
+        }
+        self.peers_changed.send_replace(());
+        Ok(true)
     }
 
     /// Hands a frame to the link with a peer. Never waits. False if the frame is dropped, because there is no link or no
@@ -184,21 +329,20 @@ impl Links {
         self.founding.lock().is_founded()
     }
 
-    /// Sentences about a vhost that some peer does not have in the same way; such a vhost has no leader.
-    pub(crate) fn differences(&self, group: GroupId) -> Vec<String> {
-        let all = self.peers.iter();
-        all.filter_map(|peer| peer.state.lock().differences.get(&group).cloned()).collect()
+    /// True if the node has come later than its cluster: it has joined, or has replaced a lost disk.
+    pub(crate) fn is_newcomer(&self) -> bool {
+        self.founding.lock().record().is_newcomer
     }
 
-    /// Tells all peers the vhosts of this node again, after a change.
-    pub(crate) fn tell_groups(&self) {
-        let introduction = Control::Introduction(self.introduction());
-        for peer in &self.peers {
-            self.compare_groups(peer);
-            if let Some(link) = &peer.state.lock().current {
-                link.tell(&introduction);
-            }
-        }
+    /// Tells all peers up to which position of their log the metadata have taken effect here.
+    pub(crate) fn tell_followed(&self, position: u64) {
+        self.followed.store(position, Ordering::Release);
+        self.peers().iter().for_each(|peer| peer.tell(&Control::Followed(position)));
+    }
+
+    /// Tells all peers the facts about this node at once. Does not wait.
+    pub(crate) fn tell_facts(&self) {
+        self.facts_due.notify_one();
     }
 
     /// Number of refused links by code.
@@ -226,17 +370,21 @@ impl Links {
         tracing::warn!("{text}");
     }
 
-    /// The hello of the next link.
+    /// The hello of the next connection that this node dials for `purpose`, or accepts.
     ///
     /// # Errors
     /// If the system has no randomness.
-    pub(crate) fn hello(&self) -> Result<Hello, getrandom::Error> {
+    pub(crate) fn hello(&self, side: Side, purpose: Purpose) -> Result<Hello, getrandom::Error> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce)?;
         let founding = self.founding.lock();
         let record = founding.record();
         Ok(Hello {
-            protocol: PROTOCOL,
+            protocol: match side {
+                Side::Dialer => Hello::versions(purpose),
+                Side::Acceptor => PROTOCOL,
+            },
+            purpose,
             cluster: record.cluster,
             node: self.own,
             name: self.name.clone(),
@@ -250,16 +398,33 @@ impl Links {
     }
 
     /// The knowledge by which a hello is judged.
-    pub(crate) fn known<'a>(&'a self, dialed: Option<&'a crate::config::ClusterNode>) -> Known<'a> {
-        let cluster = self.founding.lock().record().cluster;
-        Known { cluster, own: self.own, nodes: &self.options.nodes, dialed }
+    pub(crate) fn known<'a>(
+        &self,
+        (peers, nodes): (&'a [Arc<Peer>], &'a NodeList),
+        dialed: Option<&'a crate::config::ClusterNode>,
+    ) -> Known<'a> {
+        Known { cluster: self.cluster(), own: self.own, peers, nodes, dialed }
+    }
+
+    /// Checks the proved hello of a listed node that takes part in a stream.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the cluster is not founded, or the node has another disk than is remembered.
+    pub(crate) fn check_member(&self, hello: &Hello) -> Result<(), Refusal> {
+        let founding = self.founding.lock();
+        if !founding.is_founded() || !hello.is_founded {
+            return Err(Refusal::NotFounded);
+        }
+        if founding.record().peers.get(&hello.name) != Some(&hello.disk) {
+            return Err(Refusal::Disk { name: hello.name.clone() });
+        }
+        Ok(())
     }
 
     /// The introduction of this node.
     pub(crate) fn introduction(&self) -> Introduction {
-        let groups = self.local.get().map(|local| local.groups()).unwrap_or_default();
         let founding = self.founding.lock();
-        Introduction { is_founded: founding.is_founded(), disks: founding.disks(), groups }
+        Introduction { is_founded: founding.is_founded(), disks: founding.disks() }
     }
 
     /// Facts about this node.
@@ -284,36 +449,42 @@ impl Links {
         disk: DiskId,
         introduction: Introduction,
     ) -> Result<(), Refusal> {
-        let Introduction { is_founded, disks, groups } = introduction;
+        let Introduction { is_founded, disks } = introduction;
         let (name, told) = (&peer.node.name, Told { disk, is_founded, disks });
-        let (is_changed, is_newly_founded) = {
+        let (heard, is_newly_founded) = {
             let mut founding = self.founding.lock();
+            if self.has_joined.load(Ordering::Acquire) {
+                return Err(Refusal::NotFounded);
+            }
             let mut next = founding.clone();
-            let is_changed = next.hear(name, &told).map_err(|problem| match problem {
+            let heard = next.hear(name, &told).map_err(|problem| match problem {
                 DiskProblem::PeerLostDisk => Refusal::Disk { name: name.clone() },
                 DiskProblem::OwnDiskLost => Refusal::OwnDisk { name: name.clone() },
                 DiskProblem::Disagreement { of } => {
                     Refusal::Disagreement { name: name.clone(), of }
                 }
+                DiskProblem::Forgotten => Refusal::Node { name: name.clone() },
             })?;
-            if is_changed {
+            if heard != Heard::Known {
                 let written = cluster_file::write(&self.data_dir, next.record());
                 written.map_err(|error| Refusal::OwnFile(error.to_string()))?;
             }
             let was_founded = founding.is_founded();
             *founding = next;
-            (is_changed, founding.is_founded() && !was_founded)
+            (heard, founding.is_founded() && !was_founded)
         };
-        peer.state.lock().groups = Some(groups);
-        self.compare_groups(peer);
-        if is_changed {
+        if heard == Heard::TookNewDisk {
+            if let Some(events) = self.events.get() {
+                events.lost_disk();
+            }
+            return Err(Refusal::NewDisk { name: name.clone() });
+        }
+        if heard == Heard::Changed {
             let introduction = Control::Introduction(self.introduction());
             link.tell(&introduction);
-            for other in self.peers.iter().filter(|other| other.id != peer.id) {
-                if let Some(link) = &other.state.lock().current {
-                    link.tell(&introduction);
-                }
-            }
+            let peers = self.peers();
+            let others = peers.iter().filter(|other| other.id != peer.id);
+            others.for_each(|other| other.tell(&introduction));
         }
         if is_newly_founded {
             tracing::info!("the cluster is founded: all nodes have met");
@@ -322,18 +493,6 @@ impl Links {
             }
         }
         Ok(())
-    }
-
-    /// Compares the vhosts of a peer with those of this node, and logs new differences.
-    fn compare_groups(&self, peer: &Peer) {
-        let Some(local) = self.local.get() else { return };
-        let own = local.groups();
-        let mut state = peer.state.lock();
-        let Some(theirs) = &state.groups else { return };
-        let differences = groups::differences(&own, &peer.node.name, theirs);
-        let before = std::mem::replace(&mut state.differences, differences);
-        let news = state.differences.iter().filter(|(id, text)| before.get(id) != Some(text));
-        news.for_each(|(_, text)| tracing::error!("{text}"));
     }
 
     /// Puts a link into use, after the peer has introduced itself on it. The one that was in use is lost.
@@ -372,8 +531,20 @@ impl Links {
     }
 }
 
-/// Completes when the node stops.
+/// Puts the record of a cluster that this node joins on the disk, for the next start. For a founded one the next start
+/// also empties the directory: the mark for this comes first, because a node that takes part must have nothing of its own.
+///
+/// # Errors
+/// [`ClusterError`]: the disk refuses.
+pub(crate) fn join_at_start(data_dir: &Path, record: &ClusterRecord) -> Result<(), ClusterError> {
+    if record.is_founded {
+        reset::reset_at_start(data_dir).map_err(ClusterError::Reset)?;
+    }
+    Ok(cluster_file::write(data_dir, record)?)
+}
+
+/// Completes when the node stops, or the peer has left.
 pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // The sender lives as long as the links.
+    // The sender lives as long as the links, or the peer.
     drop(stopping.wait_for(|is| *is).await);
 }

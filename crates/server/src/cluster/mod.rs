@@ -3,24 +3,37 @@
 //! A link is one TCP connection between two nodes. `hello` and `handshake` prove that both know the secret; `wire` splits
 //! frames into chunks; `link` runs an open link, `serve` opens and accepts them. [`Links`] is what the rest of the node
 //! sees: frames are handed to [`Links::send`], and come back as calls of [`LinkEvents`]. `founding` decides when a node
-//! may vote for the first time, and which node has lost its disk.
+//! may vote for the first time, and which node has lost its disk; `node_list` is the list of the nodes, which `join` and
+//! `seek` let others into. `streams` has further connections between two nodes, for clients, requests over HTTP and
+//! files: [`Links::dial`] opens one, and a [`StreamHandler`] takes those of peers.
 
 mod check;
 mod control;
+mod dial;
+pub(crate) mod discovery;
+#[cfg(test)]
+mod discovery_tests;
 mod events;
-mod fields;
+pub(crate) mod fields;
 pub(crate) mod founding;
-mod groups;
 mod handshake;
 mod hello;
 pub(crate) mod ids;
+pub(crate) mod join;
+pub(crate) mod joiner;
 mod link;
 mod links;
+pub(crate) mod node_list;
+mod node_socket;
+pub(crate) mod nodes_at_start;
 mod peer;
 mod refusal;
+mod seek;
 mod send_queue;
 mod serve;
+mod shake;
 mod skew;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -28,5 +41,9 @@ mod wire;
 pub(crate) use check::check_bytes;
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
+pub(crate) use hello::Purpose;
 pub(crate) use links::{ClusterError, FrameClass, Links};
+pub(crate) use node_socket::NodeSocket;
+pub(crate) use peer::Peer;
 pub(crate) use serve::RunningLinks;
+pub(crate) use streams::{NodeStream, StreamHandler, StreamSlot};

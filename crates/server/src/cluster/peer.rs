@@ -1,20 +1,20 @@
 //! A peer: another node of the cluster, and what is known of it.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::control::{Control, Facts, Ping};
 use super::events::LostCause;
-use super::ids::{GroupId, NodeId};
+use super::ids::NodeId;
 use super::send_queue::SendQueue;
 use super::skew::ClockSkew;
 use super::wire::Channel;
 use crate::config::ClusterNode;
+use crate::limits::STREAM_DIALS_MAX;
 
 /// A link whose handshake is done.
 #[derive(Debug)]
@@ -85,6 +85,10 @@ pub(crate) struct Peer {
     /// Held during calls about this peer, so that they have an order.
     pub(crate) calls: Mutex<()>,
     pub(crate) traffic: Traffic,
+    /// Turns for streams that are being dialed.
+    pub(crate) dials: Semaphore,
+    /// True once the node is not one of the cluster any more.
+    pub(crate) has_left: watch::Sender<bool>,
 }
 
 /// Numbers of a peer since the start.
@@ -111,9 +115,6 @@ pub(crate) struct PeerState {
     pub(crate) rtt_us: Option<u64>,
     pub(crate) skew: ClockSkew,
     pub(crate) facts: Option<Facts>,
-    pub(crate) groups: Option<BTreeMap<GroupId, String>>,
-    /// Sentences about vhosts that differ.
-    pub(crate) differences: BTreeMap<GroupId, String>,
 }
 
 impl Peer {
@@ -129,11 +130,26 @@ impl Peer {
                 rtt_us: None,
                 skew: ClockSkew::default(),
                 facts: None,
-                groups: None,
-                differences: BTreeMap::new(),
             }),
             calls: Mutex::default(),
             traffic: Traffic::default(),
+            dials: Semaphore::new(STREAM_DIALS_MAX),
+            has_left: watch::Sender::new(false),
+        }
+    }
+
+    /// Hands a frame of the link itself to the link, if there is one.
+    pub(crate) fn tell(&self, control: &Control) {
+        if let Some(link) = &self.state.lock().current {
+            link.tell(control);
+        }
+    }
+
+    /// Closes the link for ever, for this reason.
+    pub(crate) fn leave(&self, cause: LostCause) {
+        self.has_left.send_replace(true);
+        if let Some(link) = &self.state.lock().current {
+            link.close(cause);
         }
     }
 }
@@ -161,6 +177,14 @@ impl PeerState {
         self.skew = ClockSkew::default();
         self.facts = None;
         true
+    }
+
+    /// Notes facts about the peer; true if its alarms are others than before.
+    pub(crate) fn note_facts(&mut self, facts: Facts) -> bool {
+        let alarms = |facts: &Facts| (facts.memory_alarm, facts.disk_alarm);
+        let is_changed = self.facts.as_ref().map(alarms) != Some(alarms(&facts));
+        self.facts = Some(facts);
+        is_changed
     }
 
     /// Microseconds without a link since the start.

@@ -29,11 +29,19 @@ pub(crate) enum RefusalCode {
     Tls,
     /// `cluster.json` cannot be written.
     OwnFile,
+    /// The connection has a purpose that the node does not serve.
+    Purpose,
+    /// The cluster is not founded, so that nothing but links is possible.
+    NotFounded,
+    /// The node has as many streams as it may have.
+    Busy,
+    /// The peer was forgotten.
+    Forgotten,
 }
 
 impl RefusalCode {
     /// All codes; the place of each is its number, less one.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::NotALink,
         Self::Malformed,
         Self::Version,
@@ -48,6 +56,10 @@ impl RefusalCode {
         Self::Timeout,
         Self::Tls,
         Self::OwnFile,
+        Self::Purpose,
+        Self::NotFounded,
+        Self::Busy,
+        Self::Forgotten,
     ];
 
     /// Place among all codes.
@@ -83,6 +95,10 @@ impl RefusalCode {
             Self::Timeout => "timeout",
             Self::Tls => "tls",
             Self::OwnFile => "own_file",
+            Self::Purpose => "purpose",
+            Self::NotFounded => "not_founded",
+            Self::Busy => "busy",
+            Self::Forgotten => "forgotten",
         }
     }
 
@@ -106,6 +122,13 @@ impl RefusalCode {
             Self::Timeout => "the handshake took too long",
             Self::Tls => "TLS failed; see its log",
             Self::OwnFile => "it cannot write its cluster.json; see its log",
+            Self::Purpose => "it does not serve connections of this purpose",
+            Self::NotFounded => "its cluster is not founded yet",
+            Self::Busy => "it has no room for more streams",
+            Self::Forgotten => {
+                "its cluster has forgotten this node (forget_cluster_node), which takes no part any more; reset this \
+                 node, and it can join again"
+            }
         }
     }
 }
@@ -131,24 +154,32 @@ pub(crate) enum Refusal {
     #[error("the peer has another secret; every node needs the same one (cluster.secret_file)")]
     Secret,
     #[error(
-        "node '{name}' belongs to another cluster, {theirs}, this node to {ours}: their lists of nodes \
-         (cluster_formation.classic_config.nodes) differ"
+        "node '{name}' belongs to another cluster, {theirs}, this node to {ours}: their lists of nodes differ"
     )]
     Cluster { name: String, ours: ClusterId, theirs: ClusterId },
-    #[error("node '{name}' is not in the list of nodes (cluster_formation.classic_config.nodes)")]
+    #[error("node '{name}' is not in the list of nodes of the cluster")]
     Node { name: String },
+    #[error(
+        "node '{name}' was forgotten, and takes no part any more; it can join again after a reset"
+    )]
+    Forgotten { name: String },
     #[error("at {address} is node '{found}', not '{expected}' as {key} says")]
     Name { address: String, expected: String, found: String, key: String },
     #[error(
         "node '{name}' has another disk than this node remembers: it has lost its data, and could vote twice. Give it \
-         its data back, or found the cluster anew"
+         its data back, or let it replace them: cluster.replace_lost_member = true in its configuration"
     )]
     Disk { name: String },
     #[error(
         "node '{name}' remembers another disk of this node: this node has lost its data, and takes no part, because it \
-         could vote twice. Give it its data back, or found the cluster anew"
+         could vote twice. Give it its data back, or start it without any and with cluster.replace_lost_member = true"
     )]
     OwnDisk { name: String },
+    #[error(
+        "node '{name}' remembers another disk of this node, whose data are lost: this one replaces it, and all data \
+         come from the other nodes"
+    )]
+    NewDisk { name: String },
     #[error(
         "this node and node '{name}' remember different disks of node '{of}', and found no cluster: stop all nodes, \
          remove cluster.json from their data directories, and start them"
@@ -160,6 +191,14 @@ pub(crate) enum Refusal {
     Tls(String),
     #[error("{0}")]
     OwnFile(String),
+    #[error("the peer asks for purpose {0}, which this node does not serve")]
+    Purpose(u8),
+    #[error("the cluster is not founded: every node must have met every other one once")]
+    NotFounded,
+    #[error("there are {max} streams of this kind, as many as there may be")]
+    Busy { max: usize },
+    #[error("the last file descriptors are for the log")]
+    Descriptors,
     #[error("the peer refuses links of this node: {}", .0.as_told())]
     Told(RefusalCode),
 }
@@ -176,12 +215,16 @@ impl Refusal {
             Self::Secret => RefusalCode::Secret,
             Self::Cluster { .. } => RefusalCode::Cluster,
             Self::Node { .. } => RefusalCode::Node,
+            Self::Forgotten { .. } => RefusalCode::Forgotten,
             Self::Name { .. } => RefusalCode::Name,
             Self::Disk { .. } => RefusalCode::Disk,
-            Self::OwnDisk { .. } => RefusalCode::OwnDisk,
+            Self::OwnDisk { .. } | Self::NewDisk { .. } => RefusalCode::OwnDisk,
             Self::Disagreement { .. } => RefusalCode::Disagreement,
             Self::Timeout => RefusalCode::Timeout,
             Self::OwnFile(_) => RefusalCode::OwnFile,
+            Self::Purpose(_) => RefusalCode::Purpose,
+            Self::NotFounded => RefusalCode::NotFounded,
+            Self::Busy { .. } | Self::Descriptors => RefusalCode::Busy,
             Self::Told(code) => *code,
         }
     }
@@ -198,6 +241,6 @@ mod tests {
             let same = RefusalCode::ALL.iter().filter(|other| other.as_str() == code.as_str());
             assert_eq!(same.count(), 1);
         }
-        assert_eq!((RefusalCode::from_u8(0), RefusalCode::from_u8(15)), (None, None));
+        assert_eq!((RefusalCode::from_u8(0), RefusalCode::from_u8(19)), (None, None));
     }
 }

@@ -7,19 +7,21 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::control::Control;
 use super::events::{LinkEvents, LocalNode};
-use super::handshake::{HandshakeError, Own, shake_hands};
-use super::hello::Side;
-use super::link::{Connected, Socket, run};
+use super::handshake::HandshakeError;
+use super::hello::Purpose;
+use super::link::run;
 use super::links::{ClusterError, Links, stopped};
+
 use super::peer::Peer;
 use super::refusal::Refusal;
+use super::shake::{Shaken, connect, shake};
 use crate::connection::admission::{Admission, Ticket};
 use crate::connection::listener::Listener;
 use crate::limits::{
@@ -27,7 +29,6 @@ use crate::limits::{
     LINK_HANDSHAKES_MAX, LINK_LOG_INTERVAL, LINK_RETRY_MAX, LINK_RETRY_MIN, LINK_THREADS,
 };
 use crate::node::refusals::Refusals;
-use crate::tls::links as link_tls;
 
 /// Links that run. Dropping them closes all sockets.
 #[derive(Debug)]
@@ -66,17 +67,7 @@ impl RunningLinks {
                 (Arc::clone(&links), alive.clone(), Arc::clone(&admission));
             runtime.spawn(accept(links, listener, admission, Arc::clone(refusals), alive));
         }
-        for peer in links.peers() {
-            let (links, peer, alive) = (Arc::clone(&links), Arc::clone(peer), alive.clone());
-            if links.own < peer.id {
-                runtime.spawn(async move {
-                    keep_dialing(&links, &peer).await;
-                    drop(alive);
-                });
-            } else {
-                runtime.spawn(async move { watch(&links, &peer).await });
-            }
-        }
+        runtime.spawn(follow_peers(Arc::clone(&links), alive));
         runtime.spawn(tell_facts(Arc::clone(&links)));
         Ok(Self { links, runtime: Some(runtime), gone })
     }
@@ -125,8 +116,8 @@ async fn accept(
         let Some(ticket) = admission.admit(from.ip()) else { continue };
         let (links, alive) = (Arc::clone(&links), alive.clone());
         tokio::spawn(async move {
-            if let Some(connected) = welcome(&links, socket, from.ip(), ticket).await {
-                run(&links, connected).await;
+            if let Some(shaken) = welcome(&links, socket, from.ip(), ticket).await {
+                open(&links, shaken).await;
             }
             drop(alive);
         });
@@ -134,12 +125,7 @@ async fn accept(
 }
 
 /// Shakes hands with whoever has connected. The place among strangers is free on return.
-async fn welcome(
-    links: &Links,
-    socket: TcpStream,
-    from: IpAddr,
-    ticket: Ticket,
-) -> Option<Connected> {
+async fn welcome(links: &Links, socket: TcpStream, from: IpAddr, ticket: Ticket) -> Option<Shaken> {
     let mut stopping = links.stopping.subscribe();
     let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shake(links, socket, None));
     let shaken = tokio::select! {
@@ -148,7 +134,7 @@ async fn welcome(
         () = stopped(&mut stopping) => return None,
     };
     match shaken {
-        Ok(connected) => Some(connected),
+        Ok(shaken) => Some(shaken),
         Err(HandshakeError::Refused(refusal)) => {
             links.note_refusal(&format!("a peer at {from}"), &refusal);
             None
@@ -160,63 +146,68 @@ async fn welcome(
     }
 }
 
-/// Shakes hands over a socket, as the dialer of a node or as the acceptor.
-async fn shake(
-    links: &Links,
-    socket: TcpStream,
-    dialed: Option<&Peer>,
-) -> Result<Connected, HandshakeError> {
-    // Batching already decides what is sent together.
-    socket.set_nodelay(true)?;
-    let (local, remote) = (socket.local_addr()?, socket.peer_addr()?);
-    let refused = |text: String| HandshakeError::Refused(Refusal::Tls(text));
-    let (mut socket, exporter): (Box<dyn Socket>, _) = match links.tls.get() {
-        None => (Box::new(socket), None),
-        Some(tls) => {
-            let stream = match dialed {
-                Some(peer) => link_tls::connect(&links.options.tls, socket, &peer.node.host).await,
-                None => tls.accept_link(socket).await,
-            };
-            let stream = stream.map_err(refused)?;
-            let exporter = link_tls::exporter(&stream).map_err(refused)?;
-            (Box::new(stream), Some(exporter))
-        }
-    };
-    let hello = links.hello().map_err(|error| Refusal::OwnFile(error.to_string()))?;
-    let own = Own {
-        side: if dialed.is_some() { Side::Dialer } else { Side::Acceptor },
-        hello: &hello,
-        secret: &links.secret,
-        exporter,
-        known: links.known(dialed.map(|peer| &peer.node)),
-    };
-    let (hello, node) = shake_hands(&mut socket, own).await?;
-    let peer = links.peers().iter().find(|peer| peer.node.name == node.name);
-    let peer = Arc::clone(peer.expect("a listed node other than this one is a peer"));
-    Ok(Connected { socket, local, remote, peer, hello })
+/// Runs a link that a peer has opened, or hands a stream to whoever serves its purpose.
+async fn open(links: &Links, shaken: Shaken) {
+    if shaken.hello.purpose == Purpose::Link {
+        run(links, shaken).await;
+        return;
+    }
+    let stream = shaken.into_stream();
+    let handler = links.streams.handler(stream.purpose);
+    handler.expect("an admitted stream has a handler").accepted(stream);
 }
 
-/// Dials a peer again and again until the node stops.
-async fn keep_dialing(links: &Links, peer: &Peer) {
-    let (mut stopping, mut pause) = (links.stopping.subscribe(), LINK_RETRY_MIN);
-    while !*stopping.borrow() {
-        let was_open = tokio::select! {
-            connected = dial(links, peer) => match connected {
-                Some(connected) => run(links, connected).await,
-                None => false,
-            },
-            () = stopped(&mut stopping) => return,
-        };
-        pause = if was_open { LINK_RETRY_MIN } else { (pause * 2).min(LINK_RETRY_MAX) };
+/// Dials or watches each peer, from the start or from the moment at which it joins, until the node stops.
+async fn follow_peers(links: Arc<Links>, alive: mpsc::Sender<()>) {
+    let (mut stopping, mut changes) = (links.stopping.subscribe(), links.peers_changed.subscribe());
+    let mut followed: Vec<Arc<Peer>> = Vec::new();
+    loop {
+        changes.mark_unchanged();
+        let peers = links.peers();
+        let is_new = |peer: &&Arc<Peer>| !followed.iter().any(|known| Arc::ptr_eq(known, peer));
+        for peer in peers.iter().filter(is_new) {
+            let (links, peer, alive) = (Arc::clone(&links), Arc::clone(peer), alive.clone());
+            tokio::spawn(async move {
+                match links.own < peer.id {
+                    true => keep_dialing(&links, &peer).await,
+                    false => watch(&links, &peer).await,
+                }
+                drop(alive);
+            });
+        }
+        followed = peers.to_vec();
         tokio::select! {
-            () = sleep(pause) => {}
+            // The sender lives as long as the links.
+            _ = changes.changed() => {}
             () = stopped(&mut stopping) => return,
         }
     }
 }
 
+/// Dials a peer again and again until the node stops or the peer leaves the cluster.
+async fn keep_dialing(links: &Links, peer: &Peer) {
+    let (mut stopping, mut left) = (links.stopping.subscribe(), peer.has_left.subscribe());
+    let mut pause = LINK_RETRY_MIN;
+    while !*stopping.borrow() && !*left.borrow() {
+        let was_open = tokio::select! {
+            shaken = dial(links, peer) => match shaken {
+                Some(shaken) => run(links, shaken).await,
+                None => false,
+            },
+            () = stopped(&mut stopping) => return,
+            () = stopped(&mut left) => return,
+        };
+        pause = if was_open { LINK_RETRY_MIN } else { (pause * 2).min(LINK_RETRY_MAX) };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = stopped(&mut stopping) => return,
+            () = stopped(&mut left) => return,
+        }
+    }
+}
+
 /// Connects to a peer and shakes hands. A problem is logged.
-async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
+async fn dial(links: &Links, peer: &Peer) -> Option<Shaken> {
     let with = format!("node '{}'", peer.node.name);
     let socket = match timeout(LINK_CONNECT_TIMEOUT, connect(peer)).await {
         Ok(Ok(socket)) => socket,
@@ -236,9 +227,10 @@ async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
             return None;
         }
     };
-    let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shake(links, socket, Some(peer)));
+    let shaking = shake(links, socket, Some((peer, Purpose::Link)));
+    let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shaking);
     match shaking.await.unwrap_or(Err(Refusal::Timeout.into())) {
-        Ok(connected) => Some(connected),
+        Ok(shaken) => Some(shaken),
         Err(HandshakeError::Refused(refusal)) => {
             links.note_refusal(&with, &refusal);
             None
@@ -253,29 +245,15 @@ async fn dial(links: &Links, peer: &Peer) -> Option<Connected> {
     }
 }
 
-/// Connects to the first address of a peer that answers.
-async fn connect(peer: &Peer) -> Result<TcpStream, String> {
-    let address = peer.node.address();
-    let resolved = lookup_host(&address).await;
-    let resolved =
-        resolved.map_err(|error| format!("cannot find the address of {address}: {error}"))?;
-    let mut problem = format!("{address} has no address");
-    for one in resolved {
-        match TcpStream::connect(one).await {
-            Ok(socket) => return Ok(socket),
-            Err(error) => problem = format!("cannot connect to {address}: {error}"),
-        }
-    }
-    Err(problem)
-}
-
 /// Logs from time to time that a peer that dials this node has not done so.
 async fn watch(links: &Links, peer: &Peer) {
-    let (mut stopping, began) = (links.stopping.subscribe(), Instant::now());
+    let (mut stopping, mut left) = (links.stopping.subscribe(), peer.has_left.subscribe());
+    let began = Instant::now();
     loop {
         tokio::select! {
             () = sleep(LINK_LOG_INTERVAL) => {}
             () = stopped(&mut stopping) => return,
+            () = stopped(&mut left) => return,
         }
         if peer.state.lock().current.is_none() {
             let with = format!("node '{}'", peer.node.name);
@@ -289,28 +267,25 @@ async fn watch(links: &Links, peer: &Peer) {
     }
 }
 
-/// Tells facts about this node to all peers from time to time, and to a new peer soon.
+/// Tells facts about this node to all peers from time to time, when they are due, and to a new peer soon.
 async fn tell_facts(links: Arc<Links>) {
     let mut stopping = links.stopping.subscribe();
-    let (mut told, mut numbers) = (None, Vec::new());
+    let (mut told, mut numbers, mut is_asked) = (None, Vec::new(), false);
     loop {
-        let is_due = told.is_none_or(|at: Instant| at.elapsed() >= FACTS_INTERVAL);
+        let is_due = is_asked || told.is_none_or(|at: Instant| at.elapsed() >= FACTS_INTERVAL);
         let now: Vec<u64> = links.peers().iter().filter_map(|peer| current(peer)).collect();
         if is_due || now != numbers {
             let of = Arc::clone(&links);
             let facts = tokio::task::spawn_blocking(move || of.facts()).await;
             if let Ok(Some(facts)) = facts {
                 let facts = Control::Facts(facts);
-                for peer in links.peers() {
-                    if let Some(link) = &peer.state.lock().current {
-                        link.tell(&facts);
-                    }
-                }
+                links.peers().iter().for_each(|peer| peer.tell(&facts));
             }
             (told, numbers) = (Some(Instant::now()), now);
         }
         tokio::select! {
-            () = sleep(Duration::from_millis(100)) => {}
+            () = sleep(Duration::from_millis(100)) => is_asked = false,
+            () = links.facts_due.notified() => is_asked = true,
             () = stopped(&mut stopping) => return,
         }
     }

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::TlsOptions;
+use super::discovery::{
+    BACKEND, DNS_HOSTNAME, DiscoveryBackend, DiscoveryKeys, DnsDiscovery, TARGET_SIZE,
+};
+use super::values::node_name;
 use crate::disk::private_files;
-use crate::limits::{CLUSTER_SECRET_BYTES, CLUSTER_SECRET_BYTES_GOOD};
+use crate::limits::{CLUSTER_SECRET_BYTES, CLUSTER_SECRET_BYTES_GOOD, SHIPMENT_BANDWIDTH_BYTES};
 
 /// Port of the links between nodes, as RabbitMQ's.
 pub(crate) const CLUSTER_PORT: u16 = 25672;
@@ -29,6 +33,33 @@ pub(crate) struct ClusterNode {
 }
 
 impl ClusterNode {
+    /// True if this is the name of a node with a host.
+    pub(crate) fn is_name(name: &str) -> bool {
+        name.contains('@') && node_name(name).is_ok()
+    }
+
+    /// The node that a text names: `NAME@HOST`, with or without a port. `key` tells where the text stands.
+    ///
+    /// # Errors
+    /// What the text must be.
+    pub(crate) fn parse(text: &str, key: &str) -> Result<Self, String> {
+        let wrong = || format!("must be NAME@HOST or NAME@HOST:PORT, got '{text}'");
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) => {
+                (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?)
+            }
+            None => (text, CLUSTER_PORT),
+        };
+        let (_, host) = name.split_once('@').ok_or_else(wrong)?;
+        let name = node_name(name).map_err(|_| wrong())?;
+        Ok(Self { name, host: host.to_owned(), port, key: key.to_owned() })
+    }
+
+    /// True if both have the same name and address.
+    pub(crate) fn has_place_of(&self, other: &Self) -> bool {
+        self.name == other.name && self.host == other.host && self.port == other.port
+    }
+
     /// The address as text, for the resolver.
     pub(crate) fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
@@ -45,8 +76,11 @@ impl ClusterNode {
 pub(crate) struct ClusterOptions {
     /// Addresses of the listener for links; none for the default.
     pub(crate) listeners: Vec<SocketAddr>,
-    /// All nodes, this one included, in the order of the files.
+    /// All nodes, this one included, in the order of the files, or as they are found.
     pub(crate) nodes: Vec<ClusterNode>,
+    pub(crate) discovery: DiscoveryKeys,
+    /// The discovery by DNS, if it is configured.
+    pub(crate) dns: Option<DnsDiscovery>,
     pub(crate) secret_file: Option<PathBuf>,
     /// The secret itself.
     pub(crate) secret: Option<String>,
@@ -56,6 +90,10 @@ pub(crate) struct ClusterOptions {
     pub(crate) requires_tls: bool,
     /// Bytes of old entries kept for members that are away; none for the default.
     pub(crate) log_retention_bytes: Option<u64>,
+    /// Bytes of files that the node ships in a second.
+    pub(crate) shipment_bandwidth_bytes: u64,
+    /// True if a node without data takes the place of the member that it was before its disk was lost.
+    pub(crate) replaces_lost_member: bool,
     /// Time after which a write or sync that does not end counts as a failed disk.
     pub(crate) disk_stall_timeout: Duration,
 }
@@ -65,11 +103,15 @@ impl Default for ClusterOptions {
         Self {
             listeners: Vec::new(),
             nodes: Vec::new(),
+            discovery: DiscoveryKeys::default(),
+            dns: None,
             secret_file: None,
             secret: None,
             tls: TlsOptions::default(),
             requires_tls: false,
             log_retention_bytes: None,
+            shipment_bandwidth_bytes: SHIPMENT_BANDWIDTH_BYTES,
+            replaces_lost_member: false,
             disk_stall_timeout: Duration::from_secs(3),
         }
     }
@@ -78,7 +120,37 @@ impl Default for ClusterOptions {
 impl ClusterOptions {
     /// True if the node belongs to a cluster.
     pub(crate) fn is_on(&self) -> bool {
-        !self.nodes.is_empty()
+        !self.nodes.is_empty() || self.discovery.backend == DiscoveryBackend::Dns
+    }
+
+    /// A node that DNS lists: its port is that of the first listener of this one.
+    pub(crate) fn found_node(&self, name: &str, dns: &DnsDiscovery) -> ClusterNode {
+        let host = name.split_once('@').map_or(name, |(_, host)| host).to_owned();
+        let port = self.listeners.first().map_or(CLUSTER_PORT, SocketAddr::port);
+        ClusterNode { name: name.to_owned(), host, port, key: dns.key.clone() }
+    }
+
+    /// Joins the keys of discovery by DNS. `place` gives the place of a key.
+    ///
+    /// # Errors
+    /// A key that is missing, or that contradicts.
+    pub(super) fn complete_dns(&mut self, place: &dyn Fn(&str) -> String) -> Result<(), String> {
+        self.dns = self.discovery.dns(place)?;
+        if self.dns.is_some() && !self.nodes.is_empty() {
+            return Err(format!(
+                "{}: {NODES} must not be set, because {BACKEND} is dns",
+                place(NODES)
+            ));
+        }
+        Ok(())
+    }
+
+    /// The key that says that there is a cluster.
+    fn main_key(&self) -> &'static str {
+        match self.discovery.backend {
+            DiscoveryBackend::ClassicConfig => NODES,
+            DiscoveryBackend::Dns => BACKEND,
+        }
     }
 
     /// True if links are encrypted.
@@ -161,7 +233,8 @@ impl ClusterOptions {
         if !self.is_on() {
             return problems;
         }
-        if !self.nodes.iter().any(|node| node.name == own_name) {
+        let is_listed = self.nodes.iter().any(|node| node.name == own_name);
+        if self.discovery.backend == DiscoveryBackend::ClassicConfig && !is_listed {
             let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
             problems.push(format!(
                 "{}: {NODES} must list this node, '{own_name}' (see nodename); it lists {}",
@@ -170,7 +243,8 @@ impl ClusterOptions {
             ));
         }
         if let Err(problem) = self.read_secret(home) {
-            let key = if self.secret_file.is_some() { "cluster.secret_file" } else { NODES };
+            let key =
+                if self.secret_file.is_some() { "cluster.secret_file" } else { self.main_key() };
             problems.push(format!("{}: {problem}", place(key)));
         }
         problems
@@ -185,6 +259,16 @@ impl ClusterOptions {
     ) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |key: &str, text: String| warnings.push(format!("{}: {text}", place(key)));
+        if self.discovery.backend == DiscoveryBackend::ClassicConfig {
+            for (key, is_set) in [
+                (DNS_HOSTNAME, self.discovery.dns_hostname.is_some()),
+                (TARGET_SIZE, self.discovery.target_size.is_some()),
+            ] {
+                if is_set {
+                    warn(key, format!("{key} has no effect without {BACKEND} = dns"));
+                }
+            }
+        }
         if !self.is_on() {
             if !self.listeners.is_empty() {
                 let text = format!("listeners.cluster has no effect without {NODES}");
@@ -192,16 +276,20 @@ impl ClusterOptions {
             }
             return warnings;
         }
-        match self.nodes.len() {
-            1 => warn(NODES, format!("{NODES} lists this node only: nothing is replicated")),
+        let (count, key, counts, remedy) = match &self.dns {
+            Some(dns) => (dns.target_size, TARGET_SIZE, "counts", "set 3"),
+            None => (self.nodes.len(), NODES, "lists", "list 3"),
+        };
+        match count {
+            1 => warn(key, format!("{key} {counts} this node only: nothing is replicated")),
             2 => warn(
-                NODES,
-                format!("{NODES} lists 2 nodes: the loss of either one stops both; list 3"),
+                key,
+                format!("{key} {counts} 2 nodes: the loss of either one stops both; {remedy}"),
             ),
             n if n % 2 == 0 => warn(
-                NODES,
+                key,
                 format!(
-                    "{NODES} lists {n} nodes, which survive the loss of {}, as {} do",
+                    "{key} {counts} {n} nodes, which survive the loss of {}, as {} do",
                     n / 2 - 1,
                     n - 1
                 ),
@@ -213,10 +301,12 @@ impl ClusterOptions {
         if !self.has_tls() {
             let peers = self.nodes.iter().filter(|node| node.name != own_name && !node.is_here());
             let mut away: Vec<String> = peers.map(|node| format!("'{}'", node.name)).collect();
+            away.extend(self.dns.as_ref().map(|dns| format!("the nodes of '{}'", dns.hostname)));
             let open = listens.iter().filter(|address| !is_here(address));
             away.extend(open.map(|address| format!("the listener on {address}")));
             if !away.is_empty() {
-                let key = if self.listeners.is_empty() { NODES } else { "listeners.cluster" };
+                let key =
+                    if self.listeners.is_empty() { self.main_key() } else { "listeners.cluster" };
                 let text = format!(
                     "links are not encrypted ({}): everybody on the way reads all messages; set cluster.tls.certfile, \
                      .keyfile and .cacertfile",
@@ -224,13 +314,14 @@ impl ClusterOptions {
                 );
                 warn(key, text);
             }
-            if self.listeners.is_empty() && self.nodes.iter().any(|node| !node.is_here()) {
+            let has_others = self.dns.is_some() || self.nodes.iter().any(|node| !node.is_here());
+            if self.listeners.is_empty() && has_others {
                 let text = format!(
                     "links from other machines are not accepted: without listeners.cluster and TLS this node listens \
                      on {} only",
                     listens.first().map(ToString::to_string).unwrap_or_default()
                 );
-                warn(NODES, text);
+                warn(self.main_key(), text);
             }
         }
         if self.read_secret(home).is_ok_and(|secret| secret.len() < CLUSTER_SECRET_BYTES_GOOD) {

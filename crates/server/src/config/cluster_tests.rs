@@ -76,11 +76,83 @@ fn cluster_names_each_node_once() {
         )
     );
     assert_eq!(
-        problem("cluster_formation.peer_discovery_backend = dns"),
+        problem("cluster_formation.peer_discovery_backend = k8s"),
         format!(
             "a.conf, line 1: cluster_formation.peer_discovery_backend must be classic_config, with every \
-             node listed as {key}.N; got 'dns'"
+             node listed as {key}.N, or dns, with a host name for all nodes, such as a headless service of \
+             Kubernetes; got 'k8s'"
         )
+    );
+}
+
+/// Discovery by DNS, with a secret.
+fn found(more: &str) -> String {
+    format!(
+        "nodename = a@a.nodes\ncluster.secret = 0123456789abcdefghij\nlisteners.cluster.default = 127.0.0.1:7\n\
+         cluster_formation.peer_discovery_backend = dns\n{more}"
+    )
+}
+
+#[test]
+fn dns_needs_a_host_name_and_the_number_of_nodes() {
+    let (hostname, size) = (
+        "cluster_formation.dns.hostname = nodes.example\n",
+        "cluster_formation.target_cluster_size_hint = 3\n",
+    );
+    let config = parse(&found(&format!("{hostname}{size}"))).unwrap();
+    let dns = config.cluster.dns.clone().unwrap();
+    assert_eq!(
+        (dns.hostname.as_str(), dns.target_size, dns.key.as_str()),
+        ("nodes.example", 3, "cluster_formation.dns.hostname (a.conf, line 5)")
+    );
+    assert!(config.cluster.is_on() && config.cluster.nodes.is_empty());
+    // Nodes are elsewhere: their links should be encrypted.
+    assert_eq!(config.warnings.len(), 1);
+    assert!(config.warnings[0].contains("links are not encrypted (the nodes of 'nodes.example')"));
+    let node = config.cluster.found_node("a@b.nodes", &dns);
+    assert_eq!((node.address().as_str(), node.key == dns.key), ("b.nodes:7", true));
+    let backend = "cluster_formation.peer_discovery_backend";
+    assert_eq!(
+        problem(&found(size)),
+        format!(
+            "a.conf, line 4: {backend} = dns needs cluster_formation.dns.hostname, a name with the addresses of all \
+             nodes"
+        )
+    );
+    assert!(problem(&found(hostname)).starts_with(&format!(
+        "a.conf, line 4: {backend} = dns needs cluster_formation.target_cluster_size_hint, the number of nodes"
+    )));
+    let listed = "cluster_formation.classic_config.nodes.1 = a@a.nodes\n";
+    assert_eq!(
+        problem(&found(&format!("{hostname}{size}{listed}"))),
+        format!(
+            "a.conf, line 7: cluster_formation.classic_config.nodes must not be set, because {backend} is dns"
+        )
+    );
+    let wrong = "cluster_formation.dns.hostname = a b\n";
+    assert!(problem(&found(wrong)).contains("must be the name of a host, got 'a b'"));
+    for size in ["0", "65", "x"] {
+        let size = format!("cluster_formation.target_cluster_size_hint = {size}\n");
+        assert!(problem(&found(&size)).contains("must be a number from 1 to 64"));
+    }
+    let two = size.replace('3', "2");
+    assert!(
+        parse(&found(&format!("{hostname}{two}"))).unwrap().warnings[0]
+            .ends_with("counts 2 nodes: the loss of either one stops both; set 3")
+    );
+}
+
+#[test]
+fn keys_of_dns_without_dns_are_warned_of() {
+    let keys = "cluster_formation.dns.hostname = nodes\n\
+                cluster_formation.target_cluster_size_hint = 3\n";
+    let without = "has no effect without cluster_formation.peer_discovery_backend = dns";
+    assert_eq!(
+        warnings(keys),
+        [
+            format!("a.conf, line 1: cluster_formation.dns.hostname {without}"),
+            format!("a.conf, line 2: cluster_formation.target_cluster_size_hint {without}"),
+        ]
     );
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod cluster;
 #[cfg(test)]
 mod cluster_tests;
 pub(crate) mod container;
+pub(crate) mod discovery;
 pub(crate) mod environment;
 mod file;
 mod key;
@@ -28,8 +29,9 @@ use session::SessionOptions;
 
 use crate::limits::STATISTICS_INTERVAL;
 
-pub(crate) use cluster::{ClusterNode, ClusterOptions};
+pub(crate) use cluster::{CLUSTER_PORT, ClusterNode, ClusterOptions};
 pub(crate) use container::DefaultUserAccess;
+pub(crate) use discovery::DnsDiscovery;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
@@ -89,6 +91,14 @@ impl Durability {
         match self {
             Self::Fsync => "fsync",
             Self::Os => "os",
+        }
+    }
+
+    /// The value for a log.
+    pub(crate) const fn of_log(self) -> storage::Durability {
+        match self {
+            Self::Fsync => storage::Durability::Fsync,
+            Self::Os => storage::Durability::Os,
         }
     }
 }

@@ -257,6 +257,9 @@ impl Settings {
             let source = self.source_of(prefix);
             source.map_or_else(|| prefix.to_owned(), ToString::to_string)
         };
+        if let Err(problem) = config.cluster.complete_dns(&place) {
+            return vec![problem];
+        }
         let own_name = identity::node_name(config.node_name.as_deref());
         let home = cluster::home();
         let problems = config.cluster.problems(&own_name, home.as_deref(), &place);

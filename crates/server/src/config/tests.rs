@@ -106,8 +106,10 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     (
         "cluster_formation.peer_discovery_backend",
         &["classic_config", "rabbit_peer_discovery_classic_config"],
-        &["dns", "rabbit_peer_discovery_k8s", "etcd", "consul"],
+        &["DNS", "rabbit_peer_discovery_k8s", "etcd", "consul"],
     ),
+    ("cluster_formation.dns.hostname", &["nodes", "nodes.example."], &["a b", "a:1"]),
+    ("cluster_formation.target_cluster_size_hint", &["1", "64"], &["0", "65", "three"]),
     (
         "cluster_formation.classic_config.nodes.1",
         &[],
@@ -120,7 +122,9 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("cluster.tls.password", &["secret"], &[]),
     ("cluster.tls.cacertfile", &[], &["no-such-file"]),
     ("cluster.tls.required", &["false"], &["maybe"]),
+    ("cluster.replace_lost_member", &["true"], &["if lost"]),
     ("raft.log_retention", &["0", "2GiB"], &["much"]),
+    ("raft.shipment_bandwidth", &["1MiB"], &["0", "much"]),
     ("raft.disk_stall_timeout", &["500", "600000"], &["499", "infinity"]),
     ("identity.product", &["RabbitMQ", "Leveret"], &[]),
     ("identity.version", &["4.3.6", "0.1.0"], &["4.3", "v4.3.6"]),

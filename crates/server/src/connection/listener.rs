@@ -7,18 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::ConnectionRefusal;
-use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::admission::{Admission, Admitted};
+use crate::connection::descriptors;
 use crate::connection::socket::{Reader, Writer};
 use crate::connection::task::{self, Accepted};
-use crate::limits::{
-    ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE,
-    EVICTION_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE, LISTEN_BACKLOG,
-    RESERVED_DESCRIPTORS,
-};
+use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
 use crate::node::Node;
 use crate::node::refusals::Refusals;
 use crate::node::start_error::StartError;
@@ -121,10 +117,9 @@ impl Listener {
     /// True if enough file descriptors are left for the log and, if this is no HTTP listener, for HTTP. The
     /// operating system assigns the lowest free descriptor.
     fn has_room(&self) -> bool {
-        let all = descriptors();
-        let mut for_clients = all - RESERVED_DESCRIPTORS.min(all / 4);
+        let mut for_clients = descriptors::for_clients();
         if self.leaves_room_for_http {
-            for_clients -= http_connections_max() as u64;
+            for_clients -= descriptors::http_connections_max() as u64;
         }
         let lowest = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0);
         lowest.is_ok_and(|free| u64::try_from(free.as_raw_fd()).is_ok_and(|fd| fd < for_clients))
@@ -137,25 +132,6 @@ impl Listener {
         }
         tokio::time::sleep(duration).await;
     }
-}
-
-/// The limit on file descriptors of the process.
-fn descriptors() -> u64 {
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
-}
-
-/// The limit on HTTP connections of one listener.
-pub(crate) fn http_connections_max() -> usize {
-    at_most(HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE)
-}
-
-/// The limit on AMQP connections without an open vhost.
-pub(crate) fn amqp_handshakes_max() -> usize {
-    at_most(AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE)
-}
-
-fn at_most(max: usize, share: u64) -> usize {
-    usize::try_from(descriptors() / share).unwrap_or(max).clamp(1, max)
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -173,7 +149,7 @@ pub(crate) async fn accept_amqp(
     node: Arc<Node>,
     alive: mpsc::Sender<()>,
 ) {
-    let admission = Arc::new(Admission::new(amqp_handshakes_max()));
+    let admission = Arc::new(Admission::new(descriptors::amqp_handshakes_max()));
     let mut stopping = node.lifecycle.stopping.subscribe();
     let mut suspended = node.lifecycle.listeners_suspended.subscribe();
     while !*stopping.borrow() {

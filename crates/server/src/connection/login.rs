@@ -83,11 +83,32 @@ impl Connection {
     /// Opens a vhost and answers, if necessary with a refusal.
     pub(super) fn open_vhost(&mut self, name: &str) {
         if let Err(refusal) = self.enter_vhost(name) {
-            let reason = refusal.explanation.as_str();
-            tracing::warn!(peer = %self.peer, vhost = name, reason, "vhost refused");
-            let now = self.node.clock.time();
-            self.send_own(|session, out| session.fail(now, &refusal, OPEN, out));
+            self.refuse_vhost(name, &refusal);
         }
+    }
+
+    /// Refuses to open a vhost.
+    pub(super) fn refuse_vhost(&mut self, name: &str, refusal: &Refusal) {
+        let reason = refusal.explanation.as_str();
+        tracing::warn!(peer = %self.peer, vhost = name, reason, "vhost refused");
+        let now = self.node.clock.time();
+        self.send_own(|session, out| session.fail(now, refusal, OPEN, out));
+    }
+
+    /// Takes a slot on the node for a client that has connected to it.
+    ///
+    /// # Errors
+    /// If no slot is free.
+    pub(super) fn take_place(&mut self) -> Result<(), Refusal> {
+        if self.place.is_some() || self.entry.is_some() {
+            return Ok(());
+        }
+        let place = self.node.permits.connections.as_ref().map(ConnectionSlots::take).transpose();
+        let full = |_: &Refusal| {
+            self.node.refusals.connection(ConnectionRefusal::NodeLimit, "", Instant::now());
+        };
+        self.place = place.inspect_err(full)?;
+        Ok(())
     }
 
     /// Opens a vhost. Checks in RabbitMQ's order: slot on the node, existence of the vhost, its limit, the
@@ -104,8 +125,7 @@ impl Connection {
             }
             OpenRefused::NotLeading(problem) => problem.into(),
         };
-        let place = self.node.permits.connections.as_ref().map(ConnectionSlots::take).transpose();
-        self.place = place.inspect_err(|_| full(ConnectionRefusal::NodeLimit, ""))?;
+        self.take_place()?;
         let handle =
             self.node.vhosts.get(name).ok_or_else(|| open_refused(OpenRefused::Deleted))?;
         handle.check_room().map_err(open_refused)?;
@@ -160,6 +180,7 @@ impl Connection {
             name: management::connection_name(peer, local),
             peer,
             local,
+            entry_node: self.entry.clone(),
             user: user.to_owned(),
             mechanism: self.session.mechanism(),
             vhost: vhost.to_owned(),

@@ -16,7 +16,7 @@ use crate::auth::user_slots::UserSlot;
 use crate::connection::counters::ReadState;
 use crate::connection::read_buffer::Read;
 use crate::connection::socket::Reader;
-use crate::connection::task::{Connection, End};
+use crate::connection::task::{Connection, End, WriterTask};
 use crate::limits::COMMANDS_PER_LOCK;
 use crate::vhost::{VhostHandle, Wait};
 
@@ -64,6 +64,20 @@ impl Connection {
         self.follow(socket, next).await
     }
 
+    /// Opens the vhost that the client has asked another node for, and runs the session.
+    pub(super) async fn resume(
+        &mut self,
+        vhost: String,
+        socket: &mut Reader,
+        writer: &mut WriterTask,
+    ) -> End {
+        match self.follow(socket, Next::OpenVhost(vhost)).await {
+            Ok(true) => self.run(socket, writer).await,
+            Ok(false) => End::Closed,
+            Err(end) => end,
+        }
+    }
+
     /// Takes the steps that follow from the available bytes. False at the end of the connection.
     pub(super) async fn follow(&mut self, socket: &Reader, mut next: Next) -> Result<bool, End> {
         loop {
@@ -84,6 +98,18 @@ impl Connection {
                     let node = Arc::clone(&self.node);
                     let settled = node.vhosts.leader_settled(&name);
                     self.wait_keeping_alive(socket, Box::pin(settled)).await?;
+                    // A client of another node is passed on by that node only.
+                    if self.entry.is_none() {
+                        match Box::pin(self.adopt_elsewhere(socket, &name)).await? {
+                            Ok(None) => {}
+                            Ok(Some(adopted)) => return Err(End::Adopted(Box::new(adopted))),
+                            Err(refusal) => {
+                                self.refuse_vhost(&name, &refusal);
+                                next = self.process(&mut None).await;
+                                continue;
+                            }
+                        }
+                    }
                     if let Some(handle) = self.node.vhosts.get(&name) {
                         Box::pin(handle.long_hold_ended()).await;
                     }

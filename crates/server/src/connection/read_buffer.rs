@@ -58,10 +58,15 @@ impl ReadBuffer {
         self.start = self.end.min(self.start + count);
     }
 
+    /// Marks all bytes as parsed.
+    pub(crate) fn consume_all(&mut self) {
+        self.start = self.end;
+    }
+
     /// Reads and discards available data; false at the end of the stream.
     pub(crate) fn discard(&mut self, socket: &mut Reader) -> bool {
         let result = self.read(socket, READ_BYTES);
-        self.consume(self.unread().len());
+        self.consume_all();
         self.park();
         match result {
             Ok(read) => read.count > 0,

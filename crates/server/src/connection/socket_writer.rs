@@ -34,6 +34,8 @@ pub(crate) struct SocketWriter {
     closing: AtomicBool,
     /// True if nothing more will be appended: the writer writes the rest and closes the socket.
     over: AtomicBool,
+    /// True if nothing more will be appended: the writer writes the rest and returns the socket.
+    handed_over: AtomicBool,
     writer: Notify,
     reader: Notify,
 }
@@ -96,18 +98,24 @@ impl SocketWriter {
         self.writer.notify_one();
     }
 
+    /// Notes that nothing more will be appended, and lets the writer return the socket.
+    pub(crate) fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Release);
+        self.writer.notify_one();
+    }
+
     /// Waits for an event that the reader must handle: closing, or room in the outbox.
     pub(crate) async fn reader_woken(&self) {
         self.reader.notified().await;
     }
 
-    /// Writes the outbox to the socket until the connection is over. `report` passes the number of unsent
-    /// bytes to the core when the core waits for that.
+    /// Writes the outbox to the socket until the connection is over, or returns the socket once it is handed over.
+    /// `report` passes the number of unsent bytes to the core when the core waits for that.
     pub(crate) async fn write<F: Future<Output = ()>>(
         &self,
         mut socket: Writer,
         report: impl Fn(u64) -> F,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Writer>> {
         let mut writing = Outbox::default();
         let mut turn_bytes = 0;
         loop {
@@ -117,6 +125,9 @@ impl SocketWriter {
                     break;
                 }
                 socket.flush().await?;
+                if self.handed_over.load(Ordering::Acquire) && self.unsent() == 0 {
+                    return Ok(Some(socket));
+                }
                 self.report_if_stalled(&report).await;
                 self.writer_woken(&mut writing, &mut socket).await;
                 turn_bytes = 0;
@@ -140,7 +151,7 @@ impl SocketWriter {
                 }
             }
         }
-        socket.shutdown().await
+        socket.shutdown().await.map(|()| None)
     }
 
     /// Waits for data to write. Both buffers have grown to the size of the last burst; they shrink if no

@@ -20,6 +20,7 @@ use crate::connection::counters::ReadCounters;
 use crate::connection::read_buffer::ReadBuffer;
 use crate::connection::read_scheduler::ReadBudget;
 use crate::connection::registry::Client;
+use crate::connection::relay::{Adopted, Ends, Relay};
 use crate::connection::slots::ConnectionSlot;
 use crate::connection::socket::{Reader, Writer};
 use crate::connection::socket_writer::SocketWriter;
@@ -36,9 +37,42 @@ pub(crate) async fn serve(
     node: Arc<Node>,
     admission: Ticket,
 ) {
-    let Accepted { mut reads, writes, tls } = accepted;
+    let Accepted { reads, writes, tls } = accepted;
     // A socket without an address is closed already.
     let local = reads.tcp().local_addr().unwrap_or(peer);
+    let has_certificate = tls.as_ref().is_some_and(|tls| tls.details.certificate.is_some());
+    let session =
+        Session::new(Arc::clone(node.sessions.options(has_certificate)), node.clock.time());
+    let admitted = Arc::clone(admission.connection());
+    let origin =
+        Origin { peer, local, tls, user: None, entry: None, admitted, admission: Some(admission) };
+    drive(Ends { reads, writes }, node, session, origin, None).await;
+}
+
+/// The client of a connection when its session begins.
+pub(crate) struct Origin {
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    /// TLS version, cipher and certificate of the client; none without TLS.
+    pub(crate) tls: Option<Box<TlsPeer>>,
+    pub(crate) user: Option<Arc<User>>,
+    /// Name of the node that the client has connected to; none for this one.
+    pub(crate) entry: Option<Arc<str>>,
+    pub(crate) admitted: Arc<Admitted>,
+    /// The place among the connections without an open vhost; none for a client of another node.
+    pub(crate) admission: Option<Ticket>,
+}
+
+/// Runs a session until it ends, from `connection.open` of `opening` on if another node has begun it.
+pub(crate) async fn drive(
+    socket: Ends,
+    node: Arc<Node>,
+    session: Session,
+    origin: Origin,
+    opening: Option<String>,
+) {
+    let Ends { mut reads, writes } = socket;
+    let Origin { peer, local, tls, user, entry, admitted, admission } = origin;
     let socket_writer = Arc::new(SocketWriter::default());
     let (opened, open) = watch::channel::<Option<Arc<Client>>>(None);
     let mut writer = {
@@ -57,22 +91,20 @@ pub(crate) async fn serve(
             socket_writer.write(writes, report).await
         })
     };
-    let has_certificate = tls.as_ref().is_some_and(|tls| tls.details.certificate.is_some());
-    let session =
-        Session::new(Arc::clone(node.sessions.options(has_certificate)), node.clock.time());
     let (alarm, stopping) = (node.alarms.current.subscribe(), node.lifecycle.stopping.subscribe());
     let mut connection = Connection {
         node,
         peer,
         local,
         tls,
+        entry,
         socket_writer,
         read_counters: Arc::default(),
         session,
         buffer: ReadBuffer::default(),
         read_budget: ReadBudget::default(),
         is_written: false,
-        user: None,
+        user,
         slot: None,
         opened,
         alarm,
@@ -81,10 +113,24 @@ pub(crate) async fn serve(
         written_at_tick: 0,
         unread_at_tick: 0,
         place: None,
-        admitted: Arc::clone(admission.connection()),
-        admission: Some(admission),
+        admitted,
+        admission,
     };
-    let end = connection.run(&mut reads, &mut writer).await;
+    let end = match opening {
+        None => connection.run(&mut reads, &mut writer).await,
+        Some(vhost) => connection.resume(vhost, &mut reads, &mut writer).await,
+    };
+    let end = match end {
+        // Boxed, because most connections are not relayed.
+        End::Adopted(adopted) => return Box::pin(connection.relay(*adopted, reads, writer)).await,
+        end @ (End::Closed
+        | End::Gone
+        | End::TimedOut
+        | End::Stopped
+        | End::Evicted
+        | End::Failed(_)
+        | End::Deposed(_)) => end,
+    };
     connection.long_hold_ended().await;
     connection.end(&end);
     if !matches!(end, End::TimedOut | End::Evicted) {
@@ -124,7 +170,12 @@ pub(super) enum End {
     Failed(io::Error),
     /// Another node leads the vhost now: the work of the client may be lost.
     Deposed(NotLeading),
+    /// The node that leads the vhost continues the session.
+    Adopted(Box<Adopted>),
 }
+
+/// The task that writes to the client; it returns the socket if that is handed over.
+pub(super) type WriterTask = JoinHandle<io::Result<Option<Writer>>>;
 
 /// The reading half of a connection, with its session.
 pub(super) struct Connection {
@@ -133,6 +184,8 @@ pub(super) struct Connection {
     pub(super) local: SocketAddr,
     /// TLS version, cipher and certificate of the client; none without TLS.
     pub(super) tls: Option<Box<TlsPeer>>,
+    /// Name of the node that the client has connected to; none for this one.
+    pub(super) entry: Option<Arc<str>>,
     pub(super) socket_writer: Arc<SocketWriter>,
     pub(super) read_counters: Arc<ReadCounters>,
     pub(super) session: Session,
@@ -159,7 +212,23 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    async fn run(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) -> End {
+    /// Passes on the octets of a client that another node has adopted.
+    async fn relay(self, adopted: Adopted, reads: Reader, writer: WriterTask) {
+        let Adopted { stream, vhost, leader } = adopted;
+        self.socket_writer.hand_over();
+        let Ok(Ok(Some(writes))) = writer.await else { return };
+        let (stream, slot) = match Ends::of_stream(stream) {
+            Ok(ends) => ends,
+            Err(error) => return tracing::warn!(peer = %self.peer, %error, "cannot relay a client"),
+        };
+        let Self { node, peer, buffer, session, place, .. } = self;
+        let client = Ends { reads, writes };
+        let relay = Relay { node, vhost, leader, peer, client, stream, buffer, session };
+        relay.run().await;
+        drop((slot, place));
+    }
+
+    pub(super) async fn run(&mut self, socket: &mut Reader, writer: &mut WriterTask) -> End {
         loop {
             // A client in a vhost is closed by the vhost, with a reason.
             if *self.stopping.borrow() && self.opened.borrow().is_none() {
@@ -204,7 +273,7 @@ impl Connection {
                 () = self.admitted.evicted(), if self.admission.is_some() => return End::Evicted,
                 ended = &mut *writer => {
                     return match ended {
-                        Ok(Ok(())) => End::Closed,
+                        Ok(Ok(_)) => End::Closed,
                         Ok(Err(error)) => End::Failed(error),
                         Err(_) => End::Gone,
                     };
@@ -238,7 +307,7 @@ impl Connection {
 
     /// Gives the client time to read the last bytes and, unless the broker stops, to close its end. Closing a
     /// socket with unread input resets it, and the client may lose the last bytes sent.
-    async fn linger(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) {
+    async fn linger(&mut self, socket: &mut Reader, writer: &mut WriterTask) {
         let (admitted, can_be_evicted) = (Arc::clone(&self.admitted), self.admission.is_some());
         let farewell = async {
             if !writer.is_finished() {
@@ -329,6 +398,7 @@ impl Connection {
             End::Stopped => tracing::info!(%peer, "disconnected because the broker stops"),
             End::Deposed(problem) => tracing::info!(%peer, "disconnected: {problem}"),
             End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
+            End::Adopted(_) => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::access::Permissions;
-use management::ChangeError;
+use management::{ChangeError, Leader, Peers as _};
 
 use super::plan::{InVhost, Plan, Planned};
 use super::validate::text;
@@ -14,30 +14,38 @@ use crate::node::Node;
 use crate::node::users_and_vhosts::{Grant, Identities, NewUser, NewVhost};
 use crate::vhost::VhostHandle;
 
-/// Applies the whole plan, in RabbitMQ's order. Returns the log positions that must be durable for the
-/// definitions to be durable.
+/// Applies the whole plan, in RabbitMQ's order, but for what is in vhosts that other nodes of the cluster lead. Returns
+/// the log positions that must be durable for the definitions to be durable, and the names of those vhosts.
 ///
 /// # Errors
 /// [`ItemError`] if the disk refuses a write, or if something the plan relies on has been removed meanwhile.
-pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
+pub(super) fn apply(node: &Node, mut plan: Plan) -> Result<(Durable, Vec<String>), ItemError> {
     for planned in &plan.ignored {
         tracing::warn!(component = planned.item.component, "runtime parameter ignored");
     }
-    let Plan {
-        users, vhosts, vhost_limits, permissions, topic_permissions, global_parameters, ..
-    } = plan;
+    let users = std::mem::take(&mut plan.users);
+    let vhosts = std::mem::take(&mut plan.vhosts);
+    let vhost_limits = std::mem::take(&mut plan.vhost_limits);
+    let permissions = std::mem::take(&mut plan.permissions);
+    let topic_permissions = std::mem::take(&mut plan.topic_permissions);
+    let global_parameters = std::mem::take(&mut plan.global_parameters);
     tell("users", users.len());
     tell("vhosts", vhosts.len());
     tell("permissions", permissions.len());
     tell("topic_permissions", topic_permissions.len());
     let identities = identities(users, vhosts, vhost_limits, permissions, topic_permissions);
-    node.take_over(identities).map_err(|unchanged| not_taken_over(&unchanged))?;
+    // Definitions of a vhost have none, and are imported by the node that leads the vhost.
+    if !identities.is_empty() {
+        node.take_over(identities).map_err(|unchanged| not_taken_over(&unchanged))?;
+    }
     tell("global_parameters", global_parameters.len());
     for planned in global_parameters {
         let (name, value) = &planned.item;
-        let set = node.global_parameters.set(name, value.clone());
-        set.map_err(|error| planned.refused(error.to_string()))?;
+        let set = node.change_parameter(name, Some(value.clone()));
+        set.map_err(|error| planned.refused(error))?;
     }
+    let elsewhere = led_elsewhere(node, &plan);
+    plan.retain_vhosts(&|vhost| !elsewhere.iter().any(|name| name == vhost));
     let mut touched = BTreeMap::new();
     tell("exchanges", plan.exchanges.len());
     for planned in plan.exchanges {
@@ -99,7 +107,20 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
         let lsn = handle.read(|vhost, _| vhost.last_lsn());
         (handle, lsn)
     };
-    Ok(touched.into_values().map(last).collect())
+    Ok((touched.into_values().map(last).collect(), elsewhere))
+}
+
+/// The vhosts of the plan that other nodes of the cluster lead. Waits for the leaders of new ones.
+fn led_elsewhere(node: &Node, plan: &Plan) -> Vec<String> {
+    if node.cluster.is_none() {
+        return Vec::new();
+    }
+    let runtime = tokio::runtime::Handle::current();
+    let vhosts = plan.changed_vhosts().into_iter().filter(|vhost| {
+        runtime.block_on(node.vhosts.leader_settled(vhost));
+        node.leader_of_vhost(vhost) != Leader::Here
+    });
+    vhosts.map(str::to_owned).collect()
 }
 
 /// Users and vhosts with permissions, as the node takes them over.

@@ -9,6 +9,7 @@
 
 mod apply;
 mod arguments;
+mod cluster;
 mod difference;
 mod export;
 mod item;
@@ -25,6 +26,7 @@ use broker::Lsn;
 use management::ImportPreview;
 use serde_json::{Map, Value};
 
+pub(crate) use cluster::{import_at_leader, import_in_cluster};
 pub(crate) use export::{export_all, export_vhost};
 pub(crate) use item::{Place, Scope};
 
@@ -69,17 +71,41 @@ type Problem = String;
 /// The log position of each changed vhost that must be durable for the definitions to be durable.
 pub(crate) type Durable = Vec<(Arc<VhostHandle>, Lsn)>;
 
-/// Imports the definitions in the file at `path`.
+/// The result of an import.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    pub(crate) durable: Durable,
+    /// The definitions of vhosts that other nodes lead, and have to import, by vhost.
+    pub(crate) elsewhere: Vec<(String, Document)>,
+}
+
+/// Reads the file at `path`: its text, and the definitions in the text.
+///
+/// # Errors
+/// [`DefinitionsError`], which names the file.
+pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Document), DefinitionsError> {
+    let text = std::fs::read(path)
+        .map_err(|error| DefinitionsError::Read { path: path.to_owned(), error })?;
+    let definitions = serde_json::from_slice(&text)
+        .map_err(|error| DefinitionsError::Json { path: path.to_owned(), error })?;
+    Ok((text, definitions))
+}
+
+/// Imports the definitions in the file at `path`. On a node of a cluster, the file is only checked: users and vhosts have
+/// no leader yet, and [`import_in_cluster`] does the rest.
 ///
 /// # Errors
 /// [`DefinitionsError`], which names the item and its line.
 pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
-    let text = std::fs::read(path)
-        .map_err(|error| DefinitionsError::Read { path: path.to_owned(), error })?;
-    let root: Map<String, Value> = serde_json::from_slice(&text)
-        .map_err(|error| DefinitionsError::Json { path: path.to_owned(), error })?;
-    let result = import(node, &root, Scope::Node);
-    result.map(|_| ()).map_err(|error| {
+    let (text, root) = read(path)?;
+    let result = match node.metadata {
+        None => import(node, &root, Scope::Node).map(drop),
+        Some(_) => {
+            let plan = plan::read(&root, Scope::Node, &node.auth.to_change());
+            plan.and_then(|plan| validate::validate(node, &plan))
+        }
+    };
+    result.map_err(|error| {
         let line = lines::line_of(&text, error.place);
         DefinitionsError::Item { path: path.to_owned(), line, error }
     })
@@ -90,12 +116,21 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
 /// # Errors
 /// [`ItemError`], which names the first invalid item. Nothing has changed then, unless the disk refused a
 /// write.
-pub(crate) fn import(node: &Node, root: &Document, scope: Scope<'_>) -> Result<Durable, ItemError> {
+pub(crate) fn import(
+    node: &Node,
+    root: &Document,
+    scope: Scope<'_>,
+) -> Result<Imported, ItemError> {
     let plan = plan::read(root, scope, &node.auth.to_change())?;
     // Imports run one after the other, so that each is validated against the result of the previous one.
     let _turn = node.importing.lock();
     validate::validate(node, &plan)?;
-    apply::apply(node, plan)
+    let (durable, elsewhere) = apply::apply(node, plan)?;
+    let part = |vhost: String| {
+        let part = plan::part_of_vhost(root, &vhost);
+        (vhost, part)
+    };
+    Ok(Imported { durable, elsewhere: elsewhere.into_iter().map(part).collect() })
 }
 
 /// Computes the changes that an import would make, and makes none. Takes as long as an import.

@@ -1,6 +1,6 @@
 //! The plan of an import: every item of the definitions, read and type-checked without looking at the node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use amqp::table::{TableBuilder, Value as Field};
 use base64::Engine;
@@ -69,6 +69,36 @@ impl<T> Planned<T> {
 pub(super) struct InVhost<T> {
     pub(super) vhost: String,
     pub(super) what: T,
+}
+
+impl Plan {
+    /// Names of the vhosts in which the plan makes something.
+    pub(super) fn changed_vhosts(&self) -> BTreeSet<&str> {
+        let policies = self.policies.iter().map(|planned| &planned.item.vhost);
+        let exchanges = self.exchanges.iter().map(|planned| &planned.item.vhost);
+        let queues = self.queues.iter().map(|planned| &planned.item.vhost);
+        let bindings = self.bindings.iter().map(|planned| &planned.item.vhost);
+        policies.chain(exchanges).chain(queues).chain(bindings).map(String::as_str).collect()
+    }
+
+    /// Leaves out what the plan makes in vhosts that are not `wanted`.
+    pub(super) fn retain_vhosts(&mut self, wanted: &dyn Fn(&str) -> bool) {
+        self.policies.retain(|planned| wanted(&planned.item.vhost));
+        self.exchanges.retain(|planned| wanted(&planned.item.vhost));
+        self.queues.retain(|planned| wanted(&planned.item.vhost));
+        self.bindings.retain(|planned| wanted(&planned.item.vhost));
+    }
+}
+
+/// The part of definitions that is in one vhost, as definitions of that vhost.
+pub(super) fn part_of_vhost(root: &Map<String, Value>, vhost: &str) -> Map<String, Value> {
+    let is_in_vhost = |item: &&Value| item.get("vhost").and_then(Value::as_str) == Some(vhost);
+    let families = FAMILIES.iter().filter(|(family, _)| !OF_THE_NODE.contains(family));
+    let families = families.filter_map(|(family, _)| {
+        let items = root.get(*family)?.as_array()?;
+        Some(((*family).to_owned(), items.iter().filter(is_in_vhost).cloned().collect()))
+    });
+    families.collect()
 }
 
 /// Reads one item of a family into the plan.

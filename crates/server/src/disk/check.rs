@@ -176,8 +176,9 @@ mod tests {
         assert_eq!(empty, format!("{} holds no broker", folder.display()));
         GlobalParameters::open(&folder, true).unwrap();
         let settings = Arc::default();
-        let vhosts = vec![VhostEntry { name: "/".to_owned(), id: VhostId(1), settings }];
-        let contents = NodeFile { next_vhost_id: 2, vhosts, users: Vec::new() };
+        let (name, voters) = ("/".to_owned(), Vec::new());
+        let vhosts = vec![VhostEntry { name, id: VhostId(1), settings, voters }];
+        let contents = NodeFile { next_vhost_id: 2, vhosts, ..NodeFile::default() };
         node_file::write(&folder, &contents).unwrap();
         assert_eq!(check(&folder, &mut out), Ok(1));
         let said = String::from_utf8(out).unwrap();

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, DiskId};
+use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
 use crate::disk::node_file::{self, NodeFileError, checksum};
 
 /// Name of the file.
@@ -57,23 +58,50 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<ClusterRecord>, ClusterFile
 fn parse(root: &Value) -> Option<ClusterRecord> {
     let mut peers = BTreeMap::new();
     for (name, disk) in root.get("disks")?.as_object()? {
-        peers.insert(name.clone(), DiskId(id(disk)?));
+        peers.insert(name.clone(), DiskId::parse(disk.as_str()?)?);
     }
     Some(ClusterRecord {
         node: root.get("node")?.as_str()?.to_owned(),
-        cluster: ClusterId(id(root.get("cluster")?)?),
-        disk: DiskId(id(root.get("disk")?)?),
+        cluster: ClusterId::parse(root.get("cluster")?.as_str()?)?,
+        disk: DiskId::parse(root.get("disk")?.as_str()?)?,
         is_founded: root.get("founded")?.as_bool()?,
+        // The first builds with clusters did not write these.
+        is_newcomer: root.get("newcomer").map_or(Some(false), Value::as_bool)?,
         peers,
+        nodes: root.get("nodes").map_or_else(|| Some(NodeList::default()), node_list)?,
+        nodes_position: root.get("nodes_position").map_or(Some(0), Value::as_u64)?,
     })
 }
 
-/// An id: 16 hexadecimal digits.
-fn id(value: &Value) -> Option<u64> {
-    value
-        .as_str()
-        .filter(|text| text.len() == 16)
-        .and_then(|text| u64::from_str_radix(text, 16).ok())
+fn node_list(value: &Value) -> Option<NodeList> {
+    let nodes = value.as_object()?.iter();
+    nodes
+        .map(|(name, value)| Some((name.clone(), node(value)?)))
+        .collect::<Option<_>>()
+        .map(NodeList)
+}
+
+/// The item of a node.
+pub(crate) fn node_value(node: &ListedNode) -> Value {
+    json!({
+        "host": node.host,
+        "port": node.port,
+        "disk": node.disk.to_string(),
+        "joins": node.joins,
+        "forgotten": node.is_forgotten,
+    })
+}
+
+/// The node of an item; none if the item is not that of a node.
+pub(crate) fn node(value: &Value) -> Option<ListedNode> {
+    let joins = value.get("joins")?.as_u64()?.try_into().ok()?;
+    Some(ListedNode {
+        host: value.get("host")?.as_str()?.to_owned(),
+        port: value.get("port")?.as_u64()?.try_into().ok()?,
+        disk: DiskId::parse(value.get("disk")?.as_str()?)?,
+        joins: Some(joins).filter(|joins| *joins <= JOINS_MAX)?,
+        is_forgotten: value.get("forgotten")?.as_bool()?,
+    })
 }
 
 /// Replaces the file of a data directory, durably.
@@ -88,8 +116,11 @@ pub(crate) fn write(data_dir: &Path, record: &ClusterRecord) -> Result<(), NodeF
         "cluster": record.cluster.to_string(),
         "disk": record.disk.to_string(),
         "founded": record.is_founded,
+        "newcomer": record.is_newcomer,
         "disks": Value::Object(disks.collect::<Map<String, Value>>()),
+        "nodes": record.nodes.0.iter().map(|(name, node)| (name.clone(), node_value(node))).collect::<Value>(),
     });
+    root["nodes_position"] = Value::from(record.nodes_position);
     root[CHECKSUM] = Value::String(checksum(&root));
     node_file::replace(data_dir, NAME, &format!("{root:#}\n"))
 }
@@ -106,12 +137,17 @@ mod tests {
             std::env::temp_dir().join(format!("leveret-cluster-file-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         assert!(read(&folder).unwrap().is_none());
+        let (host, disk) = ("h".to_owned(), DiskId(2));
+        let b = ListedNode { host, port: 1, disk, joins: 1, is_forgotten: false };
         let record = ClusterRecord {
             node: "a@h".to_owned(),
             cluster: ClusterId(1),
             disk: DiskId(u64::MAX),
             is_founded: true,
+            is_newcomer: true,
             peers: BTreeMap::from([("b@h".to_owned(), DiskId(2))]),
+            nodes: NodeList([("b@h".to_owned(), b)].into()),
+            nodes_position: 9,
         };
         write(&folder, &record).unwrap();
         assert_eq!(read(&folder).unwrap(), Some(record));
@@ -125,6 +161,14 @@ mod tests {
             let is_space = text.as_bytes()[at].is_ascii_whitespace();
             assert!(read(&folder).is_err() || is_space, "byte {at}");
         }
+        let mut first: Value = serde_json::from_str(&text).unwrap();
+        for later in ["newcomer", "nodes", "nodes_position", CHECKSUM] {
+            first.as_object_mut().unwrap().remove(later);
+        }
+        first[CHECKSUM] = Value::String(checksum(&first));
+        std::fs::write(&path, first.to_string()).unwrap();
+        let read_back = read(&folder).unwrap().unwrap();
+        assert!(read_back.is_founded && !read_back.is_newcomer && read_back.nodes.is_empty());
         std::fs::write(&path, "{\"format\": 2}").unwrap();
         assert!(matches!(read(&folder), Err(ClusterFileError::Version { version: 2, .. })));
         std::fs::remove_dir_all(&folder).unwrap();

@@ -13,8 +13,8 @@ use broker::{
     Message, MessageState, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
 };
 use storage::{Log, LogOptions, RealDirectory, WriteBatch};
+use vhost_log::{LogQueue, QueuedRecord};
 
-use crate::disk::log_queue::{LogEntry, LogQueue};
 use crate::disk::page_files::PageFiles;
 use crate::disk::recovery::{LogReplay, VhostLog};
 use crate::disk::recovery_pages::PageRecovery;
@@ -101,7 +101,7 @@ impl Broker {
             match effect {
                 Effect::Log { lsn, at, about, ended, record, is_joined } => {
                     ended.iter().for_each(|lsn| queue.release(*lsn));
-                    queue.append(&LogEntry { lsn, at, about, is_joined, record: &record });
+                    queue.append(QueuedRecord { lsn, at, about, is_joined, record: &record });
                 }
                 Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
                     if let Outgoing::GetOk { delivery, .. } = outgoing {

@@ -7,11 +7,11 @@ pub(crate) mod backup_copy;
 pub(crate) mod backup_target;
 pub(crate) mod check;
 pub(crate) mod cluster_file;
+pub(crate) mod content;
 pub(crate) mod data_dir;
 pub(crate) mod death_files;
 mod death_line;
 pub(crate) mod free_space;
-pub(crate) mod log_queue;
 #[cfg(test)]
 mod log_tests;
 pub(crate) mod log_writer;

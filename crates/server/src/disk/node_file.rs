@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
 use management::{VhostSettings, limits_from_json, limits_to_json};
+use replication::MemberId;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -27,6 +28,8 @@ pub(crate) const INCOMPLETE_BACKUP: &str = "backup.json.new";
 const FORMAT: u64 = 2;
 /// The key of the checksum, which covers everything else in the file, written without spaces.
 const CHECKSUM: &str = "sha256";
+/// The key of the position in the log of the metadata of a cluster.
+const FOLLOWED: &str = "metadata_position";
 
 /// The contents of the file.
 #[derive(Default, Debug)]
@@ -36,6 +39,8 @@ pub(crate) struct NodeFile {
     /// Vhosts, sorted by name.
     pub(crate) vhosts: Vec<VhostEntry>,
     pub(crate) users: Vec<Arc<User>>,
+    /// Position of the log of the metadata of a cluster that the contents are those of; none if they are the node's own.
+    pub(crate) followed: Option<u64>,
 }
 
 /// A vhost in the file.
@@ -44,6 +49,8 @@ pub(crate) struct VhostEntry {
     pub(crate) name: String,
     pub(crate) id: VhostId,
     pub(crate) settings: Arc<VhostSettings>,
+    /// In a cluster, the members with which its group has begun; none if these are the founders of the cluster.
+    pub(crate) voters: Vec<MemberId>,
 }
 
 /// Id of the first vhost.
@@ -119,7 +126,11 @@ fn parse(root: &Value) -> Option<NodeFile> {
         Some(id) => id.as_u64()?,
         None => vhosts.iter().map(|vhost| vhost.id.0 + 1).max().unwrap_or(FIRST_VHOST_ID),
     };
-    Some(NodeFile { next_vhost_id, vhosts, users })
+    let followed = match root.get(FOLLOWED) {
+        Some(position) => Some(position.as_u64()?),
+        None => None,
+    };
+    Some(NodeFile { next_vhost_id, vhosts, users, followed })
 }
 
 /// Parses every item of a list; none if any item is invalid.
@@ -127,13 +138,18 @@ fn all<T>(list: &Value, item: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     list.as_array()?.iter().map(item).collect()
 }
 
-fn vhost(value: &Value) -> Option<VhostEntry> {
+/// The vhost of an item; none if the item is not that of a vhost.
+pub(crate) fn vhost(value: &Value) -> Option<VhostEntry> {
     let settings = match value.get("settings") {
         Some(settings) => vhost_settings(settings)?,
         None => VhostSettings::default(),
     };
     let id = VhostId(value.get("id")?.as_u64()?);
-    Some(VhostEntry { name: text(value, "name")?, id, settings: Arc::new(settings) })
+    let voters = match value.get("voters") {
+        Some(voters) => all(voters, |voter| MemberId::new(voter.as_u64()?))?,
+        None => Vec::new(),
+    };
+    Some(VhostEntry { name: text(value, "name")?, id, settings: Arc::new(settings), voters })
 }
 
 fn vhost_settings(value: &Value) -> Option<VhostSettings> {
@@ -167,7 +183,8 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
 
-fn user(value: &Value) -> Option<User> {
+/// The user of an item; none if the item is not that of a user.
+pub(crate) fn user(value: &Value) -> Option<User> {
     let hash = STANDARD.decode(text(value, "password_hash")?).ok()?;
     let password = PasswordHash::from_bytes(&hash, &text(value, "hashing_algorithm")?).ok()?;
     let mut user = User::new(&text(value, "name")?, password, texts(value.get("tags")?)?);
@@ -211,7 +228,7 @@ fn tell_unusable(user: &str, permissions: &Permissions) {
 /// # Errors
 /// [`NodeFileError::Write`] or [`NodeFileError::Replace`].
 pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFileError> {
-    let NodeFile { next_vhost_id, vhosts, users } = contents;
+    let NodeFile { next_vhost_id, vhosts, users, followed } = contents;
     let vhosts: Vec<Value> = vhosts.iter().map(vhost_value).collect();
     let users: Vec<Value> = users.iter().map(|user| user_value(user)).collect();
     let mut root = json!({
@@ -220,6 +237,9 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
         "vhosts": vhosts,
         "users": users,
     });
+    if let Some(position) = followed {
+        root[FOLLOWED] = Value::from(*position);
+    }
     root[CHECKSUM] = Value::String(checksum(&root));
     replace(data_dir, NAME, &format!("{root:#}\n"))
 }
@@ -244,9 +264,10 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-fn vhost_value(vhost: &VhostEntry) -> Value {
+/// The item of a vhost.
+pub(crate) fn vhost_value(vhost: &VhostEntry) -> Value {
     let settings = &vhost.settings;
-    json!({
+    let mut value = json!({
         "name": vhost.name,
         "id": vhost.id.0,
         "settings": {
@@ -257,10 +278,15 @@ fn vhost_value(vhost: &VhostEntry) -> Value {
             "tracing": settings.tracing,
             "limits": limits_to_json(&settings.limits),
         },
-    })
+    });
+    if !vhost.voters.is_empty() {
+        value["voters"] = vhost.voters.iter().map(|voter| voter.get()).collect();
+    }
+    value
 }
 
-fn user_value(user: &User) -> Value {
+/// The item of a user.
+pub(crate) fn user_value(user: &User) -> Value {
     let (hash, algorithm) = user.password.to_bytes();
     let permissions: Vec<Value> = user
         .permissions
@@ -331,11 +357,13 @@ mod tests {
             name: name.to_owned(),
             id: VhostId(id),
             settings: Arc::new(settings),
+            voters: (1..id).filter_map(|id| MemberId::new(id << 16 | 1)).collect(),
         };
         NodeFile {
             next_vhost_id: 9,
             vhosts: vec![entry("/", 1, VhostSettings::default()), entry("other", 7, settings)],
             users: vec![Arc::new(user)],
+            followed: Some(77),
         }
     }
 
@@ -347,6 +375,7 @@ mod tests {
         write(&folder, &contents).unwrap();
         let back = read(&folder).unwrap().unwrap();
         assert_eq!((back.next_vhost_id, &back.vhosts), (9, &contents.vhosts));
+        assert_eq!(back.followed, Some(77));
         let [again] = &back.users[..] else { panic!("one user") };
         assert!(again.password.verify(b"secret"));
         assert_eq!(user_value(again), user_value(&contents.users[0]));
@@ -376,7 +405,7 @@ mod tests {
         });
         root[CHECKSUM] = Value::String(checksum(&root));
         std::fs::write(folder.join(NAME), root.to_string()).unwrap();
-        let NodeFile { next_vhost_id, vhosts, users } = read(&folder).unwrap().unwrap();
+        let NodeFile { next_vhost_id, vhosts, users, .. } = read(&folder).unwrap().unwrap();
         assert_eq!(next_vhost_id, 5);
         assert_eq!(vhosts.iter().map(|vhost| vhost.id.0).collect::<Vec<_>>(), [1, 4]);
         assert_eq!(*vhosts[1].settings, VhostSettings::default());

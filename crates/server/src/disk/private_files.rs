@@ -64,6 +64,7 @@ pub(crate) fn tighten(data_dir: &Path) {
     }
     tightened.all(&data_dir.join(DIRECTORY));
     tightened.all(&data_dir.join("redrives"));
+    tightened.all(&data_dir.join("metadata"));
     if tightened.count > 0 {
         tracing::warn!(
             count = tightened.count,

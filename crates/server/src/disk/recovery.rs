@@ -105,10 +105,15 @@ impl LogReplay {
         self.replay.end_entry(last)
     }
 
-    /// Assumes that any message of a classic queue that was ready until `now` may have been delivered by a leader that is
-    /// lost.
-    pub(crate) fn leader_lost(&mut self, now: Time) {
-        self.replay.leader_lost(now);
+    /// The term of another leader begins behind the last entry.
+    pub(crate) fn begin_term(&mut self) {
+        self.replay.begin_term();
+    }
+
+    /// Assumes that any message of a classic queue that was ready until `now` may have been delivered by the leader before,
+    /// unless that has handed over.
+    pub(crate) fn leader_changed(&mut self, now: Time) {
+        self.replay.leader_changed(now);
     }
 
     /// Notes that records are or may be missing.
@@ -226,13 +231,9 @@ impl Reading {
         let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)), io);
         let page_files = Arc::new(page_files.map_err(unusable(path))?);
         let pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable(path))?;
-        let durability = match durability {
-            Durability::Fsync => storage::Durability::Fsync,
-            Durability::Os => storage::Durability::Os,
-        };
         let options = LogOptions {
             log_id: id.0,
-            durability,
+            durability: durability.of_log(),
             create_if_missing: is_new,
             ..LogOptions::default()
         };
@@ -338,6 +339,22 @@ pub(crate) struct MemberIdentity {
     pub(crate) retention_bytes: u64,
 }
 
+impl MemberIdentity {
+    /// The options of the log of the member, which is created if it is missing: a directory without one belongs to a
+    /// group that begins.
+    pub(crate) fn options(self, log: LogOptions) -> ReplicatedOptions {
+        let Self { cluster_id, member_id, voters, retention_bytes } = self;
+        ReplicatedOptions {
+            log: LogOptions { create_if_missing: true, ..log },
+            cluster_id,
+            member_id,
+            founding: Some(Founding { voters, ..Founding::default() }),
+            tail_bytes_max: ENTRY_TAIL_BYTES_MAX,
+            retention_bytes,
+        }
+    }
+}
+
 /// A replica with its log, which applies the entries that follow.
 #[derive(Debug)]
 pub(crate) struct RestoredReplica {
@@ -350,17 +367,17 @@ pub(crate) struct RestoredReplica {
     pub(crate) problems: u64,
 }
 
-/// Number of records that a node without a cluster has written into a log.
-fn records_written_alone(
-    directory: &RealDirectory,
+/// An empty replica, in place of one that must be rebuilt.
+///
+/// # Errors
+/// If the directory cannot be used.
+pub(crate) fn empty_replica(
     files: &VhostFiles<'_>,
-) -> Result<u64, RestoreError> {
-    if files.is_new || storage::is_replicated(directory).map_err(unusable(files.path))? {
-        return Ok(0);
-    }
-    // The opening tells the fault of a log that cannot be read.
-    let report = storage::check(directory, files.id.0, &mut |_, _| {}).unwrap_or_default();
-    Ok(if report.format_version < storage::FORMAT_VERSION { report.records } else { 0 })
+    vhost: Vhost,
+    now: Now,
+) -> Result<(LogReplay, Arc<PageFiles>), RestoreError> {
+    let Reading { page_files, replay, .. } = Reading::begin(files, vhost, now, Time::MAX)?;
+    Ok((replay, page_files))
 }
 
 /// Recovers a replica from its log into `vhost`, which must be empty: everything that is known to be committed.
@@ -369,28 +386,14 @@ fn records_written_alone(
 /// [`RestoreError`], a sentence for the operator.
 pub(crate) fn restore_replica(
     files: &VhostFiles<'_>,
-    identity: &MemberIdentity,
+    identity: MemberIdentity,
     vhost: Vhost,
     now: Now,
 ) -> Result<RestoredReplica, RestoreError> {
     // The times of the log are on the axis of the vhost, which this node does not know yet.
     let Reading { name, began, directory, options, page_files, mut replay } =
         Reading::begin(files, vhost, now, Time::MAX)?;
-    let records = records_written_alone(&directory, files)?;
-    if records > 0 {
-        let path = files.path.to_owned();
-        return Err(RestoreError::WrittenAlone { vhost: name, path, records });
-    }
-    let MemberIdentity { cluster_id, member_id, ref voters, retention_bytes } = *identity;
-    let options = ReplicatedOptions {
-        // A directory without a replicated log belongs to a group that begins.
-        log: LogOptions { create_if_missing: true, ..options },
-        cluster_id,
-        member_id,
-        founding: Some(Founding { voters: voters.clone(), learners: Vec::new() }),
-        tail_bytes_max: ENTRY_TAIL_BYTES_MAX,
-        retention_bytes,
-    };
+    let options = identity.options(options);
     let (mut fault, mut problems) = (None, 0_u64);
     let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
         if let Err(problem) = replay.apply(&record, references) {
@@ -399,10 +402,12 @@ pub(crate) fn restore_replica(
         }
     };
     let opened = ReplicatedLog::open(directory, options, &mut each, &mut report_progress(&name));
-    let (log, report) = opened.map_err(|error| RestoreError::Log {
-        vhost: name.clone(),
-        path: files.path.to_owned(),
-        error,
+    let (log, report) = opened.map_err(|error| {
+        let (vhost, path) = (name.clone(), files.path.to_owned());
+        if let OpenError::HasContent { records, damages: 0 } = error {
+            return RestoreError::WrittenAlone { vhost, path, records };
+        }
+        RestoreError::Log { vhost, path, error }
     })?;
     log_damages(&name, &report.damages);
     if let Some(damage) = report.damages.first() {

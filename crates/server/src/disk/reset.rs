@@ -1,20 +1,25 @@
 //! Resets a node: removes vhosts with their messages, users, permissions and policies.
 //!
 //! A mark file exists while a reset runs; if it exists at a start, the start first finishes the reset. A
-//! crash in between therefore leaves no partial node.
+//! crash in between therefore leaves no partial node. A node that joins a cluster is reset, too, but keeps what it
+//! remembers of the cluster: the mark says so.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::disk::private_files;
+use crate::disk::{content, private_files};
 
 /// The mark file.
 const MARK: &str = "resetting";
+/// Text of the mark of a node that joins a cluster.
+const JOINS: &str = "joins a cluster\n";
 /// The directories and files to remove.
-const DIRECTORIES: [&str; 2] = ["vhosts", "redrives"];
-// `cluster.json`, too: a node without its data is another disk for its peers.
-const FILES: [&str; 4] = ["node.json", "node.json.new", "cluster.json", "cluster.json.new"];
+const DIRECTORIES: [&str; 3] = ["vhosts", "redrives", "metadata"];
+const FILES: [&str; 2] = ["node.json", "node.json.new"];
+/// The files that a node keeps that joins a cluster. All others lose them: a node without its data is another disk for
+/// its peers.
+const CLUSTER_FILES: [&str; 2] = ["cluster.json", "cluster.json.new"];
 
 /// Empties a data directory that is not in use, durably.
 ///
@@ -26,14 +31,34 @@ pub(crate) fn reset(data_dir: &Path) -> io::Result<()> {
     finish(data_dir)
 }
 
-/// Finishes a reset that a crash interrupted.
+/// Lets the next start empty the data directory of a node that joins a cluster, but for `cluster.json`.
+///
+/// # Errors
+/// If the disk refuses.
+pub(crate) fn reset_at_start(data_dir: &Path) -> io::Result<()> {
+    let mut mark = private_files::create(&data_dir.join(MARK))?;
+    mark.write_all(JOINS.as_bytes())?;
+    mark.sync_all()?;
+    sync(data_dir)
+}
+
+/// Finishes a reset that was begun. A node that joins a cluster was empty when it was admitted: should it have content
+/// now, nothing is removed.
 ///
 /// # Errors
 /// If the disk refuses.
 pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
     let mark = data_dir.join(MARK);
-    if !mark.exists() {
-        return Ok(());
+    let joins = match std::fs::read(&mark) {
+        Ok(text) => text == JOINS.as_bytes(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if joins && let Ok(Some(content)) = content::of(data_dir) {
+        return Err(io::Error::other(format!(
+            "{content}, which came while the node joined a cluster: move {} and cluster.json away to keep what is there",
+            mark.display()
+        )));
     }
     let unless_gone = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -42,7 +67,8 @@ pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
     for name in DIRECTORIES {
         unless_gone(std::fs::remove_dir_all(data_dir.join(name)))?;
     }
-    for name in FILES {
+    let cluster_files = CLUSTER_FILES.iter().filter(|_| !joins);
+    for name in FILES.iter().chain(cluster_files) {
         unless_gone(std::fs::remove_file(data_dir.join(name)))?;
     }
     // The removals must be durable before the mark is removed.
@@ -84,6 +110,19 @@ mod tests {
         let folder = filled("reset");
         finish(&folder).unwrap();
         assert_eq!(names(&folder), ["lock", "my.conf", "node.json", "vhosts"]);
+        reset(&folder).unwrap();
+        assert_eq!(names(&folder), ["lock", "my.conf"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn node_that_joins_keeps_what_it_remembers_of_the_cluster() {
+        let folder = filled("reset-joins");
+        std::fs::write(folder.join("cluster.json"), "{}").unwrap();
+        reset_at_start(&folder).unwrap();
+        assert!(folder.join("node.json").exists());
+        finish(&folder).unwrap();
+        assert_eq!(names(&folder), ["cluster.json", "lock", "my.conf"]);
         reset(&folder).unwrap();
         assert_eq!(names(&folder), ["lock", "my.conf"]);
         std::fs::remove_dir_all(&folder).unwrap();

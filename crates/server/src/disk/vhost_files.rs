@@ -7,9 +7,12 @@
 //! backup.json             time and positions of the backup that the directory began as, if it did
 //! redrives/ID.json        redrive jobs that run, and the last that ended
 //! reserve                 room for what must be written on a full disk
+//! cluster.json            cluster that the node belongs to, and the disks of its nodes
+//! metadata/               the log of users, vhosts and parameters of a cluster
 //! vhosts/ID/              the log of a vhost; names never become paths
 //! vhosts/ID/deaths/       the history of dead letters
 //! vhosts/ID/pages/        messages of long queues; not used by the next process
+//! vhosts/ID.*             replicas that arrive, or must not be used any more (`shipments/directories.rs`)
 //! ```
 
 use std::io;
@@ -22,15 +25,53 @@ use crate::limits::REUSED_PAGES_FREE_BYTES_MIN;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct VhostId(pub(crate) u64);
 
+impl VhostId {
+    /// The place of a vhost's id for the metadata of a cluster.
+    pub(crate) const METADATA: Self = Self(replication::GroupId::METADATA.0);
+}
+
 /// Directory of a vhost.
 pub(crate) fn vhost_path(data_dir: &Path, id: VhostId) -> PathBuf {
     data_dir.join("vhosts").join(id.0.to_string())
 }
 
+/// Directory of the metadata of a cluster.
+pub(crate) fn metadata_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("metadata")
+}
+
+/// Directory of the replica of a vhost, or of the metadata of a cluster.
+pub(crate) fn replica_path(data_dir: &Path, id: VhostId) -> PathBuf {
+    if id == VhostId::METADATA { metadata_path(data_dir) } else { vhost_path(data_dir, id) }
+}
+
 /// Removes the files of a deleted vhost.
 pub(crate) fn remove_vhost(data_dir: &Path, id: VhostId) -> io::Result<()> {
     std::fs::remove_dir_all(vhost_path(data_dir, id))?;
+    // What a rebuilt replica has left.
+    let prefix = format!("{}.", id.0);
+    for entry in std::fs::read_dir(data_dir.join("vhosts"))?.flatten() {
+        let name = entry.file_name();
+        let suffix = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        let is_left = |suffix: &str| {
+            suffix == "incoming" || suffix == "outdated" || suffix.starts_with("damaged-")
+        };
+        if suffix.is_some_and(is_left) {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
     std::fs::File::open(data_dir.join("vhosts"))?.sync_all()
+}
+
+/// Renames the directory of a vhost that is not used any more, so that no later vhost finds it. Returns the new path.
+pub(crate) fn set_aside(data_dir: &Path, id: VhostId) -> io::Result<PathBuf> {
+    let path = vhost_path(data_dir, id);
+    let names = (1..).map(|number| path.with_extension(format!("unused-{number}")));
+    let free = names.into_iter().find(|name| !name.exists());
+    let free = free.expect("directories are fewer than numbers");
+    std::fs::rename(&path, &free)?;
+    std::fs::File::open(data_dir.join("vhosts"))?.sync_all()?;
+    Ok(free)
 }
 
 /// Removes the directories of vhosts that were being deleted when the broker ended: those that are not

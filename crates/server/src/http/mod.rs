@@ -6,6 +6,7 @@
 
 pub(crate) mod node_api;
 pub(crate) mod path_prefix;
+pub(crate) mod peers;
 pub(crate) mod socket;
 
 use std::io::{self, IoSlice};
@@ -24,7 +25,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use crate::connection::admission::{Admission, Admitted, Ticket};
-use crate::connection::listener::{Listener, http_connections_max};
+use crate::connection::descriptors::http_connections_max;
+use crate::connection::listener::Listener;
 use crate::http::socket::HttpStream;
 use crate::limits::HTTP_TIMEOUT;
 use crate::node::refusals::Refusals;

@@ -11,8 +11,9 @@ use management::Listener;
 use crate::config::{Config, MaybeListener};
 use crate::node::identity;
 
-/// Environment variable that makes the next image begin stopped, with the addresses to listen on.
-const VARIABLE: &str = "LEVERET_STOPPED_ON";
+/// Environment variables that make the next image begin stopped, or start, with the addresses to listen on.
+const STOPPED_ON: &str = "LEVERET_STOPPED_ON";
+const STARTS_ON: &str = "LEVERET_STARTS_ON";
 
 /// Names of the protocols of listeners.
 const PROTOCOLS: [&str; 6] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus", "clustering"];
@@ -76,7 +77,11 @@ impl Addresses {
     fn put_into(&self, config: &mut Config) {
         config.amqp_listeners = self.speaking("amqp").collect();
         config.amqps_listeners = self.speaking("amqp/ssl").collect();
-        config.cluster.listeners = self.speaking("clustering").collect();
+        let links: Vec<SocketAddr> = self.speaking("clustering").collect();
+        // A node that was in no cluster may have joined one.
+        if !links.is_empty() {
+            config.cluster.listeners = links;
+        }
         let one = |protocol| self.speaking(protocol).next();
         let listeners = [
             (&mut config.http, one("http")),
@@ -92,6 +97,15 @@ impl Addresses {
 
     /// Replaces the process by a stopped one. Returns only if that fails.
     pub(crate) fn begin_stopped(&self) -> io::Error {
+        self.begin(STOPPED_ON)
+    }
+
+    /// Replaces the process by one that starts. Returns only if that fails.
+    pub(crate) fn begin_anew(&self) -> io::Error {
+        self.begin(STARTS_ON)
+    }
+
+    fn begin(&self, variable: &str) -> io::Error {
         let program = match std::env::current_exe() {
             Ok(program) => program,
             Err(error) => return error,
@@ -101,16 +115,22 @@ impl Addresses {
         if let Some(name) = words.next() {
             command.arg0(name);
         }
-        command.args(words).env(VARIABLE, self.to_string()).exec()
+        for other in [STOPPED_ON, STARTS_ON] {
+            command.env_remove(other);
+        }
+        command.args(words).env(variable, self.to_string()).exec()
     }
 }
 
 /// Applies the addresses left by the previous image; true if this image begins stopped.
 pub(crate) fn begins_stopped(config: &mut Config) -> bool {
-    let addresses = std::env::var(VARIABLE).ok().and_then(|text| Addresses::parse(&text));
-    let Some(addresses) = addresses else { return false };
-    addresses.put_into(config);
-    true
+    let left = |variable| std::env::var(variable).ok().and_then(|text| Addresses::parse(&text));
+    let stopped_on = left(STOPPED_ON);
+    let is_stopped = stopped_on.is_some();
+    if let Some(addresses) = stopped_on.or_else(|| left(STARTS_ON)) {
+        addresses.put_into(config);
+    }
+    is_stopped
 }
 
 #[cfg(test)]

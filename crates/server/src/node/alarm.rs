@@ -1,8 +1,4 @@
-//! The alarm that is on, and its limits.
-
-use tokio::sync::watch;
-
-use crate::node::alarm_limits::AlarmLimits;
+//! An alarm: the reason why publishers are blocked.
 
 /// The reason why publishers are blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +22,11 @@ impl Alarm {
         }
     }
 
+    /// Both alarms as one.
+    pub(super) fn and(self, other: Self) -> Self {
+        if self == other { self } else { Self::MemoryAndDisk }
+    }
+
     /// Reason in `connection.blocked`.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
@@ -41,20 +42,5 @@ impl Alarm {
 
     pub(crate) const fn is_of_disk(self) -> bool {
         matches!(self, Self::Disk | Self::MemoryAndDisk)
-    }
-}
-
-/// The alarm of the node.
-#[derive(Debug)]
-pub(crate) struct Alarms {
-    /// The alarm that is on, for every task to watch.
-    pub(crate) current: watch::Sender<Option<Alarm>>,
-    pub(crate) limits: AlarmLimits,
-}
-
-impl Alarms {
-    /// Creates the state without an alarm.
-    pub(super) fn new(limits: AlarmLimits) -> Self {
-        Self { current: watch::Sender::new(None), limits }
     }
 }

@@ -3,22 +3,25 @@
 //! The memory alarm is on while the process uses more memory than its watermark, the disk alarm while less is
 //! free than `disk_free_limit`. A client that publishes meanwhile gets `connection.blocked` and is not read;
 //! consumers continue and make room. In the vhosts, work without a client's command waits as publishers do.
-//! See `docs/concepts/alarms.md`.
+//! In a cluster, alarms of other nodes block publishers, too (`voter_alarms.rs`). See `docs/concepts/alarms.md`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::cluster::Peer;
+use crate::cluster::ids::NodeId;
 use crate::disk::free_space;
 use crate::limits::{
     ALARM_CHECK_INTERVAL, DATA_DIR_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL,
     EXIT_DISK, MEMORY_GROWTH_BYTES_PER_MS, MEMORY_NEAR_CHECK_INTERVAL,
-    SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE,
+    SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE, VOTER_ALARM_TIME_MAX,
 };
 use crate::node::Node;
 use crate::node::alarm::Alarm;
+use crate::node::voter_alarms::{VoterChange, VoterState};
 use crate::service_state;
 
-/// Checks the memory of the process and the disk of the data directory until the broker ends.
+/// Checks the memory of the process, the disk of the data directory and the alarms of other nodes until the broker ends.
 pub(crate) async fn watch(node: Arc<Node>) {
     let (mut compacted, mut dir_checked) = (Instant::now(), Instant::now());
     loop {
@@ -37,7 +40,7 @@ pub(crate) async fn watch(node: Arc<Node>) {
                 std::process::exit(EXIT_DISK);
             }
         }
-        let is_short = node.alarms.current.borrow().is_some_and(Alarm::is_of_disk);
+        let is_short = node.alarms.own().is_some_and(Alarm::is_of_disk);
         if is_short && compacted.elapsed() >= SHORT_DISK_COMPACTION_INTERVAL {
             compacted = Instant::now();
             node.threads.persister.look_for_space();
@@ -45,7 +48,10 @@ pub(crate) async fn watch(node: Arc<Node>) {
                 replication.replicator.look_for_space();
             }
         }
-        tokio::time::sleep(room.until_next_check()).await;
+        tokio::select! {
+            () = tokio::time::sleep(room.until_next_check()) => {}
+            () = node.alarms.changed_elsewhere.notified() => {}
+        }
     }
 }
 
@@ -72,7 +78,7 @@ impl Room {
     }
 }
 
-/// Sets the alarm to the current state of memory and disk.
+/// Sets the alarm to the current state of memory and disk, here and on the other nodes.
 pub(crate) fn check(node: &Node) -> Room {
     let _turn = node.alarms.limits.one_at_a_time();
     let (resident, free) = (resident_bytes(), free_space::free_bytes(&node.disk.data_dir));
@@ -80,26 +86,26 @@ pub(crate) fn check(node: &Node) -> Room {
     let limit = node.alarms.limits.disk_free_limit_bytes();
     let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
     let disk = free.is_some_and(|free| free < limit || node.disk.reserve.is_used_up_at(free));
-    let alarm = Alarm::of(memory, disk);
+    let own = Alarm::of(memory, disk);
     let topology_bytes_max =
         watermark.filter(|_| memory).map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));
     for handle in node.vhosts.all() {
         handle.set_topology_bytes_max(topology_bytes_max);
     }
-    let changed = node.alarms.current.send_if_modified(|current| {
-        let changed = *current != alarm;
-        *current = alarm;
-        changed
-    });
-    if changed {
-        node.vhosts.set_alarm(alarm.is_some());
+    let others = voters(node);
+    let (was, changes, elsewhere) = {
+        let mut known = node.alarms.known.lock();
+        let changes = known.voters.look(own, &others, node.clock.time());
+        (std::mem::replace(&mut known.own, own), changes, known.voters.counting())
+    };
+    if was != own
+        && let Some(links) = &node.cluster
+    {
+        links.tell_facts();
     }
-    if changed {
-        let problem = alarm.map(|alarm| format!("publishers are blocked: {}", alarm.reason()));
-        service_state::problem(problem.as_deref());
-    }
-    match (changed, alarm) {
-        (true, Some(alarm)) => tracing::warn!(
+    match own {
+        _ if was == own => {}
+        Some(alarm) => tracing::warn!(
             resident,
             watermark,
             free,
@@ -107,15 +113,70 @@ pub(crate) fn check(node: &Node) -> Room {
             "alarm on: publishers are blocked, {}",
             alarm.reason()
         ),
-        (true, None) => tracing::info!(resident, watermark, free, limit, "alarm off"),
-        (false, _) => {}
+        None => tracing::info!(resident, watermark, free, limit, "alarm off"),
     }
+    for (voter, change) in changes {
+        log_change(node, voter, change);
+    }
+    set(node, own.into_iter().chain(elsewhere).reduce(Alarm::and));
     let memory_left = resident.zip(watermark).map(|(resident, max)| max.saturating_sub(resident));
     Room { memory: memory_left, disk: free.map(|free| free.saturating_sub(limit)) }
 }
 
+/// Sets the alarm that blocks publishers.
+fn set(node: &Node, alarm: Option<Alarm>) {
+    let is_changed = node.alarms.current.send_if_modified(|current| {
+        let is_changed = *current != alarm;
+        *current = alarm;
+        is_changed
+    });
+    if is_changed {
+        node.vhosts.set_alarm(alarm.is_some());
+        let problem = alarm.map(|alarm| format!("publishers are blocked: {}", alarm.reason()));
+        service_state::problem(problem.as_deref());
+    }
+}
+
+/// The states of the other nodes of the cluster.
+fn voters(node: &Node) -> Vec<(NodeId, VoterState)> {
+    let Some(links) = &node.cluster else { return Vec::new() };
+    let of_peer = |peer: &Arc<Peer>| {
+        let state = peer.state.lock();
+        let facts = state.current.as_ref().and(state.facts.as_ref());
+        let state = facts.map_or(VoterState::Away, |facts| {
+            VoterState::Connected(Alarm::of(facts.memory_alarm, facts.disk_alarm))
+        });
+        (peer.id, state)
+    };
+    links.peers().iter().map(of_peer).collect()
+}
+
+fn log_change(node: &Node, voter: NodeId, change: VoterChange) {
+    let peer = node.cluster.as_ref().and_then(|links| links.peer(voter));
+    let peer = peer.as_ref().map(|peer| peer.node.name.as_str());
+    match change {
+        VoterChange::Blocks(alarm) => tracing::warn!(
+            peer,
+            "alarm of another node on: publishers are blocked, {}",
+            alarm.reason()
+        ),
+        VoterChange::Outlasted(alarm) => tracing::warn!(
+            peer,
+            "alarm of another node blocks publishers no more: it has lasted {} s, and a majority of the nodes is \
+             well; {}",
+            VOTER_ALARM_TIME_MAX.as_secs(),
+            alarm.reason()
+        ),
+        VoterChange::Off => tracing::info!(peer, "alarm of another node off"),
+        VoterChange::Away => {
+            tracing::info!(peer, "alarm of another node counts no more: the node is not connected");
+        }
+    }
+}
+
 /// Clears the alarm, regardless of memory and disk.
 pub(crate) fn clear(node: &Node) {
+    node.alarms.known.lock().own = None;
     node.alarms.current.send_replace(None);
     node.vhosts.set_alarm(false);
 }

@@ -1,6 +1,5 @@
 //! The node as its peers see it, and its peers as the management API shows them.
 
-use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
@@ -8,21 +7,17 @@ use management::{
     ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot, ReplicationSnapshot,
 };
 
-use crate::cluster::ids::GroupId;
+use crate::cluster::ids::NodeId;
 use crate::cluster::{Facts, Links, LocalNode};
 use crate::node::Node;
+use crate::node::alarm::Alarm;
+use crate::node::known_alarms::Alarms;
 
 /// The node, for links; nothing after its end.
 #[derive(Debug)]
 pub(crate) struct NodeForLinks(pub(crate) Weak<Node>);
 
 impl LocalNode for NodeForLinks {
-    fn groups(&self) -> BTreeMap<GroupId, String> {
-        let Some(node) = self.0.upgrade() else { return BTreeMap::new() };
-        let (_, vhosts) = node.vhosts.entries();
-        vhosts.into_iter().map(|vhost| (GroupId(vhost.id.0), vhost.name)).collect()
-    }
-
     fn facts(&self) -> Facts {
         let Some(node) = self.0.upgrade() else { return Facts::default() };
         let (now, process) = (node.snapshot(), node.process());
@@ -42,12 +37,33 @@ impl LocalNode for NodeForLinks {
             fd_total: process.fd_total,
         }
     }
+
+    fn alarm_told(&self) {
+        if let Some(node) = self.0.upgrade() {
+            node.alarms.note_change_elsewhere();
+        }
+    }
+
+    fn nodes_told(&self) {
+        if let Some(node) = self.0.upgrade() {
+            node.follow_nodes();
+        }
+    }
+
+    fn followed(&self, peer: NodeId, position: u64) {
+        let metadata = self.0.upgrade().and_then(|node| node.metadata.clone());
+        if let Some(metadata) = metadata {
+            metadata.peer_followed(peer, position);
+        }
+    }
 }
 
 /// The peers as the management API shows them.
-pub(crate) fn snapshot(links: &Links) -> ClusterSnapshot {
+pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
     let now_us = links.clock.time().as_micros();
-    let peers = links.peers().iter().map(|peer| {
+    let peers = links.peers();
+    let peers = peers.iter().map(|peer| {
+        let blocks = alarms.counting_of(peer.id);
         let state = peer.state.lock();
         let read = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
         let link = state.current.as_ref().map(|link| PeerLink {
@@ -61,6 +77,8 @@ pub(crate) fn snapshot(links: &Links) -> ClusterSnapshot {
             name: peer.node.name.clone(),
             link,
             facts: state.facts.as_ref().map(shown),
+            memory_alarm_blocks: blocks.is_some_and(Alarm::is_of_memory),
+            disk_alarm_blocks: blocks.is_some_and(Alarm::is_of_disk),
             down_us: state.down_us(now_us),
             sent_bytes: read(&peer.traffic.sent_bytes),
             received_bytes: read(&peer.traffic.received_bytes),

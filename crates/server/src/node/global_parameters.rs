@@ -80,6 +80,22 @@ impl GlobalParameters {
         self.change(|values| values.remove(name).is_some())
     }
 
+    /// Replaces all parameters, durably, if they are others.
+    ///
+    /// # Errors
+    /// If the disk refuses; nothing has changed then, at least until the next start.
+    pub(crate) fn replace(&self, values: BTreeMap<String, Value>) -> Result<(), NodeFileError> {
+        if *self.values.lock() == values {
+            return Ok(());
+        }
+        self.change(|known| *known = values)
+    }
+
+    /// True if there is a parameter with this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.lock().contains_key(name)
+    }
+
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Value>) -> T,

@@ -1,9 +1,10 @@
 //! Lifecycle of the process: a node that serves, and one that is stopped and may be reset.
 //!
 //! A serving node has threads, logs and connections all over the process. Replacing the image of the process
-//! (`exec`) ends all of them for certain: the new image begins stopped, on the same addresses, with the same
-//! process id and standard streams.
+//! (`exec`) ends all of them for certain: the new image begins stopped, or starts anew, on the same addresses, with the
+//! same process id and standard streams.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -17,6 +18,8 @@ pub(crate) enum ExitReason {
     StopApp,
     /// The process serves again.
     StartApp,
+    /// The process stays and starts anew.
+    Restart,
 }
 
 /// The request to end the current phase.
@@ -55,8 +58,12 @@ pub(crate) struct Lifecycle {
     pub(crate) shutdown: ShutdownRequest,
     /// True once the node stops.
     pub(crate) stopping: watch::Sender<bool>,
+    /// True once the node closes its clients, because it stops and accepts none any more.
+    pub(crate) closing_clients: watch::Sender<bool>,
     /// True while no AMQP clients are accepted.
     pub(crate) listeners_suspended: watch::Sender<bool>,
+    /// True while the node leads only what no other node can.
+    pub(crate) is_drained: AtomicBool,
 }
 
 impl Lifecycle {
@@ -65,7 +72,9 @@ impl Lifecycle {
             started: Instant::now(),
             shutdown: ShutdownRequest::new(),
             stopping: watch::Sender::new(false),
+            closing_clients: watch::Sender::new(false),
             listeners_suspended: watch::Sender::new(false),
+            is_drained: AtomicBool::new(false),
         }
     }
 }

@@ -9,10 +9,16 @@ pub(crate) mod clock_watch;
 pub(crate) mod cluster;
 pub(crate) mod death_writer;
 pub(crate) mod files;
+pub(crate) mod followed;
 pub(crate) mod global_parameters;
 pub(crate) mod identity;
+pub(crate) mod joining;
+pub(crate) mod known_alarms;
+mod leads;
 pub(crate) mod lifecycle;
+pub(crate) mod membership;
 mod memory_size;
+pub(crate) mod metadata;
 pub(crate) mod permits;
 pub(crate) mod refusals;
 pub(crate) mod replication;
@@ -22,6 +28,7 @@ mod start;
 pub(crate) mod start_error;
 pub(crate) mod stopped_node;
 pub(crate) mod users_and_vhosts;
+pub(crate) mod voter_alarms;
 pub(crate) mod watchdog;
 
 use std::path::PathBuf;
@@ -33,20 +40,23 @@ use broker::refusal::Refusal;
 use management::{Listener, SharedHistory};
 use parking_lot::Mutex;
 
-use crate::auth::Auth;
 use crate::auth::ctl_token::CtlToken;
 use crate::auth::user_slots::UserSlots;
+use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
+use crate::cluster::joiner::Joiner;
 use crate::connection::registry::Clients;
 use crate::disk::node_disk::NodeDisk;
-use crate::disk::node_file::{self, NodeFile, NodeFileError};
-use crate::node::alarm::Alarms;
+use crate::disk::node_file::{self, NodeFile, NodeFileError, VhostEntry};
+use crate::http::peers::HttpPeers;
 use crate::node::backup::Backups;
 use crate::node::clock_watch::ClockWatch;
 use crate::node::files::NodeFiles;
+use crate::node::followed::NodeMetadata;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
+use crate::node::known_alarms::Alarms;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::permits::Permits;
 use crate::node::refusals::Refusals;
@@ -54,6 +64,12 @@ use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::redrive::Redrives;
 use crate::vhost::{Threads, Vhosts};
+
+/// The refusal of a client because the node stops.
+pub(crate) fn shutdown_refusal() -> Refusal {
+    let text = "broker forced connection closure with reason 'shutdown'";
+    Refusal::new(ReplyCode::ConnectionForced, text)
+}
 
 /// A node that serves clients.
 #[derive(Debug)]
@@ -84,8 +100,13 @@ pub(crate) struct Node {
     pub(crate) clock_watch: ClockWatch,
     /// Links to the other nodes; none without a cluster.
     pub(crate) cluster: Option<Arc<Links>>,
+    pub(crate) joiner: Joiner,
+    /// Connections to the other nodes for requests; none without a cluster.
+    pub(crate) http_peers: Option<HttpPeers>,
     /// Replication of the vhosts; none without a cluster.
     pub(crate) replication: Option<Replication>,
+    /// The metadata of the cluster; none without a cluster.
+    pub(crate) metadata: Option<Arc<NodeMetadata>>,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) history: SharedHistory,
     pub(crate) disk: NodeDisk,
@@ -109,13 +130,21 @@ impl Node {
         let _one_at_a_time = self.changes.lock();
         let (next_vhost_id, vhosts) = self.vhosts.entries();
         let users = self.auth.users();
-        let contents = NodeFile { next_vhost_id, vhosts, users: users.clone() };
+        let contents = self.node_file(next_vhost_id, vhosts, users.clone());
         node_file::write(&self.disk.data_dir, &contents)?;
         users.iter().for_each(|user| self.refresh_access(&user.name));
-        if let Some(links) = &self.cluster {
-            links.tell_groups();
-        }
         Ok(())
+    }
+
+    /// The contents of `node.json` with these users and vhosts.
+    pub(crate) fn node_file(
+        &self,
+        next_vhost_id: u64,
+        vhosts: Vec<VhostEntry>,
+        users: Vec<Arc<User>>,
+    ) -> NodeFile {
+        let followed = self.metadata.as_ref().and_then(|metadata| metadata.position());
+        NodeFile { next_vhost_id, vhosts, users, followed }
     }
 
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
@@ -127,8 +156,8 @@ impl Node {
 
     /// Sends the reason of the shutdown to each client that has opened a vhost.
     pub(crate) fn close_connections(&self) {
-        let text = "broker forced connection closure with reason 'shutdown'";
-        let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
+        let refusal = shutdown_refusal();
+        self.lifecycle.closing_clients.send_replace(true);
         for handle in self.vhosts.all() {
             handle.stop(&refusal);
         }
@@ -136,6 +165,9 @@ impl Node {
 
     /// Ends the replication of the vhosts, while the links still run.
     pub(crate) fn stop_replication(&self) {
+        if let Some(metadata) = &self.metadata {
+            metadata.stop();
+        }
         if let Some(replication) = &self.replication {
             replication.stop();
         }

@@ -1,20 +1,26 @@
 //! The replication of the node's vhosts: the replicator's thread, and its place between links and vhosts.
 
-use std::sync::{Arc, Weak};
+use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use management::{ReplicaSnapshot, ReplicationSnapshot};
 use parking_lot::Mutex;
-use replication::{FrameClass, RunId};
+use replication::{FrameClass, MemberId, RunId};
 
 use crate::clock::Clock;
-use crate::cluster::ids::{GroupId, NodeId};
+use crate::cluster::ids::NodeId;
+use crate::cluster::node_list::{FOUNDER_INCARNATIONS, ListedNode};
 use crate::cluster::{self, LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
-use crate::replicas::{FrameSender, Nodes, Reopens, ReplicaStatus, Replicator};
-use crate::vhost::Cluster;
+use crate::metadata::Metadata;
+use crate::replicas::{
+    Deposition, FrameSender, KnownNode, Nodes, Reopens, ReplicaStatus, ReplicaTarget, Replicator,
+};
+use crate::shipments::{Rebuilds, Shipments};
+use crate::vhost::{Cluster, Vhosts};
 
 /// The reason why replication cannot start.
 #[derive(thiserror::Error, Debug)]
@@ -32,6 +38,10 @@ pub(crate) struct Replication {
     /// The replicator's thread, until the node is closed.
     thread: Mutex<Option<JoinHandle<()>>>,
     retention_bytes: u64,
+    /// Held while the replicator follows the list of the nodes.
+    following: Mutex<()>,
+    /// Shipments of files, once the node serves.
+    pub(crate) shipments: OnceLock<Arc<Shipments>>,
 }
 
 impl Replication {
@@ -40,14 +50,7 @@ impl Replication {
     /// # Errors
     /// If the operating system has no randomness or cannot start a thread.
     pub(crate) fn start(links: &Arc<Links>, clock: Clock) -> Result<Self, ReplicationError> {
-        let own = (links.own, links.name.clone());
-        let others = links.peers().iter().map(|peer| (peer.id, peer.node.name.clone()));
-        let names = others.chain([own]).map(|(id, name)| (replica_node(id), name.into()));
-        let nodes = Nodes {
-            cluster: replication::ClusterId(links.cluster().0),
-            me: replica_node(links.own),
-            names: names.collect(),
-        };
+        let nodes = nodes_of(links);
         let run = RunId(getrandom::u64()?);
         let (replicator, thread) =
             Replicator::start(nodes, clock, run, links.options.disk_stall_timeout)
@@ -57,7 +60,8 @@ impl Replication {
         }
         replicator.set_sender(Arc::new(LinkSender(Arc::clone(links))));
         let retention_bytes = links.options.log_retention_bytes.unwrap_or(LOG_RETENTION_BYTES);
-        Ok(Self { replicator, thread: Mutex::new(Some(thread)), retention_bytes })
+        let (thread, shipments) = (Mutex::new(Some(thread)), OnceLock::new());
+        Ok(Self { replicator, thread, retention_bytes, following: Mutex::default(), shipments })
     }
 
     /// The cluster, for the vhosts of the node.
@@ -66,14 +70,65 @@ impl Replication {
         Cluster { replicator, retention_bytes: self.retention_bytes }
     }
 
-    /// Sets the registry that opens replicas anew.
-    pub(crate) fn set_reopener(&self, reopener: Weak<dyn Reopens>) {
-        self.replicator.set_reopener(reopener);
+    /// The members with which the group of a new vhost begins: those of the nodes that vote for the metadata, because one
+    /// that has just joined, or is away for long, must not be needed for a majority.
+    pub(crate) fn first_voters(&self) -> Vec<MemberId> {
+        let nodes = self.replicator.nodes();
+        let status = self.replicator.statuses().of(VhostId::METADATA);
+        let voters = status.map(|status| status.voters).unwrap_or_default();
+        match nodes.first_members(|name| voters.iter().any(|voter| **voter == *name)) {
+            members if members.is_empty() => nodes.first_members(|_| true),
+            members => members,
+        }
+    }
+
+    /// Lets the replicator follow the nodes of these links.
+    pub(crate) fn follow_nodes(&self, links: &Links) {
+        // Not twice at once: an older list must not be the last one.
+        let _in_order = self.following.lock();
+        self.replicator.set_nodes(nodes_of(links));
+    }
+
+    /// Sets the vhosts and the metadata whose replicas are opened anew.
+    pub(crate) fn set_replicas(&self, vhosts: &Arc<Vhosts>, metadata: &Arc<Metadata>) {
+        let (vhosts, metadata) = (Arc::downgrade(vhosts), Arc::downgrade(metadata));
+        self.replicator.set_reopener(Arc::new(Replicas { vhosts, metadata }));
+    }
+
+    /// Begins to ship files to other nodes, and to rebuild replicas of this one.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub(crate) fn start_shipments(
+        &self,
+        links: &Arc<Links>,
+        data_dir: &Path,
+        (vhosts, metadata): (&Arc<Vhosts>, &Arc<Metadata>),
+    ) -> std::io::Result<()> {
+        let runtime = tokio::runtime::Handle::current();
+        let bandwidth = links.options.shipment_bandwidth_bytes;
+        let shipments = Shipments::new(
+            data_dir.to_owned(),
+            &self.replicator,
+            links,
+            bandwidth,
+            runtime.clone(),
+        );
+        let shipments = Arc::new(shipments);
+        let (vhosts, metadata) = (Arc::downgrade(vhosts), Arc::downgrade(metadata));
+        let replicas: Arc<dyn Rebuilds> = Arc::new(Replicas { vhosts, metadata });
+        shipments.start(runtime, replicas)?;
+        let rebuilder: Weak<Shipments> = Arc::downgrade(&shipments);
+        let is_first = self.shipments.set(shipments).is_ok();
+        assert!(is_first, "a node starts its shipments once");
+        self.replicator.set_rebuilder(rebuilder);
+        Ok(())
     }
 
     /// The part of this node in the replication of its vhosts.
     pub(crate) fn snapshot(&self) -> ReplicationSnapshot {
         let statuses = self.replicator.statuses();
+        let names = |names: Vec<Arc<str>>| names.iter().map(ToString::to_string).collect();
         let shown = |(status, leaders): (ReplicaStatus, u64)| ReplicaSnapshot {
             vhost: status.vhost,
             state: status.state.as_str(),
@@ -85,22 +140,87 @@ impl Replication {
             unapplied_bytes: status.unapplied_bytes,
             leaders,
             lags: status.lags.into_iter().map(|(node, lag)| (node.to_string(), lag)).collect(),
+            is_voter: status.is_voter,
+            voters: names(status.voters),
+            heard: names(status.heard),
         };
         ReplicationSnapshot {
             replicas: statuses.replicas().into_iter().map(shown).collect(),
             refused_frames: statuses.refused_frames(),
             disk_stalls: self.replicator.disk_stalls(),
+            shipments: self.shipments.get().map(|it| it.snapshot()).unwrap_or_default(),
         }
     }
 
     /// Writes what there is, as far as a majority can be reached, and ends the thread.
     pub(crate) fn stop(&self) {
+        if let Some(shipments) = self.shipments.get() {
+            shipments.stop();
+        }
         self.replicator.stop();
         if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()
         {
             tracing::error!("the replicator has failed");
         }
+    }
+}
+
+/// The replicas of the node; none after its end.
+#[derive(Debug)]
+struct Replicas {
+    vhosts: Weak<Vhosts>,
+    metadata: Weak<Metadata>,
+}
+
+impl Reopens for Replicas {
+    fn reopen(&self, vhost: VhostId) -> Result<(), String> {
+        if vhost == VhostId::METADATA {
+            let metadata = self.metadata.upgrade();
+            return metadata.map_or(Ok(()), |it| it.reopen().map_err(|error| error.to_string()));
+        }
+        self.vhosts.upgrade().map_or(Ok(()), |vhosts| vhosts.reopen(vhost))
+    }
+}
+
+impl Rebuilds for Replicas {
+    fn name_of(&self, vhost: VhostId) -> Option<String> {
+        if vhost == VhostId::METADATA {
+            return Some("metadata".to_owned());
+        }
+        let vhosts = self.vhosts.upgrade()?.all();
+        let handle = vhosts.iter().find(|handle| handle.id() == vhost)?;
+        Some(handle.name().to_owned())
+    }
+
+    fn open_rebuilt(&self, vhost: VhostId) -> Result<(), String> {
+        let vhosts = self.vhosts.upgrade().map(|vhosts| vhosts.all()).unwrap_or_default();
+        if let Some(handle) = vhosts.iter().find(|handle| handle.id() == vhost) {
+            // A replica that was lost at the start has never run.
+            handle.depose(Deposition::LeaderChanged);
+        }
+        self.reopen(vhost)
+    }
+}
+
+/// The nodes of the cluster of these links: those of the list, or the founders as long as it is not known.
+fn nodes_of(links: &Links) -> Nodes {
+    let list = links.nodes();
+    let known = |name: &str| {
+        let incarnations = list.member(name).map_or(FOUNDER_INCARNATIONS, ListedNode::incarnations);
+        (replica_node(NodeId::of(name)), KnownNode { name: name.into(), incarnations })
+    };
+    let forgotten = list.0.iter().filter(|(_, node)| node.is_forgotten);
+    let forgotten =
+        forgotten.map(|(name, node)| (replica_node(NodeId::of(name)), *node.incarnations().end()));
+    let me = (list.is_empty() || list.member(&links.name).is_some()).then(|| known(&links.name));
+    let peers = links.peers();
+    Nodes {
+        cluster: replication::ClusterId(links.cluster().0),
+        me: replica_node(links.own),
+        my_name: links.name.as_str().into(),
+        known: peers.iter().map(|peer| known(&peer.node.name)).chain(me).collect(),
+        forgotten: forgotten.collect(),
     }
 }
 
@@ -120,10 +240,6 @@ impl FrameSender for LinkSender {
             FrameClass::Entries => cluster::FrameClass::Bulk,
         };
         self.0.send(NodeId(node.get()), frame, class)
-    }
-
-    fn differs(&self, vhost: VhostId) -> bool {
-        !self.0.differences(GroupId(vhost.0)).is_empty()
     }
 }
 
@@ -155,6 +271,10 @@ impl LinkEvents for ReplicaLinks {
 
     // Members send pings of their own, which also tell the run of the process.
     fn clock(&self, _: NodeId, _: u64, _: u64, _: i64) {}
+
+    fn lost_disk(&self) {
+        self.0.lost_disk();
+    }
 
     fn founded(&self) {
         self.0.founded();

@@ -1,7 +1,7 @@
 //! Start of a node.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
@@ -14,6 +14,7 @@ use crate::auth::password::PasswordHash;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
+use crate::cluster::joiner::Joiner;
 use crate::config::{self, Config, DefaultUserAccess};
 use crate::connection::registry::Clients;
 use crate::definitions;
@@ -22,15 +23,18 @@ use crate::disk::node_file::{self, FIRST_VHOST_ID, NodeFile, VhostEntry};
 use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::vhost_files::{self, VhostId};
+use crate::http::peers::HttpPeers;
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
+use crate::metadata::Metadata;
 use crate::node::Node;
-use crate::node::alarm::Alarms;
 use crate::node::alarm_limits::{AlarmLimits, share};
 use crate::node::alarms;
 use crate::node::clock_watch::ClockWatch;
 use crate::node::files::NodeFiles;
+use crate::node::followed::NodeMetadata;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
+use crate::node::known_alarms::Alarms;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::memory_size;
 use crate::node::permits::Permits;
@@ -39,7 +43,7 @@ use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
 use crate::redrive::Redrives;
 use crate::service_state;
-use crate::vhost::{Threads, Timer, Vhosts};
+use crate::vhost::{GroupAge, Threads, Timer, Vhosts};
 
 /// Description of the default vhost, as in RabbitMQ.
 const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
@@ -74,7 +78,8 @@ impl Node {
         let threads = Threads { timer, persister, pager };
         let replication =
             cluster.as_ref().map(|links| Replication::start(links, clock)).transpose()?;
-        let node = Self {
+        let followed = known.as_ref().and_then(|known| known.followed);
+        let mut node = Self {
             clock,
             lifecycle: Lifecycle::new(),
             certificate_files: certificate_files(config, &listeners),
@@ -101,8 +106,11 @@ impl Node {
             backups: Arc::default(),
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
+            http_peers: cluster.clone().map(HttpPeers::new),
             cluster,
+            joiner: Joiner::new(config),
             replication,
+            metadata: None,
             refusals: Arc::default(),
             history: SharedHistory::default(),
             identity,
@@ -111,7 +119,7 @@ impl Node {
             threads,
             persister_thread: Mutex::new(Some(persister_thread)),
         };
-        node.let_replicas_reopen();
+        node.open_metadata(config, followed)?;
         if known.is_none() {
             // Before the first vhost: a directory with vhosts but without this file has lost it.
             node.save()?;
@@ -126,12 +134,7 @@ impl Node {
             node.auth.replace(by_name.collect());
         }
         if is_new {
-            let settings = VhostSettings {
-                description: DEFAULT_VHOST_DESCRIPTION.to_owned(),
-                ..VhostSettings::default()
-            };
-            let handle = node.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
-            node.vhosts.insert(&handle);
+            node.make_default_vhost(config)?;
             node.make_default_users(config)?;
         }
         match &config.load_definitions {
@@ -144,12 +147,23 @@ impl Node {
         Ok(node)
     }
 
-    /// Lets the replicator open replicas anew.
-    fn let_replicas_reopen(&self) {
-        if let Some(replication) = &self.replication {
-            let vhosts: Weak<Vhosts> = Arc::downgrade(&self.vhosts);
-            replication.set_reopener(vhosts);
+    /// Opens the metadata of the cluster, which `node.json` has followed up to a position.
+    fn open_metadata(&mut self, config: &Config, followed: Option<u64>) -> Result<(), StartError> {
+        let Some(replication) = &self.replication else { return Ok(()) };
+        let (reserve, io) = (&self.disk.reserve, self.vhosts.io());
+        let cluster = replication.cluster();
+        let age = match followed {
+            Some(_) => GroupAge::Old,
+            None if self.is_newcomer() => GroupAge::OnLostDisk,
+            None => GroupAge::New,
+        };
+        let store = Metadata::open(&config.data_dir, config.durability, reserve, io, cluster, age)?;
+        replication.set_replicas(&self.vhosts, &store);
+        if followed.is_some() {
+            replication.replicator.take_part();
         }
+        self.metadata = Some(Arc::new(NodeMetadata::new(store, followed)));
+        Ok(())
     }
 
     /// Recovers vhosts and does the work that has become due meanwhile. Memory and disk are checked before
@@ -160,6 +174,17 @@ impl Node {
             alarms::check(self);
             self.vhosts.open(vhost)?.catch_up(&|| alarms::check(self));
         }
+        Ok(())
+    }
+
+    /// Makes the configured default vhost.
+    fn make_default_vhost(&self, config: &Config) -> Result<(), StartError> {
+        let settings = VhostSettings {
+            description: DEFAULT_VHOST_DESCRIPTION.to_owned(),
+            ..VhostSettings::default()
+        };
+        let handle = self.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
+        self.vhosts.insert(&handle);
         Ok(())
     }
 

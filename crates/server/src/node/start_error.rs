@@ -12,6 +12,7 @@ use crate::disk::data_dir::DataDirError;
 use crate::disk::node_disk::NodeDiskError;
 use crate::disk::node_file::NodeFileError;
 use crate::limits::EXIT_CONFIG;
+use crate::metadata::MetadataOpenError;
 use crate::node::replication::ReplicationError;
 use crate::tls::TlsError;
 use crate::vhost::VhostError;
@@ -25,6 +26,10 @@ pub(crate) enum StartError {
     Timer(io::Error),
     #[error(transparent)]
     Replication(#[from] ReplicationError),
+    #[error(transparent)]
+    Metadata(#[from] MetadataOpenError),
+    #[error("cannot start the thread that follows the metadata of the cluster: {0}")]
+    Follow(io::Error),
     #[error("cannot start the persister: {0}")]
     Persister(io::Error),
     #[error("cannot start the pager: {0}")]
@@ -78,6 +83,8 @@ impl StartError {
                 ClusterError::Secret(_) | ClusterError::Record(_) | ClusterError::SameId(..),
             ) => EXIT_CONFIG,
             Self::DataDir(_)
+            | Self::Metadata(_)
+            | Self::Follow(_)
             | Self::Timer(_)
             | Self::Replication(_)
             | Self::Persister(_)

@@ -11,6 +11,7 @@ use management::{
 use tokio::sync::watch;
 
 use crate::auth::ctl_token::CtlToken;
+use crate::cluster::joiner::Joiner;
 use crate::config::Config;
 use crate::disk::data_dir::DataDir;
 use crate::disk::reset;
@@ -26,6 +27,7 @@ struct Stopped {
     name: String,
     data_dir: PathBuf,
     token: CtlToken,
+    joiner: Joiner,
     shutdown: ShutdownRequest,
 }
 
@@ -46,7 +48,16 @@ impl management::Lifecycle for Stopped {
                 LifecycleAction::Stop => self.shutdown.request(ExitReason::Stop),
                 LifecycleAction::StopApp
                 | LifecycleAction::SuspendListeners
+                | LifecycleAction::Drain
+                | LifecycleAction::Revive
                 | LifecycleAction::ResumeListeners => {}
+                LifecycleAction::JoinCluster(seed) => {
+                    self.joiner.join(&seed, None).await?;
+                    // What the node has is given up at once, as by a reset.
+                    reset::finish(&self.data_dir).map_err(|error| {
+                        LifecycleError::Failed(format!("cannot reset the node: {error}"))
+                    })?;
+                }
                 LifecycleAction::StartApp => self.shutdown.request(ExitReason::StartApp),
                 LifecycleAction::Reset => {
                     let data_dir = self.data_dir.clone();
@@ -86,6 +97,7 @@ pub(crate) async fn run(
         name: node_name(config.node_name.as_deref()),
         data_dir: config.data_dir.clone(),
         token: CtlToken::new()?,
+        joiner: Joiner::new(config),
         shutdown: ShutdownRequest::new(),
     });
     // Published before the first request is served, so that a program that waits for the stop finds the

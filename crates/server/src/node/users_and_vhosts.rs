@@ -11,10 +11,11 @@ use broker::ConnectionId;
 use broker::access::{Access, PermissionPattern, Permissions};
 use broker::refusal::Refusal;
 use management::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings};
+use parking_lot::MutexGuard;
 
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User, Users};
-use crate::disk::node_file::{self, NodeFile, NodeFileError, VhostEntry};
+use crate::disk::node_file::{self, NodeFileError, VhostEntry};
 use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
 use crate::node::Node;
@@ -57,6 +58,17 @@ pub(crate) struct Identities {
     pub(crate) topic_permissions: Vec<Grant<TopicPattern>>,
 }
 
+impl Identities {
+    /// True if there is nothing to take over.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { users, vhosts, permissions, topic_permissions } = self;
+        users.is_empty()
+            && vhosts.is_empty()
+            && permissions.is_empty()
+            && topic_permissions.is_empty()
+    }
+}
+
 /// Users and vhosts as definitions leave them.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -64,6 +76,13 @@ pub(crate) struct Outcome {
     pub(crate) users: Users,
     /// The settings of the vhosts that the definitions name.
     pub(crate) vhosts: BTreeMap<String, VhostSettings>,
+}
+
+/// Users and vhosts with their settings, as a change leaves them.
+#[derive(Debug)]
+pub(super) struct Desired {
+    pub(super) users: Users,
+    pub(super) vhosts: BTreeMap<String, Arc<VhostSettings>>,
 }
 
 impl Node {
@@ -104,67 +123,106 @@ impl Node {
 
     /// Creates or changes all of these, or none.
     pub(crate) fn take_over(&self, identities: Identities) -> Result<(), ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        let Outcome { users, vhosts: settings } = self.outcome(identities)?;
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let Outcome { users, vhosts } = self.outcome(identities)?;
+        desired.users = users;
+        desired.vhosts.extend(vhosts.into_iter().map(|(name, to)| (name, Arc::new(to))));
+        self.commit(desired)
+    }
+
+    /// Waits for earlier changes. Returns the users and vhosts as these leave them.
+    ///
+    /// # Errors
+    /// If another node of the cluster makes the changes.
+    fn begin_change(&self) -> Result<(MutexGuard<'_, ()>, Desired), ChangeError> {
+        let one_at_a_time = self.changes.lock();
+        self.begin_change_of_metadata()?;
+        let vhosts = self.vhosts.all();
+        let settings = vhosts.iter().map(|handle| (handle.name().to_owned(), handle.settings()));
+        Ok((one_at_a_time, Desired { users: self.auth.to_change(), vhosts: settings.collect() }))
+    }
+
+    /// Saves users and vhosts, and lets them take effect.
+    fn commit(&self, desired: Desired) -> Result<(), ChangeError> {
+        match &self.metadata {
+            Some(metadata) => self.commit_in_cluster(metadata, &desired),
+            None => self.commit_alone(desired),
+        }
+    }
+
+    fn commit_alone(&self, desired: Desired) -> Result<(), ChangeError> {
         let mut made = Vec::new();
-        let taken = self.take_over_vhosts(settings, &users, &mut made);
-        if let Err(unchanged) = taken {
+        let saved = self.save_alone(&desired, &mut made);
+        if let Err(unchanged) = saved {
             made.iter().for_each(|handle| self.discard(handle));
             return Err(unchanged);
         }
-        made.iter().for_each(|handle| self.vhosts.insert(handle));
-        let names: Vec<String> = users.keys().cloned().collect();
-        self.auth.replace(users);
-        names.iter().for_each(|name| self.refresh_access(name));
+        let is_gone = |handle: &Arc<VhostHandle>| !desired.vhosts.contains_key(handle.name());
+        let gone: Vec<Arc<VhostHandle>> = self.vhosts.all().into_iter().filter(is_gone).collect();
+        let gone = gone.iter().filter_map(|handle| self.vhosts.remove(handle.name()));
+        let gone: Vec<Arc<VhostHandle>> = gone.collect();
+        self.settle(desired, &made);
+        gone.iter().for_each(|handle| self.discard(handle));
         Ok(())
     }
 
-    /// Checks that a vhost can be made or removed: in a cluster, all nodes must have the same ones.
-    fn check_vhosts_can_change(&self) -> Result<(), ChangeError> {
-        if self.replication.is_none() {
-            return Ok(());
+    /// Writes users and vhosts to the disk; new vhosts are in `made`, whether the call succeeds or not.
+    fn save_alone(
+        &self,
+        desired: &Desired,
+        made: &mut Vec<Arc<VhostHandle>>,
+    ) -> Result<(), ChangeError> {
+        let mut entries = Vec::new();
+        for (name, settings) in &desired.vhosts {
+            entries.push(match self.vhosts.get(name) {
+                Some(handle) => VhostEntry { settings: Arc::clone(settings), ..handle.entry() },
+                None => {
+                    let handle = self.vhosts.make(name, Arc::clone(settings));
+                    let handle = handle.map_err(|error| unable(&error))?;
+                    let entry = handle.entry();
+                    made.push(handle);
+                    entry
+                }
+            });
         }
-        let text =
-            "the vhosts of a cluster are those of the first start: none can be made or removed yet";
-        Err(ChangeError::Unable(text.to_owned()))
+        let (next_vhost_id, _) = self.vhosts.entries();
+        // After this point the next start removes the files of a deleted vhost if this process does not.
+        self.write_down(next_vhost_id, entries, &desired.users)
+    }
+
+    /// Lets saved users and vhosts take effect; `made` are the vhosts that are new, and those that are gone cannot be
+    /// found any more.
+    pub(super) fn settle(&self, desired: Desired, made: &[Arc<VhostHandle>]) {
+        let Desired { users, vhosts } = desired;
+        for handle in self.vhosts.all() {
+            if let Some(settings) = vhosts.get(handle.name())
+                && *settings != handle.settings()
+            {
+                handle.set_settings(Arc::clone(settings));
+            }
+        }
+        made.iter().for_each(|handle| self.vhosts.insert(handle));
+        let before = self.auth.to_change();
+        let changed = users
+            .iter()
+            .filter(|(name, user)| before.get(*name).is_none_or(|known| !Arc::ptr_eq(known, user)));
+        let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
+        let gone = before.keys().filter(|name| !users.contains_key(*name));
+        let gone: Vec<&String> = gone.collect();
+        self.auth.replace(users);
+        changed.iter().for_each(|name| self.refresh_access(name));
+        for name in gone {
+            let refusal = user_deleted(name);
+            self.vhosts.all().iter().for_each(|handle| handle.close_user(name, &refusal));
+        }
     }
 
     /// Checks that memory allows more users and vhosts.
     pub(crate) fn check_memory(&self) -> Result<(), ChangeError> {
-        if self.alarms.current.borrow().is_some_and(Alarm::is_of_memory) {
+        if self.alarms.own().is_some_and(Alarm::is_of_memory) {
             let text = "low on memory: no user, vhost or definition is added while the alarm is on";
             return Err(ChangeError::Unable(text.to_owned()));
         }
-        Ok(())
-    }
-
-    /// Saves users and vhosts; new vhosts are in `made`, whether the call succeeds or not.
-    fn take_over_vhosts(
-        &self,
-        settings: BTreeMap<String, VhostSettings>,
-        users: &Users,
-        made: &mut Vec<Arc<VhostHandle>>,
-    ) -> Result<(), ChangeError> {
-        let mut changed = Vec::new();
-        for (name, settings) in settings {
-            let settings = Arc::new(settings);
-            match self.vhosts.get(&name) {
-                Some(handle) => changed.push((handle, settings)),
-                None => {
-                    made.push(self.vhosts.make(&name, settings).map_err(|error| unable(&error))?);
-                }
-            }
-        }
-        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
-        for vhost in &mut vhosts {
-            if let Some((_, settings)) = changed.iter().find(|(handle, _)| handle.id() == vhost.id)
-            {
-                vhost.settings = Arc::clone(settings);
-            }
-        }
-        vhosts.extend(made.iter().map(|handle| handle.entry()));
-        self.write_down(next_vhost_id, vhosts, users)?;
-        changed.into_iter().for_each(|(handle, settings)| handle.set_settings(settings));
         Ok(())
     }
 
@@ -177,9 +235,8 @@ impl Node {
         tags: Vec<String>,
         limits: Option<BTreeMap<UserLimit, i64>>,
     ) -> Result<bool, ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        let mut users = self.auth.to_change();
-        let known = users.get(name);
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let known = desired.users.get(name);
         let mut user = known
             .map_or_else(|| User::new(name, PasswordHash::None, Vec::new()), |u| (**u).clone());
         let is_new = known.is_none();
@@ -188,9 +245,8 @@ impl Node {
         }
         (user.password, user.tags) = (password, tags);
         user.limits = limits.unwrap_or(user.limits);
-        users.insert(name.to_owned(), Arc::new(user));
-        self.write_users(users)?;
-        self.refresh_access(name);
+        desired.users.insert(name.to_owned(), Arc::new(user));
+        self.commit(desired)?;
         Ok(is_new)
     }
 
@@ -200,32 +256,25 @@ impl Node {
         name: &str,
         change: impl FnOnce(&mut User) -> Result<T, ChangeError>,
     ) -> Result<T, ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        let mut users = self.auth.to_change();
-        let mut user = (**users.get(name).ok_or(ChangeError::NoSuchUser)?).clone();
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let mut user = (**desired.users.get(name).ok_or(ChangeError::NoSuchUser)?).clone();
         let result = change(&mut user)?;
-        users.insert(name.to_owned(), Arc::new(user));
-        self.write_users(users)?;
-        self.refresh_access(name);
+        desired.users.insert(name.to_owned(), Arc::new(user));
+        self.commit(desired)?;
         Ok(result)
     }
 
     /// Removes these users, as far as they exist, and closes their connections. Returns the number of removed
     /// users.
     pub(crate) fn remove_users(&self, names: &[String]) -> Result<usize, ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        let mut users = self.auth.to_change();
-        let gone: Vec<&String> =
-            names.iter().filter(|name| users.remove(name.as_str()).is_some()).collect();
-        if gone.is_empty() {
-            return Ok(0);
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let before = desired.users.len();
+        desired.users.retain(|name, _| !names.contains(name));
+        let gone = before - desired.users.len();
+        if gone > 0 {
+            self.commit(desired)?;
         }
-        self.write_users(users)?;
-        for name in &gone {
-            let refusal = user_deleted(name);
-            self.vhosts.all().iter().for_each(|handle| handle.close_user(name, &refusal));
-        }
-        Ok(gone.len())
+        Ok(gone)
     }
 
     /// Creates a vhost in which `user` has all permissions, or changes an existing one. True if the vhost is
@@ -236,31 +285,18 @@ impl Node {
         change: VhostChange,
         user: &str,
     ) -> Result<bool, ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        if let Some(handle) = self.vhosts.get(name) {
-            self.write_settings(&handle, |settings| settings.change(change))?;
-            return Ok(false);
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let is_new = !desired.vhosts.contains_key(name);
+        if is_new {
+            self.check_memory()?;
+            if let Some(maker) = desired.users.get_mut(user) {
+                let maker = Arc::make_mut(maker);
+                maker.permissions.insert(name.to_owned(), everything()?);
+            }
         }
-        self.check_vhosts_can_change()?;
-        self.check_memory()?;
-        let mut settings = VhostSettings::default();
-        settings.change(change);
-        let handle = self.vhosts.make(name, Arc::new(settings)).map_err(|error| unable(&error))?;
-        let mut users = self.auth.to_change();
-        if let Some(maker) = users.get(user) {
-            let mut maker = (**maker).clone();
-            maker.permissions.insert(name.to_owned(), everything()?);
-            users.insert(user.to_owned(), Arc::new(maker));
-        }
-        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
-        vhosts.push(handle.entry());
-        if let Err(unchanged) = self.write_down(next_vhost_id, vhosts, &users) {
-            self.discard(&handle);
-            return Err(unchanged);
-        }
-        self.auth.replace(users);
-        self.vhosts.insert(&handle);
-        Ok(true)
+        Arc::make_mut(desired.vhosts.entry(name.to_owned()).or_default()).change(change);
+        self.commit(desired)?;
+        Ok(is_new)
     }
 
     /// Changes the settings of an existing vhost.
@@ -269,34 +305,25 @@ impl Node {
         name: &str,
         change: impl FnOnce(&mut VhostSettings),
     ) -> Result<(), ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        let handle = self.vhosts.get(name).ok_or(ChangeError::NoSuchVhost)?;
-        self.write_settings(&handle, change)
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let settings = desired.vhosts.get_mut(name).ok_or(ChangeError::NoSuchVhost)?;
+        change(Arc::make_mut(settings));
+        self.commit(desired)
     }
 
     /// Removes a vhost with its contents and all permissions in it, and closes its connections.
     pub(crate) fn remove_vhost(&self, name: &str) -> Result<(), ChangeError> {
-        let _one_at_a_time = self.changes.lock();
-        let handle = self.vhosts.get(name).ok_or(ChangeError::NoSuchVhost)?;
-        if handle.settings().protected_from_deletion == Some(true) {
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let settings = desired.vhosts.remove(name).ok_or(ChangeError::NoSuchVhost)?;
+        if settings.protected_from_deletion == Some(true) {
             return Err(ChangeError::Protected(name.to_owned()));
         }
-        self.check_vhosts_can_change()?;
-        let mut users = self.auth.to_change();
-        for user in users.values_mut().filter(|user| user.is_known_in(name)) {
-            let mut changed = (**user).clone();
-            changed.permissions.remove(name);
-            changed.topic_permissions.remove(name);
-            *user = Arc::new(changed);
+        for user in desired.users.values_mut().filter(|user| user.is_known_in(name)) {
+            let user = Arc::make_mut(user);
+            user.permissions.remove(name);
+            user.topic_permissions.remove(name);
         }
-        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
-        vhosts.retain(|vhost| vhost.name != name);
-        // After this point the next start removes its files if this process does not.
-        self.write_down(next_vhost_id, vhosts, &users)?;
-        self.vhosts.remove(name);
-        self.auth.replace(users);
-        self.discard(&handle);
-        Ok(())
+        self.commit(desired)
     }
 
     /// Rechecks a connection that was just opened, because its user may have changed or been deleted
@@ -329,37 +356,13 @@ impl Node {
         }
     }
 
-    fn write_users(&self, users: Users) -> Result<(), ChangeError> {
-        let (next_vhost_id, vhosts) = self.vhosts.entries();
-        self.write_down(next_vhost_id, vhosts, &users)?;
-        self.auth.replace(users);
-        Ok(())
-    }
-
-    fn write_settings(
-        &self,
-        handle: &VhostHandle,
-        change: impl FnOnce(&mut VhostSettings),
-    ) -> Result<(), ChangeError> {
-        let mut settings = (*handle.settings()).clone();
-        change(&mut settings);
-        let settings = Arc::new(settings);
-        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
-        let changed = vhosts.iter_mut().filter(|vhost| vhost.id == handle.id());
-        changed.for_each(|vhost| vhost.settings = Arc::clone(&settings));
-        let users = self.auth.to_change();
-        self.write_down(next_vhost_id, vhosts, &users)?;
-        handle.set_settings(settings);
-        Ok(())
-    }
-
-    fn write_down(
+    pub(super) fn write_down(
         &self,
         next_vhost_id: u64,
         vhosts: Vec<VhostEntry>,
         users: &Users,
     ) -> Result<(), ChangeError> {
-        let contents = NodeFile { next_vhost_id, vhosts, users: users.values().cloned().collect() };
+        let contents = self.node_file(next_vhost_id, vhosts, users.values().cloned().collect());
         let written = node_file::write(&self.disk.data_dir, &contents);
         if let Err(error @ NodeFileError::Replace { .. }) = &written {
             tracing::error!(
@@ -371,17 +374,22 @@ impl Node {
     }
 
     /// Closes a vhost that is not saved any more, and removes its files.
-    fn discard(&self, handle: &Arc<VhostHandle>) {
+    pub(super) fn discard(&self, handle: &Arc<VhostHandle>) {
         let (vhost, id) = (handle.name(), handle.id());
-        let text = format!("vhost '{vhost}' is deleted");
-        handle.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
-        handle.stop_writing_deaths();
+        self.close_deleted(handle);
         match vhost_files::remove_vhost(&self.disk.data_dir, id) {
             Ok(()) => tracing::info!(vhost, "vhost deleted"),
             Err(error) => {
                 tracing::warn!(vhost, %error, "cannot remove the files of a deleted vhost before the next start");
             }
         }
+    }
+
+    /// Closes a vhost that is not saved any more. After the call, nothing touches its files.
+    pub(super) fn close_deleted(&self, handle: &Arc<VhostHandle>) {
+        let text = format!("vhost '{}' is deleted", handle.name());
+        handle.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
+        handle.stop_writing_deaths();
     }
 }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -24,6 +25,10 @@ pub(super) struct DiskWatch {
     timeout: Duration,
     state: Mutex<State>,
     changed: Condvar,
+    /// Stalls since the start; outside the lock, because every turn of a replica reads the number.
+    stalls: AtomicU64,
+    /// Milliseconds of the longest write since it was asked for.
+    longest_ms: AtomicU64,
 }
 
 #[derive(Default, Debug)]
@@ -32,8 +37,6 @@ struct State {
     writing_since: Option<Instant>,
     /// The write that is under way counts as stalled.
     is_stalled: bool,
-    /// Stalls since the start.
-    stalls: u64,
     /// Vhosts that this node leads.
     led: BTreeMap<VhostId, Arc<dyn ReplicaTarget>>,
     is_ending: bool,
@@ -45,7 +48,13 @@ impl DiskWatch {
     /// # Errors
     /// If the operating system cannot start a thread.
     pub(super) fn start(timeout: Duration) -> io::Result<Arc<Self>> {
-        let watch = Arc::new(Self { timeout, state: Mutex::default(), changed: Condvar::new() });
+        let watch = Arc::new(Self {
+            timeout,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            stalls: AtomicU64::new(0),
+            longest_ms: AtomicU64::new(0),
+        });
         let run = Arc::clone(&watch);
         std::thread::Builder::new().name("disk-watch".to_owned()).spawn(move || run.watch())?;
         Ok(watch)
@@ -61,24 +70,34 @@ impl DiskWatch {
     pub(super) fn finish(&self) -> u64 {
         let mut state = self.state.lock();
         let began = state.writing_since.take();
+        if let Some(began) = began {
+            let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.longest_ms.fetch_max(took_ms, Ordering::Relaxed);
+        }
         if std::mem::take(&mut state.is_stalled)
             && let Some(began) = began
         {
             tracing::info!(after_ms = began.elapsed().as_millis(), "the disk answers again");
         }
-        state.stalls
+        self.stalls()
+    }
+
+    /// Milliseconds of the longest write since the last question.
+    pub(super) fn take_longest_ms(&self) -> u64 {
+        self.longest_ms.swap(0, Ordering::Relaxed)
     }
 
     /// Stalls since the start.
     pub(super) fn stalls(&self) -> u64 {
-        self.state.lock().stalls
+        self.stalls.load(Ordering::Acquire)
     }
 
     /// Notes that the node leads a vhost. Returns the number of stalls so far.
     pub(super) fn leads(&self, target: &Arc<dyn ReplicaTarget>) -> u64 {
         let mut state = self.state.lock();
         state.led.insert(target.id(), Arc::clone(target));
-        state.stalls
+        // Under the lock: a stall that this number does not count takes the vhost from the list.
+        self.stalls()
     }
 
     /// Notes that the node does not lead a vhost any more.
@@ -98,7 +117,7 @@ impl DiskWatch {
             let stalled = state.writing_since.is_some_and(|since| since.elapsed() > self.timeout);
             if stalled && !state.is_stalled {
                 state.is_stalled = true;
-                state.stalls += 1;
+                self.stalls.fetch_add(1, Ordering::AcqRel);
                 let led = std::mem::take(&mut state.led);
                 tracing::error!(
                     timeout_ms = self.timeout.as_millis(),

@@ -10,7 +10,9 @@
 
 mod apply;
 mod disk_watch;
+mod member_log;
 mod nodes;
+mod preparation;
 mod replica;
 #[cfg(test)]
 mod replica_tests;
@@ -18,8 +20,11 @@ mod replicator;
 mod report;
 mod status;
 mod target;
+mod transfer;
 
-pub(crate) use nodes::Nodes;
+pub(crate) use nodes::{KnownNode, Nodes};
+pub(crate) use preparation::{PreparedShipment, ShipmentNeed};
 pub(crate) use replicator::{FrameSender, Replicator};
 pub(crate) use status::ReplicaStatus;
-pub(crate) use target::{Deposition, Reopens, ReplicaTarget};
+pub(crate) use target::{Deposition, HandOverTask, Rebuilder, Reopens, ReplicaTarget};
+pub(crate) use transfer::TransferError;

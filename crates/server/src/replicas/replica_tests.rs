@@ -1,14 +1,14 @@
 //! A group of one member, on a disk, whose vhost is a list of times.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use replication::{
-    ClockBounds, ClockReading, ClusterId, GroupId, Member, MemberConfig, NodeId, RunId,
+    ClockBounds, ClockReading, ClusterId, GroupId, Member, MemberConfig, NodeId, QuarantineReason,
+    RunId,
 };
 use storage::{
     Applier, EntryContent, EntryIndex, Flags, Founding, LogEntry, LogOptions, Lsn, NewRecord,
@@ -16,10 +16,11 @@ use storage::{
 };
 
 use super::disk_watch::DiskWatch;
+use super::member_log::MemberLog;
 use super::nodes::Nodes;
-use super::replica::{Clocks, MemberLog, Next, Replica};
+use super::replica::{Clocks, Next, Replica};
 use super::report::Report;
-use super::target::{Deposition, ReplicaTarget};
+use super::target::{Deposition, HandOverTask, ReplicaTarget};
 use crate::disk::log_writer::LogSource;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
@@ -34,6 +35,8 @@ struct Times {
     progress: DiskProgress,
     clock_us: AtomicU64,
     next: AtomicU64,
+    /// True while other threads hold the vhost.
+    is_busy: AtomicBool,
     durable: Mutex<Vec<Lsn>>,
     deposed: Mutex<Vec<Deposition>>,
 }
@@ -52,6 +55,9 @@ impl LogSource for Times {
     }
 
     fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
+        if self.is_busy.load(Ordering::Acquire) {
+            return None;
+        }
         let now_us = self.clock_us.fetch_add(PAUSE_US, Ordering::AcqRel) + PAUSE_US;
         let record = NewRecord {
             lsn: Lsn(self.next.fetch_add(1, Ordering::AcqRel)),
@@ -85,6 +91,10 @@ impl ReplicaTarget for Times {
 
     fn log_digest(&self) {}
 
+    fn hand_over(&self, _: HandOverTask) -> bool {
+        true
+    }
+
     fn set_leader(&self, _: Option<Arc<str>>) {}
 
     fn depose(&self, why: Deposition) {
@@ -108,7 +118,7 @@ impl Folder {
             log: LogOptions { log_id: VHOST.0, ..LogOptions::default() },
             cluster_id: 5,
             member_id: voter,
-            founding: Some(Founding { voters: vec![voter], learners: vec![] }),
+            founding: Some(Founding { voters: vec![voter], ..Founding::default() }),
             tail_bytes_max: 1 << 20,
             retention_bytes: u64::MAX,
         };
@@ -145,6 +155,7 @@ impl Driven {
             progress: DiskProgress::new(broker::Lsn(0)),
             clock_us: AtomicU64::new(1_000_000),
             next: AtomicU64::new(1),
+            is_busy: AtomicBool::new(false),
             durable: Mutex::default(),
             deposed: Mutex::default(),
         });
@@ -153,12 +164,16 @@ impl Driven {
         let vhost: Arc<Times> = Arc::clone(&target);
         let watch = DiskWatch::start(timeout).unwrap();
         let replica = Replica::start(vhost, member, Arc::clone(&watch), report).unwrap();
-        let names = BTreeMap::from([(me, "a@127.0.0.1".into())]);
-        let nodes = Nodes { cluster: ClusterId(5), me, names };
+        let nodes = Nodes::alone(me, "a@127.0.0.1");
         Self { replica, target, watch, nodes, bounds: ClockBounds::default(), reports }
     }
 
     fn advance(&mut self) -> Next {
+        self.advance_counted().0
+    }
+
+    /// Advances; also how often frames could leave.
+    fn advance_counted(&mut self) -> (Next, u32) {
         let clock_us = &self.target.clock_us;
         let read = || {
             let monotonic_us = clock_us.load(Ordering::Acquire);
@@ -166,8 +181,13 @@ impl Driven {
             (now, monotonic_us)
         };
         let clocks = Clocks { read: &read, bounds: &self.bounds };
-        let mut send = |frames: &mut Vec<_>| frames.clear();
-        self.replica.advance(clocks, &self.nodes, &mut Vec::new(), &mut send)
+        let mut sends = 0;
+        let mut send = |frames: &mut Vec<_>| {
+            sends += 1;
+            frames.clear();
+        };
+        let next = self.replica.advance(clocks, &self.nodes, &mut Vec::new(), &mut send);
+        (next, sends)
     }
 
     /// Ticks until the member leads and its vhost is promoted.
@@ -217,6 +237,20 @@ fn no_record_is_newer_than_its_entry() {
 }
 
 #[test]
+fn replica_that_leads_no_more_proposes_nothing() {
+    let folder = Folder::new("replica-lead-lost");
+    let mut driven = Driven::new(&folder, Duration::from_secs(60));
+    driven.lead();
+    // The vhost has records, and before the next turn the member learns that it leads no more.
+    driven.replica.set_dirty();
+    driven.replica.quarantine(QuarantineReason::Diverged("it has been replaced".to_owned()));
+    assert_eq!(driven.advance(), Next::Rebuild);
+    assert_eq!(*driven.target.durable.lock(), [] as [Lsn; 0], "nothing is confirmed any more");
+    assert_eq!(entries(&driven.replica), []);
+    driven.replica.end();
+}
+
+#[test]
 fn stalled_disk_ends_the_lead() {
     let folder = Folder::new("replica-stall");
     let mut driven = Driven::new(&folder, Duration::from_millis(20));
@@ -233,4 +267,25 @@ fn stalled_disk_ends_the_lead() {
     assert_eq!(*driven.target.durable.lock(), [] as [Lsn; 0], "nothing is confirmed any more");
     driven.replica.end();
     watch.end();
+}
+
+/// Otherwise the others would elect another leader while this one delivers a large backlog, for example.
+#[test]
+fn leader_of_a_busy_vhost_tells_that_it_lives() {
+    let folder = Folder::new("busy-vhost");
+    let mut driven = Driven::new(&folder, Duration::from_secs(60));
+    driven.lead();
+    while driven.advance() != Next::Idle {}
+    let durable = driven.target.durable.lock().len();
+    driven.target.is_busy.store(true, Ordering::Release);
+    driven.replica.set_dirty();
+    assert!(matches!(driven.advance(), Next::After(wait) if !wait.is_zero()));
+    for _ in 0..20 {
+        driven.replica.tick();
+        let (next, sends) = driven.advance_counted();
+        assert!(sends > 0 && matches!(next, Next::After(_)), "{next:?}");
+    }
+    driven.target.is_busy.store(false, Ordering::Release);
+    while driven.advance() != Next::Idle {}
+    assert_eq!(driven.target.durable.lock().len(), durable + 1);
 }

@@ -57,6 +57,12 @@ pub(crate) struct ReplicaStatus {
     pub(crate) unapplied_bytes: u64,
     /// At the leader: entries that each other member is not known to have, by the name of its node.
     pub(crate) lags: Vec<(Arc<str>, u64)>,
+    /// True if the member of this node votes.
+    pub(crate) is_voter: bool,
+    /// Nodes of the members that vote, as far as this node knows.
+    pub(crate) voters: Vec<Arc<str>>,
+    /// At the leader: those of them that were heard lately, the leader included.
+    pub(crate) heard: Vec<Arc<str>>,
 }
 
 /// The statuses of all replicas, as the replicator told them last.
@@ -75,6 +81,32 @@ impl Statuses {
     /// Notes the status of a replica.
     pub(super) fn note(&self, vhost: VhostId, status: ReplicaStatus) {
         self.0.lock().replicas.insert(vhost, status);
+    }
+
+    /// Forgets a vhost that is deleted.
+    pub(super) fn forget(&self, vhost: VhostId) {
+        let mut told = self.0.lock();
+        told.replicas.remove(&vhost);
+        told.leaders.remove(&vhost);
+    }
+
+    /// Notes a replica that is lost, until it is rebuilt.
+    pub(crate) fn note_lost(&self, vhost: VhostId, name: &str) {
+        let status = ReplicaStatus {
+            vhost: name.to_owned(),
+            state: ReplicaState::Quarantined,
+            term: 0,
+            committed: 0,
+            written: 0,
+            applied: 0,
+            compacted: 0,
+            unapplied_bytes: 0,
+            lags: Vec::new(),
+            is_voter: false,
+            voters: Vec::new(),
+            heard: Vec::new(),
+        };
+        self.note(vhost, status);
     }
 
     /// Notes the leader of a vhost.
@@ -97,6 +129,11 @@ impl Statuses {
         let told = self.0.lock();
         let changes = |vhost| told.leaders.get(vhost).map_or(0, |(_, changes)| *changes);
         told.replicas.iter().map(|(id, status)| (status.clone(), changes(id))).collect()
+    }
+
+    /// Status of a replica, if it was told.
+    pub(crate) fn of(&self, vhost: VhostId) -> Option<ReplicaStatus> {
+        self.0.lock().replicas.get(&vhost).cloned()
     }
 
     /// Refused frames, by the code of the error.

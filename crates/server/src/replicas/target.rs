@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use replication::NodeId;
 use storage::{Applier, LogEntry, Lsn, RealDirectory};
 
+use super::preparation::ShipmentNeed;
 use crate::disk::log_writer::LogSource;
 use crate::disk::vhost_files::VhostId;
 
@@ -26,12 +28,27 @@ pub(crate) trait ReplicaTarget: LogSource {
     /// Logs a digest of the durable state, which the replicas compare with theirs.
     fn log_digest(&self);
 
+    /// Does the part of the vhost in a planned change of the leader. False, with nothing done, if the vhost's lock is held
+    /// for long.
+    fn hand_over(&self, task: HandOverTask) -> bool;
+
     /// Notes the node that leads; none if no leader is known.
     fn set_leader(&self, leader: Option<Arc<str>>);
 
     /// Closes all clients and gives the contents up: another node leads, and what it has is the truth. May be called
     /// again.
     fn depose(&self, why: Deposition);
+}
+
+/// The part of a vhost in a planned change of the leader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HandOverTask {
+    /// Let commands wait, deliver nothing more, and log that.
+    Halt,
+    /// Log that this node goes on to lead.
+    KeepLeading,
+    /// Go on.
+    Resume,
 }
 
 /// The reason why a node leads a vhost no more.
@@ -45,11 +62,18 @@ pub(crate) enum Deposition {
     DiskFull,
 }
 
-/// Opens replicas anew.
+/// Opens replicas anew, of vhosts and of the metadata.
 pub(crate) trait Reopens: std::fmt::Debug + Send + Sync {
-    /// Opens the replica of a vhost again, from its log, and passes it to the replicator.
+    /// Opens the replica of a vhost again, from its log, and passes it to the replicator. Nothing happens if the vhost
+    /// is deleted.
     ///
     /// # Errors
     /// A sentence for the operator.
     fn reopen(&self, vhost: VhostId) -> Result<(), String>;
+}
+
+/// Rebuilds replicas from the files of their leader.
+pub(crate) trait Rebuilder: std::fmt::Debug + Send + Sync {
+    /// Lets a replica be rebuilt; `leader` may lead the vhost.
+    fn want(&self, vhost: VhostId, need: ShipmentNeed, leader: Option<NodeId>);
 }

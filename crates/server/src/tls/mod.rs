@@ -27,7 +27,7 @@ use crate::config::{TlsOptions, TlsVersion};
 use crate::disk::private_files;
 
 pub(crate) use certificate::user_name;
-pub(crate) use peer::{TlsPeer, handshake_error};
+pub(crate) use peer::{TlsPeer, handshake_error, known_word};
 pub(crate) use stream::{TlsReader, TlsWriter, split};
 
 /// The reason why a listener cannot use its certificate.

@@ -35,6 +35,24 @@ impl TlsPeer {
     }
 }
 
+/// All words in [`TlsDetails`] but those of the certificate.
+const WORDS: [&str; 9] = [
+    "tlsv1.2",
+    "tlsv1.3",
+    "any",
+    "ecdhe_ecdsa",
+    "ecdhe_rsa",
+    "aes_256_gcm",
+    "aes_128_gcm",
+    "chacha20_poly1305",
+    "aead",
+];
+
+/// A word in [`TlsDetails`] that another node has told; empty for one that this node does not know.
+pub(crate) fn known_word(word: &str) -> &'static str {
+    WORDS.into_iter().find(|known| *known == word).unwrap_or_default()
+}
+
 /// The parts of a cipher suite in RabbitMQ's terms. Every suite of rustls is an AEAD, so the cipher also
 /// authenticates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +111,9 @@ mod tests {
             ("ecdhe_rsa", "chacha20_poly1305", "aead")
         );
         for suite in rustls::crypto::ring::ALL_CIPHER_SUITES {
-            assert_ne!(Suite::of(suite.suite().as_str().unwrap()).cipher, "");
+            let Suite { key_exchange, cipher, hash } = Suite::of(suite.suite().as_str().unwrap());
+            assert_ne!(cipher, "");
+            assert_eq!([key_exchange, cipher, hash].map(known_word), [key_exchange, cipher, hash]);
         }
     }
 }

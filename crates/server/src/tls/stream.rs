@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, Read as _, Write as _};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustls::ServerConnection;
+use rustls::Connection;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -15,9 +15,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use crate::limits::TLS_READ_BYTES;
 
 /// Splits a connection after its handshake.
-pub(crate) fn split(socket: TcpStream, connection: ServerConnection) -> (TlsReader, TlsWriter) {
+pub(crate) fn split(
+    socket: TcpStream,
+    connection: impl Into<Connection>,
+) -> (TlsReader, TlsWriter) {
     let (reads, writes) = socket.into_split();
-    let connection = Arc::new(Mutex::new(connection));
+    let connection = Arc::new(Mutex::new(connection.into()));
     let reader = TlsReader {
         socket: reads,
         connection: Arc::clone(&connection),
@@ -34,7 +37,7 @@ pub(crate) fn split(socket: TcpStream, connection: ServerConnection) -> (TlsRead
 #[derive(Debug)]
 pub(crate) struct TlsReader {
     socket: OwnedReadHalf,
-    connection: Arc<Mutex<ServerConnection>>,
+    connection: Arc<Mutex<Connection>>,
     /// Bytes from the socket; those from `start` on are not decrypted yet.
     enciphered: Vec<u8>,
     start: usize,
@@ -114,7 +117,7 @@ impl TlsReader {
 #[derive(Debug)]
 pub(crate) struct TlsWriter {
     socket: OwnedWriteHalf,
-    connection: Arc<Mutex<ServerConnection>>,
+    connection: Arc<Mutex<Connection>>,
     enciphered: Vec<u8>,
 }
 

@@ -17,13 +17,16 @@ use crate::logging::queue_events;
 
 impl VhostHandle {
     /// Applies commands of one connection, in order, and takes them out of `requests`. None, with
-    /// nothing applied, if the lock is held for long.
+    /// nothing applied, if the lock is held for long or another node is to lead.
     pub(crate) fn try_apply(
         &self,
         connection: ConnectionId,
         requests: &mut Vec<Request<'_>>,
     ) -> Option<BatchResult> {
         let state = self.state.try_lock()?;
+        if self.is_frozen() {
+            return None;
+        }
         Some(self.apply_in(state, connection, requests.drain(..)))
     }
 
@@ -131,7 +134,7 @@ impl VhostHandle {
             }
         }
         let next_wake = vhost.next_wake();
-        let wakes_persister = outputs.log.wakes_persister();
+        let wakes_writer = outputs.log.wakes_writer();
         let wakes_pager = outputs.pages.wakes_pager();
         self.disk.set_pending_bytes(outputs.log.bytes());
         let mut writers: SmallVec<[Arc<SocketWriter>; 4]> = SmallVec::new();
@@ -143,7 +146,7 @@ impl VhostHandle {
         }
         // Threads are woken after the lock is released, because most of them take it next.
         unlock(state);
-        if wakes_persister {
+        if wakes_writer {
             match &self.replica {
                 None => self.threads.persister.wake(self.id),
                 Some(replica) => replica.replicator.wake(self.id),
@@ -192,6 +195,9 @@ impl TimerTarget for VhostHandle {
                 // The other vhosts must not wait for this one.
                 return retry(LOCK_RETRY_MS);
             };
+            if self.is_frozen() {
+                return retry(LOCK_RETRY_MS);
+            }
             let now = self.clock.now();
             self.check_alarm(&mut state, now);
             // A replica has no work of its own: the leader's records tell it everything.

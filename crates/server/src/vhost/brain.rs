@@ -60,7 +60,7 @@ impl Brain {
         else {
             panic!("a vhost is promoted that leads already");
         };
-        replica.leader_lost(now.time);
+        replica.leader_changed(now.time);
         *self = Self::Leads(Box::new(replica.finish(now, last)?));
         Ok(())
     }

@@ -6,10 +6,10 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
+use vhost_log::LogQueue;
 
 use super::brain::Brain;
 use super::handle::{OpenRefused, State, VhostHandle};
-use crate::disk::log_queue::LogQueue;
 use crate::disk::node_file::VhostEntry;
 use crate::disk::page_queue::PageQueue;
 
@@ -45,7 +45,12 @@ impl VhostHandle {
 
     /// The entry of the vhost in `node.json`.
     pub(crate) fn entry(&self) -> VhostEntry {
-        VhostEntry { name: self.name.to_string(), id: self.id, settings: self.settings() }
+        VhostEntry {
+            name: self.name.to_string(),
+            id: self.id,
+            settings: self.settings(),
+            voters: self.voters.clone(),
+        }
     }
 
     /// Replaces the settings.
@@ -88,10 +93,15 @@ impl VhostHandle {
     /// Deletes the vhost: closes its connections and drops its contents. After the call, no thread touches
     /// its files.
     pub(crate) fn retire(&self, refusal: &Refusal) {
+        if let Some(place) = &self.replica {
+            // Before the contents are given up: entries of a leader are applied to a replica.
+            place.replicator.retire(self.id);
+        }
         let contents = self.abandon(refusal);
         self.disk.release_waiters();
         self.threads.persister.retire(self.id);
-        self.threads.pager.finish();
+        self.threads.timer.remove(self.id);
+        self.threads.pager.remove(self.id);
         // Outside of the lock, because a long queue takes long to drop.
         drop(contents);
     }

@@ -3,9 +3,9 @@
 use broker::{ChannelNumber, ConnectionId, Effect, Event, Lsn, Outgoing, Vhost};
 use session::transmit;
 use smallvec::SmallVec;
+use vhost_log::{LogQueue, QueuedRecord};
 
 use super::links::{Link, Links};
-use crate::disk::log_queue::{LogEntry, LogQueue};
 use crate::disk::page_queue::{PageProgress, PageQueue};
 
 /// An answer that is sent once the log is durable up to a position.
@@ -127,7 +127,7 @@ pub(super) fn apply_effects(
             Effect::Log { lsn, at, about, ended, record, is_joined } => {
                 // References end first, because the log attributes them to the next record.
                 ended.iter().for_each(|lsn| log.release(*lsn));
-                log.append(&LogEntry { lsn, at, about, is_joined, record: &record });
+                log.append(QueuedRecord { lsn, at, about, is_joined, record: &record });
                 batch.result.is_written = true;
             }
             Effect::Page(task) => {

@@ -9,6 +9,7 @@ use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
 use management::{ClientDescription, ClientOf, Traffic, VhostSettings};
 use parking_lot::Mutex;
+use replication::MemberId;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
@@ -50,6 +51,8 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(crate) struct VhostHandle {
     pub(super) id: VhostId,
+    /// The members with which the group of the vhost has begun; none if these are the founders of the cluster.
+    pub(super) voters: Vec<MemberId>,
     pub(super) name: Arc<str>,
     pub(super) state: TimedLock<State>,
     pub(super) wake_up: WakeUp,

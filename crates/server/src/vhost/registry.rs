@@ -8,12 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use broker::{Lsn, Vhost, VhostOptions};
 use management::{VhostLimit, VhostSettings, maximum};
 use parking_lot::{Mutex, RwLock};
-use replication::{BeginError, GroupId, Member, MemberConfig, QuarantineReason};
-use storage::IoCounters;
+use replication::{BeginError, GroupId, Member, MemberId, QuarantineReason};
+use storage::{IoCounters, RealDirectory, ReplicatedLog};
 use tokio::sync::Semaphore;
+use vhost_log::LogQueue;
 
 use super::brain::Brain;
+use super::cluster::Cluster;
 use super::effects::Outputs;
+use super::found_member::{FoundMember, GroupAge, found_member, is_loss, tell_lost};
 use super::handle::{State, Threads, VhostHandle};
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
@@ -22,26 +25,22 @@ use super::timer::WakeUp;
 use crate::clock::{Clock, VhostClock};
 use crate::config::{Config, Durability};
 use crate::disk::death_files::DeathFiles;
-use crate::disk::log_queue::LogQueue;
 use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::disk::page_files::PageFiles;
 use crate::disk::progress::DiskProgress;
-use crate::disk::recovery::{
-    self, MemberIdentity, RestoreError, Restored, RestoredReplica, VhostFiles,
-};
+use crate::disk::recovery::{self, LogReplay, RestoreError, Restored, RestoredReplica, VhostFiles};
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, PAGE_LOOKS_MAX};
-use crate::replicas::{Reopens, ReplicaTarget, Replicator};
-
-/// Incarnation of every replica so far: none is rebuilt under another one yet.
-const FIRST_INCARNATION: u16 = 1;
+use crate::replicas::{Reopens, ReplicaTarget, ShipmentNeed};
 
 /// All vhosts, by name.
 #[derive(Debug)]
 pub(crate) struct Vhosts {
     handles: RwLock<BTreeMap<String, Arc<VhostHandle>>>,
+    /// Held while a replica is opened anew, or a vhost is removed.
+    reopening: Mutex<()>,
     /// True while an alarm is on.
     alarm: Arc<AtomicBool>,
     options: VhostOptions,
@@ -71,6 +70,7 @@ impl Vhosts {
     ) -> Self {
         Self {
             handles: RwLock::default(),
+            reopening: Mutex::default(),
             alarm: Arc::default(),
             options,
             threads,
@@ -85,8 +85,8 @@ impl Vhosts {
         }
     }
 
-    /// Operations on the files of all vhosts.
-    pub(crate) fn io(&self) -> &IoCounters {
+    /// Operations on the files of all vhosts, and of the metadata.
+    pub(crate) fn io(&self) -> &Arc<IoCounters> {
         &self.io
     }
 
@@ -117,6 +117,12 @@ impl Vhosts {
         let _ = tokio::time::timeout(LEADER_WAIT, wait).await;
     }
 
+    /// Name of the other node that leads the vhost, as far as known; none if this node serves it.
+    pub(crate) fn leader_elsewhere(&self, name: &str) -> Option<Arc<str>> {
+        let leader = self.get(name)?.not_leading().leader?;
+        (*leader != *self.node_name).then_some(leader)
+    }
+
     /// All vhosts, by name.
     pub(crate) fn all(&self) -> Vec<Arc<VhostHandle>> {
         self.handles.read().values().cloned().collect()
@@ -144,7 +150,10 @@ impl Vhosts {
                 break id;
             }
         };
-        self.begin(VhostEntry { name: name.to_owned(), id, settings }, true)
+        self.begin(
+            VhostEntry { name: name.to_owned(), id, settings, voters: Vec::new() },
+            GroupAge::New,
+        )
     }
 
     /// Makes a vhost available by its name.
@@ -152,10 +161,15 @@ impl Vhosts {
         self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
         // The vhost has missed earlier changes of the alarm.
         handle.alarm_changed();
+        if let Some(replica) = handle.replica.as_ref().filter(|replica| replica.is_lost) {
+            // Not earlier: what is rebuilt is opened by the name of the vhost.
+            replica.replicator.want(handle.id, ShipmentNeed::Replacement, None);
+        }
     }
 
-    /// Removes a vhost, so that it cannot be found any more.
+    /// Removes a vhost, so that it cannot be found and is not opened anew any more.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostHandle>> {
+        let _not_reopened_meanwhile = self.reopening.lock();
         self.handles.write().remove(name)
     }
 
@@ -165,7 +179,7 @@ impl Vhosts {
     /// # Errors
     /// If the operating system provides no randomness for its seed, or the disk refuses.
     pub(crate) fn open(&self, entry: VhostEntry) -> Result<Arc<VhostHandle>, VhostError> {
-        let handle = self.begin(entry, false)?;
+        let handle = self.begin(entry, GroupAge::Old)?;
         self.insert(&handle);
         Ok(handle)
     }
@@ -175,10 +189,19 @@ impl Vhosts {
         self.next_id.fetch_max(next_id, Ordering::AcqRel);
     }
 
-    fn begin(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostHandle>, VhostError> {
+    /// Opens a vhost, which cannot be found before it is inserted. The log of a new one is created. The age counts in a
+    /// cluster: without one a vhost is new, or has a log.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn begin(
+        &self,
+        entry: VhostEntry,
+        age: GroupAge,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
         match &self.cluster {
-            None => self.begin_alone(entry, is_new),
-            Some(cluster) => self.begin_replica(cluster, entry, is_new),
+            None => self.begin_alone(entry, age == GroupAge::New),
+            Some(cluster) => self.begin_replica(cluster, entry, age),
         }
     }
 
@@ -221,39 +244,38 @@ impl Vhosts {
         &self,
         cluster: &Cluster,
         entry: VhostEntry,
-        is_new: bool,
+        age: GroupAge,
     ) -> Result<Arc<VhostHandle>, VhostError> {
+        // Only those begin a group that it begins with.
+        let begins = cluster.begins_here(&entry.voters);
+        let age = if age == GroupAge::New && !begins { GroupAge::OnLostDisk } else { age };
         let vhost = self.empty_vhost(&entry)?;
         let path = vhost_files::vhost_path(&self.data_dir, entry.id);
-        let files = self.files(&entry, &path, is_new);
-        let nodes = cluster.replicator.nodes();
-        let me = nodes.me.member(FIRST_INCARNATION);
-        let voters = nodes.names.keys().map(|node| node.member(FIRST_INCARNATION).get());
-        let identity = MemberIdentity {
-            cluster_id: nodes.cluster.0,
-            member_id: me.get(),
-            voters: voters.collect(),
-            retention_bytes: cluster.retention_bytes,
+        let files = self.files(&entry, &path, age == GroupAge::New);
+        let unusable = |error| RestoreError::Directory { path: path.clone(), error };
+        let found = found_member(&self.data_dir, entry.id, cluster, age).map_err(unusable)?;
+        let opened = match found {
+            FoundMember::Member(me) => self.open_member(cluster, &entry, &files, me, vhost)?,
+            FoundMember::Lost(why) => OpenedMember::Lost { why, vhost },
         };
-        let RestoredReplica { log, replica: follower, page_files, fault, problems } =
-            recovery::restore_replica(&files, &identity, vhost, self.clock.now())?;
-        let durable = Lsn(log.applier().applied_position().0);
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed)?;
-        let config = MemberConfig {
-            cluster: nodes.cluster,
-            group: GroupId(entry.id.0),
-            me,
-            seed: u64::from_le_bytes(seed),
+        let (member, follower, page_files, problems) = match opened {
+            OpenedMember::Member { member, replica, page_files, problems } => {
+                (Some(*member), replica, page_files, problems)
+            }
+            OpenedMember::Lost { why, vhost } => {
+                tell_lost(&entry.name, &why);
+                cluster.replicator.statuses().note_lost(entry.id, &entry.name);
+                std::fs::create_dir_all(&path).map_err(unusable)?;
+                let (replica, page_files) =
+                    recovery::empty_replica(&files, vhost, self.clock.now())?;
+                (None, replica, page_files, 0)
+            }
         };
-        let mut member = Member::open(config, log)
-            .map_err(|error| VhostError::Member { vhost: entry.name.clone(), error })?;
-        if let Some(fault) = fault {
-            member.quarantine(QuarantineReason::Damaged(fault));
-        }
+        let last = member.as_ref().map(|member| member.log().applier().applied_position());
+        let durable = Lsn(last.map_or(0, |last| last.0));
         let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
-        let replica =
-            Some(Replica::new(nodes.sorted_names(), Arc::clone(&cluster.replicator), deaths));
+        let (replicator, is_lost) = (Arc::clone(&cluster.replicator), member.is_none());
+        let replica = Some(Replica::new(replicator, is_lost, deaths));
         let parts = Parts {
             brain: Brain::Follows(Box::new(follower)),
             durable,
@@ -263,8 +285,45 @@ impl Vhosts {
             replica,
         };
         let handle = self.handle(entry, parts);
-        cluster.replicator.add(Arc::clone(&handle) as Arc<dyn ReplicaTarget>, member);
+        if let Some(member) = member {
+            cluster.replicator.add(Arc::clone(&handle) as Arc<dyn ReplicaTarget>, member);
+        }
         Ok(handle)
+    }
+
+    /// Opens the log of a replica and begins its member.
+    fn open_member(
+        &self,
+        cluster: &Cluster,
+        entry: &VhostEntry,
+        files: &VhostFiles<'_>,
+        me: MemberId,
+        vhost: Vhost,
+    ) -> Result<OpenedMember, VhostError> {
+        let identity = cluster.identity(me, &entry.voters);
+        let restored = recovery::restore_replica(files, identity, vhost, self.clock.now());
+        let RestoredReplica { log, replica, page_files, fault, problems } = match restored {
+            Ok(restored) => restored,
+            Err(RestoreError::Log { error, .. }) if is_loss(&error) => {
+                let vhost = self.empty_vhost(entry)?;
+                return Ok(OpenedMember::Lost { why: error.to_string(), vhost });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let config = cluster.member_config(GroupId(entry.id.0), me)?;
+        let mut member = match Member::open(config, log) {
+            Ok(member) => member,
+            Err(BeginError::Contradiction(why)) => {
+                return Ok(OpenedMember::Lost { why, vhost: self.empty_vhost(entry)? });
+            }
+            Err(error) => {
+                return Err(VhostError::Member { vhost: entry.name.clone(), error });
+            }
+        };
+        if let Some(fault) = fault {
+            member.quarantine(QuarantineReason::Damaged(fault));
+        }
+        Ok(OpenedMember::Member { member: Box::new(member), replica, page_files, problems })
     }
 
     /// The files of a vhost at `path`.
@@ -281,13 +340,14 @@ impl Vhosts {
 
     /// A handle that the timer and the pager know.
     fn handle(&self, entry: VhostEntry, parts: Parts) -> Arc<VhostHandle> {
-        let VhostEntry { name, id, settings } = entry;
+        let VhostEntry { name, id, settings, voters } = entry;
         let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
         let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
         let outputs = Outputs { log, ..Outputs::default() };
         let state = State { brain, outputs, shutdown: None, settings };
         let handle = Arc::new(VhostHandle {
             id,
+            voters,
             name: name.into(),
             state: TimedLock::new(state),
             wake_up: WakeUp::new(id, self.clock),
@@ -316,12 +376,20 @@ impl Vhosts {
     }
 }
 
-/// The cluster of a node, for its vhosts.
-#[derive(Debug)]
-pub(crate) struct Cluster {
-    pub(crate) replicator: Arc<Replicator>,
-    /// Bytes of entries that each vhost keeps for members that are behind.
-    pub(crate) retention_bytes: u64,
+/// The member of a vhost on this node, or the reason why its replica must be rebuilt.
+#[expect(clippy::large_enum_variant, reason = "one is made when a vhost is opened")]
+enum OpenedMember {
+    Member {
+        member: Box<Member<ReplicatedLog<RealDirectory>>>,
+        replica: LogReplay,
+        page_files: Arc<PageFiles>,
+        problems: u64,
+    },
+    Lost {
+        why: String,
+        /// An empty vhost.
+        vhost: Vhost,
+    },
 }
 
 /// The parts of a handle that depend on the role of the node.
@@ -336,10 +404,12 @@ struct Parts {
 
 impl Reopens for Vhosts {
     fn reopen(&self, vhost: VhostId) -> Result<(), String> {
-        let entry =
-            self.all().iter().find(|handle| handle.id == vhost).map(|handle| handle.entry());
-        let entry = entry.ok_or("there is no such vhost")?;
-        self.open(entry).map(drop).map_err(|error| error.to_string())
+        let _not_removed_meanwhile = self.reopening.lock();
+        // The vhost may be deleted.
+        match self.all().iter().find(|handle| handle.id == vhost).map(|handle| handle.entry()) {
+            Some(entry) => self.open(entry).map(drop).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
     }
 }
 

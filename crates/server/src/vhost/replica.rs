@@ -4,39 +4,75 @@ use std::sync::Arc;
 
 use broker::RestoredDeath;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::replicas::Replicator;
 
 /// The place of a vhost in a cluster.
 #[derive(Debug)]
 pub(crate) struct Replica {
-    /// Names of the nodes that have the log of the vhost.
-    pub(crate) members: Vec<Arc<str>>,
     /// Name of the node that leads the vhost, as far as this node knows.
-    leader: Mutex<Option<Arc<str>>>,
+    leader: watch::Sender<Option<Arc<str>>>,
     pub(super) replicator: Arc<Replicator>,
+    /// True if the node has no usable replica: it must be rebuilt from the files of the leader.
+    pub(super) is_lost: bool,
     /// The history of dead letters that this node has on disk, for its promotion.
     deaths: Mutex<Vec<RestoredDeath>>,
+    /// True while another node is to lead: commands of clients and due work wait. Changes under the vhost's lock.
+    frozen: watch::Sender<bool>,
 }
 
 impl Replica {
     /// A replica without a known leader.
     pub(super) fn new(
-        members: Vec<Arc<str>>,
         replicator: Arc<Replicator>,
+        is_lost: bool,
         deaths: Vec<RestoredDeath>,
     ) -> Self {
-        Self { members, leader: Mutex::default(), replicator, deaths: Mutex::new(deaths) }
+        let (leader, frozen) = (watch::Sender::default(), watch::Sender::new(false));
+        Self { leader, replicator, is_lost, deaths: Mutex::new(deaths), frozen }
+    }
+
+    /// Names of the nodes that have the log of the vhost, in order.
+    pub(crate) fn members(&self) -> Vec<Arc<str>> {
+        self.replicator.nodes().sorted_names()
     }
 
     /// Name of the node that leads the vhost, if this node knows one.
     pub(crate) fn leader(&self) -> Option<Arc<str>> {
-        self.leader.lock().clone()
+        self.leader.borrow().clone()
+    }
+
+    /// The node that leads the vhost, as it changes.
+    pub(super) fn leaders(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.leader.subscribe()
     }
 
     /// Notes the node that leads the vhost.
     pub(super) fn set_leader(&self, leader: Option<Arc<str>>) {
-        *self.leader.lock() = leader;
+        self.leader.send_if_modified(|known| {
+            let is_new = *known != leader;
+            *known = leader;
+            is_new
+        });
+    }
+
+    /// True while commands wait because another node is to lead.
+    pub(super) fn is_frozen(&self) -> bool {
+        *self.frozen.borrow()
+    }
+
+    /// Lets commands wait, or go on.
+    pub(super) fn set_frozen(&self, is_frozen: bool) {
+        self.frozen.send_replace(is_frozen);
+    }
+
+    /// Waits until commands go on.
+    pub(super) async fn thawed(&self) {
+        if self.is_frozen() {
+            // An error means that the vhost is gone.
+            let _ = self.frozen.subscribe().wait_for(|is_frozen| !is_frozen).await;
+        }
     }
 
     /// The history of dead letters on disk, once.

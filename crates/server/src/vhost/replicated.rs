@@ -7,11 +7,13 @@ use broker::Lsn;
 use broker::refusal::Refusal;
 use broker::time::Time;
 use storage::{Applier, EntryContent, LogEntry, RealDirectory};
+use tokio::sync::watch;
 
 use super::brain::Brain;
 use super::changes::apply_settings;
 use super::handle::VhostHandle;
-use crate::replicas::{Deposition, ReplicaTarget};
+use super::replica::Replica;
+use crate::replicas::{Deposition, HandOverTask, ReplicaTarget};
 
 impl VhostHandle {
     /// Names of the node that leads the vhost, if this node knows one, and of all nodes that have its log. None
@@ -19,15 +21,33 @@ impl VhostHandle {
     pub(crate) fn placement(&self) -> Option<(Option<String>, Vec<String>)> {
         let place = self.replica.as_ref()?;
         let leader = place.leader().map(|leader| leader.to_string());
-        Some((leader, place.members.iter().map(|member| member.to_string()).collect()))
+        Some((leader, place.members().iter().map(|member| member.to_string()).collect()))
+    }
+
+    /// True if this node serves clients of the vhost.
+    pub(crate) fn is_served_here(&self) -> bool {
+        !self.is_deposed() && matches!(self.state.lock().brain, Brain::Leads(_))
+    }
+
+    /// The node that leads the vhost, as it changes, until the vhost is opened anew. None without a cluster.
+    pub(crate) fn leaders(&self) -> Option<watch::Receiver<Option<Arc<str>>>> {
+        self.replica.as_ref().map(Replica::leaders)
     }
 
     /// True if this node serves the vhost, or another node leads it: false while there is no leader, or this node has
     /// not begun to serve.
     pub(super) fn has_settled(&self) -> bool {
         let Some(place) = &self.replica else { return true };
-        let is_here = !self.is_deposed() && matches!(self.state.lock().brain, Brain::Leads(_));
-        is_here || place.leader().is_some_and(|leader| leader != place.replicator.nodes().my_name())
+        if place.is_frozen() {
+            return false;
+        }
+        self.is_served_here()
+            || place.leader().is_some_and(|leader| leader != place.replicator.nodes().my_name)
+    }
+
+    /// True while commands wait because another node is to lead. May change unless the lock is held.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.replica.as_ref().is_some_and(Replica::is_frozen)
     }
 }
 
@@ -49,10 +69,14 @@ impl ReplicaTarget for VhostHandle {
             return Err(problem);
         }
         applied.map_err(|fault| fault.to_string())?;
-        if let EntryContent::Records(records) = &entry.content {
-            let last = Lsn(records.last.0);
-            replica.end_entry(last).map_err(|divergence| divergence.to_string())?;
-            self.disk.set_durable(last);
+        match &entry.content {
+            EntryContent::Records(records) => {
+                let last = Lsn(records.last.0);
+                replica.end_entry(last).map_err(|divergence| divergence.to_string())?;
+                self.disk.set_durable(last);
+            }
+            EntryContent::Empty => replica.begin_term(),
+            EntryContent::Membership(_) => {}
         }
         Ok(())
     }
@@ -89,6 +113,28 @@ impl ReplicaTarget for VhostHandle {
         }
     }
 
+    fn hand_over(&self, step: HandOverTask) -> bool {
+        let Some(mut state) = self.state.try_lock() else { return false };
+        let now = self.clock.now();
+        let (Some(vhost), Some(place)) = (state.brain.leading_mut(), &self.replica) else {
+            return true;
+        };
+        match step {
+            HandOverTask::Halt => {
+                vhost.hand_over(now);
+                place.set_frozen(true);
+            }
+            HandOverTask::KeepLeading => vhost.keep_leading(now),
+            HandOverTask::Resume => vhost.deliver_again(now),
+        }
+        self.finish(state);
+        if step == HandOverTask::Resume {
+            place.set_frozen(false);
+            self.disk.notify();
+        }
+        true
+    }
+
     fn set_leader(&self, leader: Option<Arc<str>>) {
         if let Some(place) = &self.replica {
             place.set_leader(leader);
@@ -110,6 +156,9 @@ impl ReplicaTarget for VhostHandle {
             }
         };
         let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
+        if let Some(place) = &self.replica {
+            place.set_frozen(false);
+        }
         self.disk.release_waiters();
         self.threads.timer.remove(self.id);
         self.threads.pager.remove(self.id);

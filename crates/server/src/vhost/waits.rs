@@ -12,8 +12,12 @@ use super::timer::TimerTarget as _;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX};
 
 impl VhostHandle {
-    /// Waits while the lock is held for long; tasks of connections await this before they take the lock.
+    /// Waits while the lock is held for long, or the lead of the vhost is being handed over; tasks of connections await
+    /// this before they take the lock.
     pub(crate) async fn long_hold_ended(&self) {
+        if let Some(place) = &self.replica {
+            place.thawed().await;
+        }
         self.state.long_hold_ended().await;
     }
 

@@ -14,6 +14,7 @@
 mod hear;
 mod methods;
 mod peer;
+mod resumed;
 mod say;
 mod split;
 mod words;

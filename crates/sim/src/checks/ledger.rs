@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use broker::{Envelopes, Message, QueueNumber, Record, Vhost};
+use broker::{Message, QueueNumber, Record, Vhost};
 use storage::{EntryContent, Flags, LogEntry, Lsn};
 
+use crate::checks::hash::{add, hash};
 use crate::cluster::follower::Follower;
-
-/// Most that a clock of the run goes faster than the true time, in millionths, with some more.
-const RATE_PPM: u64 = 250;
+use crate::plan::FAST_PPM;
 
 /// Entries by which the axis of later ones is judged.
 const AXES_MAX: usize = 40;
@@ -17,7 +16,6 @@ const AXES_MAX: usize = 40;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     reference: Follower,
-    envelopes: Envelopes,
     /// Hash of each entry, and of the state behind it.
     entries: Vec<(u64, u64)>,
     names: BTreeMap<QueueNumber, String>,
@@ -29,6 +27,8 @@ pub(crate) struct Ledger {
     entered: BTreeMap<(u64, QueueNumber), u64>,
     /// Messages up to these numbers are marked as delivered.
     delivered: BTreeMap<QueueNumber, u64>,
+    /// Messages that a purge has kept, because they were on their way to a client.
+    kept: BTreeSet<u64>,
     touched: BTreeSet<u64>,
     /// Messages that have left for good without a death.
     left: Vec<u64>,
@@ -40,17 +40,8 @@ pub(crate) struct Ledger {
     pub(crate) dead_letters: u64,
 }
 
-/// The hash of octets.
-fn hash(of: &[u8], mut hash: u64) -> u64 {
-    for byte in of {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
-    }
-    hash
-}
-
 fn hash_of(entry: &LogEntry) -> u64 {
-    let numbers = [entry.index.0, entry.term.0, entry.axis_us];
-    let head = numbers.iter().fold(7, |sum, number| hash(&number.to_le_bytes(), sum));
+    let head = [entry.index.0, entry.term.0, entry.axis_us].into_iter().fold(7, add);
     hash(entry.content.octets(), head)
 }
 
@@ -58,7 +49,7 @@ fn hash_of(entry: &LogEntry) -> u64 {
 pub(crate) fn state_of(vhost: &Vhost) -> u64 {
     vhost.queue_digests().iter().fold(11, |sum, queue| {
         let numbers = [queue.queue.0, queue.declared.0, queue.messages, queue.seq_sum];
-        numbers.iter().fold(sum, |sum, number| hash(&number.to_le_bytes(), sum))
+        numbers.into_iter().fold(sum, add)
     })
 }
 
@@ -74,13 +65,13 @@ impl Ledger {
         reference.follow(Lsn(0)).expect("nothing is missing in nothing");
         Self {
             reference,
-            envelopes: Envelopes::default(),
             entries: Vec::new(),
             names: BTreeMap::new(),
             places: BTreeMap::new(),
             counts: BTreeMap::new(),
             entered: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            kept: BTreeSet::new(),
             touched: BTreeSet::new(),
             left: Vec::new(),
             faults: Vec::new(),
@@ -114,6 +105,11 @@ impl Ledger {
     pub(crate) fn has_entered_queue(&self, id: u64, queue: &str) -> bool {
         let mut entered = self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX)));
         entered.any(|((_, number), _)| self.names.get(number).is_some_and(|name| name == queue))
+    }
+
+    /// True if the last committed purge of the queue of a message has kept the message.
+    pub(crate) fn was_kept(&self, id: u64) -> bool {
+        self.kept.contains(&id)
     }
 
     /// True if the mark of delivery of a message is committed.
@@ -167,10 +163,9 @@ impl Ledger {
         self.reference.set_now(entry);
         for record in entry.records() {
             let record = record.map_err(|fault| fault.to_string())?;
-            self.reference.apply(&record, &mut |_| ())?;
-            let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
-                .map_err(|error| error.to_string())?;
-            self.follow(decoded.record, record.flags.has(Flags::SPENT));
+            let decoded = self.reference.decode(&record)?;
+            self.follow(&decoded.record, record.flags.has(Flags::SPENT));
+            self.reference.apply_decoded(&record, decoded, &mut |_| ())?;
         }
         self.reference.end_entry(entry)?;
         for id in std::mem::take(&mut self.touched) {
@@ -195,6 +190,7 @@ impl Ledger {
 
     fn leave(&mut self, queue: QueueNumber, seq: u64) -> Option<u64> {
         let id = self.places.remove(&(queue, seq))?;
+        self.kept.remove(&id);
         if let Some(count) = self.counts.get_mut(&id) {
             *count -= 1;
         }
@@ -202,16 +198,16 @@ impl Ledger {
     }
 
     /// Follows a record. With `is_spent`, the messages that it brought have left within the entry.
-    fn follow(&mut self, record: Record, is_spent: bool) {
+    fn follow(&mut self, record: &Record, is_spent: bool) {
         match record {
             Record::Publish { message, entries } | Record::Schedule { message, entries, .. } => {
-                let Some(id) = id_of(&message) else { return };
+                let Some(id) = id_of(message) else { return };
                 entries.iter().for_each(|(queue, entry)| self.enter(*queue, entry.seq, id));
             }
             Record::DeadLetter { queue, entry, message, entries } => {
                 self.dead_letters += 1;
-                self.leave(queue, entry.seq);
-                let Some(id) = id_of(&message) else { return };
+                self.leave(*queue, entry.seq);
+                let Some(id) = id_of(message) else { return };
                 if entries.is_empty() {
                     self.left.push(id);
                 }
@@ -225,27 +221,29 @@ impl Ledger {
                 entries.iter().for_each(|(queue, entry)| self.enter(*queue, entry.seq, id));
             }
             Record::Ready { queue, entry, to } => {
-                if let Some(id) = self.leave(queue, entry.seq) {
-                    self.enter(queue, to.seq, id);
+                if let Some(id) = self.leave(*queue, entry.seq) {
+                    self.enter(*queue, to.seq, id);
                 }
             }
             Record::Settle { queue, entry } => {
-                if let Some(id) = self.leave(queue, entry.seq) {
+                if let Some(id) = self.leave(*queue, entry.seq) {
                     self.left.push(id);
                 }
             }
             Record::Purge { queue, kept } => {
-                let of_queue = self.places.range((queue, 0)..=(queue, u64::MAX));
-                let seqs: Vec<u64> = of_queue.map(|((_, seq), _)| *seq).collect();
-                for seq in seqs.into_iter().filter(|seq| kept.iter().all(|kept| kept.seq != *seq)) {
-                    if let Some(id) = self.leave(queue, seq) {
+                let of_queue = self.places.range((*queue, 0)..=(*queue, u64::MAX));
+                let all: Vec<(u64, u64)> = of_queue.map(|((_, seq), id)| (*seq, *id)).collect();
+                for (seq, id) in all {
+                    if kept.iter().any(|kept| kept.seq == seq) {
+                        self.kept.insert(id);
+                    } else if let Some(id) = self.leave(*queue, seq) {
                         self.left.push(id);
                     }
                 }
             }
             Record::Delivered { queue, up_to } => {
-                let newest = self.delivered.entry(queue).or_default();
-                *newest = up_to.max(*newest);
+                let newest = self.delivered.entry(*queue).or_default();
+                *newest = (*up_to).max(*newest);
             }
             Record::DeclareQueue(declared) => {
                 self.names.insert(declared.queue, declared.name.to_string());
@@ -264,7 +262,7 @@ impl Ledger {
         let Some(at_us) = self.proposed_at.get(&(index, term)).copied() else { return };
         let early = self.axes.iter().find(|(at, axis)| {
             let passed = at_us.saturating_sub(*at);
-            axis_us > axis + passed + passed * RATE_PPM / 1_000_000 + 20
+            axis_us > axis + passed + passed * FAST_PPM / 1_000_000 + 20
         });
         if let Some((at, axis)) = early {
             let (moved, passed) = (axis_us - axis, at_us.saturating_sub(*at));

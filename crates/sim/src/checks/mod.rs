@@ -1,4 +1,5 @@
 //! The checks of a run: `book` for what clients see, `ledger` for what is committed.
 
 pub(crate) mod book;
+pub(crate) mod hash;
 pub(crate) mod ledger;

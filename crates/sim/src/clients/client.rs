@@ -354,7 +354,10 @@ impl Client {
                 Some(Ask::Purged(ids)) => {
                     book.open_purges -= 1;
                     let is_untouched = |id: &u64| {
-                        book.messages.get(id).is_some_and(|message| message.handed.is_empty())
+                        let message = book.messages.get(id);
+                        // A message on its way to a client is not purged, though none has seen it yet.
+                        message.is_some_and(|message| message.handed.is_empty())
+                            && !book.ledger.was_kept(*id)
                     };
                     let gone: Vec<u64> = ids.into_iter().filter(is_untouched).collect();
                     book.settled(&gone, now_us);

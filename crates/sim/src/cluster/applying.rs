@@ -101,6 +101,7 @@ impl Process {
         self.serving.promote(now, self.applier.applied_position());
         if self.service == Service::Promotes(term) {
             self.service = Service::Leads(term);
+            self.served = term.0;
             ctx.book.serves(term.0);
             ctx.story.tell(ctx.now_us, format_args!("node {} serves term {}", ctx.number, term.0));
             self.is_dirty = true;

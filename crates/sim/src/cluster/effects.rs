@@ -2,8 +2,8 @@
 
 use broker::time::Now;
 use broker::{Effect, Lsn, Record};
+use vhost_log::QueuedRecord;
 
-use crate::cluster::log_queue::QueuedRecord;
 use crate::cluster::serving::{Deferred, Serving};
 use crate::sabotage::Sabotage;
 
@@ -27,7 +27,7 @@ impl Serving {
             }
             self.vhost().flush();
         }
-        self.wakes |= !self.log.is_empty();
+        self.wakes |= self.log.wakes_writer();
         self.depart(now);
         wait
     }
@@ -51,8 +51,9 @@ impl Serving {
                 }
                 Effect::Hold(connection) => self.hold(connection),
                 Effect::Stalled(connection) => {
+                    // The writer of the socket reports in a batch of its own; what is held reports when it is released.
                     if self.holds_with_room(connection) {
-                        asked.push(connection);
+                        self.stalled.push(connection);
                     }
                 }
                 Effect::AskBacklog(connection) => asked.push(connection),

@@ -2,7 +2,7 @@
 
 use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 use broker::time::{Now, Time};
-use broker::{Envelopes, Lsn, PageId, Record, Replay, Vhost, VhostOptions};
+use broker::{Decoded, Envelopes, Lsn, PageId, Record, Replay, Vhost, VhostOptions};
 use storage::{Applier, EntryContent, Flags, LogEntry, References};
 
 use simdisk::Disk;
@@ -78,8 +78,23 @@ impl Follower {
                 return Ok(());
             }
         }
-        let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
-            .map_err(|error| error.to_string())?;
+        let decoded = self.decode(record)?;
+        self.apply_decoded(record, decoded, ended)
+    }
+
+    /// Reads a record.
+    pub(crate) fn decode(&mut self, record: &storage::Record<'_>) -> Result<Decoded, String> {
+        Record::decode(record.kind, record.payload, &mut self.envelopes)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Applies a record that was read.
+    pub(crate) fn apply_decoded(
+        &mut self,
+        record: &storage::Record<'_>,
+        decoded: Decoded,
+        ended: &mut dyn FnMut(Lsn),
+    ) -> Result<(), String> {
         let is_spent = record.flags.has(Flags::SPENT);
         let lsn = Lsn(record.lsn.0);
         let applied = self.replay.apply(lsn, decoded, is_spent, &mut NoPages, ended);
@@ -114,6 +129,9 @@ impl Follower {
 
     /// Ends an entry, all records of which are applied.
     pub(crate) fn end_entry(&mut self, entry: &LogEntry) -> Result<Option<Lsn>, String> {
+        if matches!(entry.content, EntryContent::Empty) {
+            self.replay.begin_term();
+        }
         let EntryContent::Records(records) = &entry.content else { return Ok(None) };
         let last = Lsn(records.last.0);
         self.replay.end_entry(last).map_err(|divergence| divergence.to_string())?;
@@ -127,7 +145,7 @@ impl Follower {
     /// Makes a vhost of the replica.
     pub(crate) fn promote(mut self, now: Now, last: storage::Lsn, marks: bool) -> Vhost {
         if marks {
-            self.replay.leader_lost(now.time);
+            self.replay.leader_changed(now.time);
         }
         self.replay.finish(now, Lsn(last.0), &mut NoPages)
     }

@@ -3,7 +3,6 @@
 pub(crate) mod applying;
 mod effects;
 pub(crate) mod follower;
-mod log_queue;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod process;

@@ -13,6 +13,7 @@ use crate::cluster::process::Process;
 use crate::cluster::serving::{Brain, Serving};
 use crate::cluster::sim_log::SimLog;
 use crate::event::Event;
+use crate::plan::DRIFT_PPM;
 use crate::sabotage::Sabotage;
 
 pub(crate) const CLUSTER: ClusterId = ClusterId(77);
@@ -50,7 +51,7 @@ pub(crate) struct Clocks {
 impl Clocks {
     fn draw(random: &mut Random) -> Self {
         let error_us = i64::try_from(random.below(120_000_000)).unwrap_or(0) - 60_000_000;
-        let drift_ppm = i64::try_from(random.below(201)).unwrap_or(0) - 100;
+        let drift_ppm = random.below(2 * DRIFT_PPM + 1).cast_signed() - DRIFT_PPM.cast_signed();
         Self { error_us, drift_ppm, began_us: 0, anchor_us: 0 }
     }
 
@@ -207,7 +208,7 @@ fn options(number: usize, nodes: usize) -> ReplicatedOptions {
         member_id: member_id(number).get(),
         founding: Some(Founding {
             voters: (0..nodes).map(|node| member_id(node).get()).collect(),
-            learners: Vec::new(),
+            ..Founding::default()
         }),
         tail_bytes_max: 16 * 1024,
         retention_bytes: u64::MAX,

@@ -6,8 +6,8 @@ use broker::Lsn;
 use broker::time::{Now, Time};
 use bytes::Bytes;
 use replication::{
-    AxisOrigin, ClockBounds, ClockReading, Committed, EntryLog as _, Frame, Member, MemberId,
-    NodeId, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
+    AxisOrigin, ClockBounds, ClockReading, Committed, EntryLog as _, Frame, HandOver, HandOverStep,
+    Member, MemberId, NodeId, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
 };
 use simdisk::{Disk, Random};
 use storage::{Applier, EntryIndex, LogEntry, LogError, Term, WriteBatch};
@@ -74,6 +74,8 @@ pub(crate) enum Later {
     Advance,
     /// Work of the vhost is due.
     Timer,
+    /// Sockets of clients have room.
+    Room,
     /// The replica is opened anew.
     Reopen,
     /// The process ends itself.
@@ -107,6 +109,8 @@ pub(crate) struct Process {
     pub(super) jobs: VecDeque<Job>,
     pub(super) is_applying: bool,
     pub(crate) service: Service,
+    /// The last term in which the node served clients; 0 before the first.
+    pub(crate) served: u64,
     pub(super) records: WriteBatch,
     pub(super) batch: Batch,
     pub(super) durable: Option<Lsn>,
@@ -117,6 +121,7 @@ pub(crate) struct Process {
     pub(super) turn_us: u64,
     pub(super) is_full: bool,
     pub(super) is_advance_due: bool,
+    hand_over: Option<HandOver>,
     pub(super) inbox: Vec<Input>,
     pub(crate) bounds: ClockBounds,
     pub(super) shift_us: i64,
@@ -147,6 +152,7 @@ impl Process {
             jobs: VecDeque::new(),
             is_applying: false,
             service: Service::Follows,
+            served: 0,
             records: WriteBatch::default(),
             batch: Batch::None,
             durable: None,
@@ -156,6 +162,7 @@ impl Process {
             turn_us: 0,
             is_full: false,
             is_advance_due: false,
+            hand_over: None,
             inbox: Vec::new(),
             bounds,
             shift_us: 0,
@@ -225,23 +232,38 @@ impl Process {
         }
     }
 
+    /// True if nothing is under way that goes on with each tick, as the server's replicator sees it.
+    fn is_idle(&self) -> bool {
+        matches!(self.service, Service::Follows | Service::Leads(_))
+            && !self.is_dirty
+            && matches!(self.batch, Batch::None)
+            && !self.is_full
+            && self.hand_over.is_none()
+    }
+
     fn take_inbox(&mut self) {
         let mut ticks = 0;
         for input in std::mem::take(&mut self.inbox) {
-            self.has_work = true;
-            match input {
+            self.has_work |= match input {
                 Input::Frame(from, frame) => {
                     // A frame of another time is refused, as by the server.
                     let _ = self.member.receive(from, &frame);
+                    true
                 }
                 Input::Tick if ticks < TICKS_AT_ONCE_MAX => {
                     ticks += 1;
-                    self.member.tick();
+                    self.member.tick() || !self.is_idle()
                 }
-                Input::Tick => {}
-                Input::LinkChanged(member) => self.member.link_lost(member),
-                Input::PeerLost(member) => self.member.peer_lost(member),
-            }
+                Input::Tick => false,
+                Input::LinkChanged(member) => {
+                    self.member.link_lost(member);
+                    true
+                }
+                Input::PeerLost(member) => {
+                    self.member.peer_lost(member);
+                    true
+                }
+            };
         }
     }
 
@@ -251,6 +273,12 @@ impl Process {
             self.is_dirty = true;
             self.has_work = true;
             self.advance_soon(ctx);
+        }
+        if !self.serving.stalled.is_empty() {
+            ctx.later.push((5 + ctx.random.below(200), Later::Room));
+        }
+        if self.serving.is_frozen {
+            return;
         }
         let now = self.now(ctx.reading);
         if let Some(wake) = self.serving.next_wake()
@@ -289,6 +317,11 @@ impl Process {
                 self.serving.tick(now);
                 self.touched(ctx);
             }
+            Later::Room => {
+                let now = self.now(ctx.reading);
+                self.serving.sockets_have_room(now);
+                self.touched(ctx);
+            }
             Later::Reopen | Later::Exit => {}
         }
     }
@@ -304,6 +337,7 @@ impl Process {
             self.take_inbox();
             self.report_durable(ctx);
             self.propose(ctx);
+            self.step_hand_over(ctx);
             if !std::mem::take(&mut self.has_work) {
                 return;
             }
@@ -321,6 +355,40 @@ impl Process {
                 self.end_turn(ctx);
             }
         }
+    }
+
+    /// Begins to hand the lead over to another member.
+    pub(crate) fn hand_over(&mut self, to: MemberId, ctx: &mut Context<'_>) {
+        if self.hand_over.is_none()
+            && let Some(hand_over) = self.member.hand_over(Some(to))
+        {
+            ctx.story.tell(ctx.now_us, format_args!("node {} hands over to {to}", ctx.number));
+            self.hand_over = Some(hand_over);
+            self.serving.freeze(self.now(ctx.reading));
+            self.touched(ctx);
+            self.turn(ctx);
+        }
+    }
+
+    fn step_hand_over(&mut self, ctx: &mut Context<'_>) {
+        let Some(hand_over) = &mut self.hand_over else { return };
+        if !matches!(self.service, Service::Leads(_)) {
+            self.hand_over = None;
+            return;
+        }
+        let is_quiet = !self.is_dirty && matches!(self.batch, Batch::None);
+        let step = hand_over.step(&mut self.member, is_quiet);
+        let now = self.now(ctx.reading);
+        match step {
+            HandOverStep::Wait => return,
+            HandOverStep::KeepLeading => self.serving.write(now, |vhost| vhost.keep_leading(now)),
+            HandOverStep::Resume => {
+                ctx.story.tell(ctx.now_us, format_args!("node {} goes on", ctx.number));
+                self.hand_over = None;
+                self.serving.resume(now);
+            }
+        }
+        self.touched(ctx);
     }
 
     fn propose(&mut self, ctx: &mut Context<'_>) {

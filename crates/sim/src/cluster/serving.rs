@@ -8,10 +8,10 @@ use broker::time::{Now, Time};
 use broker::{ChannelNumber, ConnectionId, Lsn, Outgoing, Request, Vhost};
 use session::{HeldOutbox, Outbox, Session, Step, transmit};
 use storage::WriteBatch;
+use vhost_log::LogQueue;
 
 use crate::clients::handshake::{FRAME_MAX, everything, session};
 use crate::cluster::follower::Follower;
-use crate::cluster::log_queue::LogQueue;
 use crate::sabotage::Sabotage;
 
 /// Commands that are applied at once.
@@ -82,8 +82,12 @@ pub(crate) struct Serving {
     pub(crate) durable: Lsn,
     /// Octets that leave, in order.
     pub(crate) departed: Vec<Departed>,
+    /// Connections whose sockets report that they have room.
+    pub(super) stalled: Vec<ConnectionId>,
     /// True once the replicator must take records.
     pub(crate) wakes: bool,
+    /// True while another node is to lead: commands of clients and due work wait.
+    pub(crate) is_frozen: bool,
     pub(super) sabotage: Option<Sabotage>,
 }
 
@@ -92,11 +96,13 @@ impl Serving {
         Self {
             brain: Brain::Follows(Box::new(follower)),
             links: BTreeMap::new(),
-            log: LogQueue::default(),
+            log: LogQueue::on_axis(),
             deferred: Vec::new(),
             durable,
             departed: Vec::new(),
+            stalled: Vec::new(),
             wakes: false,
+            is_frozen: false,
             sabotage,
         }
     }
@@ -150,6 +156,9 @@ impl Serving {
     /// Applies the commands of a client, up to the first whose answer waits.
     fn process(&mut self, connection: ConnectionId, now: Now) {
         loop {
+            if self.is_frozen {
+                return;
+            }
             let durable = self.durable;
             let Some(link) = self.links.get_mut(&connection) else { return };
             if link.wait.is_some_and(|lsn| lsn > durable) {
@@ -190,9 +199,21 @@ impl Serving {
         }
     }
 
+    /// The sockets of stalled connections have taken everything: each report is a batch of its own.
+    pub(crate) fn sockets_have_room(&mut self, now: Now) {
+        for connection in std::mem::take(&mut self.stalled) {
+            let backlog = self.backlog(connection);
+            if self.links.contains_key(&connection) {
+                self.write(now, |vhost| vhost.set_backlog(now, connection, backlog));
+            }
+        }
+    }
+
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Now) {
-        while let Some(vhost) = self.leading() {
+        while !self.is_frozen
+            && let Some(vhost) = self.leading()
+        {
             vhost.tick(now);
             let is_due = vhost.next_wake().is_some_and(|wake| wake <= now.time);
             self.finish(now, &[]);
@@ -212,6 +233,20 @@ impl Serving {
             change(vhost);
             self.finish(now, &[]);
         }
+    }
+
+    /// Lets everything wait, because another node is to lead.
+    pub(crate) fn freeze(&mut self, now: Now) {
+        self.is_frozen = true;
+        self.write(now, |vhost| vhost.hand_over(now));
+    }
+
+    /// Goes on after all.
+    pub(crate) fn resume(&mut self, now: Now) {
+        self.is_frozen = false;
+        self.write(now, |vhost| vhost.deliver_again(now));
+        let waiting: Vec<ConnectionId> = self.links.keys().copied().collect();
+        waiting.into_iter().for_each(|connection| self.process(connection, now));
     }
 
     /// Takes the next batch. True if more records wait.
@@ -266,7 +301,7 @@ impl Serving {
             self.departed.push(Departed { client: link.client, bytes: Vec::new(), is_last: true });
         }
         self.deferred.clear();
-        self.log = LogQueue::default();
+        self.log = LogQueue::on_axis();
         self.brain = Brain::Gone;
     }
 

@@ -1,5 +1,7 @@
 //! Files of the directory: those that do not belong to the log, and the room behind the end of a file.
 
+use std::io;
+
 use crate::directory::{Directory, DirectoryFile};
 use crate::manifest::{FileEntry, Manifest};
 use crate::recovery::{Damage, OpenError, io_error, unlisted};
@@ -22,6 +24,17 @@ pub(crate) fn remove_unlisted<D: Directory>(
         directory.remove(name).map_err(io_error(format!("remove {name}")))?;
     }
     Ok(())
+}
+
+/// Makes the file durable in which an earlier process has ended. What was read of it may not have been on the disk, and
+/// the manifest is about to say that it is.
+pub(crate) fn sync_end<D: Directory>(directory: &D, entry: &FileEntry) -> Result<(), OpenError> {
+    let file = match directory.open(&entry.name()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file,
+    };
+    let synced = file.and_then(|file| file.sync());
+    synced.map_err(io_error(format!("sync {}", entry.name())))
 }
 
 /// Gives back the room behind the end of a file. If that fails, the room stays in use without harm.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::files::{remove_unlisted, truncate};
+use super::files::{remove_unlisted, sync_end, truncate};
 use super::options::LogOptions;
 use super::segments::Segments;
 use super::shared::lock;
@@ -47,6 +47,7 @@ pub(crate) fn open_segments<D: Directory>(
     for (entry, was_sealed) in manifest.files.iter().zip(was_sealed) {
         if !was_sealed {
             truncate(&*directory, entry);
+            sync_end(&*directory, entry)?;
         }
     }
     // Two files with records must not begin at the same position: `start` begins one at the end of the last.

@@ -34,6 +34,14 @@ pub enum OpenError {
         /// The problem.
         problem: String,
     },
+    /// The log without a group that is to be replaced by one of a group is not empty.
+    #[error("{records} records and {damages} damaged places are in a log that belongs to no group")]
+    HasContent {
+        /// Records that are in use.
+        records: u64,
+        /// Places that cannot be read.
+        damages: usize,
+    },
     /// The hard state of a replicated log is lost or that of another member: the member must not vote, and is
     /// rebuilt under a new id.
     #[error("raft: {problem}; the member does not vote")]

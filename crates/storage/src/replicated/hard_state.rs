@@ -25,6 +25,14 @@ pub fn is_replicated<D: Directory>(directory: &D) -> io::Result<bool> {
     Ok(directory.list()?.iter().any(|name| name == HARD_STATE))
 }
 
+/// The member that a replicated log belongs to, with its hard state. None if the directory has none.
+///
+/// # Errors
+/// [`OpenError`]: the hard state is damaged, or the disk failed.
+pub fn saved_state<D: Directory>(directory: &D) -> Result<Option<(u64, HardState)>, OpenError> {
+    Ok(read_newest(directory)?.map(|slot| (slot.identity.member_id, slot.state)))
+}
+
 const MAGIC: [u8; 8] = *b"LVRTRFT\0";
 const VERSION: u32 = 1;
 const SLOT_BYTES: usize = 512;

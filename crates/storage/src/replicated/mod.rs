@@ -24,9 +24,9 @@ pub use entry::{
     EntryContent, EntryFacts, EntryFault, EntryIndex, EntryRecords, LogEntry, Term, verify_entry,
 };
 pub(crate) use entry_state::{EntryReading, EntryState};
-pub use hard_state::{HardState, SavedClock, is_replicated};
+pub use hard_state::{HardState, SavedClock, is_replicated, saved_state};
 pub(crate) use hard_state::{Slot, known_commit, store_slot};
 pub use installation::Installation;
 pub use log::ReplicatedLog;
-pub use options::{EntryError, Founding, ReplicatedOptions};
+pub use options::{EntryError, Founding, LoneLog, ReplicatedOptions};
 pub use shipment::{Shipment, ShipmentPlan};

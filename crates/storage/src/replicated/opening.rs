@@ -2,14 +2,18 @@
 
 use super::entry::{EntryIndex, Term};
 use super::hard_state::{HardState, HardStateFile, Identity, Slot, read_newest, store_slot};
-use super::options::{Founding, ReplicatedOptions};
+use super::options::{Founding, LoneLog, ReplicatedOptions};
+use crate::check;
 use crate::directory::Directory;
 use crate::format::{FORMAT_VERSION_REPLICATED, Lsn};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, StoreError};
 use crate::recovery::{OpenError, io_error, read_manifest};
 
 /// Entry and term of the snapshot that the content of a log without a group becomes.
 const ADOPTED: (EntryIndex, Term, Lsn) = (EntryIndex(1), Term(1), Lsn(0));
+
+/// Base of a log that begins with entry 1.
+const NOTHING: (EntryIndex, Term, Lsn) = (EntryIndex(0), Term(0), Lsn(0));
 
 /// Reads manifest and hard state, and founds the group if the directory holds no replicated log.
 ///
@@ -61,6 +65,15 @@ fn check_unused(slot: Result<Option<Slot>, OpenError>) -> Result<(), OpenError> 
     }
 }
 
+/// Refuses a log without a group that is not empty.
+fn refuse_content<D: Directory>(directory: &D, log_id: u64) -> Result<(), OpenError> {
+    let report = check(directory, log_id, &mut |_, _| {})?;
+    match (report.records, report.damages.len()) {
+        (0, 0) => Ok(()),
+        (records, damages) => Err(OpenError::HasContent { records, damages }),
+    }
+}
+
 /// Writes the first hard state. The manifest that makes the log one of a group is stored once the log is open.
 fn found<D: Directory>(
     directory: &D,
@@ -68,16 +81,25 @@ fn found<D: Directory>(
     manifest: Option<Manifest>,
     identity: Identity,
 ) -> Result<(Manifest, Slot), OpenError> {
-    let Some(Founding { voters, learners }) = options.founding else {
+    let Some(Founding { voters, learners, lone_log }) = options.founding else {
         return Err(match manifest {
             Some(_) => OpenError::is_not_replicated(),
             None => OpenError::no_manifest(),
         });
     };
-    let (mut manifest, base) = match manifest {
-        Some(manifest) => (manifest, ADOPTED),
-        None if !options.log.create_if_missing => return Err(OpenError::no_manifest()),
-        None => (Manifest::new(identity.group), (EntryIndex(0), Term(0), Lsn(0))),
+    let (mut manifest, base) = match (manifest, lone_log) {
+        (Some(manifest), LoneLog::Adopt) => (manifest, ADOPTED),
+        (Some(manifest), LoneLog::Replace) => {
+            refuse_content(directory, identity.group)?;
+            let next_file_id = manifest.next_file_id;
+            let empty = Manifest { next_file_id, ..Manifest::new(identity.group) };
+            // Before the opening removes the files that are not listed any more.
+            let stored = empty.store(directory).map_err(StoreError::into_io);
+            stored.map_err(io_error("write the manifest"))?;
+            (empty, NOTHING)
+        }
+        (None, _) if !options.log.create_if_missing => return Err(OpenError::no_manifest()),
+        (None, _) => (Manifest::new(identity.group), NOTHING),
     };
     manifest.format_version = FORMAT_VERSION_REPLICATED;
     manifest.group.base = base;

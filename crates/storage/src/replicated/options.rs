@@ -12,6 +12,18 @@ pub struct Founding {
     pub voters: Vec<u64>,
     /// Members that only receive.
     pub learners: Vec<u64>,
+    /// Treatment of a log without a group in the directory.
+    pub lone_log: LoneLog,
+}
+
+/// Treatment of a log without a group, where a group begins.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum LoneLog {
+    /// An empty log takes the place of one without records, and all members begin with entry 1. Records are refused.
+    #[default]
+    Replace,
+    /// The content becomes the snapshot at entry 1, which every other member needs.
+    Adopt,
 }
 
 /// Options of a replicated log.
@@ -23,8 +35,7 @@ pub struct ReplicatedOptions {
     pub cluster_id: u64,
     /// Id of the member whose log this is.
     pub member_id: u64,
-    /// Begins the group if the directory holds no replicated log: an empty log begins with entry 1, and the content
-    /// of a log without a group becomes the snapshot at entry 1. `None`: such a directory is refused.
+    /// Begins the group if the directory holds no replicated log. `None`: such a directory is refused.
     pub founding: Option<Founding>,
     /// Bytes of the newest entries that are kept in memory.
     pub tail_bytes_max: usize,

@@ -65,6 +65,32 @@ fn small_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
     }
 }
 
+/// A process is killed, the next one reads what was written and not synced, and then the power goes: what the second
+/// process has read stays.
+#[test]
+fn end_that_was_read_after_a_kill_survives_a_power_cut() {
+    let whole = Disk::new();
+    let (mut log, _, book) = open(&whole, Durability::Fsync).unwrap();
+    run(&mut log, book, &mut Random(5), SMALL);
+    for cut_at in 0..whole.operations() {
+        for fate in 0..3 {
+            let disk = Disk::new();
+            disk.cut_power_at(cut_at);
+            if let Ok((mut log, _, book)) = open(&disk, Durability::Fsync) {
+                run(&mut log, book, &mut Random(5), SMALL);
+            }
+            disk.after_kill(&mut Random(fate));
+            let what = format!("killed at {cut_at}, fate {fate}");
+            let (_, _, first) = open(&disk, Durability::Fsync).unwrap();
+            let disk = disk.after_cut(&mut Random(fate));
+            let (_, report, second) =
+                open(&disk, Durability::Fsync).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
+            assert!(first == second, "{what}: records that were read are missing");
+        }
+    }
+}
+
 #[test]
 fn long_history_survives_repeated_power_cuts() {
     long_histories_survive(LONG, 0..60);

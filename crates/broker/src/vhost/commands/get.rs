@@ -39,7 +39,7 @@ impl Vhost {
         self.finish_deaths();
         let queue = self.topology.known_queue_mut(id);
         queue.renew_lease(self.now.time);
-        let is_away = queue.is_away() && !queue.holds_deliveries();
+        let is_away = (queue.is_away() && !queue.holds_deliveries()) || self.hand_over.is_halted;
         self.arm_queue(id);
         if is_away {
             self.await_get(at, id, no_ack);
@@ -59,7 +59,7 @@ impl Vhost {
                 self.topology.known_queue_mut(id).counters.deliveries.got_nothing += 1;
                 self.send_get_empty(at);
             }
-            Some(entry) => self.hand_over(at, id, entry, no_ack),
+            Some(entry) => self.answer_with(at, id, entry, no_ack),
         }
     }
 
@@ -72,7 +72,7 @@ impl Vhost {
     }
 
     /// Answers `basic.get` with a message.
-    fn hand_over(&mut self, at: ChannelKey, id: QueueId, mut entry: Entry, no_ack: bool) {
+    fn answer_with(&mut self, at: ChannelKey, id: QueueId, mut entry: Entry, no_ack: bool) {
         if self.watches_deliveries {
             self.before_delivery(at, id, &entry);
         }

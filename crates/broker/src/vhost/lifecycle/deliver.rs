@@ -99,7 +99,7 @@ impl Vhost {
 
     fn choose_consumer(&mut self, id: QueueId) -> Option<Chosen> {
         let queue = self.topology.known_queue_mut(id);
-        if queue.holds_deliveries() {
+        if queue.holds_deliveries() || self.hand_over.is_halted {
             return None;
         }
         let found = queue.consumers.next(|consumer| {

@@ -10,6 +10,7 @@ mod direct_reply;
 pub(super) mod enqueue;
 pub(super) mod firehose;
 pub(super) mod growth;
+mod hand_over;
 mod paging;
 pub(super) mod policies;
 mod redrive;

@@ -185,6 +185,9 @@ impl Vhost {
     /// Answers waiting `basic.get`s as long as the next message is in memory, or the queue is empty. The queue may be
     /// gone.
     pub(in crate::vhost) fn answer_gets(&mut self, id: QueueId) {
+        if self.hand_over.is_halted {
+            return;
+        }
         let awaited = |queue: &mut Queue| {
             if queue.is_away() { None } else { queue.delivery.awaited_gets.get_mut()?.pop_front() }
         };

@@ -1,5 +1,7 @@
 //! The check that nothing durable changes without a record: the sums that records give are those of the state itself.
 
+use std::borrow::Cow;
+
 use crate::exchange::Destination;
 use crate::ids::Lsn;
 use crate::policy::PolicyKind;
@@ -24,9 +26,9 @@ impl Vhost {
     }
 
     /// The sums with the records that the shell has not taken yet.
-    fn all_sums(&self) -> Option<DurableSums> {
-        let mut sums = (**self.sums.as_ref()?).clone();
-        self.effects.unsummed().for_each(|(lsn, record)| sums.add(lsn, record));
+    fn all_sums(&self) -> Option<Cow<'_, DurableSums>> {
+        let mut sums = Cow::Borrowed(&**self.sums.as_ref()?);
+        self.effects.unsummed().for_each(|(lsn, record)| sums.to_mut().add(lsn, record));
         Some(sums)
     }
 

@@ -8,7 +8,7 @@
 //! a message, and the declaration of a queue, that ends before its batch is written, but not all that is about it.
 
 use super::divergence::Divergence;
-use super::replay::{Replay, Source};
+use super::replay::{HandOver, Replay, Source};
 use crate::ids::{Lsn, Name, QueueNumber};
 use crate::limits::CUT_OFF_LEADER_MS;
 use crate::policy::PolicyKind;
@@ -65,12 +65,36 @@ impl Replay {
         self.check_declared()
     }
 
+    /// The term of another leader begins behind the last entry.
+    pub fn begin_term(&mut self) {
+        self.hand_over = match self.hand_over {
+            HandOver::Announced => HandOver::Complete,
+            // The leader between may have delivered.
+            HandOver::Complete | HandOver::None => HandOver::None,
+        };
+    }
+
+    /// The leader hands over, or with `ends` goes on after all. The own log may lack the end.
+    pub(super) fn handed_over(&mut self, ends: bool) {
+        let is_announced = !ends && self.source == Source::Leader;
+        self.hand_over = if is_announced { HandOver::Announced } else { HandOver::None };
+    }
+
+    /// Lets the replica lead from `now` on. Unless the leader before it has handed over, that leader is lost.
+    pub fn leader_changed(&mut self, now: Time) {
+        // Without a record there is no message that any leader could have delivered.
+        if self.hand_over != HandOver::Complete && self.vhost.log.last() > Lsn(0) {
+            self.leader_lost(now);
+        }
+    }
+
     /// Assumes, because the leader is lost, what the log does not say: any message of a classic queue that was ready
     /// until `now` may have been delivered, and so may any that becomes due while that leader, which may only be cut off,
     /// does not know that it is replaced. Deliveries of quorum queues wait for the log and need no such mark. The
-    /// first batch of the promoted vhost logs the marks. After a planned transfer, nothing is to be assumed.
+    /// first batch of the promoted vhost logs the marks.
     pub fn leader_lost(&mut self, now: Time) {
         let until = self.now.max(now).plus_ms(CUT_OFF_LEADER_MS);
+        self.vhost.hand_over.cut_off_until = until;
         let topology = &mut self.vhost.topology;
         for (id, queue) in topology.queues_mut() {
             if queue.leader_lost(until) {

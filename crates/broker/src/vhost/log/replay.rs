@@ -45,6 +45,19 @@ pub struct Replay {
     recovered: Vec<RecoveredQueue>,
     /// The source of the records.
     pub(super) source: Source,
+    /// Knowledge of the deliveries of the leader before.
+    pub(super) hand_over: HandOver,
+}
+
+/// A planned change of the leader, as far as the records tell of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum HandOver {
+    /// There is none: the leader may have delivered what the log does not tell.
+    None,
+    /// The leader delivers nothing any more.
+    Announced,
+    /// The term of another leader has begun, and nothing else has happened.
+    Complete,
 }
 
 /// The source of the records of a replay.
@@ -79,7 +92,8 @@ impl Replay {
         let (undeclared, unbound, recovered) =
             (UndeclaredQueues::default(), Vec::new(), Vec::new());
         let source = Source::OwnLog;
-        Self { vhost, queues, delayed, now, undeclared, unbound, recovered, source }
+        let hand_over = HandOver::None;
+        Self { vhost, queues, delayed, now, undeclared, unbound, recovered, source, hand_over }
     }
 
     /// The vhost as it is so far, for measurements, which change nothing else in it.
@@ -118,6 +132,10 @@ impl Replay {
         ended: &mut dyn FnMut(Lsn),
     ) -> Result<(), Divergence> {
         self.vhost.log.replayed(lsn);
+        if self.hand_over == HandOver::Complete {
+            // A leader has written in the new term, and may have delivered.
+            self.hand_over = HandOver::None;
+        }
         let Decoded { record, arrived } = decoded.not_after(self.now);
         match record {
             Record::Publish { message, entries } => {
@@ -199,6 +217,7 @@ impl Replay {
             Record::Bind(binding) => self.bind(lsn, binding),
             Record::Unbind(binding) => self.unbind(&binding),
             Record::Digest(digest) => self.compare(lsn, &digest)?,
+            Record::HandOver { ends } => self.handed_over(ends),
         }
         Ok(())
     }

@@ -105,7 +105,8 @@ impl DurableSums {
             | Record::Annotate { .. }
             | Record::Pend { .. }
             | Record::Delivered { .. }
-            | Record::Digest(_) => {}
+            | Record::Digest(_)
+            | Record::HandOver { .. } => {}
         }
     }
 

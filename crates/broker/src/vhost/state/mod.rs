@@ -11,6 +11,7 @@ pub(super) mod effects;
 pub(super) mod enqueue_plan;
 pub(super) mod firehose;
 pub(super) mod given_reasons;
+pub(super) mod hand_over;
 pub(super) mod holder;
 pub(super) mod log_state;
 pub(super) mod paging;

@@ -36,6 +36,8 @@ struct Entry {
     last: Lsn,
     /// The time of the axis at which the batch was written.
     axis: Time,
+    /// True for the empty entry with which a term begins.
+    begins_term: bool,
 }
 
 impl Entry {
@@ -143,6 +145,10 @@ impl Follower {
     }
 
     fn apply(&mut self, entry: &Entry) -> Result<(), Divergence> {
+        if entry.begins_term {
+            self.replay.begin_term();
+            return Ok(());
+        }
         self.replay.set_now(entry.axis);
         for record in &entry.records {
             if self.misses == Some(record.kind) {
@@ -161,12 +167,24 @@ impl Follower {
         let mut again = Self::new(self.options);
         let mut entries = self.entries.iter();
         loop {
-            let together: Vec<&Entry> = entries.by_ref().take(at_once().max(1)).collect();
-            let Some(newest) = together.last() else { break };
+            if entries.as_slice().first().is_some_and(|entry| entry.begins_term) {
+                entries.next();
+                again.replay.begin_term();
+            }
+            let is_of_term = entries.as_slice().iter().take_while(|entry| !entry.begins_term);
+            let count = is_of_term.count().min(at_once().max(1));
+            let together: Vec<&Entry> = entries.by_ref().take(count).collect();
+            let Some(newest) = together.last() else {
+                if entries.as_slice().is_empty() {
+                    break;
+                }
+                continue;
+            };
             let joined = Entry {
                 records: together.iter().flat_map(|entry| entry.records.clone()).collect(),
                 last: newest.last,
                 axis: newest.axis,
+                begins_term: false,
             };
             again.apply(&joined).unwrap();
         }
@@ -203,6 +221,22 @@ impl Follower {
     /// The number of digests that it has compared.
     pub(crate) fn digests(&self) -> usize {
         self.digests
+    }
+
+    /// The term of another leader begins.
+    pub(crate) fn begin_term(&mut self) {
+        self.replay.begin_term();
+        let (axis, last) =
+            self.entries.last().map(|entry| (entry.axis, entry.last)).unwrap_or_default();
+        self.entries.push(Entry { records: Vec::new(), last, axis, begins_term: true });
+    }
+
+    /// The replica leads from now on, and finds in the log whether the leader before has handed over.
+    pub(crate) fn take_over(mut self, now: Now) -> (Vhost, PageStore) {
+        self.replay.leader_changed(now.time);
+        let last = self.replay.vhost().last_lsn();
+        let vhost = self.replay.finish(now, last, &mut self.pages);
+        (vhost, self.pages)
     }
 
     /// The replica leads from now on; `is_planned` if the leader before it has handed over.

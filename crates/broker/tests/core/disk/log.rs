@@ -184,7 +184,8 @@ impl Replay {
             | Record::Unbind(_)
             | Record::SetPolicy { .. }
             | Record::ClearPolicy { .. }
-            | Record::Digest(_) => {}
+            | Record::Digest(_)
+            | Record::HandOver { .. } => {}
         }
     }
 

@@ -57,7 +57,7 @@ struct Scheduled {
     at: u64,
     name: Option<u8>,
     entry: Entry,
-    /// A leader before may serve until then; only the leader that follows it knows.
+    /// A leader before may serve until then.
     by_old_leader: bool,
 }
 
@@ -104,6 +104,8 @@ pub(crate) struct Model {
     /// Messages that died, with their numbers; none if they were refused.
     dying: VecDeque<(usize, Option<u64>, Message, &'static str)>,
     said: Vec<String>,
+    /// A lost leader may deliver until then.
+    cut_off_until: u64,
 }
 
 impl Queue {
@@ -275,6 +277,7 @@ impl Model {
             outstanding: Vec::new(),
             dying: VecDeque::new(),
             said: Vec::new(),
+            cut_off_until: 0,
         }
     }
 
@@ -414,6 +417,11 @@ impl Model {
     }
 
     fn fail_over(&mut self, is_planned: bool) {
+        // A leader hands over what it knows: a lost leader before it may still deliver.
+        let is_planned = is_planned && self.cut_off_until <= self.now;
+        if !is_planned {
+            self.cut_off_until = self.now + 3_000;
+        }
         let mut unacked: [Vec<Entry>; 3] = Default::default();
         for one in std::mem::take(&mut self.outstanding) {
             unacked[one.queue].push(one.entry);

@@ -251,10 +251,15 @@ impl Broker {
     fn fail_over(&mut self, is_planned: bool) {
         self.vhost.log_digest(self.now());
         self.collect();
-        let follower = self.follower.take().expect("the vhost is replicated");
+        if is_planned {
+            self.vhost.hand_over(self.now());
+            self.collect();
+        }
+        let mut follower = self.follower.take().expect("the vhost is replicated");
+        follower.begin_term();
         let next = follower.again(&mut || 1);
         self.follower = Some(next);
-        (self.vhost, self.page_store) = follower.promote(self.now(), is_planned);
+        (self.vhost, self.page_store) = follower.take_over(self.now());
         self.connection = self.vhost.open_connection(Arc::new(access()), true);
         self.outstanding.clear();
         self.consuming = [None; 3];

@@ -10,9 +10,14 @@ impl World {
         self.settle(&mut Vec::new());
         self.check("before the failover");
         let now = self.now();
-        let follower = self.follower.take().expect("`set replicated` comes first");
+        if is_planned {
+            self.vhost.hand_over(now);
+            self.settle(&mut Vec::new());
+        }
+        let mut follower = self.follower.take().expect("`set replicated` comes first");
+        follower.begin_term();
         let next = follower.again(&mut || 1);
-        (self.vhost, self.page_store) = follower.promote(now, is_planned);
+        (self.vhost, self.page_store) = follower.take_over(now);
         self.vhost.set_node_name("node");
         self.follower = Some(next);
         self.clients.clear();

@@ -162,6 +162,8 @@ fn entries(entries: &Entries) -> String {
 pub(crate) fn record(record: &Record) -> String {
     match record {
         Record::Digest(digest) => format!("digest of {} queues", digest.queues.len()),
+        Record::HandOver { ends: false } => "hand-over".to_owned(),
+        Record::HandOver { ends: true } => "end of hand-over".to_owned(),
         Record::Publish { message, entries: to } => {
             format!("publish {} into {}", self::message(message, false), entries(to))
         }

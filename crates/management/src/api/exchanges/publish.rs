@@ -138,8 +138,7 @@ fn check_size(user_vhost: &UserVhost, content: &Content<'_>) -> Result<(), ApiEr
 ///
 /// COMPAT: alarms: while publishers are blocked, the API takes no messages either; RabbitMQ's API does.
 pub(crate) fn check_alarms(user_vhost: &UserVhost) -> Result<(), ApiError> {
-    let now = user_vhost.node().snapshot();
-    if !now.memory_alarm && !now.disk_alarm {
+    if !user_vhost.node().snapshot().blocks_publishers {
         return Ok(());
     }
     let reason = "publishers are blocked: memory or disk space is short";

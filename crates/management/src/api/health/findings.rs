@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::findings::{
     BlockedConnection, Facts, Finding, NodeFacts, QueueRates, ReachedLimit, Resource, VhostFacts,
-    disk_alarm, find, memory_alarm,
+    disk_alarm, disk_alarm_of, find, memory_alarm, memory_alarm_of,
 };
 use crate::history::{History, TimeRanges};
 use crate::http::access::{Management, VhostUser};
@@ -18,8 +18,10 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::node::{Caller, LimitName as _, VhostLimit, maximum};
 use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
+use crate::snapshot::cluster::PeerSnapshot;
 use crate::snapshot::condition::QueueCondition;
 use crate::snapshot::fields::{QUEUE, VHOST};
+use crate::snapshot::node::NodeSnapshot;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -65,33 +67,71 @@ async fn check_severity(
     Ok(checked(&facts(&node, &caller), least))
 }
 
-/// The alarms, for users without the tag monitoring, too: an alarm stops their publishers. Numbers are for
+/// An alarm that blocks publishers.
+struct BlockingAlarm {
+    resource: &'static str,
+    node: String,
+    text: String,
+    limit_bytes: Option<u64>,
+    current_bytes: Option<u64>,
+}
+
+impl BlockingAlarm {
+    /// The alarms of this node.
+    fn of_node(node: &NodeSnapshot) -> Vec<Self> {
+        let memory = (node.memory_watermark_bytes, node.resident_bytes);
+        let disk = (Some(node.disk_free_limit_bytes), node.disk_free_bytes);
+        Self::all(&node.name, (memory_alarm(node), memory), (disk_alarm(node), disk))
+    }
+
+    /// The alarms of another node that block publishers on this one.
+    fn of_peer(peer: &PeerSnapshot) -> Vec<Self> {
+        let Some(facts) = &peer.facts else { return Vec::new() };
+        let memory = (facts.memory_watermark_bytes, facts.memory_bytes);
+        let disk = (Some(facts.disk_free_limit_bytes), facts.disk_free_bytes);
+        Self::all(&peer.name, (memory_alarm_of(peer), memory), (disk_alarm_of(peer), disk))
+    }
+
+    fn all(node: &str, memory: AlarmFacts, disk: AlarmFacts) -> Vec<Self> {
+        let alarm = |resource, (text, (limit_bytes, current_bytes)): AlarmFacts| {
+            Some(Self { resource, node: node.to_owned(), text: text?, limit_bytes, current_bytes })
+        };
+        [alarm("memory", memory), alarm("disk", disk)].into_iter().flatten().collect()
+    }
+}
+
+/// The sentence of an alarm that is on; limit and use in bytes.
+type AlarmFacts = (Option<String>, (Option<u64>, Option<u64>));
+
+/// The alarms, for users without the tag monitoring, too: an alarm stops their publishers. Numbers and nodes are for
 /// monitors.
 async fn alarms(State(node): State<SharedNode>, Management(caller): Management) -> Json {
-    let node = node.snapshot();
-    let alarm = |resource: &str, text: Option<String>, limit: Option<u64>, now: Option<u64>| {
-        let text = text?;
-        Some(match caller.is_monitor() {
-            true => json!({
-                "resource": resource,
-                "node": node.name,
-                "text": text,
-                "limit_bytes": limit,
-                "current_bytes": now,
-            }),
-            false => json!({
-                "resource": resource,
-                "text": format!("Publishers are blocked: {resource} alarm."),
-            }),
+    let mut alarms = BlockingAlarm::of_node(&node.snapshot());
+    alarms.extend(node.cluster().peers.iter().flat_map(BlockingAlarm::of_peer));
+    Json::ok(json!({"alarms": shown(&alarms, caller.is_monitor())}))
+}
+
+fn shown(alarms: &[BlockingAlarm], is_monitor: bool) -> Vec<Value> {
+    if is_monitor {
+        let shown = |alarm: &BlockingAlarm| {
+            json!({
+                "resource": alarm.resource,
+                "node": alarm.node,
+                "text": alarm.text,
+                "limit_bytes": alarm.limit_bytes,
+                "current_bytes": alarm.current_bytes,
+            })
+        };
+        return alarms.iter().map(shown).collect();
+    }
+    let is_on = |resource: &&str| alarms.iter().any(|alarm| alarm.resource == *resource);
+    let shown = |resource| {
+        json!({
+            "resource": resource,
+            "text": format!("Publishers are blocked: {resource} alarm."),
         })
     };
-    let memory = (node.memory_watermark_bytes, node.resident_bytes);
-    let disk = (Some(node.disk_free_limit_bytes), node.disk_free_bytes);
-    let all = [
-        alarm("memory", memory_alarm(&node), memory.0, memory.1),
-        alarm("disk", disk_alarm(&node), disk.0, disk.1),
-    ];
-    Json::ok(json!({"alarms": all.into_iter().flatten().collect::<Vec<Value>>()}))
+    ["memory", "disk"].into_iter().filter(is_on).map(shown).collect()
 }
 
 fn checked(facts: &Facts, least: Severity) -> Json {
@@ -243,4 +283,53 @@ fn reached_limits(
 fn blocked_connection(connection: &ConnectionSnapshot) -> BlockedConnection {
     let client = &connection.client;
     BlockedConnection { name: client.name.clone(), client_name: client.connection_name.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::cluster::PeerFacts;
+
+    /// A peer that is short of disk space.
+    fn peer(name: &str, disk_alarm_blocks: bool) -> PeerSnapshot {
+        let facts = PeerFacts {
+            disk_alarm: true,
+            disk_free_bytes: Some(40 << 30),
+            disk_free_limit_bytes: 900 << 30,
+            ..PeerFacts::default()
+        };
+        PeerSnapshot {
+            name: name.to_owned(),
+            link: None,
+            facts: Some(facts),
+            memory_alarm_blocks: false,
+            disk_alarm_blocks,
+            down_us: 0,
+            sent_bytes: 0,
+            received_bytes: 0,
+            dropped_frames: 0,
+            lost_links: 0,
+        }
+    }
+
+    #[test]
+    fn alarms_of_peers_are_shown_while_they_block() {
+        let peers = [peer("b@h", true), peer("c@h", true), peer("d@h", false)];
+        let alarms: Vec<BlockingAlarm> = peers.iter().flat_map(BlockingAlarm::of_peer).collect();
+        let text = |name| {
+            format!(
+                "Publishers are blocked: disk alarm of node '{name}', 900 GiB limit, 40 GiB free."
+            )
+        };
+        let of = |name| {
+            json!({
+                "resource": "disk", "node": name, "text": text(name),
+                "limit_bytes": 900_u64 << 30, "current_bytes": 40_u64 << 30,
+            })
+        };
+        assert_eq!(shown(&alarms, true), [of("b@h"), of("c@h")]);
+        // Who is no monitor is told of the resource, once.
+        let told = json!({"resource": "disk", "text": "Publishers are blocked: disk alarm."});
+        assert_eq!(shown(&alarms, false), [told]);
+    }
 }

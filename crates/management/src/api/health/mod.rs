@@ -2,6 +2,7 @@
 //! `/api/health/findings`: everything that is wrong.
 
 mod aliveness;
+mod cluster;
 mod findings;
 
 use axum::Router;
@@ -23,26 +24,9 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/health/checks/port-listener/{port}", get(port_listener))
         .route("/api/health/checks/protocol-listener/{protocol}", get(protocol_listener))
         .route("/api/health/checks/below-node-connection-limit", get(always))
-        .route("/api/health/checks/is-in-service", get(always))
-        .route("/api/health/checks/ready-to-serve-clients", get(always))
-        .route("/api/health/checks/metadata-store/initialized", get(always))
-        .route("/api/health/checks/metadata-store/initialized/with-data", get(always))
-        .route("/api/health/checks/node-is-quorum-critical", get(single_node))
         .route("/api/health/checks/certificate-expiration/{within}/{unit}", get(certificates))
-        .route("/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts", get(always))
-        .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}",
-            get(always),
-        )
-        .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}",
-            get(always),
-        )
-        .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}",
-            get(always),
-        )
         .merge(aliveness::routes())
+        .merge(cluster::routes())
         .merge(findings::routes())
 }
 
@@ -50,23 +34,33 @@ pub(super) fn routes() -> Router<SharedNode> {
 const ALIASES: [(&str, &str); 4] =
     [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("amqps", "amqp/ssl"), ("management", "http")];
 
-/// Alarms of the cluster, which is this node.
+/// Alarms of all nodes of the cluster that are connected.
 async fn alarms(State(node): State<SharedNode>) -> Json {
-    in_effect(&node.snapshot(), "There are alarms in effect in the cluster")
+    let mut on = alarms_of(&node.snapshot());
+    for peer in node.cluster().peers {
+        if let Some(facts) = peer.facts {
+            on.extend(resources(&peer.name, facts.memory_alarm, facts.disk_alarm));
+        }
+    }
+    in_effect(&on, "There are alarms in effect in the cluster")
 }
 
 /// Alarms of this node.
 async fn local_alarms(State(node): State<SharedNode>) -> Json {
-    in_effect(&node.snapshot(), "There are alarms in effect on the node")
+    in_effect(&alarms_of(&node.snapshot()), "There are alarms in effect on the node")
 }
 
-fn in_effect(node: &NodeSnapshot, reason: &str) -> Json {
-    let alarms = [(node.memory_alarm, "memory"), (node.disk_alarm, "disk")];
-    let on: Vec<Value> = alarms
-        .into_iter()
-        .filter(|(is_on, _)| *is_on)
-        .map(|(_, resource)| json!({"node": node.name, "resource": resource}))
-        .collect();
+fn alarms_of(node: &NodeSnapshot) -> Vec<Value> {
+    resources(&node.name, node.memory_alarm, node.disk_alarm)
+}
+
+fn resources(node: &str, memory_alarm: bool, disk_alarm: bool) -> Vec<Value> {
+    let alarms = [(memory_alarm, "memory"), (disk_alarm, "disk")].into_iter();
+    let on = alarms.filter(|(is_on, _)| *is_on);
+    on.map(|(_, resource)| json!({"node": node, "resource": resource})).collect()
+}
+
+fn in_effect(on: &[Value], reason: &str) -> Json {
     match on.is_empty() {
         true => Json::ok(json!({"status": "ok"})),
         false => failed(json!({"status": "failed", "reason": reason, "alarms": on})),
@@ -78,15 +72,9 @@ async fn virtual_hosts() -> Json {
     Json::ok(json!({"status": "ok"}))
 }
 
-/// Healthy as long as the node answers: listeners open before the API, connections are limited by file
-/// descriptors only, and every queue has its leader here.
+/// Healthy as long as the node answers: connections are limited by file descriptors only.
 async fn always() -> Json {
     Json::ok(json!({"status": "ok"}))
-}
-
-/// A single node has no quorum to lose.
-async fn single_node() -> Json {
-    Json::ok(json!({"status": "ok", "reason": "single node cluster"}))
 }
 
 /// Days of each unit of time.

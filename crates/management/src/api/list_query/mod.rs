@@ -81,7 +81,11 @@ impl<S: Sync> FromRequestParts<S> for PagedQuery {
 }
 
 impl Query {
-    fn parse(query: &str) -> Result<Self, ApiError> {
+    /// Reads the query of a URI.
+    ///
+    /// # Errors
+    /// [`ApiError`] for a parameter that is out of its range.
+    pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let find = |wanted: &str| {
             let mut pairs = form_urlencoded::parse(query.as_bytes());
             pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())

@@ -46,6 +46,9 @@ pub(crate) async fn perform(
             let reason = "the rabbit app must be stopped for that";
             Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason))
         }
+        Err(LifecycleError::Refused(reason)) => {
+            Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason))
+        }
         Err(LifecycleError::Failed(reason)) => {
             Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason))
         }
@@ -63,8 +66,15 @@ fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
         Some("reset") => Ok(LifecycleAction::Reset),
         Some("suspend_listeners") => Ok(LifecycleAction::SuspendListeners),
         Some("resume_listeners") => Ok(LifecycleAction::ResumeListeners),
+        Some("drain") => Ok(LifecycleAction::Drain),
+        Some("revive") => Ok(LifecycleAction::Revive),
+        Some("join_cluster") => match body.get("node").and_then(Value::as_str) {
+            Some(node) => Ok(LifecycleAction::JoinCluster(node.to_owned())),
+            None => Err(ApiError::bad_request("node must name a node of the cluster")),
+        },
         _ => Err(ApiError::bad_request(
-            "action must be stop, stop_app, start_app, reset, suspend_listeners or resume_listeners",
+            "action must be stop, stop_app, start_app, reset, suspend_listeners, resume_listeners, drain, revive or \
+             join_cluster",
         )),
     }
 }
@@ -77,7 +87,16 @@ mod tests {
     fn node_actions_are_parsed_by_name() {
         assert_eq!(action(br#"{"action": "reset"}"#).unwrap(), LifecycleAction::Reset);
         assert_eq!(action(br#"{"action": "stop_app"}"#).unwrap(), LifecycleAction::StopApp);
-        for wrong in ["", "[]", "{}", r#"{"action": 1}"#, r#"{"action": "explode"}"#] {
+        let join = action(br#"{"action": "join_cluster", "node": "a@h"}"#).unwrap();
+        assert_eq!(join, LifecycleAction::JoinCluster("a@h".to_owned()));
+        for wrong in [
+            r#"{"action": "join_cluster"}"#,
+            "",
+            "[]",
+            "{}",
+            r#"{"action": 1}"#,
+            r#"{"action": "explode"}"#,
+        ] {
             assert!(action(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }

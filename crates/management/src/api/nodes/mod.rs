@@ -2,6 +2,7 @@
 
 pub(crate) mod actions;
 mod alarm_limits;
+mod membership;
 mod peers;
 
 use axum::Router;
@@ -39,7 +40,7 @@ const COUNTED_BY_ERLANG: [&str; 9] = [
 pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/nodes", get(list))
-        .route("/api/nodes/{name}", get(show))
+        .route("/api/nodes/{name}", get(show).delete(membership::forget))
         .route("/api/nodes/{name}/memory", get(show_memory))
         .merge(actions::routes())
         .merge(alarm_limits::routes())
@@ -103,7 +104,7 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     put("name", json!(now.name));
     put("type", json!("disc"));
     put("running", json!(true));
-    put("being_drained", json!(false));
+    put("being_drained", json!(node.condition().is_drained));
     if query.disable_stats {
         return json;
     }

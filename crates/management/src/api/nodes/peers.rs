@@ -56,6 +56,8 @@ pub(super) fn links(peers: &[PeerSnapshot]) -> Value {
             "sock_port": link.local.port(),
             "send_bytes": peer.sent_bytes,
             "recv_bytes": peer.received_bytes,
+            "rtt_us": link.rtt_us,
+            "clock_skew_ms": link.clock_skew_ms,
         }))
     };
     peers.iter().filter_map(shown).collect()
@@ -70,6 +72,37 @@ pub(super) fn memory(peer: &PeerSnapshot) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::cluster::PeerLink;
+
+    #[test]
+    fn link_tells_its_round_trip_time_and_the_clock_of_the_peer() {
+        let link = PeerLink {
+            local: "127.0.0.1:1".parse().unwrap(),
+            remote: "127.0.0.1:2".parse().unwrap(),
+            rtt_us: Some(250),
+            clock_skew_ms: Some(-3),
+            queued_bytes: 0,
+        };
+        let peer = PeerSnapshot {
+            name: "b@h".to_owned(),
+            link: Some(link),
+            facts: None,
+            memory_alarm_blocks: false,
+            disk_alarm_blocks: false,
+            down_us: 0,
+            sent_bytes: 7,
+            received_bytes: 8,
+            dropped_frames: 0,
+            lost_links: 0,
+        };
+        assert_eq!(
+            links(&[peer]),
+            json!([{
+                "name": "b@h", "peer_addr": "127.0.0.1", "peer_port": 2, "sock_addr": "127.0.0.1", "sock_port": 1,
+                "send_bytes": 7, "recv_bytes": 8, "rtt_us": 250, "clock_skew_ms": -3,
+            }])
+        );
+    }
 
     #[test]
     fn peer_without_a_link_has_its_name_only() {
@@ -77,6 +110,8 @@ mod tests {
             name: "b@h".to_owned(),
             link: None,
             facts: None,
+            memory_alarm_blocks: false,
+            disk_alarm_blocks: false,
             down_us: 1,
             sent_bytes: 0,
             received_bytes: 0,

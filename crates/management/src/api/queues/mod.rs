@@ -378,7 +378,8 @@ async fn act(
     Err(ApiError::bad_request(json!(["unknown", action])))
 }
 
-/// There is one node, where everything is already.
-async fn rebalance(Administrator(_): Administrator) -> StatusCode {
+/// Transfers leads of vhosts from this node until it has no more than its share.
+async fn rebalance(State(node): State<SharedNode>, Administrator(_): Administrator) -> StatusCode {
+    node.rebalance_leaders().await;
     StatusCode::NO_CONTENT
 }

@@ -27,6 +27,7 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/vhosts", get(list))
         .route("/api/vhosts/{name}", get(show).put(put).delete(delete))
         .route("/api/vhosts/{name}/start/{node}", post(start))
+        .route("/api/vhosts/{name}/leader", post(transfer))
         .route("/api/vhosts/{name}/deletion/protection", post(protect).delete(unprotect))
 }
 
@@ -130,6 +131,22 @@ async fn unprotect(
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     set_protection(&node, &name, false).await
+}
+
+/// Transfers the lead of a vhost to the node in the body, or to the one that is most up to date. Leveret's own.
+async fn transfer(
+    State(node): State<SharedNode>,
+    _: Administrator,
+    Name(name): Name,
+    body: Object,
+) -> Result<Json, ApiError> {
+    let to = match body.get("node") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(to)) => Some(to.as_str()),
+        Some(_) => return Err(ApiError::bad_request("node must be the name of a node")),
+    };
+    let leader = node.transfer_leader(&name, to).await?;
+    Ok(Json::ok(json!({"name": name, "leader": leader})))
 }
 
 async fn set_protection(node: &SharedNode, name: &str, on: bool) -> Result<StatusCode, ApiError> {

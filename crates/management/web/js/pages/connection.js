@@ -2,6 +2,7 @@
 
 import { del, path } from "../api.js";
 import { Chart, rateLine, useRange, withRange } from "../chart.js";
+import { isInCluster } from "../cluster.js";
 import { Card, Facts, Loaded, Page, UserLink, Values } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { bytes, count, moment, number } from "../format.js";
@@ -11,6 +12,7 @@ import { ConnectionState } from "../parts/alarm.js";
 import { Consequences, ofConnection } from "../parts/consequences.js";
 import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
+import { useStore } from "../store.js";
 import { PagedTable } from "../table.js";
 import { CHANNELS } from "./channels.js";
 
@@ -43,6 +45,7 @@ const certificate = (one) => (one.peer_cert_subject ? `${one.peer_cert_subject},
 export default function Connection({ params: { name } }) {
   const [range, picker] = useRange({ isShort: true });
   const polled = usePolled(withRange(path("connections", name), range, ["data_rates"]));
+  const isClustered = useStore(isInCluster);
   const close = () => openDialog((done) => html`<${Close} name=${name} close=${done} />`);
   return html`<${Page} title=${polled.data?.user_provided_name ?? name} crumbs=${[["Connections", href("connections")], [name]]} test="connection"
       polled=${polled} gone="This connection does not exist (any more)."
@@ -54,6 +57,8 @@ export default function Connection({ params: { name } }) {
           ["State", html`<${ConnectionState} state=${one.state} isLong=${true} />`],
           ["User", html`<${UserLink} name=${one.user} />`],
           ["Virtual host", one.vhost],
+          ["Entry node", isClustered ? one.node : undefined],
+          ["Leader", isClustered ? one.leader_node ?? one.node : undefined],
           ["Connected at", moment(one.connected_at)],
           ["Protocol", one.protocol],
           ["Authentication", one.auth_mechanism],

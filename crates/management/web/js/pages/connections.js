@@ -1,13 +1,15 @@
 // All connections, page by page.
 
 import { path } from "../api.js";
+import { isInCluster } from "../cluster.js";
 import { Badge, ConnectionLink, Page, UserLink } from "../components.js";
 import { DASH, byteRate, bytes, moment } from "../format.js";
-import { html } from "../html.js";
+import { html, useMemo } from "../html.js";
 import { ConnectionState } from "../parts/alarm.js";
 import { numberColumn } from "../parts/columns.js";
 import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { href } from "../router.js";
+import { useStore } from "../store.js";
 import { PagedTable } from "../table.js";
 
 /** Product and version of a client. */
@@ -40,9 +42,15 @@ const COLUMNS = [
   { key: "send_all", title: "Sent in all", group: NETWORK, sort: "send_oct", width: "6rem", align: "right", isOptional: true, render: (one) => bytes(one.send_oct) },
 ];
 
+const IN_CLUSTER = [
+  { key: "node", title: "Entry node", group: OVERVIEW, sort: "node", width: "6rem", hint: "The node that the client is connected to", render: (one) => one.node },
+  { key: "leader", title: "Leader", group: OVERVIEW, width: "6rem", isOptional: true, hint: "The node that leads the virtual host", render: (one) => one.leader_node ?? one.node },
+];
+
 export default function Connections() {
   const vhost = useChosenVhost();
-  const columns = useVhostColumns(COLUMNS);
+  const isClustered = useStore(isInCluster);
+  const columns = useVhostColumns(useMemo(() => (isClustered ? [...COLUMNS.slice(0, 3), ...IN_CLUSTER, ...COLUMNS.slice(3)] : COLUMNS), [isClustered]));
   return html`<${Page} title="Connections" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="connections">
     <${PagedTable} id="connections" url=${vhost ? path("vhosts", vhost, "connections") : path("connections")} columns=${columns}
       rowKey=${(one) => one.name} noun="connection" defaultSort=${{ key: "name" }} empty="No connections." filterLabel="Filter by client name or address" />

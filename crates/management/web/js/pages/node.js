@@ -2,14 +2,18 @@
 
 import { path, withQuery } from "../api.js";
 import { Chart, lastingLine, levelLine, rateLine, useRange, withRange } from "../chart.js";
-import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
-import { bytes, compact, duration, number } from "../format.js";
+import { Badge, Card, Facts, Loaded, Meter, Page, State } from "../components.js";
+import { bytes, compact, count, duration, number } from "../format.js";
 import { html } from "../html.js";
 import { AlarmDot } from "../parts/alarm.js";
+import { DrainButton } from "../parts/leads.js";
+import { ForgetButton } from "../parts/membership.js";
 import { DiskOperations, WebContexts } from "../parts/node-parts.js";
+import { LinksTable, usePlacements } from "../parts/nodes-table.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
-import { href } from "../router.js";
+import { go, href } from "../router.js";
+import { isAdministrator } from "../session.js";
 import { ListTable } from "../table.js";
 import { oneDecimal } from "./overview.js";
 
@@ -82,14 +86,25 @@ function OtherNode({ node }) {
 export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
-  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} badges=${html`<${AlarmDot} />`} test="node" polled=${polled} gone="This node does not exist."
-      actions=${html`${picker}<${ResetStatistics} node=${name} onDone=${polled.refresh} />`}>
-    <${Loaded} polled=${polled}>${(node) => isOther(node) ? html`<${OtherNode} node=${node} />` : html`
+  const all = usePolled(`${path("nodes")}?disable_stats=true`);
+  const isClustered = all.data?.length > 1;
+  const { data: vhosts } = usePlacements(isClustered);
+  const node = polled.data;
+  const runningOthers = all.data?.filter((one) => one.running && one.name !== name).length;
+  const badges = html`<${AlarmDot} />${node?.being_drained && html`<${State} kind="warning">drained<//>`}`;
+  const ofCluster = isClustered && node && isAdministrator() && html`
+    <${DrainButton} node=${{ ...node, runningOthers }} onDone=${polled.refresh} />
+    <${ForgetButton} node=${{ ...node, runningOthers }} onDone=${() => go(href("nodes"))} />`;
+  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} badges=${badges} test="node" polled=${polled} gone="This node does not exist."
+      actions=${html`${picker}${ofCluster}<${ResetStatistics} node=${name} onDone=${polled.refresh} />`}>
+    <${Loaded} polled=${polled}>${() => isOther(node) ? html`<${OtherNode} node=${node} />` : html`
       <${Charts} node=${node} range=${range} />
+      ${isClustered && html`<${Card} title="Links" test="links"><${LinksTable} nodes=${[node]} /><//>`}
       <div class="cards">
         <${Card} title="Memory by part"><${ListTable} id="memory" rows=${memoryParts(node.memory)} columns=${MEMORY} rowKey=${(part) => part.name} noun="part" /><//>
         <${Card} title="Details"><${Facts} items=${[
           ["Uptime", duration(node.uptime)],
+          ["Leads", vhosts && html`<a href=${href("replicas")} data-test="leads">${count(vhosts.filter(({ leader }) => leader === name).length, "virtual host")}</a>`],
           ["Process id", node.os_pid],
           ["Processors", number(node.processors)],
           ["Memory alarm above", node.mem_limit === undefined ? "never" : bytes(node.mem_limit)],

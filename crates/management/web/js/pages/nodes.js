@@ -1,14 +1,19 @@
-// The nodes of the cluster, those that cannot be reached included.
+// The nodes of the cluster, those that cannot be reached included, and the links between them.
 
 import { path } from "../api.js";
-import { Page } from "../components.js";
+import { Card, Page } from "../components.js";
 import { html } from "../html.js";
+import { LinksTable, NodesTable, useClusterNodes } from "../parts/nodes-table.js";
+import { JoinButton } from "../parts/membership.js";
 import { usePolled } from "../poll.js";
-import { ListTable } from "../table.js";
-import { NODES } from "./overview.js";
+import { isAdministrator } from "../session.js";
 
 export default function Nodes() {
   const polled = usePolled(path("nodes"));
-  return html`<${Page} title="Nodes" test="nodes">
-    <${ListTable} id="nodes" polled=${polled} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`;
+  const nodes = useClusterNodes(polled);
+  const { rows } = nodes;
+  const join = rows?.length === 1 && isAdministrator() && html`<${JoinButton} node=${rows[0].name} />`;
+  return html`<${Page} title="Nodes" test="nodes" actions=${join}>
+    <${NodesTable} id="nodes" polled=${polled} nodes=${nodes} />
+    ${rows?.length > 1 && html`<${Card} title="Links" test="links"><${LinksTable} nodes=${rows} /><//>`}<//>`;
 }

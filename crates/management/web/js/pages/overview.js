@@ -2,12 +2,13 @@
 
 import { path } from "../api.js";
 import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
-import { Badge, Card, Loaded, Meter, Page, Stat, State } from "../components.js";
-import { bytes, compact, duration, number, rateOf } from "../format.js";
+import { Badge, Card, Loaded, Page, Stat } from "../components.js";
+import { compact, number, rateOf } from "../format.js";
 import { html } from "../html.js";
 import { OverviewFindings } from "../parts/findings.js";
 import { deliveryLines } from "../parts/flow.js";
 import { WebContexts } from "../parts/node-parts.js";
+import { NodesTable, useClusterNodes } from "../parts/nodes-table.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
 import { href, hrefWith } from "../router.js";
@@ -20,27 +21,6 @@ const LISTENERS = [
   { key: "address", title: "Address", sort: "ip_address", render: (one) => one.ip_address },
   { key: "port", title: "Port", sort: "port", align: "right", width: "6rem", render: (one) => one.port },
   { key: "tls", title: "TLS", sort: "tls", width: "5rem", render: (one) => (one.tls ? "yes" : "no") },
-];
-
-/** The alarms that are on, in words. */
-export const alarmsOf = (node) => [
-  node.mem_alarm && "memory use is above the high watermark",
-  node.disk_free_alarm && "free disk space is below the limit",
-].filter(Boolean);
-
-const stateOf = (node) => {
-  if (node.running === false) return "unreachable";
-  return alarmsOf(node).length > 0 ? "alarm" : "running";
-};
-
-export const NODES = [
-  { key: "name", title: "Node", sort: "name", render: (node) => html`${alarmsOf(node).length > 0 && html`<span class="state danger" aria-hidden="true"></span>`}<a href=${href("nodes", node.name)}>${node.name}</a>` },
-  { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${stateOf(node) === "running" ? "good" : "danger"}>${stateOf(node)}<//>` },
-  { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
-  { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
-  { key: "fds", title: "File descriptors", phone: 4, width: "9rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
-  { key: "uptime", title: "Uptime", phone: 5, width: "4rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
-  { key: "durability", title: "Confirms wait for", width: "5rem", render: (node) => ({ fsync: "the disk", os: "the system" })[node.durability] ?? "" },
 ];
 
 const lengths = (data, queued = data.queue_totals ?? data) => [
@@ -92,6 +72,7 @@ export default function Overview() {
   const [range, picker] = useRange();
   const polled = usePolled(withRange(path("overview"), range));
   const nodes = usePolled(isMonitor() ? path("nodes") : null);
+  const clusterNodes = useClusterNodes(nodes);
   return html`<${Page} title="Overview" actions=${html`${picker}<${ResetStatistics} onDone=${polled.refresh} />`} test="overview">
     <${Loaded} polled=${polled}>${(all) => {
       const { object_totals: objects, queue_totals: queued = {}, message_stats: stats = {} } = all;
@@ -112,7 +93,7 @@ export default function Overview() {
           <${Stat} label="Consumers" value=${compact(objects.consumers)} />
         <//>
         <${MessageCharts} data=${all} url=${path("overview")} range=${range} />
-        ${nodes.data && html`<${Card} title="Nodes"><${ListTable} id="overview-nodes" polled=${nodes} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`}
+        ${nodes.data && html`<${Card} title="Nodes"><${NodesTable} id="overview-nodes" polled=${nodes} nodes=${clusterNodes} /><//>`}
         <div class="cards">
           <${Chart} title="Churn per second" lines=${churnLines} data=${all} source=${{ url: path("overview") }} range=${range} format=${oneDecimal} test="chart-churn" />
           ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}

@@ -1,4 +1,4 @@
-// The alarms of the node: a bar on every page, and the reason at each resource that an alarm stops.
+// The alarms that block publishers, of any node: a bar on every page, and the reason at each resource that an alarm stops.
 
 import { path } from "../api.js";
 import { State } from "../components.js";
@@ -9,7 +9,7 @@ import { isMonitor } from "../session.js";
 import { store, useStore } from "../store.js";
 import { StateDot } from "./state-dot.js";
 
-/** The alarms that are on: `{ resource, text }`; users with the tag monitoring also get `limit_bytes` and `current_bytes`. */
+/** The alarms that are on: `{ resource, text }`; users with the tag monitoring also get `node`, `limit_bytes` and `current_bytes`. */
 const alarms = store([]);
 
 /** Keeps the alarms up to date, and shows each as a bar. */
@@ -18,7 +18,7 @@ export function AlarmBar() {
   useEffect(() => {
     if (data) alarms.set(data.alarms);
   }, [data]);
-  return useStore(alarms).map((alarm) => html`<p class="banner danger alarm-bar" role="alert" key=${alarm.resource} data-test="alarm">
+  return useStore(alarms).map((alarm) => html`<p class="banner danger alarm-bar" role="alert" key=${`${alarm.resource} ${alarm.node}`} data-test="alarm">
     ${alarm.text} ${isMonitor() && html`<a href=${href("nodes")}>Nodes</a>`}</p>`);
 }
 
@@ -35,7 +35,7 @@ export function PublishersBlocked() {
 }
 
 /** The alarms in a word: "disk alarm". */
-const named = (all) => all.map(({ resource }) => `${resource} alarm`).join(" and ");
+const named = (all) => [...new Set(all.map(({ resource }) => `${resource} alarm`))].join(" and ");
 
 /** The state of a queue in a list, `[colour, word, sentence]`: publishers to all queues are stopped while an alarm is on. */
 export function useQueueState(state) {

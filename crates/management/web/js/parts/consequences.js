@@ -30,7 +30,9 @@ export function Consequences({ load }) {
 }
 
 const names = (all) => `${all.slice(0, NAMED_MAX).join(", ")}${all.length > NAMED_MAX ? ` and ${number(all.length - NAMED_MAX)} more` : ""}`;
-const exactly = (name) => `^${name.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&")}$`;
+
+/** A pattern of the broker that matches this name only. */
+export const exactly = (name) => `^${name.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&")}$`;
 
 /** "is removed" or "are removed" */
 const be = (value) => (value === 1 ? "is" : "are");
@@ -117,5 +119,49 @@ export async function ofConnection(name) {
     counted(sum("consumer_count"), "consumer", "cancelled"),
     unacked > 0 && `${count(unacked, "unacknowledged message")} ${unacked === 1 ? "returns to its queue" : "return to their queues"}`,
     "The client may connect again at once",
+  ];
+}
+
+const CLOSED_320 = "reply code 320. Their clients can connect again at once, to any node";
+const AGAIN = "Nothing is lost; messages that were delivered and not acknowledged come again, marked redelivered";
+
+/** Of a transfer of the lead of a vhost. */
+export async function ofTransfer(vhost) {
+  const connections = await total(path("vhosts", vhost, "connections"));
+  return [
+    counted(connections ?? 0, "connection", `closed with ${CLOSED_320}`) || "No connection is open in it",
+    AGAIN,
+    "If the other node does not take the lead within a second, nothing changes and no connection is closed",
+  ];
+}
+
+/** Of a rebalance: which vhosts get another leader is known only afterwards. */
+export async function ofRebalance(nodes, vhosts) {
+  const led = nodes.map(({ name }) => `${name} leads ${number(vhosts.filter(({ leader }) => leader === name).length)}`);
+  return [
+    `Now ${led.join(", ")} of ${count(vhosts.length, "virtual host")}`,
+    `Connections of each virtual host that gets another leader are closed with ${CLOSED_320}`,
+    AGAIN,
+  ];
+}
+
+/** The names of the connections that clients have with a node. */
+export async function connectionsOf(node) {
+  const all = await get(path("connections"), { columns: "name,node", disable_stats: true });
+  return all.filter((one) => one.node === node).map(({ name }) => name);
+}
+
+/** Of draining a node. */
+export async function ofDrain(node, runningOthers) {
+  const [connections, vhosts] = await Promise.all([
+    connectionsOf(node), get(path("vhosts"), { columns: "name,leader", disable_stats: true }),
+  ]);
+  const leads = vhosts.filter(({ leader }) => leader === node).length;
+  return [
+    counted(connections.length, "connection", "closed. Their clients can connect again to another node") || "No client is connected to it",
+    runningOthers > 0
+      ? leads > 0 && `Other nodes lead the ${count(leads, "virtual host")} that it leads; clients of these on other nodes are closed with ${CLOSED_320}`
+      : leads > 0 && html`<b>No other node runs: nobody can lead the ${count(leads, "virtual host")} that it leads</b>`,
+    "It accepts no AMQP client until it is revived; its replicas stay up to date, and its page and API work",
   ];
 }

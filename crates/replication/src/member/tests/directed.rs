@@ -1,20 +1,25 @@
 //! Directed histories: one rule each.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use storage::{
     EntryContent, EntryIndex, HardState, LogEntry, Lsn, NewRecord, Term, WriteBatch, WriteQueue,
 };
 
 use super::super::{
-    BeginError, Member, MemberConfig, ProposeError, Proposed, QuarantineReason, Role,
+    BeginError, HandOverStep, Member, MemberConfig, ProposeError, Proposed, QuarantineReason,
+    ReplacementStep, Role,
 };
 use super::network::Faults;
 use super::node::{CLUSTER, GROUP, batch, member_id, node_id, record};
 use super::world::{Sabotage, World};
 use crate::entry_log::{EntryLog, MemoryLog};
-use crate::frame::{Body, Frame, FrameClass, FrameError, Message, encode_control};
-use crate::ids::{ClusterId, GroupId, MemberId};
-use crate::limits::{HEARD_TICKS, TICK_US, UNCOMMITTED_BYTES_MAX};
+use crate::frame::{
+    Append, Body, Frame, FrameClass, FrameError, Message, encode_append, encode_control,
+};
+use crate::ids::{ClusterId, GroupId, MemberId, NodeId};
+use crate::limits::{HAND_OVER_TICKS, HEARD_TICKS, TICK_US, UNCOMMITTED_BYTES_MAX};
 use crate::membership::MembershipChange;
 
 /// Three nodes without faults, with a leader that is active.
@@ -195,6 +200,160 @@ fn transfer_takes_no_proposals_until_it_is_done() {
 }
 
 #[test]
+fn hand_over_that_comes_to_nothing_ends() {
+    let (mut world, leader) = led(6);
+    let to = member_id((leader + 1) % 3);
+    idle(&mut world, leader);
+    let mut hand_over = member(&mut world, leader).hand_over(Some(to)).unwrap();
+    // Nobody hears the request to campaign, and answers count as before.
+    isolate(&mut world, leader);
+    let mut step = |world: &mut World| hand_over.step(member(world, leader), true);
+    assert_eq!(step(&mut world), HandOverStep::Wait);
+    let mut steps = Vec::new();
+    for _ in 0..HAND_OVER_TICKS {
+        member(&mut world, leader).tick();
+        turn(&mut world, leader, &mut Vec::new(), |_| ());
+        steps.push(step(&mut world));
+    }
+    assert_eq!(steps.pop(), Some(HandOverStep::KeepLeading));
+    assert!(steps.iter().all(|step| *step == HandOverStep::Wait), "{steps:?}");
+    let axis_us = member(&mut world, leader).last_axis_us;
+    let proposed = member(&mut world, leader).propose(&mut batch(Lsn(900), 9, 0), axis_us);
+    assert!(proposed.is_ok(), "{proposed:?}");
+    assert_eq!(hand_over.step(member(&mut world, leader), false), HandOverStep::Wait);
+    assert_eq!(hand_over.step(member(&mut world, leader), true), HandOverStep::Resume);
+}
+
+#[test]
+fn hand_over_needs_a_voter_that_was_heard() {
+    let (mut world, leader) = led(6);
+    let (next, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    assert_eq!(member(&mut world, leader).successors().len(), 2);
+    assert!(member(&mut world, next).hand_over(None).is_none(), "it does not lead");
+    world.network.cut(leader, next, true);
+    world.run(800_000);
+    assert_eq!(member(&mut world, leader).successors(), [member_id(other)]);
+    assert!(member(&mut world, leader).hand_over(Some(member_id(next))).is_none());
+    assert_eq!(member(&mut world, leader).hand_over(None).unwrap().to(), member_id(other));
+}
+
+/// Incarnations of the members of a founder.
+const FIRST: RangeInclusive<u16> = 1..=4;
+
+/// Makes the changes at a leader that lead to a new member on a node. Returns the member and the changes.
+fn replace(
+    world: &mut World,
+    leader: usize,
+    node: NodeId,
+    incarnations: &RangeInclusive<u16>,
+) -> (MemberId, Vec<MembershipChange>) {
+    let mut changes = Vec::new();
+    loop {
+        idle(world, leader);
+        match member(world, leader).replacement(node, incarnations) {
+            ReplacementStep::Change(change) => {
+                changes.push(change);
+                propose_change(world, leader, change);
+            }
+            ReplacementStep::Wait => {}
+            ReplacementStep::Ready(ready) => return (ready, changes),
+            ReplacementStep::Refused(why) => panic!("{why}"),
+        }
+        world.run(50_000);
+    }
+}
+
+fn propose_change(world: &mut World, leader: usize, change: MembershipChange) {
+    let axis_us = member(world, leader).last_axis_us;
+    member(world, leader).change_members(change, axis_us).unwrap();
+    world.turn(leader);
+}
+
+#[test]
+fn lost_member_is_replaced_by_its_next_incarnation() {
+    let (mut world, leader) = led(6);
+    let (lost, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    isolate(&mut world, lost);
+    world.run(800_000);
+    let (ready, changes) = replace(&mut world, leader, node_id(lost), &FIRST);
+    let next = node_id(lost).member(2);
+    assert_eq!(ready, next);
+    let removed = MembershipChange::Remove(member_id(lost));
+    assert_eq!(changes, [MembershipChange::AddLearner(next), removed]);
+    let (mut voters, learners) = member(&mut world, leader).members();
+    voters.sort_unstable();
+    let mut expected = vec![member_id(leader), member_id(third)];
+    expected.sort_unstable();
+    assert_eq!((voters, learners), (expected, vec![next]));
+    // The learner has acknowledged nothing: the next attempt uses it, and it does not vote yet.
+    idle(&mut world, leader);
+    let again = member(&mut world, leader).replacement(node_id(lost), &FIRST);
+    assert_eq!(again, ReplacementStep::Ready(next));
+    assert_eq!(member(&mut world, leader).promotable(), None);
+}
+
+#[test]
+fn node_that_joins_gets_a_learner() {
+    let (mut world, leader) = led(6);
+    let node = NodeId::new(77).unwrap();
+    let (ready, changes) = replace(&mut world, leader, node, &(9..=12));
+    assert_eq!((ready, changes), (node.member(9), vec![MembershipChange::AddLearner(ready)]));
+    assert_eq!(member(&mut world, leader).members().1, [ready]);
+}
+
+#[test]
+fn node_that_joins_again_gets_no_member_that_it_had() {
+    let (mut world, leader) = led(6);
+    let lost = (leader + 1) % 3;
+    isolate(&mut world, lost);
+    world.run(800_000);
+    let (ready, changes) = replace(&mut world, leader, node_id(lost), &(5..=8));
+    assert_eq!(ready, node_id(lost).member(5));
+    assert_eq!(changes.len(), 2);
+    // A learner of an earlier time is not taken for one of this time.
+    let (ready, changes) = replace(&mut world, leader, node_id(lost), &(9..=9));
+    assert_eq!(ready, node_id(lost).member(9));
+    let removed = MembershipChange::Remove(node_id(lost).member(5));
+    assert_eq!(changes, [MembershipChange::AddLearner(ready), removed]);
+    idle(&mut world, leader);
+    let step = member(&mut world, leader).replacement(node_id(lost), &(1..=8));
+    assert_eq!(step, ReplacementStep::Refused("the member has no more incarnations"));
+}
+
+#[test]
+fn member_of_a_forgotten_node_is_removed_while_a_majority_is_heard() {
+    let (mut world, leader) = led(6);
+    let (gone, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    isolate(&mut world, gone);
+    world.run(800_000);
+    idle(&mut world, leader);
+    let is_gone = |member: MemberId| member == member_id(gone);
+    let change = member(&mut world, leader).removal(is_gone);
+    assert_eq!(change, Some(MembershipChange::Remove(member_id(gone))));
+    assert_eq!(member(&mut world, leader).removal(|_| false), None);
+    // One that is needed for the majority stays, and so does the leader itself.
+    let others = |member: MemberId| member != member_id(gone);
+    assert_eq!(member(&mut world, leader).removal(others), None);
+    assert_eq!(member(&mut world, third).removal(is_gone), None, "it does not lead");
+    propose_change(&mut world, leader, change.unwrap());
+    world.run(200_000);
+    idle(&mut world, leader);
+    assert_eq!(member(&mut world, leader).removal(is_gone), None);
+    assert_eq!(member(&mut world, leader).members().0.len(), 2);
+}
+
+#[test]
+fn leader_does_not_replace_itself() {
+    let (mut world, leader) = led(6);
+    idle(&mut world, leader);
+    let step = member(&mut world, leader).replacement(node_id(leader), &FIRST);
+    assert!(matches!(step, ReplacementStep::Refused(_)), "{step:?}");
+    let follower = (leader + 1) % 3;
+    let step = member(&mut world, follower).replacement(node_id(leader), &FIRST);
+    assert_eq!(step, ReplacementStep::Refused("this member does not lead"));
+}
+
+#[test]
 fn uncommitted_octets_have_a_limit() {
     let (mut world, leader) = led(7);
     isolate(&mut world, leader);
@@ -341,6 +500,42 @@ fn member_whose_log_lacks_acknowledged_entries_is_quarantined() {
     assert_eq!(member(&mut world, follower).receive(node_id(leader), &frame), Ok(()));
     let reason = member(&mut world, follower).quarantine_reason();
     assert!(matches!(reason, Some(QuarantineReason::Diverged(_))), "{reason:?}");
+}
+
+/// Sends an append of the leader to a follower, and expects that all its frames are refused or lead to nothing.
+fn refuses_append(previous: u64, previous_term: u64, entries: Vec<LogEntry>) {
+    let (mut world, leader) = led(16);
+    let follower = (leader + 1) % 3;
+    idle(&mut world, follower);
+    let of_leader = world.nodes[leader].member.as_ref().unwrap();
+    let append = Append { previous, previous_term, commit: 0, clock: None, entries };
+    let (header, term) = (of_leader.header(member_id(follower)), of_leader.engine.term());
+    let mut frames = Vec::new();
+    encode_append(header, 1, term, &append, &mut frames);
+    let results = frames
+        .iter()
+        .map(|frame| member(&mut world, follower).receive(node_id(leader), &frame.to_bytes()));
+    let refused = results.last().unwrap();
+    assert!(matches!(refused, Err(FrameError::Impossible(_))), "{refused:?}");
+}
+
+#[test]
+fn entries_behind_one_that_is_not_there_and_has_no_term_are_refused() {
+    refuses_append(1_000_000, 0, Vec::new());
+}
+
+#[test]
+fn entry_without_a_term_is_refused() {
+    let (world, leader) = led(16);
+    let of_leader = world.nodes[leader].member.as_ref().unwrap();
+    let (last, term) = (of_leader.last_index().0, of_leader.engine.term());
+    let entry = LogEntry {
+        index: EntryIndex(last + 1),
+        term: Term(0),
+        axis_us: of_leader.last_axis_us,
+        content: EntryContent::Empty,
+    };
+    refuses_append(last, term, vec![entry]);
 }
 
 #[test]

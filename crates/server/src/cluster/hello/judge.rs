@@ -1,8 +1,12 @@
 //! The judgement of a hello whose sender has proved itself.
 
+use std::sync::Arc;
+
 use super::super::ids::{ClusterId, NodeId};
+use super::super::node_list::NodeList;
+use super::super::peer::Peer;
 use super::super::refusal::Refusal;
-use super::Hello;
+use super::{Hello, Purpose};
 use crate::config::ClusterNode;
 
 /// The knowledge of a node about its cluster when it judges a hello.
@@ -10,40 +14,47 @@ use crate::config::ClusterNode;
 pub(crate) struct Known<'a> {
     pub(crate) cluster: ClusterId,
     pub(crate) own: NodeId,
-    /// All nodes of the configuration.
-    pub(crate) nodes: &'a [ClusterNode],
+    pub(crate) peers: &'a [Arc<Peer>],
+    /// The list of the metadata, with nodes that are forgotten.
+    pub(crate) nodes: &'a NodeList,
     /// The node that was dialed; none for an accepted connection.
     pub(crate) dialed: Option<&'a ClusterNode>,
 }
 
-/// The node that a proved hello is from.
+/// The peer that a proved hello is from. A node that asks to join is a peer for this connection only.
 ///
 /// # Errors
 /// [`Refusal`]: the node is another one than was dialed, of another cluster, unknown, or this one.
-pub(crate) fn judge<'a>(hello: &Hello, known: &Known<'a>) -> Result<&'a ClusterNode, Refusal> {
+pub(crate) fn judge(hello: &Hello, known: &Known<'_>) -> Result<Arc<Peer>, Refusal> {
     if hello.node == known.own {
         return Err(Refusal::OwnNode);
     }
+    let name = hello.name.clone();
     if let Some(dialed) = known.dialed
-        && dialed.name != hello.name
+        && dialed.name != name
     {
         return Err(Refusal::Name {
             address: dialed.address(),
             expected: dialed.name.clone(),
-            found: hello.name.clone(),
+            found: name,
             key: dialed.key.clone(),
         });
     }
-    if hello.cluster != known.cluster {
-        return Err(Refusal::Cluster {
-            name: hello.name.clone(),
-            ours: known.cluster,
-            theirs: hello.cluster,
-        });
-    }
-    if NodeId::of(&hello.name) != hello.node {
+    if NodeId::of(&name) != hello.node {
         return Err(Refusal::Malformed);
     }
-    let listed = known.nodes.iter().find(|node| node.name == hello.name);
-    listed.ok_or_else(|| Refusal::Node { name: hello.name.clone() })
+    let joins = hello.purpose == Purpose::Join;
+    if hello.cluster != known.cluster && !joins {
+        let (ours, theirs) = (known.cluster, hello.cluster);
+        return Err(Refusal::Cluster { name, ours, theirs });
+    }
+    match known.peers.iter().find(|peer| peer.node.name == name) {
+        Some(peer) => Ok(Arc::clone(peer)),
+        None if joins => {
+            let node = ClusterNode { name, host: String::new(), port: 0, key: String::new() };
+            Ok(Arc::new(Peer::new(node, 0)))
+        }
+        None if known.nodes.0.contains_key(&name) => Err(Refusal::Forgotten { name }),
+        None => Err(Refusal::Node { name }),
+    }
 }

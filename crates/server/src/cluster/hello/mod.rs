@@ -1,4 +1,4 @@
-//! The hello: the first message of each side of a link.
+//! The hello: the first message of each side of a link or stream.
 //!
 //! A node tells which protocol it speaks, which node of which cluster it is, and a nonce. Nothing in a hello is
 //! believed before the [proof](super::proof) that the sender knows the cluster's secret.
@@ -6,6 +6,7 @@
 mod judge;
 mod messages;
 mod proof;
+mod purpose;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +16,17 @@ use super::ids::{ClusterId, DiskId, NodeId};
 pub(crate) use judge::{Known, judge};
 pub(crate) use messages::{Message, MessageError, MessageReader, refusal_message};
 pub(crate) use proof::{EXPORTER_BYTES, PROOF_BYTES, Secret, Side, Transcript};
+pub(crate) use purpose::Purpose;
 
-/// Oldest and newest version of the protocol that this build speaks.
-pub(crate) const PROTOCOL: (u16, u16) = (1, 1);
+/// Oldest and newest version of the protocol that this build speaks: 1 has links only, 2 has streams as well, 3 lets nodes
+/// join.
+pub(crate) const PROTOCOL: (u16, u16) = (1, 3);
+
+/// Oldest and newest version that the dialer of a stream offers: a node of version 1 refuses both with a sentence.
+const STREAM_PROTOCOL: (u16, u16) = (2, 3);
+
+/// Oldest and newest version that a node offers that asks to join.
+const JOIN_PROTOCOL: (u16, u16) = (3, 3);
 
 /// Level of the kinds of records that this build reads: it rises by one with each kind that is added.
 pub(crate) const RECORD_LEVEL: u16 = 1;
@@ -28,14 +37,13 @@ const MAGIC: [u8; 8] = *b"LVRTLINK";
 /// Bytes of a nonce.
 pub(crate) const NONCE_BYTES: usize = 32;
 
-/// The purpose of a connection. Later versions open further streams between two nodes.
-const PURPOSE_LINK: u8 = 0;
-
 /// A hello.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Hello {
     /// Oldest and newest version of the protocol that the sender speaks.
     pub(crate) protocol: (u16, u16),
+    /// The purpose of the connection. The acceptor repeats that of the dialer.
+    pub(crate) purpose: Purpose,
     pub(crate) cluster: ClusterId,
     pub(crate) node: NodeId,
     pub(crate) name: String,
@@ -61,6 +69,8 @@ pub(crate) enum HelloError {
         oldest: u16,
         newest: u16,
     },
+    /// The connection has a purpose of a later version.
+    Purpose(u8),
     Malformed,
 }
 
@@ -71,12 +81,21 @@ impl From<Malformed> for HelloError {
 }
 
 impl Hello {
+    /// The versions that the dialer of a connection with this purpose offers.
+    pub(crate) const fn versions(purpose: Purpose) -> (u16, u16) {
+        match purpose {
+            Purpose::Link => PROTOCOL,
+            Purpose::Client | Purpose::Http | Purpose::Shipment => STREAM_PROTOCOL,
+            Purpose::Join => JOIN_PROTOCOL,
+        }
+    }
+
     /// The bytes of the hello.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&self.protocol.0.to_le_bytes());
         out.extend_from_slice(&self.protocol.1.to_le_bytes());
-        out.push(PURPOSE_LINK);
+        out.push(self.purpose.as_u8());
         out.push(u8::from(self.is_founded));
         out.extend_from_slice(&self.cluster.0.to_le_bytes());
         out.extend_from_slice(&self.node.0.to_le_bytes());
@@ -105,11 +124,11 @@ impl Hello {
         if newest < PROTOCOL.0 || oldest > PROTOCOL.1 {
             return Err(HelloError::Version { oldest, newest });
         }
-        if fields.u8()? != PURPOSE_LINK {
-            return Err(HelloError::Malformed);
-        }
+        let purpose = fields.u8()?;
+        let purpose = Purpose::from_u8(purpose).ok_or(HelloError::Purpose(purpose))?;
         Ok(Self {
             protocol,
+            purpose,
             is_founded: fields.flag()?,
             cluster: ClusterId(fields.u64()?),
             node: NodeId(fields.u64()?),

@@ -10,6 +10,7 @@ use crate::limits::HELLO_BYTES_MAX;
 pub(crate) fn hello(name: &str) -> Hello {
     Hello {
         protocol: PROTOCOL,
+        purpose: Purpose::Link,
         cluster: ClusterId(1),
         node: NodeId::of(name),
         name: name.to_owned(),
@@ -41,8 +42,8 @@ fn hello_reads_back_and_is_refused_when_cut() {
 fn version_is_read_before_everything_that_may_differ() {
     let bytes = |protocol| Hello { protocol, ..hello("a@h") }.encode();
     assert!(Hello::decode(&bytes((1, 9))).is_ok());
-    let newer = bytes((2, 9));
-    let expected = Err(HelloError::Version { oldest: 2, newest: 9 });
+    let newer = bytes((4, 9));
+    let expected = Err(HelloError::Version { oldest: 4, newest: 9 });
     assert_eq!(Hello::decode(&newer), expected);
     assert_eq!(Hello::decode(&newer[..12]), expected);
     assert_eq!(Hello::decode(&bytes((0, 0))), Err(HelloError::Version { oldest: 0, newest: 0 }));

@@ -1,13 +1,17 @@
 //! Dialogues of the handshake with a scripted peer.
 
+use std::sync::Arc;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
 use crate::cluster::hello::{
-    EXPORTER_BYTES, Hello, Known, Message, NONCE_BYTES, PROTOCOL, RECORD_LEVEL, Secret, Side,
-    Transcript,
+    EXPORTER_BYTES, Hello, Known, Message, NONCE_BYTES, PROTOCOL, Purpose, RECORD_LEVEL, Secret,
+    Side, Transcript,
 };
 use crate::cluster::ids::{ClusterId, DiskId, NodeId};
+use crate::cluster::node_list::{ListedNode, NodeList};
+use crate::cluster::peer::Peer;
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::config::ClusterNode;
 use crate::limits::HANDSHAKE_BYTES_MAX;
@@ -19,7 +23,9 @@ struct Node {
     secret: Secret,
     exporter: Option<[u8; EXPORTER_BYTES]>,
     nodes: Vec<ClusterNode>,
+    list: NodeList,
     dialed: Option<&'static str>,
+    refuses_streams: bool,
 }
 
 impl Node {
@@ -35,6 +41,7 @@ impl Node {
             .collect();
         let hello = Hello {
             protocol: PROTOCOL,
+            purpose: Purpose::Link,
             cluster: ClusterId::of(nodes.iter().map(|node| node.name.as_str())),
             node: NodeId::of(name),
             name: name.to_owned(),
@@ -46,7 +53,8 @@ impl Node {
             nonce: [nonce; NONCE_BYTES],
         };
         let secret = Secret::new("the secret of the cluster");
-        Self { hello, secret, exporter: None, nodes, dialed: None }
+        let list = NodeList::default();
+        Self { hello, secret, exporter: None, nodes, list, dialed: None, refuses_streams: false }
     }
 
     async fn shake(
@@ -55,6 +63,9 @@ impl Node {
         socket: &mut DuplexStream,
     ) -> Result<(Hello, String), HandshakeError> {
         let dialed = self.dialed.and_then(|name| self.nodes.iter().find(|node| node.name == name));
+        let others = self.nodes.iter().filter(|node| node.name != self.hello.name);
+        let peers: Vec<Arc<Peer>> =
+            others.map(|node| Arc::new(Peer::new(node.clone(), 0))).collect();
         let own = Own {
             side,
             hello: &self.hello,
@@ -63,12 +74,17 @@ impl Node {
             known: Known {
                 cluster: self.hello.cluster,
                 own: self.hello.node,
-                nodes: &self.nodes,
+                peers: &peers,
+                nodes: &self.list,
                 dialed,
             },
+            admit: &|hello: &Hello| match self.refuses_streams && hello.purpose != Purpose::Link {
+                true => Err(Refusal::Busy { max: 1 }),
+                false => Ok(()),
+            },
         };
-        let (hello, node) = shake_hands(socket, own).await?;
-        Ok((hello, node.name.clone()))
+        let (hello, peer) = shake_hands(socket, own).await?;
+        Ok((hello, peer.node.name.clone()))
     }
 }
 
@@ -96,6 +112,39 @@ async fn told(bytes: &[u8]) -> Result<(Hello, String), HandshakeError> {
     near.write_all(bytes).await.unwrap();
     near.shutdown().await.unwrap();
     Node::new("b@h", 2).shake(Side::Acceptor, &mut far).await
+}
+
+#[tokio::test]
+async fn strangers_may_ask_to_join_and_nothing_else() {
+    let stranger = || Node {
+        hello: Hello { cluster: ClusterId(9), ..Node::new("x@h", 1).hello },
+        ..Node::new("x@h", 1)
+    };
+    let acceptor = Node::new("b@h", 2);
+    let [_, accepted] = both(&stranger(), &acceptor).await;
+    assert!(matches!(refusal(accepted), Refusal::Cluster { .. }));
+    let mut asks = stranger();
+    asks.hello.purpose = Purpose::Join;
+    let [dialed, accepted] = both(&asks, &acceptor).await;
+    assert_eq!((dialed.unwrap().1, accepted.unwrap().1), ("b@h".to_owned(), "x@h".to_owned()));
+    let mut without_secret = Node { secret: Secret::new("another secret of it"), ..stranger() };
+    without_secret.hello.purpose = Purpose::Join;
+    let [_, accepted] = both(&without_secret, &acceptor).await;
+    assert_eq!(refusal(accepted), Refusal::Secret);
+}
+
+#[tokio::test]
+async fn forgotten_node_is_told_so() {
+    let mut acceptor = Node::new("b@h", 2);
+    acceptor.nodes.retain(|node| node.name != "c@h");
+    let [_, accepted] = both(&Node::new("c@h", 1), &acceptor).await;
+    assert_eq!(refusal(accepted), Refusal::Node { name: "c@h".to_owned() });
+    let (host, disk) = ("h".to_owned(), DiskId(1));
+    let forgotten = ListedNode { host, port: 1, disk, joins: 0, is_forgotten: true };
+    acceptor.list.0.insert("c@h".to_owned(), forgotten);
+    let [dialed, accepted] = both(&Node::new("c@h", 1), &acceptor).await;
+    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Forgotten));
+    assert_eq!(refusal(accepted), Refusal::Forgotten { name: "c@h".to_owned() });
 }
 
 #[tokio::test]
@@ -146,10 +195,40 @@ async fn both_sides_hear_why_a_node_is_refused() {
     );
 
     let mut newer = a.clone();
-    newer.hello.protocol = (2, 3);
+    newer.hello.protocol = (4, 5);
     let [dialed, accepted] = both(&newer, &b).await;
     assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Version));
-    assert_eq!(refusal(accepted), Refusal::Version { oldest: 2, newest: 3 });
+    assert_eq!(refusal(accepted), Refusal::Version { oldest: 4, newest: 5 });
+}
+
+#[tokio::test]
+async fn streams_are_admitted_or_refused_before_the_proof() {
+    let mut dialer = Node { dialed: Some("b@h"), ..Node::new("a@h", 1) };
+    dialer.hello.purpose = Purpose::Client;
+    dialer.hello.protocol = Hello::versions(Purpose::Client);
+    let acceptor = Node::new("b@h", 2);
+    let [dialed, accepted] = both(&dialer, &acceptor).await;
+    assert_eq!(dialed.unwrap().0.purpose, Purpose::Client);
+    assert_eq!(accepted.unwrap().0, dialer.hello);
+
+    let full = Node { refuses_streams: true, ..acceptor.clone() };
+    let [dialed, accepted] = both(&dialer, &full).await;
+    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Busy));
+    assert_eq!(refusal(accepted), Refusal::Busy { max: 1 });
+
+    // A purpose of a later version.
+    let mut hello = dialer.hello.encode();
+    hello[12] = 99;
+    let told = told(&Message::Hello(hello).encode()).await;
+    assert_eq!(refusal(told), Refusal::Purpose(99));
+}
+
+/// A node that knows links only takes the stream for a link of a later version.
+#[tokio::test]
+async fn stream_offers_no_version_of_links_alone() {
+    let (oldest, _) = Hello::versions(Purpose::Http);
+    assert!(oldest > 1);
+    assert_eq!(Hello::versions(Purpose::Link).0, 1);
 }
 
 #[tokio::test]

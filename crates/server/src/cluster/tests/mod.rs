@@ -1,4 +1,5 @@
-//! Links against scripted peers, and against each other.
+//! Links and streams against scripted peers, and against each other.
 
 mod dialogues;
 mod running;
+mod streams;

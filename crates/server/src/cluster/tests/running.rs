@@ -1,6 +1,5 @@
 //! Links of several nodes in one process, over sockets of this machine.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::clock::Clock;
 use crate::cluster::control::Facts;
 use crate::cluster::events::{LinkEvents, LocalNode, LostCause};
-use crate::cluster::ids::{GroupId, NodeId};
+use crate::cluster::ids::NodeId;
 use crate::cluster::links::{FrameClass, Links};
 use crate::cluster::refusal::RefusalCode;
 use crate::cluster::serve::RunningLinks;
@@ -25,10 +24,10 @@ use crate::connection::listener::Listener;
 use crate::node::refusals::Refusals;
 
 /// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq)]
-enum Event {
+pub(super) enum Event {
     Connected(NodeId),
     Lost(NodeId, LostCause),
     Frame(NodeId, Bytes),
@@ -64,40 +63,44 @@ impl LinkEvents for Recorder {
         self.note(Event::Clock(peer));
     }
 
+    fn lost_disk(&self) {}
+
     fn founded(&self) {
         self.note(Event::Founded);
     }
 }
 
-struct Local(BTreeMap<GroupId, String>);
+struct Local;
 
 impl LocalNode for Local {
-    fn groups(&self) -> BTreeMap<GroupId, String> {
-        self.0.clone()
-    }
-
     fn facts(&self) -> Facts {
         Facts { processors: 7, ..Facts::default() }
     }
+
+    fn alarm_told(&self) {}
+
+    fn nodes_told(&self) {}
+
+    fn followed(&self, _: NodeId, _: u64) {}
 }
 
 /// The nodes of a cluster with their ports and data directories.
-struct Cluster {
+pub(super) struct Cluster {
     folder: PathBuf,
-    names: Vec<&'static str>,
+    pub(super) names: Vec<&'static str>,
     ports: Vec<u16>,
-    clock: Clock,
+    pub(super) clock: Clock,
 }
 
 /// A node that runs.
-struct Running {
-    links: Arc<Links>,
+pub(super) struct Running {
+    pub(super) links: Arc<Links>,
     running: Option<RunningLinks>,
     events: Receiver<Event>,
 }
 
 impl Cluster {
-    fn new(test: &str, names: &[&'static str]) -> Self {
+    pub(super) fn new(test: &str, names: &[&'static str]) -> Self {
         let folder =
             std::env::temp_dir().join(format!("leveret-links-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -107,7 +110,7 @@ impl Cluster {
         Self { folder, names: names.to_vec(), ports, clock: Clock::start() }
     }
 
-    fn options(&self) -> ClusterOptions {
+    pub(super) fn options(&self) -> ClusterOptions {
         let nodes = self.names.iter().zip(&self.ports).map(|(name, port)| ClusterNode {
             name: (*name).to_owned(),
             host: "127.0.0.1".to_owned(),
@@ -121,19 +124,15 @@ impl Cluster {
         }
     }
 
-    fn dir(&self, at: usize) -> PathBuf {
+    pub(super) fn dir(&self, at: usize) -> PathBuf {
         self.folder.join(at.to_string())
     }
 
-    fn start(&self, at: usize) -> Running {
+    pub(super) fn start(&self, at: usize) -> Running {
         self.start_with(at, &self.options())
     }
 
-    fn start_with(&self, at: usize, options: &ClusterOptions) -> Running {
-        self.start_node(at, options, &[(1, "/")])
-    }
-
-    fn start_node(&self, at: usize, options: &ClusterOptions, vhosts: &[(u64, &str)]) -> Running {
+    pub(super) fn start_with(&self, at: usize, options: &ClusterOptions) -> Running {
         let dir = self.dir(at);
         std::fs::create_dir_all(&dir).unwrap();
         let links = Links::open(options, self.names[at], &dir, self.clock, None).unwrap().unwrap();
@@ -148,19 +147,18 @@ impl Cluster {
         };
         let (sender, events) = channel();
         let recorder = Arc::new(Recorder(Mutex::new(sender)));
-        let groups = vhosts.iter().map(|(id, name)| (GroupId(*id), (*name).to_owned()));
-        let local = Arc::new(Local(groups.collect()));
+        let local = Arc::new(Local);
         let refusals = Arc::new(Refusals::default());
         let running =
             RunningLinks::start(Arc::clone(&links), vec![listener], recorder, local, &refusals);
         Running { links, running: Some(running.unwrap()), events }
     }
 
-    fn address(&self, at: usize) -> SocketAddr {
+    pub(super) fn address(&self, at: usize) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.ports[at]))
     }
 
-    fn id(&self, at: usize) -> NodeId {
+    pub(super) fn id(&self, at: usize) -> NodeId {
         NodeId::of(self.names[at])
     }
 
@@ -189,7 +187,7 @@ impl Running {
         }
     }
 
-    fn wait_for(&self, event: &Event) {
+    pub(super) fn wait_for(&self, event: &Event) {
         self.wait(|one| one == event);
     }
 
@@ -200,7 +198,7 @@ impl Running {
     }
 
     /// Waits until a link was refused for this reason.
-    fn refuses(&self, code: RefusalCode) {
+    pub(super) fn refuses(&self, code: RefusalCode) {
         let until = Instant::now() + PATIENCE;
         while self.links.refused().iter().all(|(one, count)| *one != code || *count == 0) {
             assert!(Instant::now() < until, "{:?}", self.links.refused());
@@ -209,7 +207,7 @@ impl Running {
     }
 
     /// The process ends: sockets are closed, and nothing is said.
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         self.running.take().unwrap().kill();
     }
 }
@@ -323,22 +321,6 @@ async fn refused_links_are_counted_and_the_others_stay() {
     drop(b);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn different_vhosts_are_told() {
-    let cluster = Cluster::new("vhosts", &["a@127.0.0.1", "b@127.0.0.1"]);
-    let a = cluster.start_node(0, &cluster.options(), &[(1, "/"), (2, "shop")]);
-    let b = cluster.start_node(1, &cluster.options(), &[(1, "/"), (2, "other"), (3, "shop")]);
-    a.wait_for(&Event::Connected(cluster.id(1)));
-    b.wait_for(&Event::Connected(cluster.id(0)));
-    assert_eq!(a.links.differences(GroupId(1)), [""; 0]);
-    let [told] = &a.links.differences(GroupId(2))[..] else { panic!("one peer") };
-    assert!(
-        told.starts_with("vhost 'shop' has number 2 here and 3 on node 'b@127.0.0.1'"),
-        "{told}"
-    );
-    assert_eq!(b.links.differences(GroupId(2)).len(), 1);
-}
-
 /// The list names a third node at the address of the second one.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_node_at_an_address_is_refused() {
@@ -397,7 +379,7 @@ async fn stuck_connections_do_not_keep_a_node_out() {
 /// A peer that has proved itself and then sends nothing, or garbage.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_and_damaged_links_are_lost() {
-    use crate::cluster::hello::{Hello, Message, Side, Transcript};
+    use crate::cluster::hello::{Hello, Message, Purpose, Side, Transcript};
     let cluster = Cluster::new("silent", &["a@127.0.0.1", "b@127.0.0.1"]);
     let [near, far] = cluster.dialer_first();
     let dir = cluster.dir(near);
@@ -407,7 +389,7 @@ async fn silent_and_damaged_links_are_lost() {
     let node = cluster.start(far);
     for garbage in [None, Some(&b"\xff\xff\xff\xff garbage"[..])] {
         let mut socket = TcpStream::connect(cluster.address(far)).await.unwrap();
-        let ours = scripted.hello().unwrap().encode();
+        let ours = scripted.hello(Side::Dialer, Purpose::Link).unwrap().encode();
         socket.write_all(&Message::Hello(ours.clone()).encode()).await.unwrap();
         let mut header = [0; 3];
         socket.read_exact(&mut header).await.unwrap();

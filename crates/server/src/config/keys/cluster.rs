@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::tls::{self, Links};
-use crate::config::cluster::{CLUSTER_PORT, ClusterNode};
+use crate::config::cluster::ClusterNode;
+use crate::config::discovery::{BACKEND, DNS_HOSTNAME, DiscoveryBackend, TARGET_SIZE};
 use crate::config::key::Key;
-use crate::config::values::{address, boolean, bytes, node_name, number, one_of, readable_file};
+use crate::config::values::{address, boolean, bytes, number, one_of, readable_file};
+use crate::limits::{FOUND_NODES_MAX, HOST_NAME_BYTES_MAX};
 
 pub(super) const KEYS: &[Key] = &[
     Key::new("listeners.cluster", None, |config, _, value| {
@@ -17,17 +19,36 @@ pub(super) const KEYS: &[Key] = &[
         config.cluster.listeners.push(address(value)?);
         Ok(())
     }),
-    Key::new("cluster_formation.peer_discovery_backend", Some("classic_config"), |_, _, value| {
-        match value {
-            "classic_config" | "rabbit_peer_discovery_classic_config" => Ok(()),
-            _ => Err(format!(
-                "must be classic_config, with every node listed as cluster_formation.classic_config.nodes.N; \
-                 got '{value}'"
-            )),
+    Key::new(BACKEND, Some("classic_config"), |config, _, value| {
+        config.cluster.discovery.backend = match value {
+            "classic_config" | "rabbit_peer_discovery_classic_config" => {
+                DiscoveryBackend::ClassicConfig
+            }
+            "dns" | "rabbit_peer_discovery_dns" => DiscoveryBackend::Dns,
+            _ => {
+                return Err(format!(
+                    "must be classic_config, with every node listed as cluster_formation.classic_config.nodes.N, or \
+                     dns, with a host name for all nodes, such as a headless service of Kubernetes; got '{value}'"
+                ));
+            }
+        };
+        Ok(())
+    }),
+    Key::new(DNS_HOSTNAME, None, |config, _, value| {
+        let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if value.is_empty() || value.len() > HOST_NAME_BYTES_MAX || !value.bytes().all(is_letter) {
+            return Err(format!("must be the name of a host, got '{value}'"));
         }
+        config.cluster.discovery.dns_hostname = Some(value.to_owned());
+        Ok(())
+    }),
+    Key::new(TARGET_SIZE, None, |config, _, value| {
+        config.cluster.discovery.target_size = Some(number(value, 1..=FOUND_NODES_MAX)?);
+        Ok(())
     }),
     Key::new("cluster_formation.classic_config.nodes.$n", None, |config, n, value| {
-        let node = node(n, value)?;
+        let node =
+            ClusterNode::parse(value, &format!("cluster_formation.classic_config.nodes.{n}"))?;
         for other in &config.cluster.nodes {
             if other.name == node.name {
                 return Err(format!("must name another node than {}, got '{value}'", other.key));
@@ -59,8 +80,19 @@ pub(super) const KEYS: &[Key] = &[
         config.cluster.requires_tls = boolean(value)?;
         Ok(())
     }),
+    Key::new("cluster.replace_lost_member", Some("false"), |config, _, value| {
+        config.cluster.replaces_lost_member = boolean(value)?;
+        Ok(())
+    }),
     Key::new("raft.log_retention", None, |config, _, value| {
         config.cluster.log_retention_bytes = Some(bytes(value)?);
+        Ok(())
+    }),
+    Key::new("raft.shipment_bandwidth", Some("64MiB"), |config, _, value| {
+        config.cluster.shipment_bandwidth_bytes = match bytes(value)? {
+            0 => return Err("must be more than 0".to_owned()),
+            bytes => bytes,
+        };
         Ok(())
     }),
     Key::new("raft.disk_stall_timeout", Some("3000"), |config, _, value| {
@@ -69,20 +101,3 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
 ];
-
-/// A node: `NAME@HOST`, with or without a port.
-fn node(n: &str, value: &str) -> Result<ClusterNode, String> {
-    let wrong = || format!("must be NAME@HOST or NAME@HOST:PORT, got '{value}'");
-    let (name, port) = match value.rsplit_once(':') {
-        Some((name, port)) => (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?),
-        None => (value, CLUSTER_PORT),
-    };
-    let (_, host) = name.split_once('@').ok_or_else(wrong)?;
-    let name = node_name(name).map_err(|_| wrong())?;
-    Ok(ClusterNode {
-        name,
-        host: host.to_owned(),
-        port,
-        key: format!("cluster_formation.classic_config.nodes.{n}"),
-    })
-}

@@ -4,7 +4,8 @@ use crate::config::key::Key;
 
 const OWN_NODES: &str = "nodes have no such settings";
 const MINORITY: &str = "a minority of the nodes always pauses";
-const LISTED_NODES: &str = "nodes are listed: cluster_formation.classic_config.nodes.N";
+const LISTED_NODES: &str =
+    "nodes are listed (cluster_formation.classic_config.nodes.N), or found by DNS";
 const ERLANG: &str = "there is no Erlang virtual machine";
 const OWN_STORE: &str = "the log on disk is Leveret's own";
 const SOCKETS: &str = "sockets have Leveret's own settings";

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use management::{BackupError, BackupJob, Backups, ChangeFuture};
 
 use super::change;
-use crate::disk::node_file::NodeFile;
 use crate::node::Node;
 use crate::node::backup::BackupSource;
 
@@ -25,7 +24,7 @@ impl Backups for Node {
             let node_file = {
                 let _one_at_a_time = self.changes.lock();
                 let (next_vhost_id, vhosts) = self.vhosts.entries();
-                NodeFile { next_vhost_id, vhosts, users: self.auth.users() }
+                self.node_file(next_vhost_id, vhosts, self.auth.users())
             };
             let source = BackupSource {
                 data_dir: self.disk.data_dir.clone(),

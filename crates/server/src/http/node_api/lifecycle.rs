@@ -7,6 +7,21 @@ use crate::node::lifecycle::ExitReason;
 
 impl Lifecycle for Node {
     fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
+        if let LifecycleAction::Drain | LifecycleAction::Revive = action {
+            let is_drained = action == LifecycleAction::Drain;
+            self.lifecycle.listeners_suspended.send_replace(is_drained);
+            return Box::pin(async move {
+                self.drain_leads(is_drained).await;
+                Ok(())
+            });
+        }
+        if let LifecycleAction::JoinCluster(seed) = action {
+            return Box::pin(async move {
+                self.joiner.join(&seed, self.cluster.as_ref()).await?;
+                self.lifecycle.shutdown.request(ExitReason::Restart);
+                Ok(())
+            });
+        }
         let result = match action {
             LifecycleAction::Stop => {
                 self.lifecycle.shutdown.request(ExitReason::Stop);
@@ -16,7 +31,10 @@ impl Lifecycle for Node {
                 self.lifecycle.shutdown.request(ExitReason::StopApp);
                 Ok(())
             }
-            LifecycleAction::StartApp => Ok(()),
+            LifecycleAction::StartApp
+            | LifecycleAction::Drain
+            | LifecycleAction::Revive
+            | LifecycleAction::JoinCluster(_) => Ok(()),
             LifecycleAction::Reset => Err(LifecycleError::MustBeStopped),
             LifecycleAction::SuspendListeners => {
                 self.lifecycle.listeners_suspended.send_replace(true);

@@ -7,8 +7,22 @@ use management::{
     Caller, Credentials, DelayFuture, LoginFuture, LoginRefused, Logins, Protocol, Topology,
 };
 
-use crate::auth::LoginError;
+use crate::auth::{LoginError, User};
 use crate::node::Node;
+
+impl Node {
+    /// A user who has logged in.
+    pub(super) fn caller(&self, user: &User) -> Caller {
+        Caller {
+            name: user.name.clone(),
+            tags: user.tags.clone(),
+            vhosts: user.permissions.keys().cloned().collect(),
+            is_loopback_only: self.auth.is_loopback_only(&user.name),
+            is_local_administrator: false,
+            only_vhosts: None,
+        }
+    }
+}
 
 impl Logins for Node {
     fn login(&self, credentials: Credentials, peer: IpAddr) -> LoginFuture<'_> {
@@ -27,13 +41,7 @@ impl Logins for Node {
             let accepted = self.auth.login(Protocol::Http, credentials, peer).await;
             self.auth.counts.count(Protocol::Http, accepted.is_ok());
             match accepted {
-                Ok(user) => Ok(Caller {
-                    name: user.name.clone(),
-                    tags: user.tags.clone(),
-                    vhosts: user.permissions.keys().cloned().collect(),
-                    is_loopback_only: self.auth.is_loopback_only(&user.name),
-                    is_local_administrator: false,
-                }),
+                Ok(user) => Ok(self.caller(&user)),
                 Err(reason) => {
                     tracing::warn!(%peer, user, mechanism = "HTTP Basic", %reason, "login refused");
                     self.refusals.login(peer, &user, Instant::now());

@@ -133,8 +133,12 @@ impl Messages for Node {
         Box::pin(async move {
             let handle = handle.ok_or(ChannelError::NoSuchVhost)?;
             let access = access.ok_or(ChannelError::NoPermissions)?;
-            let channel = InternalChannel::open(handle, access).await;
-            channel.map_or(Err(ChannelError::NoSuchVhost), |channel| Ok(Box::new(channel) as _))
+            let channel = InternalChannel::open(Arc::clone(&handle), access).await;
+            match channel {
+                Ok(channel) => Ok(Box::new(channel) as _),
+                Err(_) if handle.is_served_here() => Err(ChannelError::NoSuchVhost),
+                Err(_) => Err(ChannelError::NotLeading),
+            }
         })
     }
 

@@ -3,9 +3,12 @@
 
 mod backups;
 mod clients;
+mod leadership;
 mod lifecycle;
 mod logins;
+mod membership;
 mod messages;
+mod peers;
 mod schedules;
 mod status;
 mod topology;

@@ -11,21 +11,21 @@ use management::{
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
 
+use super::change;
 use crate::connection::registry::Client;
 use crate::disk::free_space;
-use crate::disk::node_file::NodeFileError;
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::alarms;
 use crate::node::cluster;
-use crate::node::global_parameters::{GlobalParameters, Parameter};
+use crate::node::global_parameters::Parameter;
 use crate::tls;
 use crate::vhost::VhostHandle;
 
 impl NodeStatus for Node {
     fn snapshot(&self) -> NodeSnapshot {
-        let alarm = *self.alarms.current.borrow();
+        let alarm = self.alarms.own();
         NodeSnapshot {
             name: self.identity.name.clone(),
             leveret_version: env!("CARGO_PKG_VERSION"),
@@ -43,11 +43,13 @@ impl NodeStatus for Node {
             disk_free_bytes: free_space::free_bytes(&self.disk.data_dir),
             disk_free_limit_bytes: self.alarms.limits.disk_free_limit_bytes(),
             disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
+            blocks_publishers: self.alarms.current.borrow().is_some(),
         }
     }
 
     fn cluster(&self) -> ClusterSnapshot {
-        let mut snapshot = self.cluster.as_deref().map(cluster::snapshot).unwrap_or_default();
+        let snapshot = self.cluster.as_deref().map(|links| cluster::snapshot(links, &self.alarms));
+        let mut snapshot = snapshot.unwrap_or_default();
         if let Some(replication) = &self.replication {
             snapshot.replication = replication.snapshot();
         }
@@ -64,6 +66,7 @@ impl NodeStatus for Node {
             refused_logins: self.refusals.logins(now),
             refused_connections: self.refusals.connections(now),
             are_listeners_suspended: *self.lifecycle.listeners_suspended.borrow(),
+            is_drained: self.lifecycle.is_drained.load(std::sync::atomic::Ordering::Acquire),
             ..NodeCondition::default()
         };
         for handle in self.vhosts.all() {
@@ -123,7 +126,8 @@ impl NodeStatus for Node {
         let node = self.snapshot();
         let clients = self.clients.all();
         let mut handles = self.vhosts.all();
-        handles.retain(|handle| wants(handle.name()));
+        // The node that leads a vhost tells what is in it, so that sums over the nodes of a cluster count it once.
+        handles.retain(|handle| wants(handle.name()) && handle.is_served_here());
         Scrape {
             started_s: (self.clock.now().wall_ms.saturating_sub(node.uptime_ms)) / 1000,
             cluster: self.cluster(),
@@ -185,12 +189,12 @@ impl NodeStatus for Node {
             return Box::pin(std::future::ready(Err(low_on_memory.to_string())));
         }
         let name = name.to_owned();
-        self.change_parameters(move |parameters| parameters.set(&name, value))
+        change(move || self.change_parameter(&name, Some(value)))
     }
 
     fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, String>> {
         let name = name.to_owned();
-        self.change_parameters(move |parameters| parameters.clear(&name))
+        change(move || self.change_parameter(&name, None))
     }
 
     fn audit(&self, entry: AuditEntry<'_>) {
@@ -217,20 +221,6 @@ fn scrape_vhost(handle: &Arc<VhostHandle>, clients: &[Arc<Client>]) -> VhostScra
         });
         scraping.finish(v, client_of, connections.collect(), traffic)
     })
-}
-
-impl Node {
-    /// Changes global parameters on a blocking thread.
-    fn change_parameters(
-        &self,
-        change: impl FnOnce(&GlobalParameters) -> Result<bool, NodeFileError> + Send + 'static,
-    ) -> ChangeFuture<'_, Result<bool, String>> {
-        let parameters = Arc::clone(&self.global_parameters);
-        Box::pin(async move {
-            let changed = tokio::task::spawn_blocking(move || change(&parameters)).await;
-            changed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
-        })
-    }
 }
 
 /// Totals of the operations on files.

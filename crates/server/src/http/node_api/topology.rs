@@ -14,7 +14,7 @@ use management::{
 };
 
 use super::{change, set_limit};
-use crate::definitions::{self, Document, Durable, Exported, Scope};
+use crate::definitions::{self, Document, Exported, Imported, Scope};
 use crate::limits::{MAPPED_PER_LOCK, SAMPLED_PER_LOCK};
 use crate::node::Node;
 use crate::vhost::{NotLeading, VhostHandle};
@@ -222,23 +222,27 @@ impl Topology for Node {
         vhost: Option<String>,
         definitions: Document,
     ) -> ChangeFuture<'static, Result<(), ImportError>> {
-        let import = move || -> Result<Durable, ImportError> {
+        let node = Arc::clone(&self);
+        let import = move || -> Result<Imported, ImportError> {
             let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
             let imported = definitions::import(&self, &definitions, scope);
             // Part of the import may have been applied before the disk refused a write.
             let saved = self.save();
-            let durable =
+            let imported =
                 imported.map_err(|error| ImportError::Definitions(error.in_rabbitmqs_order()))?;
             saved.map_err(|error| ImportError::Node(error.to_string()))?;
-            Ok(durable)
+            Ok(imported)
         };
         Box::pin(async move {
             let imported = tokio::task::spawn_blocking(import).await;
-            for (handle, lsn) in
-                imported.map_err(|error| ImportError::Node(error.to_string()))??
-            {
+            let Imported { durable, elsewhere } =
+                imported.map_err(|error| ImportError::Node(error.to_string()))??;
+            for (handle, lsn) in durable {
                 let durable = handle.durable_at(lsn).await;
                 durable.map_err(|problem| ImportError::Node(problem.to_string()))?;
+            }
+            for (vhost, part) in elsewhere {
+                definitions::import_at_leader(&node, &vhost, &part).await?;
             }
             Ok(())
         })

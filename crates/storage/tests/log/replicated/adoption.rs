@@ -1,7 +1,7 @@
 //! A log without a group becomes that of a group: its content is the snapshot at entry 1.
 
 use storage::{
-    Durability, EntryIndex, Founding, Log, LogOptions, Lsn, OpenError, ReplicatedLog,
+    Durability, EntryIndex, Founding, Log, LogOptions, LoneLog, Lsn, OpenError, ReplicatedLog,
     ReplicatedOptions, Term, check,
 };
 
@@ -113,7 +113,8 @@ fn group_is_founded_only_when_asked() {
 #[test]
 fn hard_state_has_the_founding_members() {
     let disk = Disk::new();
-    let founding = Some(Founding { voters: vec![1, 2, 3], learners: vec![4] });
+    let founding = Founding { voters: vec![1, 2, 3], learners: vec![4], ..Founding::default() };
+    let founding = Some(founding);
     let opened =
         open_with(&disk, ReplicatedOptions { founding, ..options(Durability::Fsync) }).unwrap();
     let state = opened.log.hard_state().clone();
@@ -161,4 +162,44 @@ fn log_of_another_group_or_member_is_refused() {
             "raft: belongs to member 65537 of group 77 in cluster 5; the member does not vote";
         assert_eq!(error.to_string(), told);
     }
+}
+
+fn replacing() -> ReplicatedOptions {
+    let founding = options(Durability::Fsync)
+        .founding
+        .map(|founding| Founding { lone_log: LoneLog::Replace, ..founding });
+    ReplicatedOptions { founding, ..options(Durability::Fsync) }
+}
+
+#[test]
+fn log_without_records_is_replaced_by_that_of_a_group_which_begins() {
+    let before = Disk::new();
+    // Opened twice: the second file of a log has another id than that of a new one.
+    drop(history::open(&before, Durability::Fsync).unwrap());
+    drop(history::open(&before, Durability::Fsync).unwrap());
+    for cut_at in 0.. {
+        let disk = before.copy();
+        disk.cut_power_at(cut_at);
+        let is_done = open_with(&disk, replacing()).is_ok();
+        let disk = disk.after_cut(&mut Random(cut_at));
+        let opened = open_with(&disk, replacing()).unwrap();
+        assert_eq!(opened.report.damages, [], "cut at {cut_at}");
+        // As in a new log: the members of the group agree on the entry that comes first.
+        assert_eq!(opened.log.first_index(), EntryIndex(1));
+        assert_eq!(opened.log.last_index(), EntryIndex(0));
+        assert_eq!(opened.log.hard_state().commit, EntryIndex(0));
+        assert_eq!(opened.log.last_position(), Lsn(0));
+        if is_done {
+            return;
+        }
+    }
+}
+
+#[test]
+fn log_with_records_is_not_replaced() {
+    let disk = Disk::new();
+    let (book, _) = lone(&disk, 4);
+    let error = open_with(&disk, replacing()).err().unwrap();
+    assert!(matches!(error, OpenError::HasContent { damages: 0, .. }), "{error}");
+    assert!(history::open(&disk, Durability::Fsync).unwrap().2 == book);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use storage::{
     Durability, EntryContent, EntryError, EntryFacts, EntryIndex, Founding, HardState, LogEntry,
-    LogError, LogOptions, Lsn, OpenError, OpenReport, Record, References, ReplicatedLog,
+    LogError, LogOptions, LoneLog, Lsn, OpenError, OpenReport, Record, References, ReplicatedLog,
     ReplicatedOptions, Term, WriteBatch, WriteQueue,
 };
 
@@ -29,7 +29,11 @@ pub(super) fn options(durability: Durability) -> ReplicatedOptions {
         },
         cluster_id: 5,
         member_id: 1 << 16 | 1,
-        founding: Some(Founding { voters: vec![1 << 16 | 1, 2 << 16 | 1], learners: vec![] }),
+        founding: Some(Founding {
+            voters: vec![1 << 16 | 1, 2 << 16 | 1],
+            learners: vec![],
+            lone_log: LoneLog::Adopt,
+        }),
         tail_bytes_max: 6000,
         retention_bytes: u64::MAX,
     }

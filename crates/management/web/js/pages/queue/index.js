@@ -12,6 +12,7 @@ import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
 import { LegendHelp } from "../../parts/help.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
+import { usePlacement } from "../../parts/nodes-table.js";
 import { Permitted } from "../../permissions.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
@@ -23,7 +24,7 @@ import Messages from "./messages.js";
 import Publish from "./publish.js";
 import Settings from "./settings.js";
 
-/** A tab is a component that gets `{ vhost, name, queue, refresh }`. */
+/** A tab is a component that gets `{ vhost, name, queue, placement, refresh }`; `placement` in a cluster only. */
 const TABS = [
   ["life", "Life of messages", Life],
   ["messages", "Messages", Messages],
@@ -84,8 +85,13 @@ function Tab({ tab, ...given }) {
   return html`<div class="loaded" data-test=${`tab-of-${tab}`}><${Shown} key=${tab} ...${given} /></div>`;
 }
 
+/** The node of the cluster that leads the queue with its vhost. */
+const LeaderBadge = ({ placement: { leader, members } }) => html`<span data-test="queue-leader">
+  <${Badge} kind=${leader ? "" : "danger"} title=${`Members: ${members.join(", ")}`}>${leader ? `leader ${leader}` : "no leader"}<//></span>`;
+
 export default function Queue({ params: { vhost, name, tab = "life" } }) {
   const polled = usePolled(path("queues", vhost, name));
+  const placement = usePlacement(vhost);
   const queue = polled.data;
   const purge = async () => {
     if (!await confirm({ title: `Purge queue ${name}?`, text: purged(queue), action: "Purge", typed: typedFor(name, queue.messages_ready) })) return;
@@ -93,13 +99,13 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   };
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue" polled=${polled} vhost=${vhost} gone="This queue does not exist (any more)."
-      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> <${PublishersBlocked} /> ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
+      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> <${PublishersBlocked} /> ${placement && html`<${LeaderBadge} placement=${placement} />`} ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
       actions=${queue && html`<${Permitted} to="read" vhost=${vhost} name=${name} what="A purge" test="cannot-purge"><button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button><//>
         <${Permitted} to="configure" vhost=${vhost} name=${name} what="Deletion" test="cannot-delete"><button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button><//>`}>
     <${Loaded} polled=${polled}>${(data) => html`
       <${LossWarnings} vhost=${vhost} queue=${data} />
       <${Now} queue=${data} />
       <${Tabs} items=${TABS.map(([key, title]) => [key, title, href("queues", vhost, name, key)])} current=${tab} />
-      <${Tab} tab=${tab} vhost=${vhost} name=${name} queue=${data} refresh=${polled.refresh} />`}<//>
+      <${Tab} tab=${tab} vhost=${vhost} name=${name} queue=${data} placement=${placement} refresh=${polled.refresh} />`}<//>
   <//>`;
 }

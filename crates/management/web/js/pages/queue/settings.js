@@ -8,7 +8,7 @@ import { PolicyLink } from "../../parts/source.js";
 
 const yes = (is) => (is ? "yes" : "no");
 
-export default function Settings({ vhost, name, queue }) {
+export default function Settings({ vhost, name, queue, placement }) {
   return html`
     <${Explain} vhost=${vhost} name=${name} />
     <div class="cards">
@@ -27,7 +27,9 @@ export default function Settings({ vhost, name, queue }) {
         ["Messages on disk only", number(queue.messages_paged_out)],
         ["Memory", bytes(queue.memory)],
         ["Idle since", queue.idle_since],
-        ["Node", queue.node],
+        ["Node", placement ? undefined : queue.node],
+        ["Leader", placement && (placement.leader ?? "none")],
+        ["Members", placement?.members.join(", ")],
       ]} /><//>
     </div>`;
 }

@@ -1,5 +1,8 @@
 //! The member of one group on this node, owned by the replicator, with its stage between two turns.
 
+mod members;
+
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,23 +14,23 @@ use replication::{
     ProposeError, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
 };
 use storage::{
-    Applier, EntryFacts, LogError, Lsn, Prepared, RealDirectory, ReplicatedLog, Term, WriteBatch,
+    Applier, EntryFacts, EntryIndex, LogError, Lsn, Prepared, RealDirectory, Term, WriteBatch,
     Written,
 };
 
 use super::apply::ApplyQueue;
 use super::disk_watch::DiskWatch;
+use super::member_log::MemberLog;
 use super::nodes::Nodes;
+use super::preparation::{Preparation, ShipmentNeed};
 use super::report::Report;
 use super::status::{ReplicaState, ReplicaStatus};
 use super::target::{Deposition, ReplicaTarget};
+use super::transfer::Transfer;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{
     ENTRIES_PER_DIGEST, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS, UNAPPLIED_BYTES_MAX,
 };
-
-/// The log of a replicated vhost.
-pub(crate) type MemberLog = ReplicatedLog<RealDirectory>;
 
 /// The time after which a vhost whose lock is held for long is tried again.
 const SOON: Duration = Duration::from_millis(LOCK_RETRY_MS);
@@ -58,7 +61,7 @@ enum Batch {
 
 /// A member of a group with the vhost it belongs to.
 #[derive(Debug)]
-pub(super) struct Replica {
+pub(in crate::replicas) struct Replica {
     target: Arc<dyn ReplicaTarget>,
     member: Member<MemberLog>,
     applier: Applier<RealDirectory>,
@@ -76,6 +79,16 @@ pub(super) struct Replica {
     durable: Option<Lsn>,
     /// True if the vhost has reported work since a batch was last taken.
     is_dirty: bool,
+    /// Shipments that are being prepared, one for each node.
+    preparations: Vec<Preparation>,
+    /// Times at which files were offered to members.
+    offered: BTreeMap<MemberId, Instant>,
+    /// Files of the leader that the replica needs.
+    wanted: Option<(ShipmentNeed, Option<NodeId>)>,
+    /// True if a learner may have become level, or a member be of a node that is not of the cluster any more.
+    looks_at_members: bool,
+    /// The transfer of the lead to another node.
+    transfer: Option<Transfer>,
     /// Time at which the disk had no room for the write of the turn that is under way.
     full_since: Option<Instant>,
     /// True if a turn has work.
@@ -87,27 +100,29 @@ pub(super) struct Replica {
     /// Entries until the next digest.
     entries_to_digest: u32,
     /// Committed batches since the last compaction check.
-    pub(super) entries: u32,
+    pub(in crate::replicas) entries: u32,
 }
 
 /// The wish of a replica after it was advanced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub(in crate::replicas) enum Next {
     /// Wait until something happens.
     Idle,
     /// To be advanced again after this time.
     After(Duration),
     /// To be opened anew.
     Reopen,
+    /// To be rebuilt: it must not be used any more.
+    Rebuild,
 }
 
 /// The clocks of the node, to be read within a turn.
 #[derive(Clone, Copy)]
-pub(super) struct Clocks<'a> {
+pub(in crate::replicas) struct Clocks<'a> {
     /// Reads the own clocks, and the wall clock just after.
-    pub(super) read: &'a dyn Fn() -> (ClockReading, u64),
+    pub(in crate::replicas) read: &'a dyn Fn() -> (ClockReading, u64),
     /// Bounds for the clocks of other nodes.
-    pub(super) bounds: &'a ClockBounds,
+    pub(in crate::replicas) bounds: &'a ClockBounds,
 }
 
 impl<'a> Clocks<'a> {
@@ -122,7 +137,7 @@ impl Replica {
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
-    pub(super) fn start(
+    pub(in crate::replicas) fn start(
         target: Arc<dyn ReplicaTarget>,
         member: Member<MemberLog>,
         watch: Arc<DiskWatch>,
@@ -143,6 +158,11 @@ impl Replica {
             batch: Batch::None,
             durable: None,
             is_dirty: false,
+            preparations: Vec::new(),
+            offered: BTreeMap::new(),
+            wanted: None,
+            looks_at_members: false,
+            transfer: None,
             full_since: None,
             has_work: true,
             preparation: None,
@@ -152,21 +172,21 @@ impl Replica {
         })
     }
 
-    pub(super) fn id(&self) -> VhostId {
+    pub(in crate::replicas) fn id(&self) -> VhostId {
         self.target.id()
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::replicas) fn name(&self) -> &str {
         self.target.name()
     }
 
-    pub(super) fn member(&self) -> &Member<MemberLog> {
+    pub(in crate::replicas) fn member(&self) -> &Member<MemberLog> {
         &self.member
     }
 
     /// Creates the next file of the log on a thread of its own, once one is needed, and passes it to the log when it is
     /// there. `wake` is called when it is.
-    pub(super) fn prepare(&mut self, wake: impl FnOnce() + Send + 'static) {
+    pub(in crate::replicas) fn prepare(&mut self, wake: impl FnOnce() + Send + 'static) {
         if !self.is_between_turns() {
             return;
         }
@@ -192,7 +212,7 @@ impl Replica {
 
     /// Compacts the log on a thread of its own, if that is worthwhile. `done` is called at the end. False if there is
     /// nothing to do; `done` is not called then.
-    pub(super) fn compact(&mut self, done: impl FnOnce() + Send + 'static) -> bool {
+    pub(in crate::replicas) fn compact(&mut self, done: impl FnOnce() + Send + 'static) -> bool {
         // While records still end with the pages of a purged or deleted queue, the record of the purge must be kept: the
         // log does not know yet that they have ended.
         if self.target.progress().pages().is_ending() || !self.is_between_turns() {
@@ -236,37 +256,80 @@ impl Replica {
         matches!(self.service, Service::Leads(_))
     }
 
+    /// True if nothing is under way that goes on with each tick.
+    fn is_idle(&self) -> bool {
+        matches!(self.service, Service::Follows | Service::Leads(_))
+            && self.is_quiet()
+            && self.full_since.is_none()
+            && self.transfer.is_none()
+            && self.preparations.is_empty()
+    }
+
     /// Notes that the vhost has records.
-    pub(super) fn set_dirty(&mut self) {
+    pub(in crate::replicas) fn set_dirty(&mut self) {
         self.is_dirty = true;
         self.has_work = true;
     }
 
-    pub(super) fn tick(&mut self) {
-        if self.is_between_turns() {
-            self.member.tick();
-            self.has_work = true;
+    /// A tick. False if the replica need not be advanced because of it.
+    pub(in crate::replicas) fn tick(&mut self) -> bool {
+        if !self.is_between_turns() {
+            return true;
         }
+        let needs_turn = self.member.tick() || !self.is_idle();
+        self.has_work |= needs_turn;
+        self.looks_at_members |= needs_turn;
+        needs_turn
     }
 
     /// Takes a frame, unless the replica cannot take any now; the sender sends it again then.
-    pub(super) fn receive(&mut self, from: NodeId, frame: &Bytes) -> Result<(), FrameError> {
+    pub(in crate::replicas) fn receive(
+        &mut self,
+        from: NodeId,
+        frame: &Bytes,
+    ) -> Result<(), FrameError> {
         if !self.is_between_turns() || self.queue.waiting_bytes() > UNAPPLIED_BYTES_MAX {
             return Ok(());
         }
         self.has_work = true;
-        self.member.receive(from, frame)
+        let received = self.member.receive(from, frame);
+        if let Err(FrameError::NewerIncarnation { incarnation, .. }) = received {
+            let text = format!("its group has a newer incarnation of this member, {incarnation}");
+            self.quarantine(QuarantineReason::Diverged(text));
+        }
+        received
+    }
+
+    /// Notes that a member has the files up to an entry.
+    pub(in crate::replicas) fn shipped(&mut self, member: MemberId, index: EntryIndex) {
+        if self.is_between_turns() {
+            self.member.shipped(member, index);
+            self.has_work = true;
+        }
+    }
+
+    /// The files of the leader that the replica needs, once.
+    pub(in crate::replicas) fn take_wanted(&mut self) -> Option<(ShipmentNeed, Option<NodeId>)> {
+        self.wanted.take()
+    }
+
+    /// The term in which this node serves the vhost.
+    pub(in crate::replicas) fn leads_in(&self) -> Option<u64> {
+        match self.service {
+            Service::Leads(term) => Some(term.0),
+            Service::Follows | Service::Promotes(_) | Service::Deposed => None,
+        }
     }
 
     /// Notes that the link to a node is there anew, or is silent, or has dropped a frame.
-    pub(super) fn link_changed(&mut self, member: MemberId) {
+    pub(in crate::replicas) fn link_changed(&mut self, member: MemberId) {
         if self.is_between_turns() {
             self.member.link_lost(member);
         }
     }
 
     /// Notes that the process of a node is gone.
-    pub(super) fn peer_lost(&mut self, member: MemberId) {
+    pub(in crate::replicas) fn peer_lost(&mut self, member: MemberId) {
         if self.is_between_turns() {
             self.member.peer_lost(member);
             self.has_work = true;
@@ -274,7 +337,7 @@ impl Replica {
     }
 
     /// Notes that the vhost serves clients in this term.
-    pub(super) fn promoted(&mut self, term: Term) {
+    pub(in crate::replicas) fn promoted(&mut self, term: Term) {
         if self.service == Service::Promotes(term) {
             self.service = Service::Leads(term);
             self.stalls = self.watch.leads(&self.target);
@@ -283,14 +346,19 @@ impl Replica {
         }
     }
 
+    /// Makes this replica lead only if no other can.
+    pub(in crate::replicas) fn set_reluctant(&mut self, is_reluctant: bool) {
+        self.member.set_reluctant(is_reluctant);
+    }
+
     /// Ends the part of the replica in its group: it differs from that of the leader.
-    pub(super) fn quarantine(&mut self, reason: QuarantineReason) {
+    pub(in crate::replicas) fn quarantine(&mut self, reason: QuarantineReason) {
         self.member.quarantine(reason);
         self.has_work = true;
     }
 
     /// Takes a batch of the vhost, and takes the member through a turn.
-    pub(super) fn advance(
+    pub(in crate::replicas) fn advance(
         &mut self,
         clocks: Clocks<'_>,
         nodes: &Nodes,
@@ -304,34 +372,43 @@ impl Replica {
             return Next::Reopen;
         }
         let retry = self.report_durable();
-        if let Some(since) = self.full_since {
+        let mut locked = None;
+        let has_writes = if let Some(since) = self.full_since {
             let wait = FULL_DISK_RETRY_INTERVAL.saturating_sub(since.elapsed());
             if !wait.is_zero() {
                 return Next::After(wait);
             }
+            true
         } else {
-            if let Some(wait) = self.take_batch() {
-                return Next::After(wait);
-            }
+            // A turn comes all the same: a leader whose vhost is busy for long is alive, and must tell the others.
+            locked = self.step_transfer().or_else(|| self.take_batch());
             // Read after the batch was taken: members that follow cut the times of records at that of their entry.
             let clock = &clocks.now();
             self.propose(clock);
+            self.step_members(clock, nodes);
             if !std::mem::take(&mut self.has_work) {
-                return retry.map_or(Next::Idle, Next::After);
+                return locked.or(retry).map_or(Next::Idle, Next::After);
             }
-            self.member.begin(clock, frames);
+            let has_writes = self.member.begin(clock, frames);
             send(frames);
-        }
-        if !self.write() {
+            has_writes
+        };
+        if has_writes && !self.write() {
             return Next::After(FULL_DISK_RETRY_INTERVAL);
         }
-        let result = self.member.end(frames);
+        let mut result = self.member.end(frames);
         send(frames);
         if self.service == Service::Deposed {
             return Next::Reopen;
         }
+        self.offer(std::mem::take(&mut result.needs_snapshot), frames);
+        send(frames);
+        if result.quarantine.is_some() {
+            self.follow(result, nodes);
+            return Next::Rebuild;
+        }
         self.follow(result, nodes);
-        match (self.service, self.report_durable()) {
+        match (self.service, self.report_durable().or(locked)) {
             (Service::Deposed, _) => Next::Reopen,
             (_, Some(wait)) => Next::After(wait),
             (_, None) if self.has_work || self.can_take() => Next::After(Duration::ZERO),
@@ -361,7 +438,11 @@ impl Replica {
     /// Proposes the batch that was taken.
     fn propose(&mut self, clock: &TurnClock<'_>) {
         let Batch::Taken { has_more } = self.batch else { return };
-        let axis = self.member.axis().expect("a vhost has clients only while its member leads");
+        // The member may lead no more since the last turn, by a frame or a tick: the end of this turn deposes the vhost.
+        let Some(axis) = self.member.axis() else {
+            self.has_work = true;
+            return;
+        };
         let bytes = self.records.bytes() as u64;
         let durable = self.records.last();
         match self.member.propose(&mut self.records, axis.at(clock.now.monotonic_us)) {
@@ -425,7 +506,10 @@ impl Replica {
 
     /// Follows from the end of a turn.
     fn follow(&mut self, result: TurnResult, nodes: &Nodes) {
-        let TurnResult { role, committed, durable, axis, quarantine, has_more, .. } = result;
+        let TurnResult { role, committed, durable, axis, quarantine, has_more, offer, .. } = result;
+        if let Some(offer) = offer {
+            self.wanted = Some((ShipmentNeed::Behind, Some(offer.from.node())));
+        }
         self.has_work |= has_more;
         if let Some(axis) = axis {
             let origin = format!("{:?}", axis.origin);
@@ -463,12 +547,12 @@ impl Replica {
     }
 
     /// The node that leads the vhost, if this one knows one.
-    pub(super) fn leader(&self) -> Option<&Arc<str>> {
+    pub(in crate::replicas) fn leader(&self) -> Option<&Arc<str>> {
         self.leader.as_ref()
     }
 
     /// The part of this node in the group, for metrics.
-    pub(super) fn status(&self, nodes: &Nodes) -> ReplicaStatus {
+    pub(in crate::replicas) fn status(&self, nodes: &Nodes) -> ReplicaStatus {
         let member = &self.member;
         let state = match (self.service, member.role()) {
             (_, Role::Quarantined) => ReplicaState::Quarantined,
@@ -484,9 +568,13 @@ impl Replica {
         let (voters, learners) = member.members();
         let lag = |other: MemberId| {
             let matched = member.matched(other)?;
-            Some((nodes.name_of(other)?, last.0.saturating_sub(matched.0)))
+            Some((nodes.name_of_member(other)?, last.0.saturating_sub(matched.0)))
         };
-        let others = voters.into_iter().chain(learners).filter(|other| other.node() != nodes.me);
+        let others = voters.iter().chain(&learners).filter(|other| other.node() != nodes.me);
+        let heard = voters.iter().filter(|voter| member.is_heard(**voter));
+        let names = |members: Vec<MemberId>| {
+            members.into_iter().filter_map(|member| nodes.name_of_member(member)).collect()
+        };
         ReplicaStatus {
             vhost: self.name().into(),
             state,
@@ -496,14 +584,17 @@ impl Replica {
             applied: self.applier.applied().0,
             compacted: member.log().first_index().0.saturating_sub(1),
             unapplied_bytes: self.queue.waiting_bytes() as u64,
-            lags: others.filter_map(lag).collect(),
+            lags: others.copied().filter_map(lag).collect(),
+            is_voter: member.is_voter(),
+            heard: names(heard.copied().collect()),
+            voters: names(voters),
         }
     }
 
     fn take_role(&mut self, role: Role, nodes: &Nodes) {
         let leader = match role {
-            Role::Leader { .. } => Some(nodes.my_name()),
-            Role::Follower { leader } => leader.and_then(|leader| nodes.name_of(leader)),
+            Role::Leader { .. } => Some(Arc::clone(&nodes.my_name)),
+            Role::Follower { leader } => leader.and_then(|leader| nodes.name_of_member(leader)),
             Role::Candidate | Role::Quarantined => None,
         };
         tracing::debug!(vhost = self.name(), ?role, "role of the member");
@@ -516,7 +607,16 @@ impl Replica {
             (Role::Leader { term, .. }, Service::Promotes(of) | Service::Leads(of))
                 if term == of => {}
             (_, Service::Promotes(_) | Service::Leads(_)) => {
-                tracing::warn!(vhost = self.name(), "this node does not lead the vhost any more");
+                match self.transfer.take() {
+                    Some(transfer) => {
+                        tracing::info!(vhost = self.name(), "the lead of the vhost is transferred");
+                        transfer.end(Ok(()));
+                    }
+                    None => {
+                        let vhost = self.name();
+                        tracing::warn!(vhost, "this node does not lead the vhost any more");
+                    }
+                }
                 self.watch.leads_no_more(self.id());
                 self.service = Service::Deposed;
             }
@@ -541,7 +641,7 @@ impl Replica {
     }
 
     /// Ends the service of the vhost and closes the log.
-    pub(super) fn end(mut self) {
+    pub(in crate::replicas) fn end(mut self) {
         self.watch.leads_no_more(self.id());
         self.target.depose(Deposition::LeaderChanged);
         self.end_file_work();
@@ -550,7 +650,7 @@ impl Replica {
     }
 
     /// Closes the log when the node stops.
-    pub(super) fn stop(mut self) {
+    pub(in crate::replicas) fn stop(mut self) {
         self.watch.leads_no_more(self.id());
         self.end_file_work();
         self.queue.end();
@@ -558,7 +658,7 @@ impl Replica {
     }
 
     /// True if everything that the vhost has is on its way, or cannot be.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::replicas) fn is_quiet(&self) -> bool {
         !self.is_leading() || (!self.is_dirty && matches!(self.batch, Batch::None))
     }
 }

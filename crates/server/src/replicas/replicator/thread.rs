@@ -1,32 +1,24 @@
-//! The replicator: the thread that drives the members of all vhosts.
-//!
-//! A turn of a member writes and syncs what came in since its last one, so that batches grow with the load. Frames of
-//! other nodes, work of vhosts and reports of other threads gather in the meantime.
+//! The thread that drives the members.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 use replication::{
-    ClockBounds, ClockPing, ClockReading, Frame, FrameClass, FrameError, FrameHeader, GroupId,
-    Member, NodeId, QuarantineReason, RunId,
+    ClockBounds, ClockPing, Frame, FrameClass, FrameError, FrameHeader, GroupId, Member, MemberId,
+    NodeId, QuarantineReason,
 };
 
-use super::disk_watch::DiskWatch;
-use super::nodes::Nodes;
-use super::replica::{Clocks, MemberLog, Next, Replica};
-use super::report::Report;
-use super::status::Statuses;
-use super::target::{Reopens, ReplicaTarget};
-use crate::clock::Clock;
+use super::{EndCause, Lead, LinkChange, Replicator, Work};
 use crate::disk::vhost_files::VhostId;
-use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FRAMES_BYTES_MAX};
+use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
+use crate::replicas::member_log::MemberLog;
+use crate::replicas::preparation::ShipmentNeed;
+use crate::replicas::replica::{Clocks, Next, Replica};
+use crate::replicas::report::Report;
+use crate::replicas::target::ReplicaTarget;
 
 /// Duration of a tick.
 const TICK: Duration = Duration::from_micros(replication::limits::TICK_US);
@@ -43,214 +35,20 @@ const STOP_WITHOUT_MAJORITY: Duration = Duration::from_secs(2);
 /// Ticks that a member gets at once after the thread has slept: it must not jump to an election.
 const TICKS_AT_ONCE_MAX: u32 = 2;
 
-/// The links to other nodes.
-pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
-    /// Sends a frame to a node. Never waits. False if the frame is dropped, because the link is down or too much waits
-    /// for it.
-    fn send(&self, node: NodeId, frame: Bytes, class: FrameClass) -> bool;
-
-    /// True if some other node has another vhost under this id, or none: then it gets no leader.
-    fn differs(&self, vhost: VhostId) -> bool;
-}
-
-/// A change of the link to a node.
-#[derive(Clone, Copy, Debug)]
-enum LinkChange {
-    /// Connected anew, or silent: frames may be lost.
-    Changed,
-    /// The process of the node is gone.
-    Lost,
-}
-
-/// Work from other threads.
-#[derive(Default, Debug)]
-struct Work {
-    new: Vec<(Arc<dyn ReplicaTarget>, Member<MemberLog>)>,
-    dirty: Vec<VhostId>,
-    /// Frames, each with the own monotonic clock at its arrival, in microseconds.
-    frames: Vec<(NodeId, Bytes, u64)>,
-    frame_bytes: usize,
-    links: Vec<(NodeId, LinkChange)>,
-    reports: Vec<(VhostId, Report)>,
-    looks_for_space: bool,
-    founded: bool,
-    stopping: bool,
-}
-
-impl Work {
-    fn is_empty(&self) -> bool {
-        self.new.is_empty()
-            && self.dirty.is_empty()
-            && self.frames.is_empty()
-            && self.links.is_empty()
-            && self.reports.is_empty()
-            && !self.looks_for_space
-            && !self.founded
-    }
-}
-
-/// Hands work to the replicator's thread.
-#[derive(Debug)]
-pub(crate) struct Replicator {
-    nodes: Nodes,
-    clock: Clock,
-    run: RunId,
-    work: Mutex<Work>,
-    changed: Condvar,
-    /// True while a compaction is running.
-    compacting: AtomicBool,
-    sender: OnceLock<Arc<dyn FrameSender>>,
-    reopener: OnceLock<Weak<dyn Reopens>>,
-    watch: Arc<DiskWatch>,
-    statuses: Statuses,
-}
-
-impl Replicator {
-    /// Starts the thread. `run` is an id that no earlier process of this node had. A write that takes longer than
-    /// `disk_stall_timeout` ends the lead of this node.
-    ///
-    /// # Errors
-    /// If the operating system cannot start a thread.
-    pub(crate) fn start(
-        nodes: Nodes,
-        clock: Clock,
-        run: RunId,
-        disk_stall_timeout: Duration,
-    ) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
-        let replicator = Arc::new(Self {
-            nodes,
-            clock,
-            run,
-            work: Mutex::default(),
-            changed: Condvar::new(),
-            compacting: AtomicBool::new(false),
-            sender: OnceLock::new(),
-            reopener: OnceLock::new(),
-            watch: DiskWatch::start(disk_stall_timeout)?,
-            statuses: Statuses::default(),
-        });
-        let runs = Arc::clone(&replicator);
-        let thread = std::thread::Builder::new()
-            .name("replicator".to_owned())
-            .spawn(move || Thread::new(runs).run())?;
-        Ok((replicator, thread))
-    }
-
-    /// The nodes of the cluster.
-    pub(crate) fn nodes(&self) -> &Nodes {
-        &self.nodes
-    }
-
-    /// Statuses of the replicas, at most a second old.
-    pub(crate) fn statuses(&self) -> &Statuses {
-        &self.statuses
-    }
-
-    /// Writes that the disk did not answer in time, since the start.
-    pub(crate) fn disk_stalls(&self) -> u64 {
-        self.watch.stalls()
-    }
-
-    /// Sets the links to other nodes; until then, no frame leaves.
-    pub(crate) fn set_sender(&self, sender: Arc<dyn FrameSender>) {
-        let is_first = self.sender.set(sender).is_ok();
-        assert!(is_first, "a node has one set of links");
-    }
-
-    /// Sets the function that opens replicas anew.
-    pub(crate) fn set_reopener(&self, reopener: Weak<dyn Reopens>) {
-        let is_first = self.reopener.set(reopener).is_ok();
-        assert!(is_first, "a node has one registry of vhosts");
-    }
-
-    /// The clocks of this node.
-    pub(crate) fn reading(&self) -> ClockReading {
-        self.bounded_reading().0
-    }
-
-    /// The clocks of this node, and the wall clock just after.
-    fn bounded_reading(&self) -> (ClockReading, u64) {
-        let (wall_us, time, wall_after_us) = self.clock.bounded();
-        let now = ClockReading { run: self.run, monotonic_us: time.as_micros(), wall_us };
-        (now, wall_after_us)
-    }
-
-    /// The members may vote from now on.
-    pub(crate) fn founded(&self) {
-        self.push(|work| work.founded = true);
-    }
-
-    /// Takes over the member of a vhost.
-    pub(crate) fn add(&self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
-        self.push(|work| work.new.push((target, member)));
-    }
-
-    /// Reports that a vhost has records to write; called once until they are taken.
-    pub(crate) fn wake(&self, vhost: VhostId) {
-        self.push(|work| work.dirty.push(vhost));
-    }
-
-    /// A frame of another node. It is dropped if too many wait; its sender sends it again.
-    pub(crate) fn frame(&self, from: NodeId, frame: Bytes) {
-        let received_us = self.clock.time().as_micros();
-        self.push(|work| {
-            if work.frame_bytes + frame.len() <= FRAMES_BYTES_MAX {
-                work.frame_bytes += frame.len();
-                work.frames.push((from, frame, received_us));
-            }
-        });
-    }
-
-    /// A link to a node is there anew, or is silent.
-    pub(crate) fn link_changed(&self, node: NodeId) {
-        self.push(|work| work.links.push((node, LinkChange::Changed)));
-    }
-
-    /// The process of a node is gone.
-    pub(crate) fn node_lost(&self, node: NodeId) {
-        self.push(|work| work.links.push((node, LinkChange::Lost)));
-    }
-
-    /// News of a vhost from another thread.
-    fn report(&self, vhost: VhostId, report: Report) {
-        self.push(|work| work.reports.push((vhost, report)));
-    }
-
-    /// Compacts every log that can be, because the disk is nearly full.
-    pub(crate) fn look_for_space(&self) {
-        self.push(|work| work.looks_for_space = true);
-    }
-
-    /// Makes the thread write what it has and end.
-    pub(crate) fn stop(&self) {
-        self.push(|work| work.stopping = true);
-    }
-
-    fn push(&self, add: impl FnOnce(&mut Work)) {
-        add(&mut self.work.lock());
-        self.changed.notify_one();
-    }
-
-    /// Waits for work, but no longer than `wait`.
-    fn next_work(&self, wait: Duration) -> Work {
-        let mut work = self.work.lock();
-        if work.is_empty() && !work.stopping && !wait.is_zero() {
-            self.changed.wait_for(&mut work, wait);
-        }
-        let stopping = work.stopping;
-        let taken = std::mem::take(&mut *work);
-        work.stopping = stopping;
-        Work { stopping, ..taken }
-    }
-}
+/// Time without a tick after which other nodes may elect another leader.
+const LATE: Duration = Duration::from_micros(
+    replication::limits::TICK_US * replication::limits::ELECTION_TICKS_MIN as u64,
+);
 
 /// The state of the replicator's thread.
-struct Thread {
+pub(super) struct Thread {
     shared: Arc<Replicator>,
     replicas: BTreeMap<VhostId, Replica>,
     bounds: ClockBounds,
     /// True once the members may vote: every node has met every other one.
     is_founded: bool,
+    /// True once vhosts have the ids of the cluster; until then, only the metadata have a leader.
+    vhosts_take_part: bool,
     /// Time of the next tick.
     next_tick: Instant,
     /// Time of the next pings.
@@ -261,24 +59,28 @@ struct Thread {
     stopping_since: Option<Instant>,
     /// Replicas to look at, with the time of the next look.
     due: BTreeMap<VhostId, Instant>,
+    /// The leaders, as other threads know them.
+    leads: BTreeMap<VhostId, Lead>,
 }
 
 impl Thread {
-    fn new(shared: Arc<Replicator>) -> Self {
+    pub(super) fn new(shared: Arc<Replicator>) -> Self {
         Self {
             shared,
             replicas: BTreeMap::new(),
             bounds: ClockBounds::default(),
             is_founded: false,
+            vhosts_take_part: false,
             next_tick: Instant::now() + TICK,
             next_ping: Instant::now(),
             next_telling: Instant::now(),
             stopping_since: None,
             due: BTreeMap::new(),
+            leads: BTreeMap::new(),
         }
     }
 
-    fn run(mut self) {
+    pub(super) fn run(mut self) {
         let mut frames = Vec::new();
         loop {
             let now = Instant::now();
@@ -310,26 +112,31 @@ impl Thread {
         due.insert(vhost, Instant::now());
     }
 
-    fn take(&mut self, work: Work) {
-        for (target, member) in work.new {
-            let id = target.id();
-            let name = target.name().to_owned();
-            let shared = Arc::clone(&self.shared);
-            let report = move |report| shared.report(id, report);
-            let watch = Arc::clone(&self.shared.watch);
-            match Replica::start(target, member, watch, Box::new(report)) {
-                Ok(replica) => {
-                    let before = self.replicas.insert(id, replica);
-                    assert!(before.is_none(), "a vhost has one replica on a node");
-                    Self::touch(&mut self.due, id);
-                }
-                Err(error) => {
-                    tracing::error!(vhost = name, %error, "cannot start a thread for a replica; the broker ends");
-                    std::process::exit(EXIT_DISK);
-                }
+    /// Takes over the member of a vhost.
+    fn begin(&mut self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
+        let id = target.id();
+        let name = target.name().to_owned();
+        let shared = Arc::clone(&self.shared);
+        let report = move |report| shared.report(id, report);
+        let watch = Arc::clone(&self.shared.watch);
+        match Replica::start(target, member, watch, Box::new(report)) {
+            Ok(replica) => {
+                let before = self.replicas.insert(id, replica);
+                assert!(before.is_none(), "a vhost has one replica on a node");
+                Self::touch(&mut self.due, id);
+            }
+            Err(error) => {
+                tracing::error!(vhost = name, %error, "cannot start a thread for a replica; the broker ends");
+                std::process::exit(EXIT_DISK);
             }
         }
+    }
+
+    fn take(&mut self, work: Work) {
+        work.new.into_iter().for_each(|(target, member)| self.begin(target, member));
         for (node, change) in work.links {
+            // Whoever asks whether a node may stop must not count one that has ended.
+            self.next_telling = Instant::now();
             for (id, replica) in &mut self.replicas {
                 let (voters, learners) = replica.member().members();
                 let of_node =
@@ -358,16 +165,63 @@ impl Thread {
             }
             Self::touch(&mut self.due, vhost);
         }
+        for (vhost, request) in work.transfers {
+            // Without a replica, whoever asked learns it from the end of the channel.
+            if let Some(replica) = self.replicas.get_mut(&vhost) {
+                replica.begin_transfer(request);
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, request) in work.shipments {
+            if let Some(replica) = self.replicas.get_mut(&vhost) {
+                replica.prepare_shipment(request);
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, member, index) in work.shipped {
+            if let Some(replica) = self.replicas.get_mut(&vhost) {
+                replica.shipped(member, index);
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, cause, done) in work.ended {
+            self.due.remove(&vhost);
+            let Some(replica) = self.replicas.remove(&vhost) else { continue };
+            match cause {
+                EndCause::Replaced => end(move || replica.end(), move || drop(done)),
+                EndCause::Deleted => {
+                    self.shared.statuses.forget(vhost);
+                    end(move || replica.stop(), move || drop(done));
+                }
+            }
+        }
         for vhost in work.dirty {
             if let Some(replica) = self.replicas.get_mut(&vhost) {
                 replica.set_dirty();
                 Self::touch(&mut self.due, vhost);
             }
         }
+        if work.has_lost_disk
+            && let Some(metadata) = self.replicas.get_mut(&VhostId::METADATA)
+        {
+            let why = "the disk of this node was lost".to_owned();
+            metadata.quarantine(QuarantineReason::Damaged(why));
+            Self::touch(&mut self.due, VhostId::METADATA);
+        }
+        if work.has_other_nodes {
+            // Members of nodes that are gone are to be removed.
+            self.replicas.keys().for_each(|id| Self::touch(&mut self.due, *id));
+        }
         self.is_founded |= work.founded;
+        self.vhosts_take_part |= work.vhosts_take_part;
         if work.looks_for_space {
             self.replicas.values_mut().for_each(|replica| compact(&self.shared, replica));
         }
+    }
+
+    /// True if the vhost, or the metadata, may have a leader.
+    fn takes_part(&self, id: VhostId) -> bool {
+        self.is_founded && (self.vhosts_take_part || id == VhostId::METADATA)
     }
 
     fn receive(&mut self, from: NodeId, frame: &Bytes, received_us: u64) {
@@ -375,18 +229,18 @@ impl Thread {
             Ok(header) => header.group,
             Err(error) => return self.refused(from, "", &error),
         };
-        let nodes = &self.shared.nodes;
         if group == GroupId::NODES {
+            let nodes = self.shared.nodes();
             match ClockPing::decode(frame, nodes.cluster, from, nodes.me) {
                 Ok(ping) => self.bounds.observe(from, ping.reading, received_us),
                 Err(error) => self.refused(from, "", &error),
             }
             return;
         }
-        if !self.is_founded {
+        let GroupId(id) = group;
+        if !self.takes_part(VhostId(id)) {
             return;
         }
-        let GroupId(id) = group;
         // A replica that is being opened anew gets the frames again.
         let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
         let received = replica.receive(from, frame);
@@ -400,9 +254,8 @@ impl Thread {
     /// A frame is refused; nothing of it has any effect.
     fn refused(&self, from: NodeId, vhost: &str, error: &FrameError) {
         self.shared.statuses.refused(error);
-        let named = self.shared.nodes.names.get(&from);
-        let peer = named.map_or("", |name| &**name);
-        tracing::warn!(peer, vhost, %error, "a frame is refused");
+        let peer = self.shared.nodes().name_of(from).unwrap_or_default();
+        tracing::warn!(%peer, vhost, %error, "a frame is refused");
     }
 
     /// Tells the status of every replica, once in a while.
@@ -412,22 +265,39 @@ impl Thread {
             return;
         }
         self.next_telling = now + STATUS_INTERVAL;
-        for (id, replica) in &self.replicas {
-            self.shared.statuses.note(*id, replica.status(&self.shared.nodes));
+        let nodes = self.shared.nodes();
+        for (id, replica) in &mut self.replicas {
+            self.shared.statuses.note(*id, replica.status(&nodes));
+            if replica.looks_for_gone(&nodes) {
+                Self::touch(&mut self.due, *id);
+            }
         }
     }
 
     fn tick(&mut self) {
         let now = Instant::now();
+        let late = now.saturating_duration_since(self.next_tick);
+        let longest_write_ms = self.shared.watch.take_longest_ms();
+        if late > LATE {
+            tracing::warn!(
+                late_ms = late.as_millis(),
+                longest_write_ms,
+                "replication had no turn for so long that other nodes may have elected other leaders: the disk or the \
+                 processors are too slow"
+            );
+        }
         let mut ticks = 0;
         while self.next_tick <= now && ticks < TICKS_AT_ONCE_MAX {
             ticks += 1;
             self.next_tick += TICK;
-            let sender = self.shared.sender.get();
-            let takes_part = |id| self.is_founded && sender.is_none_or(|links| !links.differs(id));
+            let (is_founded, all) = (self.is_founded, self.vhosts_take_part);
+            let takes_part = |id| is_founded && (all || id == VhostId::METADATA);
+            let is_reluctant = self.shared.is_reluctant.load(Ordering::Acquire);
             for (id, replica) in self.replicas.iter_mut().filter(|(id, _)| takes_part(**id)) {
-                replica.tick();
-                Self::touch(&mut self.due, *id);
+                replica.set_reluctant(is_reluctant);
+                if replica.tick() {
+                    Self::touch(&mut self.due, *id);
+                }
             }
         }
         if self.next_tick <= now {
@@ -442,9 +312,9 @@ impl Thread {
             return;
         }
         self.next_ping = now + PING_INTERVAL;
-        let (nodes, Some(sender)) = (&self.shared.nodes, self.shared.sender.get()) else { return };
-        for node in nodes.names.keys().filter(|node| **node != nodes.me) {
-            let (cluster, from, to) = (nodes.cluster, nodes.me, *node);
+        let (nodes, Some(sender)) = (self.shared.nodes(), self.shared.sender.get()) else { return };
+        for to in nodes.others() {
+            let (cluster, from) = (nodes.cluster, nodes.me);
             let ping = ClockPing { cluster, from, to, reading: self.shared.reading() };
             sender.send(to, ping.encode(), FrameClass::Control);
         }
@@ -454,7 +324,7 @@ impl Thread {
         if !self.is_founded {
             return;
         }
-        let now = Instant::now();
+        let (now, nodes) = (Instant::now(), self.shared.nodes());
         let due: Vec<VhostId> =
             self.due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         for id in due {
@@ -473,7 +343,7 @@ impl Thread {
                 }),
                 None => frames.clear(),
             };
-            match replica.advance(clocks, &self.shared.nodes, frames, &mut send) {
+            match replica.advance(clocks, &nodes, frames, &mut send) {
                 Next::Idle => {}
                 Next::After(wait) => {
                     self.due.insert(id, Instant::now() + wait);
@@ -483,8 +353,27 @@ impl Thread {
                     self.reopen(replica);
                     continue;
                 }
+                Next::Rebuild => {
+                    let replica = self.replicas.remove(&id).expect("a replica that was advanced");
+                    self.shared.statuses.note(id, replica.status(&nodes));
+                    let shared = Arc::clone(&self.shared);
+                    end(
+                        move || replica.end(),
+                        move || shared.want(id, ShipmentNeed::Replacement, None),
+                    );
+                    continue;
+                }
             }
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            let leader = replica.member().leader().map(MemberId::node);
+            let lead = Lead { leader, term: replica.leads_in() };
+            let known = self.leads.insert(id, lead);
+            if known != Some(lead) {
+                self.shared.leads.lock().insert(id, lead);
+            }
+            if let Some((need, leader)) = replica.take_wanted() {
+                self.shared.want(id, need, leader);
+            }
             if let Some(leader) = replica.leader() {
                 self.shared.statuses.leads(id, leader);
             }
@@ -504,8 +393,10 @@ impl Thread {
         let run = move || {
             let (id, name) = (replica.id(), replica.name().to_owned());
             replica.end();
-            // Without a registry, the node is gone.
-            let Some(reopener) = shared.reopener.get().and_then(Weak::upgrade) else { return };
+            if shared.is_leaving.load(Ordering::Acquire) {
+                return;
+            }
+            let reopener = shared.reopener.get().expect("a replica is opened by a registry");
             if let Err(problem) = reopener.reopen(id) {
                 tracing::error!(
                     vhost = name,
@@ -518,6 +409,18 @@ impl Thread {
             tracing::error!(%error, "cannot start a thread for a replica; the broker ends");
             std::process::exit(EXIT_DISK);
         }
+    }
+}
+
+/// Ends a replica on a thread of its own, and calls `then` when nothing touches its log any more.
+fn end(ends: impl FnOnce() + Send + 'static, then: impl FnOnce() + Send + 'static) {
+    let run = move || {
+        ends();
+        then();
+    };
+    if let Err(error) = std::thread::Builder::new().name("replica-end".to_owned()).spawn(run) {
+        tracing::error!(%error, "cannot start a thread for a replica; the broker ends");
+        std::process::exit(EXIT_DISK);
     }
 }
 

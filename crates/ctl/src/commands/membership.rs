@@ -1,0 +1,71 @@
+//! The nodes of a cluster: a node joins, or is forgotten.
+
+use serde_json::{Value, json};
+
+use super::lifecycle::{START_TIMEOUT, deadline, poll, timed_out};
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, UNAVAILABLE};
+use crate::format::Output;
+use crate::http::{HttpError, path};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Cluster,
+        "join_cluster",
+        "join_cluster [--disc] <node>",
+        "Makes the node one of the cluster of another one; its own vhosts and users must be without content",
+        join,
+    )
+    .words(1, 1)
+    .switches(&[Switch::flag("disc")])
+    .banner(|call| format!("Clustering node {} with {}", call.node.name(), call.word(0))),
+    Command::new(
+        Section::Cluster,
+        "forget_cluster_node",
+        "forget_cluster_node <node>",
+        "Takes a node that is not up out of the cluster",
+        forget,
+    )
+    .words(1, 1)
+    .banner(|call| format!("Removing node {} from the cluster", call.word(0))),
+];
+
+/// The failure with the reason of a node that cannot do that.
+fn refused(error: HttpError) -> Failure {
+    if let HttpError::Refused { status: 409, reason } = error {
+        Failure::error(UNAVAILABLE, reason)
+    } else {
+        error.into()
+    }
+}
+
+fn forget(call: &Call<'_>) -> Result<Output, Failure> {
+    match call.node.api.remove(&path(&["nodes", call.word(0)])) {
+        Ok(true) => Ok(Output::Done),
+        Ok(false) => Err(Failure::error(UNAVAILABLE, "The node selected is not in the cluster")),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Joins, and waits until a node that runs has started anew as one of the cluster.
+fn join(call: &Call<'_>) -> Result<Output, Failure> {
+    let seed = call.word(0);
+    let name = seed.rsplit_once(':').map_or(seed, |(name, _)| name);
+    let is_stopped =
+        matches!(call.node.api.get("/api/whoami"), Err(HttpError::Refused { status: 503, .. }));
+    let at = path(&["nodes", call.node.name(), "actions"]);
+    let joined = call.node.api.post(&at, &json!({"action": "join_cluster", "node": seed}));
+    joined.map_err(refused)?;
+    if is_stopped {
+        return Ok(Output::Done);
+    }
+    let lists_seed = || {
+        // The node has another token after each start.
+        let nodes = (call.find)().ok()?.api.get("/api/nodes").ok()?;
+        let named = |node: &Value| node.get("name").and_then(Value::as_str) == Some(name);
+        nodes.as_array()?.iter().any(named).then_some(())
+    };
+    let joined = poll(deadline(call, START_TIMEOUT), lists_seed);
+    joined.map(|()| Output::Done).ok_or_else(|| timed_out(call, "join_cluster"))
+}

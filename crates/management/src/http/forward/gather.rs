@@ -1,0 +1,243 @@
+//! Lists and totals of all vhosts, put together from the parts of all nodes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::{Sender, copy, wire};
+use crate::api::Query;
+use crate::http::answer::{ApiError, Json};
+use crate::limits::{PART_TIMEOUT, PEER_ANSWER_BYTES_MAX};
+use crate::node::Caller;
+
+/// Names the nodes whose part is missing.
+const INCOMPLETE: HeaderName = HeaderName::from_static("leveret-incomplete");
+
+/// Parameters of a query that count for the whole list, and not for its parts.
+const OF_THE_WHOLE: [&str; 7] =
+    ["page", "page_size", "name", "use_regex", "sort", "sort_reverse", "columns"];
+
+/// Fields of the overview that are sums over vhosts.
+const SUMS: [&str; 5] =
+    ["message_stats", "churn_rates", "queue_totals", "object_totals", "schedule_totals"];
+
+/// Fields of the overview that are lists over nodes.
+const LISTS: [&str; 2] = ["listeners", "contexts"];
+
+/// The answer of a node for the vhosts that it leads.
+struct Part {
+    vhosts: Vec<String>,
+    answer: Value,
+}
+
+impl Part {
+    fn into_json(self) -> Value {
+        json!({"vhosts": self.vhosts, "answer": self.answer})
+    }
+
+    fn of_json(mut json: Value) -> Option<Self> {
+        let vhosts = json.get("vhosts")?.as_array()?.iter();
+        let vhosts = vhosts.map(|vhost| vhost.as_str().map(str::to_owned));
+        Some(Self {
+            vhosts: vhosts.collect::<Option<_>>()?,
+            answer: json.get_mut("answer")?.take(),
+        })
+    }
+}
+
+/// The answers of all nodes for the vhosts that each leads. This node answers for those that no other node answers for.
+struct Parts {
+    here: Value,
+    others: Vec<Value>,
+    missing: Vec<String>,
+}
+
+/// Answers with a list of all nodes.
+pub(super) async fn list(
+    sender: &Sender,
+    request: Request,
+    next: Next,
+    found_by: &'static [&'static str],
+) -> Response {
+    let query = match Query::parse(request.uri().query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(error) => return error.into_response(),
+    };
+    let Parts { here, others, missing } = match parts(sender, request, next).await {
+        Ok(parts) => parts,
+        Err(response) => return response,
+    };
+    let mut items = Vec::new();
+    for part in std::iter::once(here).chain(others) {
+        if let Value::Array(of_node) = part {
+            items.extend(of_node);
+        }
+    }
+    let place = |item: &Value| {
+        let text = |field| item.get(field).and_then(Value::as_str).map(str::to_owned);
+        (text("vhost"), text("name"), text("node"), text("Node Name"))
+    };
+    items.sort_by_cached_key(place);
+    let answer = query.answer_found_by(items, found_by);
+    complete(answer.into_response(), &missing)
+}
+
+/// Answers with the totals of all nodes.
+pub(super) async fn overview(sender: &Sender, request: Request, next: Next) -> Response {
+    let query = match Query::parse(request.uri().query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(error) => return error.into_response(),
+    };
+    let Parts { mut here, others, missing } = match parts(sender, request, next).await {
+        Ok(parts) => parts,
+        Err(response) => return response,
+    };
+    for part in &others {
+        for name in SUMS {
+            if let (Some(sum), Some(more)) = (here.get_mut(name), part.get(name)) {
+                add(sum, more);
+            }
+        }
+        for name in LISTS {
+            let more = part.get(name).and_then(Value::as_array);
+            if let (Some(all), Some(more)) =
+                (here.get_mut(name).and_then(Value::as_array_mut), more)
+            {
+                all.extend(more.iter().cloned());
+            }
+        }
+    }
+    complete(Json::ok(query.select_columns(here)).into_response(), &missing)
+}
+
+/// Adds all numbers of `more` to those of `sum`, and takes over what is only there.
+fn add(sum: &mut Value, more: &Value) {
+    match (sum, more) {
+        (Value::Object(sum), Value::Object(more)) => {
+            for (name, value) in more {
+                match sum.get_mut(name) {
+                    Some(known) => add(known, value),
+                    None => {
+                        sum.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (Value::Number(sum), Value::Number(more)) => {
+            let whole = sum.as_u64().zip(more.as_u64()).map(|(a, b)| a.saturating_add(b).into());
+            let real = || serde_json::Number::from_f64(sum.as_f64()? + more.as_f64()?);
+            if let Some(total) = whole.or_else(real) {
+                *sum = total;
+            }
+        }
+        // Samples over time, and texts.
+        _ => {}
+    }
+}
+
+fn complete(mut response: Response, missing: &[String]) -> Response {
+    if !missing.is_empty()
+        && let Ok(names) = HeaderValue::from_str(&missing.join(", "))
+    {
+        response.headers_mut().insert(INCOMPLETE, names);
+    }
+    response
+}
+
+/// The answer of this node to the one that asks for its part: with the vhosts that it is about, because a node may believe
+/// that another one leads.
+pub(super) async fn answer_part(caller: &Caller, response: Response) -> Response {
+    if response.status() != StatusCode::OK {
+        return response;
+    }
+    let (Some(answer), Some(vhosts)) = (json_of(response).await, &caller.only_vhosts) else {
+        return ApiError::internal("the part of this node cannot be read").into_response();
+    };
+    Json::ok(Part { vhosts: vhosts.iter().cloned().collect(), answer }.into_json()).into_response()
+}
+
+/// The parts of all nodes; an error answer of this node as it is.
+async fn parts(sender: &Sender, request: Request, next: Next) -> Result<Parts, Response> {
+    let mut request = request;
+    *request.uri_mut() = without(request.uri());
+    let (mut others, mut missing, mut answered) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for peer in sender.node.connected_peers() {
+        let part = part_of(sender, &peer, copy(&request)).await;
+        match part {
+            Some(Part { vhosts, answer }) => {
+                others.push(answer);
+                answered.extend(vhosts);
+            }
+            None => missing.push(peer),
+        }
+    }
+    let mut names = sender.node.vhost_names();
+    names.retain(|vhost| !answered.contains(vhost));
+    let only_vhosts = Some(Arc::new(names.into_iter().collect()));
+    let confined = Caller { only_vhosts, ..Caller::clone(&sender.caller) };
+    request.extensions_mut().insert(Arc::new(confined));
+    let response = next.run(request).await;
+    if response.status() != StatusCode::OK {
+        return Err(response);
+    }
+    match json_of(response).await {
+        Some(here) => Ok(Parts { here, others, missing }),
+        None => Err(ApiError::internal("the list of this node cannot be read").into_response()),
+    }
+}
+
+/// The part of a peer, if the peer answers in time.
+async fn part_of(sender: &Sender, peer: &str, request: Request) -> Option<Part> {
+    let request = wire::sent(request, &sender.caller, sender.client, true);
+    let answer = sender.node.answer_of_peer(peer, request, PART_TIMEOUT).await.ok()?;
+    if answer.status() == StatusCode::OK { Part::of_json(json_of(answer).await?) } else { None }
+}
+
+/// The body of an answer as JSON; none if it is none, or too long.
+pub(crate) async fn json_of(response: Response) -> Option<Value> {
+    let bytes = to_bytes(response.into_body(), PEER_ANSWER_BYTES_MAX).await.ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// The URI of a part.
+fn without(uri: &Uri) -> Uri {
+    let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in pairs.filter(|(name, _)| !OF_THE_WHOLE.contains(&&**name)) {
+        query.append_pair(&name, &value);
+    }
+    let query = query.finish();
+    let text =
+        if query.is_empty() { uri.path().to_owned() } else { format!("{}?{query}", uri.path()) };
+    text.parse().unwrap_or_else(|_| uri.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_sums() {
+        let mut sum =
+            json!({"publish": 1, "publish_details": {"rate": 0.5}, "name": "a", "s": [1]});
+        let more =
+            json!({"publish": 2, "publish_details": {"rate": 1}, "ack": 3, "name": "b", "s": [2]});
+        add(&mut sum, &more);
+        let expected = json!({"publish": 3, "publish_details": {"rate": 1.5}, "name": "a", "s": [1], "ack": 3});
+        assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn parts_are_asked_without_pages_and_order() {
+        let uri = |text: &'static str| without(&Uri::from_static(text)).to_string();
+        let whole = "/api/queues?page=2&disable_stats=true&sort=name&columns=name";
+        assert_eq!(uri(whole), "/api/queues?disable_stats=true");
+        assert_eq!(uri("/api/queues?name=a"), "/api/queues");
+    }
+}

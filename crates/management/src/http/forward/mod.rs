@@ -1,0 +1,201 @@
+//! Requests that another node of the cluster answers.
+//!
+//! Any node takes any request. The node that took the request authenticates the user, and passes the request on to the
+//! node that leads the vhost or the metadata; that node checks what the user may do. No password passes on. Lists over
+//! all vhosts are put together from the parts of all nodes. A request that was passed on is answered where it arrives.
+
+mod gather;
+mod scope;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::http::answer::ApiError;
+use crate::http::extract::SharedNode;
+use crate::limits::PEER_TIMEOUT;
+use crate::node::{Caller, Leader};
+
+pub(crate) use gather::json_of;
+use scope::Scope;
+pub use wire::request_of_node;
+pub(crate) use wire::{Forwarded, receive};
+
+/// Tells that an answer is that of a replica, which may be behind the leader.
+const STALE: HeaderName = HeaderName::from_static("leveret-stale");
+
+/// Answers a request, or lets the node answer that leads what the request is about.
+pub(crate) async fn forward(
+    State(node): State<SharedNode>,
+    Extension(caller): Extension<Arc<Caller>>,
+    ConnectInfo(client): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !node.is_in_cluster() {
+        return next.run(request).await;
+    }
+    let path = request.uri().path().to_owned();
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if let Some(forwarded) = request.extensions().get::<Forwarded>().cloned() {
+        if forwarded.is_part {
+            return gather::answer_part(&caller, next.run(request).await).await;
+        }
+        if let Scope::Vhost(vhost) = scope::of(&path, is_change)
+            && is_change
+        {
+            // A node that is elected serves a moment later.
+            node.leader_settled(&vhost).await;
+        }
+        return next.run(request).await;
+    }
+    let sender = Sender { node, caller, client };
+    match scope::of(&path, is_change) {
+        Scope::Here => next.run(request).await,
+        Scope::Metadata => match sender.node.leader_of_metadata() {
+            Leader::Here => next.run(request).await,
+            Leader::Node(leader) => sender.answer(&leader, request).await,
+            Leader::None => no_leader("users, vhosts and parameters have").into_response(),
+        },
+        Scope::Vhost(vhost) => {
+            if is_change {
+                sender.node.leader_settled(&vhost).await;
+            }
+            sender.of_vhost(&vhost, is_change, request, next).await
+        }
+        Scope::Node(name) => {
+            if !sender.node.connected_peers().contains(&name) {
+                return next.run(request).await;
+            }
+            if is_change {
+                return sender.answer(&name, request).await;
+            }
+            match sender.try_answer(&name, copy(&request)).await {
+                Ok(answer) => answer,
+                // This node knows a few facts about the other one.
+                Err(_) => next.run(request).await,
+            }
+        }
+        Scope::Anywhere => sender.anywhere(request, next).await,
+        Scope::Everywhere => sender.everywhere(request, next).await,
+        Scope::List(found_by) => gather::list(&sender, request, next, found_by).await,
+        Scope::Overview => gather::overview(&sender, request, next).await,
+        Scope::Contents => match sender.leader_of_all() {
+            Some(leader) => sender.answer(&leader, request).await,
+            None => next.run(request).await,
+        },
+    }
+}
+
+/// Passes requests on for a caller.
+struct Sender {
+    node: SharedNode,
+    caller: Arc<Caller>,
+    client: SocketAddr,
+}
+
+impl Sender {
+    /// The other node that leads all vhosts.
+    fn leader_of_all(&self) -> Option<String> {
+        let names = self.node.vhost_names();
+        let mut leaders = names.iter().map(|vhost| self.node.leader_of_vhost(vhost));
+        match leaders.next()? {
+            Leader::Node(leader) => {
+                let is_same = |other| matches!(other, Leader::Node(name) if name == leader);
+                leaders.all(is_same).then_some(leader)
+            }
+            Leader::Here | Leader::None => None,
+        }
+    }
+
+    /// The answer of another node.
+    async fn answer(&self, peer: &str, request: Request) -> Response {
+        match self.try_answer(peer, request).await {
+            Ok(response) => response,
+            Err(error) => error.into_response(),
+        }
+    }
+
+    /// The answer of another node.
+    async fn try_answer(&self, peer: &str, request: Request) -> Result<Response, ApiError> {
+        let request = wire::sent(request, &self.caller, self.client, false);
+        let answer = self.node.answer_of_peer(peer, request, PEER_TIMEOUT).await;
+        answer.map(wire::answered).map_err(|reason| {
+            ApiError::unavailable(format!("node '{peer}' does not answer: {reason}"))
+        })
+    }
+
+    /// The answer of the leader of a vhost; without one, this node tells what its replica has.
+    async fn of_vhost(
+        &self,
+        vhost: &str,
+        is_change: bool,
+        request: Request,
+        next: Next,
+    ) -> Response {
+        match self.node.leader_of_vhost(vhost) {
+            Leader::Here => return next.run(request).await,
+            Leader::Node(leader) if is_change => return self.answer(&leader, request).await,
+            Leader::Node(leader) => {
+                if let Ok(answer) = self.try_answer(&leader, copy(&request)).await {
+                    return answer;
+                }
+            }
+            Leader::None if is_change => {
+                return no_leader(&format!("vhost '{vhost}' has")).into_response();
+            }
+            Leader::None => {}
+        }
+        let mut response = next.run(request).await;
+        response.headers_mut().insert(STALE, HeaderValue::from_static("true"));
+        response
+    }
+
+    /// The answer of the first node that knows the object; this one is asked first.
+    async fn anywhere(&self, request: Request, next: Next) -> Response {
+        let others = copy(&request);
+        let here = next.run(request).await;
+        if here.status() != StatusCode::NOT_FOUND {
+            return here;
+        }
+        for peer in self.node.connected_peers() {
+            match self.try_answer(&peer, copy(&others)).await {
+                Ok(response) if response.status() != StatusCode::NOT_FOUND => return response,
+                Ok(_) | Err(_) => {}
+            }
+        }
+        here
+    }
+
+    /// Lets all nodes answer. The answer is that of this node.
+    async fn everywhere(&self, request: Request, next: Next) -> Response {
+        for peer in self.node.connected_peers() {
+            if let Err(error) = self.try_answer(&peer, copy(&request)).await {
+                return error.into_response();
+            }
+        }
+        next.run(request).await
+    }
+}
+
+/// The request without its body.
+fn copy(request: &Request) -> Request {
+    let mut copy = Request::new(Body::empty());
+    request.method().clone_into(copy.method_mut());
+    request.uri().clone_into(copy.uri_mut());
+    request.headers().clone_into(copy.headers_mut());
+    copy
+}
+
+fn no_leader(what: &str) -> ApiError {
+    ApiError::unavailable(format!(
+        "{what} no leader now: fewer than a majority of the nodes are up and connected, or an election is under way"
+    ))
+}

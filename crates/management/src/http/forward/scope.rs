@@ -1,0 +1,153 @@
+//! The nodes that can answer a request, by its path.
+
+use percent_encoding::percent_decode_str;
+
+/// The nodes that can answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Scope {
+    /// Every node: the node that was asked answers.
+    Here,
+    /// The node that leads users, vhosts and global parameters.
+    Metadata,
+    /// The node that leads this vhost.
+    Vhost(String),
+    /// The node of this name.
+    Node(String),
+    /// The node that knows the object.
+    Anywhere,
+    /// All nodes do something.
+    Everywhere,
+    /// All nodes have a part of the list. A name is looked for at these paths.
+    List(&'static [&'static str]),
+    /// All nodes have a part of the totals.
+    Overview,
+    /// The node that leads all vhosts, if there is one; otherwise the node that was asked tells what it leads.
+    Contents,
+}
+
+/// The paths at which the filter of most lists looks for a name.
+const NAME: &[&str] = &["name"];
+
+/// The scope of a request to `path`.
+pub(super) fn of(path: &str, is_change: bool) -> Scope {
+    let Some(path) = path.strip_prefix("/api/") else { return Scope::Here };
+    let segments: Vec<&str> = path.split('/').collect();
+    let vhost = |segment: &str| Scope::Vhost(decoded(segment));
+    if is_change {
+        match segments[..] {
+            [
+                "users" | "permissions" | "topic-permissions" | "vhost-limits" | "user-limits"
+                | "global-parameters" | "cluster-name" | "definitions",
+            ]
+            | ["users", _]
+            | [
+                "permissions" | "topic-permissions" | "vhost-limits" | "user-limits"
+                | "global-parameters",
+                _,
+                ..,
+            ]
+            | ["vhosts", _]
+            | ["vhosts", _, "deletion", ..]
+            | ["parameters", "vhost-limits", ..]
+            | ["nodes", _] => return Scope::Metadata,
+            ["connections", "username", _] | ["rebalance", "queues"] => return Scope::Everywhere,
+            _ => {}
+        }
+    }
+    match segments[..] {
+        ["overview"] => Scope::Overview,
+        ["queues" | "exchanges" | "channels" | "vhosts"]
+        | ["queues", "detailed"]
+        | ["users", _, "queues"] => Scope::List(NAME),
+        ["connections"] | ["connections", "username", _] => {
+            Scope::List(&["name", "user_provided_name"])
+        }
+        [
+            "definitions" | "scheduled" | "scheduled-counts" | "dead-letter-map"
+            | "dead-letter-queues",
+        ]
+        | ["deprecated-features", "used"] => Scope::Contents,
+        ["consumers"] => Scope::List(&["queue.name"]),
+        ["replicas"] => Scope::List(&["vhost"]),
+        ["queues", "quorum", _, _, "status"] => Scope::List(&["Node Name"]),
+        ["redrives"] => Scope::List(&["id"]),
+        ["connections" | "channels" | "redrives", _] | ["connections", _, "channels"] => {
+            Scope::Anywhere
+        }
+        [
+            "queues"
+            | "exchanges"
+            | "bindings"
+            | "policies"
+            | "operator-policies"
+            | "consumers"
+            | "definitions"
+            | "scheduled"
+            | "scheduled-counts"
+            | "aliveness-test"
+            | "dead-letter-map"
+            | "dead-letter-queues"
+            | "dead-letter-history",
+            name,
+            ..,
+        ]
+        | ["parameters", _, name, ..]
+        | ["vhosts", name, "channels" | "connections" | "leader"]
+        | ["vhosts", name]
+        | ["health", "findings", name] => vhost(name),
+        ["vhosts", _, "start", name]
+        | ["nodes", name, ..]
+        | ["auth", "attempts", name, ..]
+        | ["reset", name] => Scope::Node(decoded(name)),
+        _ => Scope::Here,
+    }
+}
+
+/// A decoded segment of a path.
+fn decoded(segment: &str) -> String {
+    percent_decode_str(segment).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_go_to_the_nodes_that_can_answer() {
+        let get = |path| of(path, false);
+        let change = |path| of(path, true);
+        let vhost = |name: &str| Scope::Vhost(name.to_owned());
+        assert_eq!(get("/api/queues/%2F/q"), vhost("/"));
+        assert_eq!(change("/api/queues/a%2Bb+c/q/contents"), vhost("a+b+c"));
+        assert_eq!(get("/api/vhosts/v%26w"), vhost("v&w"));
+        assert_eq!(get("/api/vhosts/v/connections"), vhost("v"));
+        assert_eq!(change("/api/parameters/policy/v/p"), vhost("v"));
+        for path in [
+            "/api/users/u",
+            "/api/users/bulk-delete",
+            "/api/vhosts/v",
+            "/api/vhosts/v/deletion/protection",
+            "/api/permissions/v/u",
+            "/api/global-parameters/p",
+            "/api/cluster-name",
+            "/api/definitions",
+            "/api/parameters/vhost-limits/v/limits",
+        ] {
+            assert_eq!(change(path), Scope::Metadata, "{path}");
+        }
+        assert_eq!(get("/api/definitions"), Scope::Contents);
+        assert_eq!(get("/api/queues/%C3%A9%zz%+1%2/q"), vhost("\u{e9}%zz%+1%2"));
+        for path in ["/api/users/u", "/api/permissions", "/metrics", "/"] {
+            assert_eq!(get(path), Scope::Here, "{path}");
+        }
+        assert_eq!(get("/api/queues"), Scope::List(&["name"]));
+        assert_eq!(get("/api/queues/detailed"), Scope::List(&["name"]));
+        assert_eq!(get("/api/connections/c"), Scope::Anywhere);
+        assert_eq!(change("/api/connections/username/u"), Scope::Everywhere);
+        assert_eq!(change("/api/nodes/a@h/actions"), Scope::Node("a@h".to_owned()));
+        assert_eq!(get("/api/queues/quorum/v/q/status"), Scope::List(&["Node Name"]));
+        assert_eq!(change("/api/rebalance/queues"), Scope::Everywhere);
+        assert_eq!(change("/api/nodes/a@h"), Scope::Metadata);
+        assert_eq!(change("/api/vhosts/v/leader"), vhost("v"));
+    }
+}

@@ -1,0 +1,165 @@
+//! A request and its answer between two nodes: headers that tell the caller, and those that concern a connection alone.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::header::{
+    AUTHORIZATION, CONNECTION, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::http::answer::ApiError;
+use crate::node::{Caller, Leader, LoginRefused, Node};
+
+/// Name of the user, encoded as in a form; empty for the local administrator.
+const USER: HeaderName = HeaderName::from_static("leveret-user");
+/// Address of the client.
+const CLIENT: HeaderName = HeaderName::from_static("leveret-client");
+/// Confines the answer to the vhosts that the node leads.
+const PART: HeaderName = HeaderName::from_static("leveret-part");
+
+/// Headers that concern a connection, or the authentication by the first node.
+const NOT_SENT: [HeaderName; 8] =
+    [AUTHORIZATION, CONNECTION, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING, UPGRADE];
+
+/// The caller of a request that another node has passed on.
+#[derive(Clone, Debug)]
+pub(crate) struct Forwarded {
+    /// Name of the user; none for the administrator of the other node's machine.
+    user: Option<String>,
+    /// True if the answer is confined to the vhosts that this node leads, and put together with those of other nodes.
+    pub(super) is_part: bool,
+}
+
+impl Forwarded {
+    /// The user, who was authenticated by the other node.
+    ///
+    /// # Errors
+    /// [`LoginRefused::Credentials`] if there is no such user here.
+    pub(crate) fn caller(&self, node: &dyn Node) -> Result<Caller, LoginRefused> {
+        let caller = match &self.user {
+            Some(user) => node.known_caller(user).ok_or(LoginRefused::Credentials)?,
+            None => node.administrator_of_peer(),
+        };
+        if !self.is_part {
+            return Ok(caller);
+        }
+        let names = node.vhost_names().into_iter();
+        let led = names.filter(|vhost| node.leader_of_vhost(vhost) == Leader::Here).collect();
+        Ok(Caller { only_vhosts: Some(Arc::new(led)), ..caller })
+    }
+}
+
+/// The request as it is sent to another node.
+pub(super) fn sent(
+    request: Request,
+    caller: &Caller,
+    client: SocketAddr,
+    is_part: bool,
+) -> Request {
+    let mut request = request;
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+    let user: String = match caller.is_local_administrator {
+        true => String::new(),
+        false => form_urlencoded::byte_serialize(caller.name.as_bytes()).collect(),
+    };
+    let mut request = sent_by(request, &user, client);
+    if is_part {
+        request.headers_mut().insert(PART, HeaderValue::from_static("true"));
+    }
+    request
+}
+
+/// A request that a node makes for itself, as the administrator of its machine.
+pub fn request_of_node(method: Method, path: &str, body: Vec<u8>) -> Request {
+    let mut request = Request::new(Body::from(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = path.parse().expect("a path of this program");
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    sent_by(request, "", nowhere)
+}
+
+fn sent_by(request: Request, user: &str, client: SocketAddr) -> Request {
+    let (mut parts, body) = request.into_parts();
+    remove(&mut parts.headers);
+    let value = |text: &str| HeaderValue::from_str(text).expect("the text is ASCII");
+    parts.headers.insert(HOST, HeaderValue::from_static("cluster"));
+    parts.headers.insert(USER, value(user));
+    parts.headers.insert(CLIENT, value(&client.to_string()));
+    parts.extensions.clear();
+    Request::from_parts(parts, body)
+}
+
+/// The answer of another node, for the client.
+pub(super) fn answered(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    remove(&mut parts.headers);
+    Response::from_parts(parts, Body::new(body))
+}
+
+fn remove(headers: &mut HeaderMap) {
+    NOT_SENT.iter().chain(&[USER, CLIENT, PART]).for_each(|name| {
+        headers.remove(name);
+    });
+}
+
+/// Takes the caller out of the headers of a request from another node.
+pub(crate) async fn receive(mut request: Request, next: Next) -> Response {
+    let Some((forwarded, client)) = told(request.headers()) else {
+        return ApiError::bad_request("a request between nodes without its caller").into_response();
+    };
+    remove(request.headers_mut());
+    request.extensions_mut().insert(forwarded);
+    request.extensions_mut().insert(ConnectInfo(client));
+    next.run(request).await
+}
+
+fn told(headers: &HeaderMap) -> Option<(Forwarded, SocketAddr)> {
+    let text = |name: &HeaderName| headers.get(name)?.to_str().ok();
+    let user = form_urlencoded::parse(text(&USER)?.as_bytes()).next();
+    let user = user.map(|(name, _)| name.into_owned());
+    let client = text(&CLIENT)?.parse().ok()?;
+    Some((Forwarded { user, is_part: headers.contains_key(PART) }, client))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(name: &str, is_local_administrator: bool) -> Caller {
+        Caller {
+            name: name.to_owned(),
+            tags: Vec::new(),
+            vhosts: Vec::new(),
+            is_loopback_only: false,
+            is_local_administrator,
+            only_vhosts: None,
+        }
+    }
+
+    #[test]
+    fn caller_arrives_and_no_password_passes_on() {
+        let client = SocketAddr::from(([10, 0, 0, 1], 5));
+        for (name, is_local, is_part) in
+            [("anna", false, true), ("\u{e9} =&+%", false, false), ("", true, false)]
+        {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = Uri::from_static("http://a:15672/api/queues?page=1");
+            for name in NOT_SENT.iter().chain(&[USER, CLIENT, PART]) {
+                request.headers_mut().insert(name, HeaderValue::from_static("forged"));
+            }
+            let sent = sent(request, &caller(name, is_local), client, is_part);
+            assert_eq!(sent.uri().to_string(), "/api/queues?page=1");
+            assert!(!sent.headers().values().any(|value| value == "forged"));
+            let (forwarded, from) = told(sent.headers()).unwrap();
+            assert_eq!((forwarded.is_part, from), (is_part, client));
+            assert_eq!(forwarded.user, (!is_local).then(|| name.to_owned()));
+        }
+        assert!(told(&HeaderMap::new()).is_none());
+    }
+}

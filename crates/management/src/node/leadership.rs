@@ -1,0 +1,18 @@
+//! The leads of the vhosts of a cluster, and their transfer to other nodes.
+
+use crate::node::change::{ChangeError, ChangeFuture};
+
+/// Transfers of leads.
+pub trait Leadership {
+    /// Transfers the lead of a vhost from this node to `to`, or to the node that is most up to date. Completes with the
+    /// name of the node that leads then.
+    fn transfer_leader(
+        &self,
+        vhost: &str,
+        to: Option<&str>,
+    ) -> ChangeFuture<'_, Result<String, ChangeError>>;
+
+    /// Transfers leads from this node, one at a time, until it has no more than its share. Completes with the vhosts that
+    /// have another leader now.
+    fn rebalance_leaders(&self) -> ChangeFuture<'_, Vec<String>>;
+}

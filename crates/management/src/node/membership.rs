@@ -1,0 +1,41 @@
+//! The nodes of a cluster: nodes that are forgotten.
+
+use std::fmt;
+
+use crate::node::change::{ChangeError, ChangeFuture};
+
+/// The reason why a node is not forgotten.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ForgetError {
+    /// The node that was asked is in no cluster.
+    NoCluster,
+    /// No node of the cluster has this name.
+    NoSuchNode,
+    /// The node is up, and could serve on.
+    IsUp,
+    /// The metadata cannot be changed.
+    Change(ChangeError),
+}
+
+impl fmt::Display for ForgetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCluster => f.write_str("this node is in no cluster"),
+            Self::NoSuchNode => f.write_str("no node of the cluster has this name"),
+            Self::IsUp => f.write_str("the node is up: stop it first"),
+            Self::Change(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<ChangeError> for ForgetError {
+    fn from(error: ChangeError) -> Self {
+        Self::Change(error)
+    }
+}
+
+/// The membership of a cluster.
+pub trait Membership {
+    /// Takes a node that is not up out of the cluster. This node leads the metadata.
+    fn forget_node(&self, name: &str) -> ChangeFuture<'_, Result<(), ForgetError>>;
+}

@@ -1,0 +1,117 @@
+//! Members that a group gets and loses: those of nodes that have joined, next incarnations in place of members whose
+//! replica is lost or must not be used any more, and the end of members whose node is forgotten.
+//!
+//! The next incarnation is added before the old one leaves, so that the group always knows the newest one. It learns,
+//! and is promoted when it is nearly level.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use super::Member;
+use crate::entry_log::EntryLog;
+use crate::ids::{MemberId, NodeId};
+use crate::limits::{LEVEL_ENTRIES, VOTERS_MAX};
+use crate::membership::MembershipChange;
+
+/// The next step towards a new member on a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplacementStep {
+    /// Propose this change.
+    Change(MembershipChange),
+    /// Wait: a change is on its way, or removing the old member now could cost the majority.
+    Wait,
+    /// Let this member begin with the files of the leader.
+    Ready(MemberId),
+    /// Give up, for this reason.
+    Refused(&'static str),
+}
+
+impl<L: EntryLog> Member<L> {
+    /// The next step towards a new member on `node`, which has none yet, or whose replica is lost. Its incarnation is one
+    /// of `incarnations`.
+    #[must_use]
+    pub fn replacement(&self, node: NodeId, incarnations: &RangeInclusive<u16>) -> ReplacementStep {
+        if self.check_proposal(0).is_err() {
+            return match self.engine.is_leader() {
+                true => ReplacementStep::Wait,
+                false => ReplacementStep::Refused("this member does not lead"),
+            };
+        }
+        if self.engine.has_pending_change() {
+            return ReplacementStep::Wait;
+        }
+        let (voters, learners) = self.members();
+        let of_node = voters.iter().chain(&learners).copied().filter(|it| it.node() == node);
+        let of_node: BTreeSet<MemberId> = of_node.collect();
+        let Some(newest) = of_node.last().copied() else {
+            return match voters.len() < VOTERS_MAX {
+                true => ReplacementStep::Change(MembershipChange::AddLearner(
+                    node.member(*incarnations.start()),
+                )),
+                false => ReplacementStep::Refused("the group has as many members as it can have"),
+            };
+        };
+        if newest == self.config.me {
+            return ReplacementStep::Refused("the leader does not replace itself");
+        }
+        // One that has acknowledged anything had a log that is lost.
+        let is_unused = learners.contains(&newest)
+            && incarnations.contains(&newest.incarnation())
+            && self.engine.matched(newest.get()).is_none_or(|matched| matched == 0);
+        if !is_unused {
+            let next = newest.incarnation().checked_add(1);
+            let next = next.map(|next| next.max(*incarnations.start()));
+            return match next.filter(|next| incarnations.contains(next)) {
+                Some(next) => {
+                    ReplacementStep::Change(MembershipChange::AddLearner(node.member(next)))
+                }
+                None => ReplacementStep::Refused("the member has no more incarnations"),
+            };
+        }
+        match of_node.first().copied().filter(|oldest| *oldest != newest) {
+            None => ReplacementStep::Ready(newest),
+            Some(oldest) if self.can_do_without(oldest) => {
+                ReplacementStep::Change(MembershipChange::Remove(oldest))
+            }
+            Some(_) => ReplacementStep::Wait,
+        }
+    }
+
+    /// The removal of a member whose node is forgotten, if it can be proposed now: a majority of the others was heard.
+    #[must_use]
+    pub fn removal(&self, is_gone: impl Fn(MemberId) -> bool) -> Option<MembershipChange> {
+        if self.check_proposal(0).is_err() || self.engine.has_pending_change() {
+            return None;
+        }
+        let (voters, learners) = self.members();
+        let mut members = voters.into_iter().chain(learners);
+        let is_gone = |member: MemberId| member != self.config.me && is_gone(member);
+        let gone = members.find(|member| is_gone(*member) && self.can_do_without(*member));
+        gone.map(MembershipChange::Remove)
+    }
+
+    /// True if the voters that are left without a member have a majority that was heard lately.
+    fn can_do_without(&self, member: MemberId) -> bool {
+        let (voters, _) = self.engine.members();
+        let left: Vec<u64> =
+            voters.iter().copied().filter(|voter| *voter != member.get()).collect();
+        self.hearing.is_majority(self.me(), &left, self.ticks)
+    }
+
+    /// A learner that is nearly level and was heard lately: it can vote.
+    #[must_use]
+    pub fn promotable(&self) -> Option<MemberId> {
+        if self.check_proposal(0).is_err() || self.engine.has_pending_change() {
+            return None;
+        }
+        let (_, learners) = self.engine.members();
+        let last = self.engine.last_index();
+        let is_level = |learner: &u64| {
+            let matched = self.engine.matched(*learner).unwrap_or(0);
+            matched > 0
+                && last - matched <= LEVEL_ENTRIES
+                && self.hearing.is_heard(*learner, self.ticks)
+        };
+        learners.iter().copied().find(is_level).and_then(MemberId::new)
+    }
+}

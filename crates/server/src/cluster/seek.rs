@@ -1,0 +1,238 @@
+//! A node that belongs to no founded cluster asks others whether it may join theirs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::dial::DialError;
+use super::founding::ClusterRecord;
+use super::ids::{ClusterId, DiskId};
+use super::join::{JoinAnswer, JoinQuestion, JoinedCluster, ask};
+use super::links::{ClusterError, Links};
+use super::refusal::{Refusal, RefusalCode};
+use crate::clock::Clock;
+use crate::config::{self, ClusterNode, ClusterOptions};
+use crate::disk::{cluster_file, content};
+use crate::limits::LINK_HANDSHAKE_TIMEOUT;
+use crate::tls::Tls;
+
+/// Nodes that are asked one after the other, because each names the next.
+const HOPS_MAX: usize = 4;
+
+/// The result of asking other nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Sought {
+    /// The record for `cluster.json` of a node that belongs to the cluster of another one.
+    Found(ClusterRecord),
+    /// No node that answers belongs to a founded cluster.
+    Nobody,
+    /// A decision is not possible now, for this reason.
+    NotNow(String),
+    /// A node refuses.
+    Refused { node: String, reason: String },
+}
+
+/// Asks other nodes for a node that has not met its cluster.
+#[derive(Debug)]
+pub(crate) struct Seeker {
+    links: Arc<Links>,
+    own: ClusterNode,
+    question: JoinQuestion,
+}
+
+impl Seeker {
+    /// A node of this name and address, whose options list it. Draws the id of its disk, which is in `cluster.json` on
+    /// return.
+    ///
+    /// # Errors
+    /// [`ClusterError`], a sentence for the operator.
+    pub(crate) fn new(
+        options: &ClusterOptions,
+        own: ClusterNode,
+        data_dir: &Path,
+        clock: Clock,
+    ) -> Result<Self, ClusterError> {
+        let record = match cluster_file::read(data_dir)? {
+            Some(record) => record,
+            None => {
+                let disk = DiskId::first(getrandom::u64()?);
+                let record = ClusterRecord::new(&own.name, ClusterId::UNKNOWN, disk);
+                cluster_file::write(data_dir, &record)?;
+                record
+            }
+        };
+        let content = content::of(data_dir).map_err(ClusterError::Content)?;
+        let home = config::cluster::home();
+        let options = ClusterOptions { nodes: vec![own.clone()], ..options.clone() };
+        // Nothing but the disk counts when a node joins.
+        let record = ClusterRecord::new(&own.name, ClusterId::UNKNOWN, record.disk);
+        let links = Links::with_record(
+            &options,
+            &own.name,
+            data_dir,
+            clock,
+            home.as_deref(),
+            Some(record),
+        )?;
+        if options.has_tls() {
+            let tls = Tls::for_links(&options.tls, LINK_HANDSHAKE_TIMEOUT)?;
+            let is_first = links.tls.set(Arc::new(tls)).is_ok();
+            assert!(is_first, "the links are new");
+        }
+        let question = JoinQuestion { host: own.host.clone(), port: own.port, content };
+        Ok(Self { links, own, question })
+    }
+
+    /// Asks all nodes at once, but this one.
+    pub(crate) async fn ask_all(&self, nodes: &[ClusterNode]) -> Sought {
+        let mut asked = JoinSet::new();
+        for node in nodes.iter().filter(|node| node.name != self.own.name) {
+            let (links, question) = (Arc::clone(&self.links), self.question.clone());
+            asked.spawn(ask_through(links, node.clone(), question));
+        }
+        let mut result = Sought::Nobody;
+        while let Some(answered) = asked.join_next().await {
+            // One that panics has answered nothing.
+            let Ok((node, answered)) = answered else { continue };
+            let sought = self.judge(&node, answered);
+            if rank(&sought) > rank(&result) {
+                result = sought;
+            }
+        }
+        result
+    }
+
+    fn judge(&self, node: &str, answered: Result<JoinAnswer, DialError>) -> Sought {
+        let own = &self.own.name;
+        match answered {
+            // A founder that the others know already, and that is about to hear so from their links: what it has is the
+            // cluster's, and must not be given up.
+            Ok(JoinAnswer::Admitted(..)) if self.question.content.is_some() => Sought::Nobody,
+            Ok(JoinAnswer::Admitted(joined, disk)) => {
+                let JoinedCluster { cluster, position, nodes } = joined;
+                let others = nodes.members().filter(|(name, _)| name != own);
+                let peers = others.map(|(name, node)| (name.to_owned(), node.disk)).collect();
+                Sought::Found(ClusterRecord {
+                    is_founded: true,
+                    is_newcomer: true,
+                    peers,
+                    nodes,
+                    nodes_position: position,
+                    ..ClusterRecord::new(own, cluster, disk)
+                })
+            }
+            Ok(JoinAnswer::LostDisk(JoinedCluster { cluster, position, nodes })) => {
+                let disk = self.links.record().disk;
+                let record = ClusterRecord::new(own, cluster, disk);
+                Sought::Found(ClusterRecord { nodes, nodes_position: position, ..record })
+            }
+            Ok(JoinAnswer::NotFounded) => Sought::Nobody,
+            Ok(JoinAnswer::Ask(leader)) => {
+                Sought::NotNow(format!("node '{node}' does not decide, but '{}'", leader.name))
+            }
+            Ok(JoinAnswer::NotNow(reason)) => Sought::NotNow(reason),
+            Ok(JoinAnswer::Refused(reason)) => Sought::Refused { node: node.to_owned(), reason },
+            // The peer is about to start its service, or to stop.
+            Err(DialError::Refused(Refusal::Told(RefusalCode::Purpose | RefusalCode::Busy))) => {
+                Sought::NotNow(format!("node '{node}' does not decide now"))
+            }
+            Err(error) => {
+                tracing::debug!(node, "asked whether this node may join: {error}");
+                Sought::Nobody
+            }
+        }
+    }
+}
+
+/// The answer of one node counts more than that of another one.
+const fn rank(sought: &Sought) -> u8 {
+    match sought {
+        Sought::Nobody => 0,
+        Sought::NotNow(_) => 1,
+        Sought::Refused { .. } => 2,
+        Sought::Found(_) => 3,
+    }
+}
+
+/// Asks a node, and those that it names. Returns the name of the last one with its answer.
+async fn ask_through(
+    links: Arc<Links>,
+    mut node: ClusterNode,
+    question: JoinQuestion,
+) -> (String, Result<JoinAnswer, DialError>) {
+    let mut answered = ask(&links, &node, &question).await;
+    for _ in 1..HOPS_MAX {
+        let Ok(JoinAnswer::Ask(next)) = answered else { break };
+        node = next;
+        answered = ask(&links, &node, &question).await;
+        if answered.is_err() {
+            let reason = format!("node '{}', which decides, does not answer", node.name);
+            answered = Ok(JoinAnswer::NotNow(reason));
+        }
+    }
+    (node.name, answered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node_list::{ListedNode, NodeList};
+    use super::*;
+
+    fn seeker(content: Option<&str>) -> Seeker {
+        let (name, host, key) = ("d@h".to_owned(), "h".to_owned(), String::new());
+        let own = ClusterNode { name, host: host.clone(), port: 4, key };
+        let secret = Some("the secret of a cluster".to_owned());
+        let options = ClusterOptions { nodes: vec![own.clone()], secret, ..Default::default() };
+        let record = ClusterRecord::new(&own.name, ClusterId::UNKNOWN, DiskId(7));
+        let (path, clock) = (Path::new("."), Clock::start());
+        let links = Links::with_record(&options, &own.name, path, clock, None, Some(record));
+        let question = JoinQuestion { host, port: 4, content: content.map(str::to_owned) };
+        Seeker { links: links.unwrap(), own, question }
+    }
+
+    fn joined() -> JoinedCluster {
+        let node = |port| ListedNode {
+            host: "h".to_owned(),
+            port,
+            disk: DiskId(u64::from(port)),
+            joins: 0,
+            is_forgotten: port == 2,
+        };
+        let nodes = [("a@h", 1), ("b@h", 2), ("d@h", 4)];
+        let nodes = NodeList(nodes.map(|(name, port)| (name.to_owned(), node(port))).into());
+        JoinedCluster { cluster: ClusterId(5), position: 9, nodes }
+    }
+
+    #[test]
+    fn admitted_node_begins_with_the_list_and_its_disk() {
+        let sought = seeker(None).judge("a@h", Ok(JoinAnswer::Admitted(joined(), DiskId(8))));
+        let Sought::Found(record) = sought else { panic!("{sought:?}") };
+        assert!(record.is_founded && record.is_newcomer && record.disk == DiskId(8));
+        assert_eq!(record.peers, [("a@h".to_owned(), DiskId(1))].into());
+        assert_eq!((record.cluster, record.nodes_position), (ClusterId(5), 9));
+        let sought = seeker(None).judge("a@h", Ok(JoinAnswer::LostDisk(joined())));
+        let Sought::Found(record) = sought else { panic!("{sought:?}") };
+        assert!(!record.is_founded && record.disk == DiskId(7) && record.nodes == joined().nodes);
+    }
+
+    #[test]
+    fn founder_with_content_gives_up_nothing() {
+        let admitted = Ok(JoinAnswer::Admitted(joined(), DiskId(7)));
+        assert_eq!(seeker(Some("vhost '/' has 3 records")).judge("a@h", admitted), Sought::Nobody);
+    }
+
+    #[test]
+    fn answers_that_decide_count_more() {
+        let seeker = seeker(None);
+        let answers = [
+            Err(DialError::Timeout),
+            Err(DialError::Refused(Refusal::Told(RefusalCode::Purpose))),
+            Ok(JoinAnswer::Refused("full".to_owned())),
+            Ok(JoinAnswer::Admitted(joined(), DiskId(7))),
+        ];
+        let ranks: Vec<u8> =
+            answers.into_iter().map(|answer| rank(&seeker.judge("a@h", answer))).collect();
+        assert_eq!(ranks, [0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,72 @@
+//! The two sockets of a relay.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+use crate::cluster::{NodeSocket, NodeStream, StreamSlot};
+use crate::connection::socket::{Reader, Writer};
+use crate::tls;
+
+/// A client that the leader of its vhost has adopted.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    pub(crate) stream: NodeStream,
+    pub(crate) vhost: String,
+    /// Name of the leader.
+    pub(crate) leader: Arc<str>,
+}
+
+/// One of the two sockets of a relay.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) reads: Reader,
+    pub(crate) writes: Writer,
+}
+
+impl Ends {
+    /// Both halves of a stream, which belong to the runtime of the caller from now on.
+    ///
+    /// # Errors
+    /// If the socket cannot be registered with the runtime.
+    pub(crate) fn of_stream(stream: NodeStream) -> io::Result<(Self, StreamSlot)> {
+        let NodeStream { socket, slot, .. } = stream;
+        let here = |socket: TcpStream| TcpStream::from_std(socket.into_std()?);
+        let ends = match socket {
+            NodeSocket::Plain(socket) => {
+                let (reads, writes) = here(socket)?.into_split();
+                Self { reads: Reader::Tcp(reads), writes: Writer::Tcp(writes) }
+            }
+            NodeSocket::Tls(stream) => {
+                let (reads, writes) = match *stream {
+                    TlsStream::Client(stream) => {
+                        let (socket, session) = stream.into_inner();
+                        tls::split(here(socket)?, session)
+                    }
+                    TlsStream::Server(stream) => {
+                        let (socket, session) = stream.into_inner();
+                        tls::split(here(socket)?, session)
+                    }
+                };
+                Self { reads: Reader::Tls(Box::new(reads)), writes: Writer::Tls(Box::new(writes)) }
+            }
+        };
+        Ok((ends, slot))
+    }
+}
+
+/// Writes all octets.
+pub(super) async fn write_all(writes: &mut Writer, mut octets: &[u8]) -> io::Result<()> {
+    while !octets.is_empty() {
+        match writes.try_write_vectored(&[IoSlice::new(octets)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => octets = octets.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => writes.writable().await?,
+            Err(error) => return Err(error),
+        }
+        writes.flush().await?;
+    }
+    Ok(())
+}

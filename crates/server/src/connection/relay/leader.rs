@@ -1,0 +1,117 @@
+//! The leader: it takes clients of other nodes and continues their sessions.
+
+use std::sync::{Arc, Weak};
+
+use session::{Resumed, Session};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::adopt::{Adopt, Answer, read_frame, write_frame};
+use super::ends::Ends;
+use crate::cluster::{NodeStream, StreamHandler};
+use crate::connection::admission::Admitted;
+use crate::connection::task::{self, Origin};
+use crate::limits::ADOPT_TIMEOUT;
+use crate::node::Node;
+use crate::tls::TlsPeer;
+use crate::vhost::OpenRefused;
+
+/// Takes the streams of clients that other nodes have shaken hands with.
+#[derive(Debug)]
+pub(crate) struct Adopter {
+    node: Weak<Node>,
+    /// The runtime of clients.
+    runtime: Handle,
+    /// Each client holds a sender until it has ended.
+    alive: mpsc::WeakSender<()>,
+}
+
+impl Adopter {
+    /// An adopter whose clients run on the runtime of the caller.
+    pub(crate) fn new(node: &Arc<Node>, alive: &mpsc::Sender<()>) -> Self {
+        let (node, alive) = (Arc::downgrade(node), alive.downgrade());
+        Self { node, runtime: Handle::current(), alive }
+    }
+}
+
+impl StreamHandler for Adopter {
+    fn accepted(&self, stream: NodeStream) {
+        // Without a sender the node has ended its clients.
+        let (Some(node), Some(alive)) = (self.node.upgrade(), self.alive.upgrade()) else { return };
+        self.runtime.spawn(async move {
+            serve(stream, node).await;
+            drop(alive);
+        });
+    }
+}
+
+/// Serves a client over a stream.
+async fn serve(mut stream: NodeStream, node: Arc<Node>) {
+    let entry: Arc<str> = stream.peer.node.name.as_str().into();
+    let adopt = match timeout(ADOPT_TIMEOUT, read_frame(&mut stream)).await {
+        Ok(Ok(frame)) => Adopt::decode(&frame),
+        // The client of the entry node is gone, or its patience.
+        Ok(Err(_)) | Err(_) => return,
+    };
+    let Ok(adopt) = adopt else {
+        tracing::warn!(%entry, "a client of this node cannot be adopted: its description is malformed");
+        return;
+    };
+    let answer = judge(&node, &adopt).await;
+    let is_adopted = answer == Answer::Adopted;
+    let told = timeout(ADOPT_TIMEOUT, write_frame(&mut stream, &answer.encode())).await;
+    if !is_adopted || !matches!(told, Ok(Ok(()))) {
+        return;
+    }
+    let (local, remote) = (stream.local, stream.remote);
+    tracing::debug!(%entry, %local, %remote, peer = %adopt.peer, "a client of another node is adopted");
+    let (Ends { reads, writes }, slot) = match Ends::of_stream(stream) {
+        Ok(ends) => ends,
+        Err(error) => {
+            tracing::warn!(%entry, %error, "a client cannot be adopted");
+            return;
+        }
+    };
+    let Adopt { user, vhost, peer, local, mechanism, .. } = &adopt;
+    let has_certificate = adopt.tls.as_ref().is_some_and(|tls| tls.certificate.is_some());
+    let resumed = Resumed {
+        client_properties: adopt.properties.as_ref(),
+        mechanism,
+        frame_max: adopt.frame_max,
+        channel_max: adopt.channel_max,
+        heartbeat_s: adopt.heartbeat_s,
+    };
+    let options = Arc::clone(node.sessions.options(has_certificate));
+    let session = Session::resumed(options, node.clock.time(), resumed);
+    let origin = Origin {
+        peer: *peer,
+        local: *local,
+        tls: adopt.tls.clone().map(|details| Box::new(TlsPeer { details, certificate_der: None })),
+        user: node.auth.user(user),
+        entry: Some(entry),
+        admitted: Arc::new(Admitted::new(peer.ip())),
+        admission: None,
+    };
+    task::drive(Ends { reads, writes }, node, session, origin, Some(vhost.clone())).await;
+    drop(slot);
+}
+
+/// Decides whether this node can take a client. Limits and permissions are checked later, and answered to the client.
+async fn judge(node: &Node, adopt: &Adopt) -> Answer {
+    if *node.lifecycle.stopping.borrow() {
+        return Answer::Stopping;
+    }
+    // A node that is elected serves soon.
+    node.vhosts.leader_settled(&adopt.vhost).await;
+    let Some(handle) = node.vhosts.get(&adopt.vhost) else { return Answer::Unknown };
+    if node.auth.user(&adopt.user).is_none() {
+        return Answer::Unknown;
+    }
+    match handle.check_room() {
+        Err(OpenRefused::NotLeading(problem)) => {
+            Answer::NotLeading(problem.leader.map(|leader| leader.to_string()))
+        }
+        Ok(()) | Err(OpenRefused::Deleted | OpenRefused::Full(_)) => Answer::Adopted,
+    }
+}

@@ -1,0 +1,13 @@
+//! The nodes of the cluster.
+
+use management::{ChangeFuture, ForgetError, Membership};
+
+use super::change;
+use crate::node::Node;
+
+impl Membership for Node {
+    fn forget_node(&self, name: &str) -> ChangeFuture<'_, Result<(), ForgetError>> {
+        let name = name.to_owned();
+        change(move || self.forget(&name))
+    }
+}

@@ -1,0 +1,66 @@
+//! Requests that other nodes of the cluster answer.
+
+use std::time::Duration;
+
+use axum::extract::Request;
+use management::{Caller, Leader, PeerFuture, Peers, SettledFuture, Topology as _};
+
+use crate::auth::ctl_token;
+use crate::node::Node;
+
+impl Node {
+    /// The leader of something, by its name; `is_here` if this node leads.
+    fn leader(&self, is_here: bool, leader: Option<&str>) -> Leader {
+        match leader {
+            _ if is_here => Leader::Here,
+            // A node that is elected serves a moment later.
+            Some(leader) if leader != self.identity.name => Leader::Node(leader.to_owned()),
+            Some(_) | None => Leader::None,
+        }
+    }
+}
+
+impl Peers for Node {
+    fn is_in_cluster(&self) -> bool {
+        self.cluster.is_some()
+    }
+
+    fn leader_of_vhost(&self, vhost: &str) -> Leader {
+        let Some(handle) = self.vhosts.get(vhost) else { return Leader::Here };
+        let Some((leader, _)) = handle.placement() else { return Leader::Here };
+        self.leader(handle.is_served_here(), leader.as_deref())
+    }
+
+    fn leader_of_metadata(&self) -> Leader {
+        let Some(metadata) = &self.metadata else { return Leader::Here };
+        self.leader(metadata.store.is_leading(), metadata.store.leader().as_deref())
+    }
+
+    fn leader_settled(&self, vhost: &str) -> SettledFuture<'_> {
+        let vhost = vhost.to_owned();
+        Box::pin(async move { self.vhosts.leader_settled(&vhost).await })
+    }
+
+    fn connected_peers(&self) -> Vec<String> {
+        let Some(links) = &self.cluster else { return Vec::new() };
+        let peers = links.peers();
+        let connected = peers.iter().filter(|peer| peer.state.lock().current.is_some());
+        connected.map(|peer| peer.node.name.clone()).collect()
+    }
+
+    fn answer_of_peer(&self, node: &str, request: Request, limit: Duration) -> PeerFuture<'_> {
+        let node = node.to_owned();
+        Box::pin(async move {
+            let peers = self.http_peers.as_ref().ok_or("the node is in no cluster")?;
+            peers.answer(&node, request, limit).await
+        })
+    }
+
+    fn known_caller(&self, user: &str) -> Option<Caller> {
+        self.auth.user(user).map(|user| self.caller(&user))
+    }
+
+    fn administrator_of_peer(&self) -> Caller {
+        ctl_token::administrator(self.vhost_names())
+    }
+}

@@ -1,0 +1,121 @@
+//! HTTP between the nodes of a cluster, on streams of their own: connections to the other nodes, and those of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::response::Response;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::server::conn::http1;
+use hyper_tokio::rt::TokioIo;
+use hyper_tokio::service::TowerToHyperService;
+use management::limits::PEER_ANSWER_BYTES_MAX;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::cluster::ids::NodeId;
+use crate::cluster::{Links, NodeStream, Purpose, StreamHandler};
+use crate::limits::IDLE_PEER_CONNECTIONS_MAX;
+
+/// Connections to the other nodes.
+#[derive(Debug)]
+pub(crate) struct HttpPeers {
+    links: Arc<Links>,
+    /// Connections without a request, by node.
+    idle: Mutex<BTreeMap<NodeId, Vec<SendRequest<Body>>>>,
+}
+
+impl HttpPeers {
+    /// Connections on streams of these links; none yet.
+    pub(crate) fn new(links: Arc<Links>) -> Self {
+        Self { links, idle: Mutex::default() }
+    }
+
+    /// The answer of a node to a request.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(crate) async fn answer(
+        &self,
+        node: &str,
+        request: Request,
+        limit: Duration,
+    ) -> Result<Response, String> {
+        let id = NodeId::of(node);
+        let answer = async {
+            let (mut connection, response) = self.send(id, request).await?;
+            let (parts, body) = response.into_parts();
+            let body = to_bytes(Body::new(body), PEER_ANSWER_BYTES_MAX).await;
+            let body = body.map_err(|error| error.to_string())?;
+            if connection.ready().await.is_ok() {
+                self.keep(id, connection);
+            }
+            Ok(Response::from_parts(parts, Body::from(body)))
+        };
+        let late = |_| format!("no answer within {} ms", limit.as_millis());
+        tokio::time::timeout(limit, answer).await.map_err(late)?
+    }
+
+    /// Sends a request on a connection that is idle, or on a new one.
+    async fn send(
+        &self,
+        node: NodeId,
+        mut request: Request,
+    ) -> Result<(SendRequest<Body>, hyper::Response<hyper::body::Incoming>), String> {
+        while let Some(mut connection) = self.take(node) {
+            match connection.try_send_request(request).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(mut failed) => match failed.take_message() {
+                    // The other node had closed the connection.
+                    Some(unsent) => request = unsent,
+                    None => return Err(failed.into_error().to_string()),
+                },
+            }
+        }
+        let stream =
+            self.links.dial(node, Purpose::Http).await.map_err(|error| error.to_string())?;
+        let (mut sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        Ok((sender, response))
+    }
+
+    fn take(&self, node: NodeId) -> Option<SendRequest<Body>> {
+        let mut idle = self.idle.lock();
+        let of_node = idle.get_mut(&node)?;
+        of_node.retain(|connection| !connection.is_closed());
+        of_node.pop()
+    }
+
+    fn keep(&self, node: NodeId, connection: SendRequest<Body>) {
+        let mut idle = self.idle.lock();
+        let of_node = idle.entry(node).or_default();
+        if of_node.len() < IDLE_PEER_CONNECTIONS_MAX {
+            of_node.push(connection);
+        }
+    }
+}
+
+/// Serves requests of the other nodes.
+pub(crate) struct ServedPeers {
+    pub(crate) router: Router,
+    /// The runtime whose threads answer.
+    pub(crate) runtime: Handle,
+}
+
+impl StreamHandler for ServedPeers {
+    fn accepted(&self, stream: NodeStream) {
+        let service = TowerToHyperService::new(self.router.clone());
+        self.runtime.spawn(async move {
+            let peer = stream.peer.node.name.clone();
+            let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = served.await {
+                tracing::debug!(peer, %error, "a connection for requests of a node has ended");
+            }
+        });
+    }
+}

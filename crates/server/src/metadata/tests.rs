@@ -1,0 +1,144 @@
+//! The metadata of a cluster of one node, on a disk.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use replication::{NodeId, RunId};
+use serde_json::{Value, json};
+use storage::IoCounters;
+
+use super::{ItemChange, ItemKey, Metadata, MetadataError};
+use crate::clock::Clock;
+use crate::config::Durability;
+use crate::disk::reserve::Reserve;
+use crate::replicas::{Deposition, Nodes, ReplicaTarget as _, Replicator};
+use crate::vhost::{Cluster, GroupAge};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A node whose cluster has no other.
+struct Alone {
+    folder: PathBuf,
+    replicator: Arc<Replicator>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    metadata: Arc<Metadata>,
+}
+
+impl Alone {
+    fn start(test: &str) -> Self {
+        let name = format!("leveret-metadata-{test}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let me = NodeId::new(7).unwrap();
+        let nodes = Nodes::alone(me, "a@h");
+        let (replicator, thread) =
+            Replicator::start(nodes, Clock::start(), RunId(1), Duration::from_secs(60)).unwrap();
+        let cluster = Cluster { replicator: Arc::clone(&replicator), retention_bytes: 1 << 20 };
+        let reserve = Arc::new(Reserve::open(&folder));
+        let io = Arc::new(IoCounters::default());
+        let metadata =
+            Metadata::open(&folder, Durability::Os, &reserve, &io, cluster, GroupAge::New).unwrap();
+        Self { folder, replicator, thread: Some(thread), metadata }
+    }
+
+    /// Lets the node vote, and waits until it leads.
+    fn lead(&self) {
+        self.replicator.founded();
+        let until = Instant::now() + PATIENCE;
+        // The version of before: a change between the two questions must not be waited for.
+        let mut version = self.metadata.version();
+        while !self.metadata.is_leading() {
+            assert!(Instant::now() < until, "the only node becomes the leader");
+            self.metadata.wait_for_change(version);
+            version = self.metadata.version();
+        }
+        // The digest with which a lead begins.
+        self.metadata.change(Vec::new()).unwrap();
+    }
+
+    fn stop(&mut self) {
+        self.metadata.stop();
+        self.replicator.stop();
+        self.thread.take().unwrap().join().unwrap();
+    }
+
+    fn values(&self) -> Vec<(ItemKey, Value)> {
+        let items = self.metadata.committed().expect("nothing waits for a majority");
+        items.values.into_iter().map(|(key, value)| (key, Value::clone(&value))).collect()
+    }
+}
+
+fn put(key: ItemKey, value: Value) -> ItemChange {
+    ItemChange { key, value: Some(value) }
+}
+
+fn user(name: &str) -> ItemKey {
+    ItemKey::User(name.to_owned())
+}
+
+#[test]
+fn metadata_are_read_back_after_a_restart() {
+    let mut node = Alone::start("back");
+    assert_eq!(node.metadata.change(Vec::new()), Err(MetadataError::NoLeader));
+    node.lead();
+    let first = vec![put(ItemKey::NextVhostId, json!(2)), put(user("anna"), json!({"tags": []}))];
+    node.metadata.change(first).unwrap();
+    for number in 0..200 {
+        node.metadata.change(vec![put(user("bob"), json!(number))]).unwrap();
+    }
+    let removed = ItemChange { key: user("anna"), value: None };
+    node.metadata.change(vec![removed.clone(), put(user("carl"), json!(1))]).unwrap();
+    // Nothing to remove, and nothing new.
+    node.metadata.change(vec![removed, put(user("carl"), json!(1))]).unwrap();
+    let expected =
+        [(ItemKey::NextVhostId, json!(2)), (user("bob"), json!(199)), (user("carl"), json!(1))];
+    assert_eq!(node.values(), expected);
+    node.stop();
+    let mut again = Alone::start("back");
+    assert_eq!(again.values(), expected);
+    again.lead();
+    assert_eq!(again.values(), expected);
+    again.stop();
+    std::fs::remove_dir_all(&again.folder).unwrap();
+}
+
+#[test]
+fn large_change_takes_several_entries() {
+    let mut node = Alone::start("large");
+    node.lead();
+    let text = "x".repeat(100_000);
+    let changes = (0..100).map(|number| put(user(&number.to_string()), json!(text)));
+    node.metadata.change(changes.collect()).unwrap();
+    node.stop();
+    let mut again = Alone::start("large");
+    assert_eq!(again.values().len(), 100);
+    again.stop();
+    std::fs::remove_dir_all(&again.folder).unwrap();
+}
+
+/// A node that was deposed tells those that wait, and goes on with what its log has.
+#[test]
+fn change_of_a_deposed_leader_is_not_known_to_be_made() {
+    let mut node = Alone::start("deposed");
+    node.lead();
+    node.metadata.change(vec![put(user("anna"), json!(1))]).unwrap();
+    node.stop();
+    let waits = std::thread::spawn({
+        let metadata = Arc::clone(&node.metadata);
+        move || metadata.change(vec![put(user("bob"), json!(1))])
+    });
+    // No replicator takes the change.
+    let until = Instant::now() + PATIENCE;
+    while node.metadata.committed().is_some() {
+        assert!(Instant::now() < until, "the change waits for a majority");
+        std::thread::yield_now();
+    }
+    node.metadata.depose(Deposition::LeaderChanged);
+    assert_eq!(waits.join().unwrap(), Err(MetadataError::Deposed));
+    assert!(node.metadata.committed().is_none());
+    assert_eq!(node.metadata.change(Vec::new()), Err(MetadataError::NoLeader));
+    node.metadata.reopen().unwrap();
+    assert_eq!(node.values(), [(user("anna"), json!(1))]);
+    std::fs::remove_dir_all(&node.folder).unwrap();
+}

@@ -1,0 +1,123 @@
+//! The leads of this node: their transfer to other nodes by command, for balance, and before the node stops.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use management::ChangeError;
+
+use crate::disk::vhost_files::VhostId;
+use crate::limits::LEADS_TRANSFER_TIMEOUT;
+use crate::node::Node;
+use crate::replicas::TransferError;
+
+impl Node {
+    /// Transfers the lead of a vhost to the named node, or to the one that is most up to date. Returns the name of the
+    /// leader then.
+    ///
+    /// # Errors
+    /// If this node does not lead, or goes on to.
+    pub(crate) async fn transfer_lead(
+        &self,
+        vhost: &str,
+        to: Option<&str>,
+    ) -> Result<String, ChangeError> {
+        let handle = self.vhosts.get(vhost).ok_or(ChangeError::NoSuchVhost)?;
+        let Some(replication) = &self.replication else {
+            let text = "this node is not one of a cluster: it leads all its vhosts";
+            return Err(ChangeError::Invalid(text.to_owned()));
+        };
+        let unknown =
+            |name: &str| ChangeError::Invalid(format!("node '{name}' is not one of the cluster"));
+        let nodes = replication.replicator.nodes();
+        let to = to.map(|name| nodes.named(name).ok_or_else(|| unknown(name))).transpose()?;
+        let leader = handle.placement().and_then(|(leader, _)| leader);
+        if leader.is_none_or(|leader| *leader != *nodes.my_name) {
+            return Err(handle.not_leading().into());
+        }
+        if to == Some(nodes.me) {
+            return Ok(self.identity.name.clone());
+        }
+        let transferred = replication.replicator.transfer(handle.id(), to).await;
+        match transferred {
+            Ok(()) => {}
+            Err(TransferError::NotLeading) => return Err(handle.not_leading().into()),
+            Err(error) => return Err(ChangeError::Unable(format!("vhost '{vhost}': {error}"))),
+        }
+        self.vhosts.leader_settled(vhost).await;
+        let handle = self.vhosts.get(vhost).ok_or(ChangeError::NoSuchVhost)?;
+        let leader = handle.placement().and_then(|(leader, _)| leader);
+        leader.ok_or_else(|| handle.not_leading().into())
+    }
+
+    /// Transfers leads, one at a time, until this node has no more than its share of all leads. Returns the vhosts that
+    /// another node leads now.
+    pub(crate) async fn rebalance_leads(&self) -> Vec<String> {
+        let mut moved = Vec::new();
+        let Some(replication) = &self.replication else { return moved };
+        let nodes = replication.replicator.nodes();
+        let me = Arc::clone(&nodes.my_name);
+        let mut counts: BTreeMap<Arc<str>, usize> =
+            nodes.sorted_names().into_iter().map(|name| (name, 0)).collect();
+        let mut mine = Vec::new();
+        for handle in self.vhosts.all() {
+            let Some(leader) = handle.placement().and_then(|(leader, _)| leader) else { continue };
+            if *leader == *me {
+                mine.push(handle.name().to_owned());
+            }
+            if let Some(count) = counts.get_mut(leader.as_str()) {
+                *count += 1;
+            }
+        }
+        for vhost in mine {
+            let own = counts.get(&me).copied().unwrap_or_default();
+            let mut others: Vec<(usize, Arc<str>)> =
+                counts.iter().map(|(name, count)| (*count, Arc::clone(name))).collect();
+            others.sort_unstable();
+            // One that is away takes no lead; the next one may.
+            let takes = others.into_iter().filter(|(count, name)| *name != me && count + 1 < own);
+            for (_, name) in takes {
+                if self.transfer_lead(&vhost, Some(&name)).await.is_ok() {
+                    *counts.entry(name).or_default() += 1;
+                    *counts.entry(Arc::clone(&me)).or_insert(1) -= 1;
+                    moved.push(vhost);
+                    break;
+                }
+            }
+        }
+        moved
+    }
+
+    /// Transfers all leads, so that other nodes serve before the clients of this one are closed. Those that no other node
+    /// takes in time stay.
+    pub(crate) async fn transfer_all_leads(&self) {
+        let Some(replication) = &self.replication else { return };
+        let mut transfers = tokio::task::JoinSet::new();
+        let vhosts = self.vhosts.all().into_iter().map(|handle| handle.id());
+        for id in vhosts.chain([VhostId::METADATA]) {
+            let replicator = Arc::clone(&replication.replicator);
+            transfers.spawn(async move { replicator.transfer(id, None).await });
+        }
+        let mut kept = 0;
+        let all = async {
+            while let Some(transferred) = transfers.join_next().await {
+                let is_kept =
+                    matches!(transferred, Ok(Err(error)) if error != TransferError::NotLeading);
+                kept += u32::from(is_kept);
+            }
+        };
+        let is_late = tokio::time::timeout(LEADS_TRANSFER_TIMEOUT, all).await.is_err();
+        if is_late || kept > 0 {
+            tracing::warn!(kept, is_late, "no other node has taken the lead of some vhosts");
+        }
+    }
+
+    /// Lets this node lead only what no other can, and transfers what it leads; or takes that back.
+    pub(crate) async fn drain_leads(&self, is_drained: bool) {
+        self.lifecycle.is_drained.store(is_drained, std::sync::atomic::Ordering::Release);
+        let Some(replication) = &self.replication else { return };
+        replication.replicator.set_reluctant(is_drained);
+        if is_drained {
+            self.transfer_all_leads().await;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Changes among the members of a group, at its leader: transfers of the lead, shipments, learners that become voters.
+
+use std::time::{Duration, Instant};
+
+use replication::{Frame, MemberId, MembershipChange, TurnClock};
+use storage::{EntryIndex, Term};
+
+use super::{Replica, SOON, exit};
+use crate::replicas::nodes::Nodes;
+use crate::replicas::preparation::{Preparation, Prepared, ShipmentRequest};
+use crate::replicas::transfer::{Progress, Transfer, TransferError, TransferRequest};
+
+/// Time between two offers of files to a member.
+const OFFER_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Replica {
+    /// Begins to transfer the lead to another node.
+    pub(in crate::replicas) fn begin_transfer(&mut self, request: TransferRequest) {
+        let refusal = match &self.transfer {
+            _ if !self.is_leading() => TransferError::NotLeading,
+            Some(_) => TransferError::UnderWay,
+            None => {
+                self.transfer = Transfer::begin(&self.member, request);
+                self.has_work = true;
+                return;
+            }
+        };
+        // Whoever asked may be gone.
+        let _ = request.answer.send(Err(refusal));
+    }
+
+    /// Does what can be done now for a transfer of the lead. Returns the time after which to try again.
+    pub(super) fn step_transfer(&mut self) -> Option<Duration> {
+        let mut transfer = self.transfer.take()?;
+        if !self.is_leading() {
+            transfer.end(Err(TransferError::NotLeading));
+            return None;
+        }
+        let is_quiet = self.is_quiet();
+        match transfer.step(&mut self.member, &*self.target, is_quiet) {
+            Progress::Waits => {}
+            Progress::Logged => self.set_dirty(),
+            Progress::Locked => {
+                self.transfer = Some(transfer);
+                return Some(SOON);
+            }
+            Progress::Over => {
+                let to = transfer.to().get();
+                tracing::warn!(
+                    vhost = self.name(),
+                    to,
+                    "the other node did not take the lead in time; this node leads on"
+                );
+                transfer.end(Err(TransferError::TooLate));
+                return None;
+            }
+        }
+        self.transfer = Some(transfer);
+        None
+    }
+
+    /// Begins to prepare files for a member of another node.
+    pub(in crate::replicas) fn prepare_shipment(&mut self, request: ShipmentRequest) {
+        if self.is_leading() {
+            // A node that asks again does not wait for the first answer.
+            self.preparations.retain(|other| other.node() != request.node);
+            self.preparations.push(Preparation::new(request));
+            self.has_work = true;
+        } else {
+            let text = "this node does not lead the vhost".to_owned();
+            // Whoever asked may be gone.
+            let _ = request.answer.send(Err(text));
+        }
+    }
+
+    /// True if this replica leads and has members of nodes that are not of the cluster any more: it must be advanced.
+    pub(in crate::replicas) fn looks_for_gone(&mut self, nodes: &Nodes) -> bool {
+        let (voters, learners) = self.member.members();
+        let mut members = voters.iter().chain(&learners);
+        let has_gone = self.is_leading() && members.any(|member| nodes.is_gone(*member));
+        self.looks_at_members |= has_gone;
+        has_gone
+    }
+
+    /// Goes on with the shipments that are being prepared, with learners that can vote, and with members of nodes that
+    /// are not of the cluster any more.
+    pub(super) fn step_members(&mut self, clock: &TurnClock<'_>, nodes: &Nodes) {
+        if !self.is_leading() {
+            self.preparations.clear();
+            return;
+        }
+        for preparation in std::mem::take(&mut self.preparations) {
+            match preparation.step(&mut self.member, &self.applier, clock, nodes) {
+                Ok(Prepared::Waits(preparation)) => self.preparations.push(preparation),
+                Ok(Prepared::Changed(preparation)) => {
+                    self.has_work = true;
+                    self.preparations.push(preparation);
+                }
+                Ok(Prepared::Over) => {}
+                Err(error) => exit(self.target.name(), &error),
+            }
+        }
+        if !std::mem::take(&mut self.looks_at_members) {
+            return;
+        }
+        if let Some(learner) = self.member.promotable()
+            && self.change_members(MembershipChange::Promote(learner), clock)
+        {
+            tracing::info!(vhost = self.name(), %learner, "a rebuilt member votes from now on");
+        }
+        if let Some(change) = self.member.removal(|member| nodes.is_gone(member))
+            && self.change_members(change, clock)
+        {
+            let member = change.member();
+            tracing::info!(vhost = self.name(), %member, "the member of a forgotten node is removed");
+        }
+    }
+
+    /// Proposes a change of the members; false if that is not possible now.
+    fn change_members(&mut self, change: MembershipChange, clock: &TurnClock<'_>) -> bool {
+        let Some(axis) = self.member.axis() else { return false };
+        let at_us = axis.at(clock.now.monotonic_us);
+        let is_proposed = self.member.change_members(change, at_us).is_ok();
+        self.has_work |= is_proposed;
+        is_proposed
+    }
+
+    /// Offers files to members for which the log has no entries any more.
+    pub(super) fn offer(&mut self, needs: Vec<MemberId>, frames: &mut Vec<Frame>) {
+        let now = Instant::now();
+        for member in needs {
+            let is_new = self.offered.get(&member).is_none_or(|at| now - *at > OFFER_INTERVAL);
+            if is_new {
+                self.offered.insert(member, now);
+                let index = EntryIndex(self.member.log().first_index().0.saturating_sub(1));
+                let term = self.member.log().term_of(index).unwrap_or(Term(0));
+                frames.extend(self.member.offer_snapshot(member, index, term));
+            }
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The replicator: the thread that drives the members of all vhosts.
+//!
+//! A turn of a member writes and syncs what came in since its last one, so that batches grow with the load. Frames of
+//! other nodes, work of vhosts and reports of other threads gather in the meantime.
+
+mod thread;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex, RwLock};
+use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
+use storage::EntryIndex;
+use tokio::sync::oneshot;
+
+use super::disk_watch::DiskWatch;
+use super::member_log::MemberLog;
+use super::nodes::Nodes;
+use super::preparation::{PreparedShipment, ShipmentNeed, ShipmentRequest};
+use super::report::Report;
+use super::status::Statuses;
+use super::target::{Rebuilder, Reopens, ReplicaTarget};
+use super::transfer::{TransferError, TransferRequest};
+use crate::clock::Clock;
+use crate::disk::vhost_files::VhostId;
+use crate::limits::FRAMES_BYTES_MAX;
+
+/// The links to other nodes.
+pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
+    /// Sends a frame to a node. Never waits. False if the frame is dropped, because the link is down or too much waits
+    /// for it.
+    fn send(&self, node: NodeId, frame: Bytes, class: FrameClass) -> bool;
+}
+
+/// A change of the link to a node.
+#[derive(Clone, Copy, Debug)]
+enum LinkChange {
+    /// Connected anew, or silent: frames may be lost.
+    Changed,
+    /// The process of the node is gone.
+    Lost,
+}
+
+/// Work from other threads.
+#[derive(Default, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another request, made once or again")]
+struct Work {
+    new: Vec<(Arc<dyn ReplicaTarget>, Member<MemberLog>)>,
+    dirty: Vec<VhostId>,
+    /// Frames, each with the own monotonic clock at its arrival, in microseconds.
+    frames: Vec<(NodeId, Bytes, u64)>,
+    frame_bytes: usize,
+    links: Vec<(NodeId, LinkChange)>,
+    reports: Vec<(VhostId, Report)>,
+    transfers: Vec<(VhostId, TransferRequest)>,
+    shipments: Vec<(VhostId, ShipmentRequest)>,
+    shipped: Vec<(VhostId, MemberId, EntryIndex)>,
+    /// Replicas that end, each with a channel that is closed when nothing touches its log any more.
+    ended: Vec<(VhostId, EndCause, Sender<()>)>,
+    looks_for_space: bool,
+    has_lost_disk: bool,
+    has_other_nodes: bool,
+    founded: bool,
+    vhosts_take_part: bool,
+    stopping: bool,
+}
+
+/// The reason why a replica ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum EndCause {
+    /// Another replica takes the place.
+    Replaced,
+    /// The vhost is deleted.
+    Deleted,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty()
+            && self.dirty.is_empty()
+            && self.frames.is_empty()
+            && self.links.is_empty()
+            && self.reports.is_empty()
+            && self.transfers.is_empty()
+            && self.shipments.is_empty()
+            && self.shipped.is_empty()
+            && self.ended.is_empty()
+            && !self.looks_for_space
+            && !self.has_lost_disk
+            && !self.has_other_nodes
+            && !self.founded
+            && !self.vhosts_take_part
+    }
+}
+
+/// Hands work to the replicator's thread.
+#[derive(Debug)]
+pub(crate) struct Replicator {
+    nodes: RwLock<Arc<Nodes>>,
+    clock: Clock,
+    run: RunId,
+    work: Mutex<Work>,
+    changed: Condvar,
+    /// True while a compaction is running.
+    compacting: AtomicBool,
+    sender: OnceLock<Arc<dyn FrameSender>>,
+    reopener: OnceLock<Arc<dyn Reopens>>,
+    watch: Arc<DiskWatch>,
+    statuses: Statuses,
+    /// True while the members of this node lead only if no other can.
+    is_reluctant: AtomicBool,
+    /// True once the node stops: a replica that has lost the lead is not opened anew.
+    is_leaving: AtomicBool,
+    rebuilding: Mutex<Rebuilding>,
+    leads: Mutex<BTreeMap<VhostId, Lead>>,
+}
+
+/// The one who rebuilds replicas, and what was wanted before that is known, or before vhosts take part.
+#[derive(Default, Debug)]
+struct Rebuilding {
+    rebuilder: Option<Weak<dyn Rebuilder>>,
+    vhosts_take_part: bool,
+    wanted: Vec<(VhostId, ShipmentNeed, Option<NodeId>)>,
+}
+
+/// The leader of a vhost, as this node knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Lead {
+    leader: Option<NodeId>,
+    /// The term in which this node leads.
+    term: Option<u64>,
+}
+
+impl Replicator {
+    /// Starts the thread. `run` is an id that no earlier process of this node had. A write that takes longer than
+    /// `disk_stall_timeout` ends the lead of this node.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub(crate) fn start(
+        nodes: Nodes,
+        clock: Clock,
+        run: RunId,
+        disk_stall_timeout: Duration,
+    ) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
+        let replicator = Arc::new(Self {
+            nodes: RwLock::new(Arc::new(nodes)),
+            clock,
+            run,
+            work: Mutex::default(),
+            changed: Condvar::new(),
+            compacting: AtomicBool::new(false),
+            sender: OnceLock::new(),
+            reopener: OnceLock::new(),
+            watch: DiskWatch::start(disk_stall_timeout)?,
+            statuses: Statuses::default(),
+            is_reluctant: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
+            rebuilding: Mutex::default(),
+            leads: Mutex::default(),
+        });
+        let runs = Arc::clone(&replicator);
+        let thread = std::thread::Builder::new()
+            .name("replicator".to_owned())
+            .spawn(move || thread::Thread::new(runs).run())?;
+        Ok((replicator, thread))
+    }
+
+    /// The nodes of the cluster, as they are now.
+    pub(crate) fn nodes(&self) -> Arc<Nodes> {
+        Arc::clone(&self.nodes.read())
+    }
+
+    /// Takes the nodes of the cluster from the metadata. The leaders remove the members of those that are gone.
+    pub(crate) fn set_nodes(&self, nodes: Nodes) {
+        {
+            let mut known = self.nodes.write();
+            if **known == nodes {
+                return;
+            }
+            *known = Arc::new(nodes);
+        }
+        self.push(|work| work.has_other_nodes = true);
+    }
+
+    /// Statuses of the replicas, at most a second old.
+    pub(crate) fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+
+    /// Writes that the disk did not answer in time, since the start.
+    pub(crate) fn disk_stalls(&self) -> u64 {
+        self.watch.stalls()
+    }
+
+    /// Sets the links to other nodes; until then, no frame leaves.
+    pub(crate) fn set_sender(&self, sender: Arc<dyn FrameSender>) {
+        let is_first = self.sender.set(sender).is_ok();
+        assert!(is_first, "a node has one set of links");
+    }
+
+    /// Sets the function that opens replicas anew.
+    pub(crate) fn set_reopener(&self, reopener: Arc<dyn Reopens>) {
+        let is_first = self.reopener.set(reopener).is_ok();
+        assert!(is_first, "a node has one registry of replicas");
+    }
+
+    /// The clocks of this node.
+    pub(crate) fn reading(&self) -> ClockReading {
+        self.bounded_reading().0
+    }
+
+    /// The clocks of this node, and the wall clock just after.
+    fn bounded_reading(&self) -> (ClockReading, u64) {
+        let (wall_us, time, wall_after_us) = self.clock.bounded();
+        let now = ClockReading { run: self.run, monotonic_us: time.as_micros(), wall_us };
+        (now, wall_after_us)
+    }
+
+    /// The node has lost its disk, and its members may have voted before: the metadata that its start has begun must be
+    /// rebuilt. Its vhosts take no part before it has followed them.
+    pub(crate) fn lost_disk(&self) {
+        self.push(|work| work.has_lost_disk = true);
+    }
+
+    /// The members may vote from now on.
+    pub(crate) fn founded(&self) {
+        self.push(|work| work.founded = true);
+    }
+
+    /// The vhosts take part in their groups from now on: their ids are those of the cluster.
+    pub(crate) fn take_part(&self) {
+        self.push(|work| work.vhosts_take_part = true);
+        self.begin_rebuilding(|rebuilding| rebuilding.vhosts_take_part = true);
+    }
+
+    /// Ends the part of a deleted vhost in its group. After the call, nothing touches its log.
+    pub(crate) fn retire(&self, vhost: VhostId) {
+        self.end(vhost, EndCause::Deleted);
+    }
+
+    fn end(&self, vhost: VhostId, cause: EndCause) {
+        let (done, is_done) = channel();
+        self.push(|work| work.ended.push((vhost, cause, done)));
+        // Closed, without a value, when the replica has ended; or when the node has stopped.
+        let _ = is_done.recv();
+    }
+
+    /// Takes over the member of a vhost.
+    pub(crate) fn add(&self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
+        self.push(|work| work.new.push((target, member)));
+    }
+
+    /// Reports that a vhost has records to write; called once until they are taken.
+    pub(crate) fn wake(&self, vhost: VhostId) {
+        self.push(|work| work.dirty.push(vhost));
+    }
+
+    /// A frame of another node. It is dropped if too many wait; its sender sends it again.
+    pub(crate) fn frame(&self, from: NodeId, frame: Bytes) {
+        let received_us = self.clock.time().as_micros();
+        self.push(|work| {
+            if work.frame_bytes + frame.len() <= FRAMES_BYTES_MAX {
+                work.frame_bytes += frame.len();
+                work.frames.push((from, frame, received_us));
+            }
+        });
+    }
+
+    /// A link to a node is there anew, or is silent.
+    pub(crate) fn link_changed(&self, node: NodeId) {
+        self.push(|work| work.links.push((node, LinkChange::Changed)));
+    }
+
+    /// The process of a node is gone.
+    pub(crate) fn node_lost(&self, node: NodeId) {
+        self.push(|work| work.links.push((node, LinkChange::Lost)));
+    }
+
+    /// News of a vhost from another thread.
+    fn report(&self, vhost: VhostId, report: Report) {
+        self.push(|work| work.reports.push((vhost, report)));
+    }
+
+    /// Transfers the lead of a vhost to a node, or to the one that is most up to date. The vhost takes no commands until
+    /// the other node leads, or this one goes on.
+    ///
+    /// # Errors
+    /// The reason why this node leads on, or has not led.
+    pub(crate) async fn transfer(
+        &self,
+        vhost: VhostId,
+        to: Option<NodeId>,
+    ) -> Result<(), TransferError> {
+        let (answer, result) = oneshot::channel();
+        self.push(|work| work.transfers.push((vhost, TransferRequest { to, answer })));
+        // Without an answer, the replica has lost the lead, or is gone.
+        result.await.unwrap_or(Err(TransferError::NotLeading))
+    }
+
+    /// Sets who rebuilds replicas.
+    pub(crate) fn set_rebuilder(&self, rebuilder: Weak<dyn Rebuilder>) {
+        self.begin_rebuilding(|rebuilding| rebuilding.rebuilder = Some(rebuilder));
+    }
+
+    /// Lets what was wanted be rebuilt, as far as a change allows it.
+    fn begin_rebuilding(&self, change: impl FnOnce(&mut Rebuilding)) {
+        let mut rebuilding = self.rebuilding.lock();
+        change(&mut rebuilding);
+        let wanted = std::mem::take(&mut rebuilding.wanted);
+        drop(rebuilding);
+        wanted.into_iter().for_each(|(vhost, need, leader)| self.want(vhost, need, leader));
+    }
+
+    /// Lets a replica be rebuilt.
+    pub(crate) fn want(&self, vhost: VhostId, need: ShipmentNeed, leader: Option<NodeId>) {
+        let mut rebuilding = self.rebuilding.lock();
+        let takes_part = rebuilding.vhosts_take_part || vhost == VhostId::METADATA;
+        match rebuilding.rebuilder.clone().filter(|_| takes_part) {
+            None => rebuilding.wanted.push((vhost, need, leader)),
+            Some(rebuilder) => {
+                drop(rebuilding);
+                if let Some(rebuilder) = rebuilder.upgrade() {
+                    rebuilder.want(vhost, need, leader);
+                }
+            }
+        }
+    }
+
+    /// The node that leads a vhost, as far as this one knows.
+    pub(crate) fn leader_of(&self, vhost: VhostId) -> Option<NodeId> {
+        self.leads.lock().get(&vhost)?.leader
+    }
+
+    /// The term in which this node leads a vhost.
+    pub(crate) fn leads_in(&self, vhost: VhostId) -> Option<u64> {
+        self.leads.lock().get(&vhost)?.term
+    }
+
+    /// Prepares the files of a vhost that this node leads for the member of another node.
+    ///
+    /// # Errors
+    /// A sentence for the operator of that node.
+    pub(crate) async fn prepare_shipment(
+        &self,
+        vhost: VhostId,
+        node: NodeId,
+        need: ShipmentNeed,
+    ) -> Result<Arc<PreparedShipment>, String> {
+        let (answer, result) = oneshot::channel();
+        self.push(|work| work.shipments.push((vhost, ShipmentRequest { node, need, answer })));
+        let lost = || Err("this node does not lead the vhost".to_owned());
+        result.await.unwrap_or_else(|_| lost())
+    }
+
+    /// Notes that a member has the files up to an entry.
+    pub(crate) fn shipped(&self, vhost: VhostId, member: MemberId, index: EntryIndex) {
+        self.push(|work| work.shipped.push((vhost, member, index)));
+    }
+
+    /// Ends a replica, which is about to be replaced. After the call, nothing touches its log.
+    pub(crate) fn end_replica(&self, vhost: VhostId) {
+        self.end(vhost, EndCause::Replaced);
+    }
+
+    /// Makes the members of this node lead only if no other can, or as all others.
+    pub(crate) fn set_reluctant(&self, is_reluctant: bool) {
+        self.is_reluctant.store(is_reluctant, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    /// The node stops: replicas that lose the lead from now on are closed.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Release);
+    }
+
+    /// Compacts every log that can be, because the disk is nearly full.
+    pub(crate) fn look_for_space(&self) {
+        self.push(|work| work.looks_for_space = true);
+    }
+
+    /// Makes the thread write what it has and end.
+    pub(crate) fn stop(&self) {
+        self.push(|work| work.stopping = true);
+    }
+
+    fn push(&self, add: impl FnOnce(&mut Work)) {
+        add(&mut self.work.lock());
+        self.changed.notify_one();
+    }
+
+    /// Waits for work, but no longer than `wait`.
+    fn next_work(&self, wait: Duration) -> Work {
+        let mut work = self.work.lock();
+        if work.is_empty() && !work.stopping && !wait.is_zero() {
+            self.changed.wait_for(&mut work, wait);
+        }
+        let stopping = work.stopping;
+        let taken = std::mem::take(&mut *work);
+        work.stopping = stopping;
+        Work { stopping, ..taken }
+    }
+}

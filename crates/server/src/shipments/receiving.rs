@@ -1,0 +1,311 @@
+//! The receiving side: replicas of this node that are rebuilt from the files of their leader.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use replication::MemberId;
+use storage::{HardState, Installation, OpenError, RealDirectory, ShipmentPlan};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+
+use super::directories::{Old, incoming_path, remove, take_over};
+use super::message::{Message, invalid, read, write};
+use super::sending::in_time;
+use super::status::{ShipmentCounts, UnderWay};
+use crate::cluster::{Links, Purpose};
+use crate::disk::vhost_files::{VhostId, replica_path};
+use crate::limits::{SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
+use crate::replicas::{Replicator, ShipmentNeed};
+
+/// The vhosts of the node, for a replica that is rebuilt.
+pub(crate) trait Rebuilds: Send + Sync + std::fmt::Debug {
+    /// Name of a vhost; none if it is deleted.
+    fn name_of(&self, vhost: VhostId) -> Option<String>;
+
+    /// Opens the replica of a vhost from its files.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    fn open_rebuilt(&self, vhost: VhostId) -> Result<(), String>;
+}
+
+/// A replica that is to be rebuilt, and the node that may lead.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    need: ShipmentNeed,
+    leader: Option<replication::NodeId>,
+}
+
+#[derive(Default, Debug)]
+struct Queue {
+    wanted: BTreeMap<VhostId, Wanted>,
+    is_stopping: bool,
+}
+
+/// Rebuilds replicas of this node, one at a time, on a thread of its own.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    data_dir: PathBuf,
+    replicator: Arc<Replicator>,
+    links: Arc<Links>,
+    counts: Arc<ShipmentCounts>,
+}
+
+/// The reason why no shipment has come.
+#[derive(thiserror::Error, Debug)]
+enum Failure {
+    #[error("{reason}")]
+    Refused { leader: Option<replication::NodeId>, reason: String },
+    #[error("{0}")]
+    Cut(#[from] io::Error),
+    #[error("{0}")]
+    Install(#[from] OpenError),
+    #[error("{0}")]
+    Open(String),
+}
+
+impl Receiver {
+    pub(super) fn new(
+        data_dir: PathBuf,
+        replicator: Arc<Replicator>,
+        links: Arc<Links>,
+        counts: Arc<ShipmentCounts>,
+    ) -> Self {
+        let (queue, changed) = Default::default();
+        Self { queue, changed, data_dir, replicator, links, counts }
+    }
+
+    /// Lets a replica be rebuilt. A replica that runs goes on until all files are there, if it is only behind.
+    pub(crate) fn want(
+        &self,
+        vhost: VhostId,
+        need: ShipmentNeed,
+        leader: Option<replication::NodeId>,
+    ) {
+        let mut queue = self.queue.lock();
+        let wanted = queue.wanted.entry(vhost).or_insert(Wanted { need, leader });
+        if need == ShipmentNeed::Replacement {
+            wanted.need = need;
+        }
+        wanted.leader = leader.or(wanted.leader);
+        self.changed.notify_one();
+    }
+
+    /// Makes the thread end.
+    pub(crate) fn stop(&self) {
+        self.queue.lock().is_stopping = true;
+        self.changed.notify_one();
+    }
+
+    /// The thread: takes one replica after the other until the node stops.
+    pub(super) fn run(&self, runtime: &Handle, vhosts: &dyn Rebuilds) {
+        let mut last = None;
+        loop {
+            let (vhost, wanted) = {
+                let mut queue = self.queue.lock();
+                while queue.wanted.is_empty() && !queue.is_stopping {
+                    self.changed.wait(&mut queue);
+                }
+                if queue.is_stopping {
+                    return;
+                }
+                // The next one in turn, so that one that fails does not stop the others.
+                let behind =
+                    queue.wanted.iter().find(|(vhost, _)| last.is_none_or(|last| **vhost > last));
+                let next = behind.or_else(|| queue.wanted.iter().next());
+                let (vhost, wanted) = next.expect("a replica is wanted");
+                (*vhost, *wanted)
+            };
+            last = Some(vhost);
+            let Some(name) = vhosts.name_of(vhost) else {
+                self.queue.lock().wanted.remove(&vhost);
+                continue;
+            };
+            let rebuilt = runtime.block_on(self.rebuild(vhost, &name, wanted, vhosts));
+            match rebuilt {
+                Ok(()) => {
+                    self.queue.lock().wanted.remove(&vhost);
+                }
+                Err(failure) => {
+                    tracing::warn!(vhost = name, "the replica is not rebuilt yet: {failure}");
+                    self.wait(SHIPMENT_RETRY_INTERVAL);
+                }
+            }
+        }
+    }
+
+    /// Waits, but not for longer than the node runs.
+    fn wait(&self, time: Duration) {
+        let mut queue = self.queue.lock();
+        if !queue.is_stopping {
+            self.changed.wait_for(&mut queue, time);
+        }
+    }
+
+    /// Asks the nodes in turn, the likely leader first.
+    async fn rebuild(
+        &self,
+        vhost: VhostId,
+        name: &str,
+        wanted: Wanted,
+        vhosts: &dyn Rebuilds,
+    ) -> Result<(), Failure> {
+        let nodes = self.replicator.nodes();
+        let mut asked = Vec::new();
+        let mut next: Vec<replication::NodeId> = nodes.others().collect();
+        next.extend(self.replicator.leader_of(vhost));
+        next.extend(wanted.leader);
+        let mut why = None;
+        while let Some(node) = next.pop() {
+            if asked.contains(&node) || node == nodes.me {
+                continue;
+            }
+            asked.push(node);
+            match self.fetch(vhost, name, wanted.need, node, vhosts).await {
+                Ok(()) => return Ok(()),
+                Err(failure) => {
+                    if let Failure::Refused { leader: Some(leader), .. } = failure {
+                        next.push(leader);
+                    }
+                    why = Some(failure);
+                }
+            }
+        }
+        Err(why.unwrap_or_else(|| Failure::Open("there is no other node".to_owned())))
+    }
+
+    /// Fetches the files from a node, and puts them in the place of the replica.
+    async fn fetch(
+        &self,
+        vhost: VhostId,
+        name: &str,
+        need: ShipmentNeed,
+        node: replication::NodeId,
+        vhosts: &dyn Rebuilds,
+    ) -> Result<(), Failure> {
+        let of_link = crate::cluster::ids::NodeId(node.get());
+        let dialed = self.links.dial(of_link, Purpose::Shipment).await;
+        let mut stream = dialed.map_err(|error| Failure::Cut(io::Error::other(error)))?;
+        in_time(write(&mut stream, &Message::Ask { vhost: vhost.0, need })).await?;
+        let answer = tokio::time::timeout(2 * SHIPMENT_PREPARE_TIMEOUT, read(&mut stream)).await;
+        let (member, state, plan) = match answer.map_err(io::Error::from)?? {
+            Message::Plan { member, state, plan } => (member, state, plan),
+            Message::Refused { leader, reason } => {
+                return Err(Failure::Refused { leader: replication::NodeId::new(leader), reason });
+            }
+            Message::Ask { .. }
+            | Message::From { .. }
+            | Message::Chunk { .. }
+            | Message::End
+            | Message::Installed => return Err(invalid("a plan was expected").into()),
+        };
+        if member.node() != self.replicator.nodes().me {
+            return Err(invalid("the plan is for another node").into());
+        }
+        let leader = self.replicator.nodes().name_of(node).unwrap_or_default();
+        let (files, index) = (plan.files.len(), plan.index.0);
+        tracing::info!(vhost = name, %leader, %member, files, index, "the replica is being rebuilt from its leader");
+        let installation = self.receive(vhost, &mut stream, &plan).await?;
+        self.install(vhost, need, installation, member, state)?;
+        vhosts.open_rebuilt(vhost).map_err(Failure::Open)?;
+        tracing::info!(vhost = name, %leader, %member, index, "the replica is rebuilt");
+        // The leader finds out by itself, too.
+        let _ = in_time(write(&mut stream, &Message::Installed)).await;
+        Ok(())
+    }
+
+    /// Receives the files of a plan, or the rest of them.
+    async fn receive(
+        &self,
+        vhost: VhostId,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        plan: &ShipmentPlan,
+    ) -> Result<Installation<RealDirectory>, Failure> {
+        let _under_way = UnderWay::new(&self.counts.receiving);
+        let path = incoming_path(&self.data_dir, vhost);
+        std::fs::create_dir_all(&path)?;
+        if storage::has_log(&RealDirectory::open(&path)?)? {
+            // It was complete, and did not become the replica.
+            remove(&path)?;
+            std::fs::create_dir_all(&path)?;
+        }
+        let directory = RealDirectory::open(&path)?;
+        let mut installation = Installation::begin(directory, vhost.0, plan)?;
+        match installation.next() {
+            Some((file, offset)) => {
+                in_time(write(stream, &Message::From { file, offset })).await?;
+            }
+            None => in_time(write(stream, &Message::End)).await?,
+        }
+        loop {
+            match in_time(read(stream)).await? {
+                Message::Chunk { file, offset, bytes } => {
+                    if installation.next() != Some((file, offset)) {
+                        return Err(invalid("octets come in another order").into());
+                    }
+                    installation.write(&bytes)?;
+                    self.counts.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                }
+                Message::End => return Ok(installation),
+                Message::Ask { .. }
+                | Message::Refused { .. }
+                | Message::Plan { .. }
+                | Message::From { .. }
+                | Message::Installed => return Err(invalid("octets were expected").into()),
+            }
+            if self.queue.lock().is_stopping {
+                return Err(invalid("the node stops").into());
+            }
+        }
+    }
+
+    /// Checks what has arrived and puts it in the place of the replica, which must not run meanwhile.
+    fn install(
+        &self,
+        vhost: VhostId,
+        need: ShipmentNeed,
+        installation: Installation<RealDirectory>,
+        member: MemberId,
+        state: HardState,
+    ) -> Result<(), Failure> {
+        let cluster = self.replicator.nodes().cluster.0;
+        self.replicator.end_replica(vhost);
+        let (old, state) = match need {
+            ShipmentNeed::Replacement => (Old::Damaged, state),
+            ShipmentNeed::Behind => (Old::Outdated, self.kept_state(vhost, member, state)?),
+        };
+        let installed = installation.finish(cluster, member.get(), &state);
+        let taken = installed
+            .map_err(Failure::from)
+            .and_then(|_| take_over(&self.data_dir, vhost, old).map_err(Failure::from));
+        if need == ShipmentNeed::Behind && taken.is_err() {
+            // The replica that is there goes on.
+            tracing::warn!(vhost = vhost.0, "files of the leader could not be installed");
+        }
+        taken
+    }
+
+    /// The hard state of a member that keeps its identity: a vote that it gave stays given.
+    fn kept_state(
+        &self,
+        vhost: VhostId,
+        member: MemberId,
+        state: HardState,
+    ) -> Result<HardState, Failure> {
+        let directory = RealDirectory::open(&replica_path(&self.data_dir, vhost))?;
+        let saved = storage::saved_state(&directory)?;
+        let Some((_, own)) = saved.filter(|(saved, _)| *saved == member.get()) else {
+            return Err(Failure::Open("the replica belongs to another member".to_owned()));
+        };
+        let term = own.term.max(state.term);
+        let vote = if term == own.term { own.vote } else { 0 };
+        Ok(HardState { term, vote, ..state })
+    }
+}

@@ -1,0 +1,96 @@
+//! The member of a group on this node, as its directory tells: the incarnation that may be used, or none.
+
+use std::io;
+use std::path::Path;
+
+use replication::MemberId;
+use storage::{OpenError, RealDirectory};
+
+use super::cluster::Cluster;
+use crate::cluster::node_list::FIRST_INCARNATION;
+use crate::disk::vhost_files::{VhostId, replica_path};
+use crate::shipments::directories;
+
+/// The group of a directory, as the node knows it before it looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GroupAge {
+    /// The group may begin: a missing log is created.
+    New,
+    /// The group has begun: without its log, the replica is lost.
+    Old,
+    /// The group has begun before this node, or this disk of it, has come: the first incarnation of a founder is not this
+    /// one.
+    OnLostDisk,
+}
+
+/// The reason why a node that has joined, or has another disk, has no replica yet.
+const CAME_LATER: &str = "this node, or its disk, has come later than the group";
+
+/// The member that a directory belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FoundMember {
+    /// The log of this member, or none where a group begins.
+    Member(MemberId),
+    /// The replica is lost, for this reason: it may have voted, and must be rebuilt under another incarnation.
+    Lost(String),
+}
+
+/// Finds the member of a group, after finishing what a shipment has begun.
+///
+/// # Errors
+/// If the disk fails.
+pub(crate) fn found_member(
+    data_dir: &Path,
+    group: VhostId,
+    cluster: &Cluster,
+    age: GroupAge,
+) -> io::Result<FoundMember> {
+    let nodes = cluster.replicator.nodes();
+    let me = nodes.me;
+    let first = FoundMember::Member(nodes.my_first_member());
+    let path = replica_path(data_dir, group);
+    directories::resume(data_dir, group)?;
+    if !path.exists() {
+        return Ok(match age {
+            GroupAge::New => first,
+            GroupAge::Old => FoundMember::Lost("its directory is gone".to_owned()),
+            GroupAge::OnLostDisk => FoundMember::Lost(CAME_LATER.to_owned()),
+        });
+    }
+    let directory = RealDirectory::open(&path)?;
+    match storage::saved_state(&directory) {
+        Ok(saved)
+            if age == GroupAge::OnLostDisk
+                && saved
+                    .as_ref()
+                    .is_none_or(|(id, _)| *id == me.member(FIRST_INCARNATION).get()) =>
+        {
+            Ok(FoundMember::Lost(CAME_LATER.to_owned()))
+        }
+        Ok(Some((id, _))) => match MemberId::new(id).filter(|member| member.node() == me) {
+            Some(member) => Ok(FoundMember::Member(member)),
+            None => Ok(FoundMember::Lost(format!("it belongs to member {id} of another node"))),
+        },
+        // The log of a node without a cluster, or a group that begins.
+        Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => Ok(first),
+        Ok(None) => Ok(FoundMember::Lost("its log is gone".to_owned())),
+        Err(OpenError::Io { error, .. }) => Err(error),
+        Err(error) => Ok(FoundMember::Lost(error.to_string())),
+    }
+}
+
+/// Logs that a replica must be rebuilt.
+pub(crate) fn tell_lost(vhost: &str, why: &str) {
+    match why {
+        CAME_LATER => tracing::info!(vhost, "the replica of this node is to be built: {why}"),
+        _ => tracing::error!(vhost, "the replica of this node must be rebuilt: {why}"),
+    }
+}
+
+/// True if a log cannot be opened because the replica is lost, and not because the disk fails or the build is too old.
+pub(crate) fn is_loss(error: &OpenError) -> bool {
+    match error {
+        OpenError::Manifest { .. } | OpenError::DoesNotVote { .. } => true,
+        OpenError::Io { .. } | OpenError::Version { .. } | OpenError::HasContent { .. } => false,
+    }
+}

@@ -1,0 +1,201 @@
+"""A replica that is gone, damaged or far behind is rebuilt from the files of its leader, and holds the same in the end."""
+
+import re
+import shutil
+import time
+
+import pika
+import pytest
+
+from cluster_processes import NAMES
+
+QUEUE = "q"
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+WITHIN_S = 40.0
+MESSAGES, BYTES = 200, 2000
+# Long enough for many files of the log, of 64 MiB each, without what is consumed at once.
+FILL_BYTES = 1_000_000
+SLOW = "raft.shipment_bandwidth = 4MiB\n"
+
+
+def other(name):
+    return next(one for one in NAMES if one != name)
+
+
+class Published:
+    """Numbers in a queue: those that were confirmed are there at the end."""
+
+    def __init__(self, cluster):
+        self.cluster, self.last, self.unanswered = cluster, 0, set()
+        channel = cluster.connect().channel()
+        channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "quorum"})
+        channel.connection.close()
+
+    def channel(self):
+        channel = self.cluster.connect().channel()
+        channel.confirm_delivery()
+        return channel
+
+    def publish(self, count=MESSAGES, size=BYTES):
+        channel = self.channel()
+        for _ in range(count):
+            self.last += 1
+            body = str(self.last).encode().ljust(size)
+            try:
+                channel.basic_publish("", QUEUE, body, PERSISTENT)
+            except pika.exceptions.ConnectionClosedByBroker:
+                # Nodes of a busy machine may elect another leader, when one of three is down.
+                self.unanswered.add(self.last)
+                channel = self.channel()
+                channel.basic_publish("", QUEUE, body, PERSISTENT)
+        channel.connection.close()
+
+    def churn(self, count, size=FILL_BYTES):
+        """Messages that are on disk before they are consumed."""
+        channel = self.cluster.connect().channel()
+        channel.queue_declare("churn", durable=True, arguments={"x-queue-type": "quorum"})
+        channel.confirm_delivery()
+        for _ in range(count):
+            channel.basic_publish("", "churn", b"x" * size, PERSISTENT)
+            channel.basic_get("churn", auto_ack=True)
+        channel.connection.close()
+
+    def check(self):
+        channel = self.cluster.connect().channel()
+        found = []
+        while (got := channel.basic_get(QUEUE, auto_ack=True))[0]:
+            found.append(int(got[2]))
+        channel.connection.close()
+        assert list(dict.fromkeys(found)) == list(range(1, self.last + 1))
+        assert {number for number in found if found.count(number) > 1} <= self.unanswered
+
+
+def vhost_directory(node):
+    """The directory of the vhost with the most octets, which is that of the test."""
+    found = [path for path in (node.data / "vhosts").iterdir() if path.name.isdigit()]
+    return max(found, key=lambda path: sum(file.stat().st_size for file in path.iterdir()))
+
+
+def follows(cluster, name):
+    """True if a node follows the vhost under any incarnation."""
+    metrics = cluster.text(name, "/metrics")
+    return 'leveret_replica_state{vhost="/",state="follower"} 1' in metrics
+
+
+def rebuilt(cluster, name):
+    assert cluster.nodes[name].wait_until(lambda: "the replica is rebuilt" in cluster.nodes[name].said(), WITHIN_S), \
+        cluster.nodes[name].said()[-3000:]
+    assert cluster.nodes[name].wait_until(lambda: follows(cluster, name), WITHIN_S)
+
+
+def votes(cluster, name):
+    """A rebuilt replica votes again: with another node down, the vhost is served."""
+    leader = cluster.leader
+    said = "a rebuilt member votes from now on"
+    assert cluster.nodes[leader].wait_until(lambda: said in cluster.nodes[leader].said(), WITHIN_S)
+    third = next(one for one in NAMES if one not in (leader, name))
+    cluster.nodes[third].kill()
+
+
+@pytest.mark.parametrize("harm", ("directory", "files", "raft"))
+def test_lost_replica_is_rebuilt(make, harm):
+    cluster = make()
+    published = Published(cluster)
+    published.publish()
+    follower = other(cluster.leader)
+    node = cluster.nodes[follower]
+    node.stop()
+    directory = vhost_directory(node)
+    if harm == "directory":
+        shutil.rmtree(directory)
+    elif harm == "files":
+        for file in directory.iterdir():
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+    else:
+        (directory / "raft").unlink()
+    published.publish()
+    cluster.start()
+    rebuilt(cluster, follower)
+    votes(cluster, follower)
+    published.publish()
+    cluster.start()
+    cluster.transfer_when_possible(follower, WITHIN_S)
+    published.check()
+
+
+def test_rotten_log_is_rebuilt(make):
+    cluster = make()
+    published = Published(cluster)
+    published.publish()
+    follower = other(cluster.leader)
+    node = cluster.nodes[follower]
+    node.stop()
+    directory = vhost_directory(node)
+    log = max(directory.glob("*.log"), key=lambda file: file.stat().st_size)
+    octets = bytearray(log.read_bytes())
+    octets[len(octets) // 3] ^= 0x55
+    log.write_bytes(octets)
+    published.publish()
+    cluster.start()
+    rebuilt(cluster, follower)
+    assert directory.with_name(directory.name + ".damaged-1").is_dir()
+    votes(cluster, follower)
+    published.publish()
+    cluster.start()
+    cluster.transfer_when_possible(follower, WITHIN_S)
+    published.check()
+
+
+def test_node_that_is_far_behind_gets_files(make):
+    cluster = make("raft.log_retention = 0\n")
+    published = Published(cluster)
+    published.publish()
+    follower = other(cluster.leader)
+    cluster.nodes[follower].stop()
+    published.churn(300)
+    published.publish()
+    leader = cluster.leader
+    compacted = re.compile(r'leveret_replica_compacted_index\{vhost="/"\} (\d+)')
+    assert cluster.nodes[leader].wait_until(
+        lambda: is_compacted(cluster, published, leader, compacted), WITHIN_S)
+    cluster.start()
+    rebuilt(cluster, follower)
+    assert not list(vhost_directory(cluster.nodes[follower]).parent.glob("*.damaged-*"))
+    cluster.transfer_when_possible(follower, WITHIN_S)
+    published.check()
+
+
+def is_compacted(cluster, published, leader, pattern):
+    found = pattern.search(cluster.text(leader, "/metrics"))
+    if found and int(found[1]) > 300:
+        return True
+    published.churn(5)
+    return False
+
+
+@pytest.mark.parametrize("killed", ("leader", "receiver"))
+def test_kill_in_the_middle_of_a_shipment(make, killed):
+    cluster = make(SLOW)
+    published = Published(cluster)
+    published.publish(60, FILL_BYTES)
+    leader, follower = cluster.leader, other(cluster.leader)
+    node = cluster.nodes[follower]
+    node.stop()
+    shutil.rmtree(vhost_directory(node))
+    node.start()
+    assert node.wait_until(lambda: received(cluster, follower) > 8_000_000, WITHIN_S)
+    cluster.nodes[leader if killed == "leader" else follower].kill()
+    cluster.start()
+    published.publish()
+    rebuilt(cluster, follower)
+    cluster.transfer_when_possible(follower, WITHIN_S)
+    published.check()
+
+
+def received(cluster, name):
+    try:
+        metrics = cluster.text(name, "/metrics")
+    except OSError:
+        return 0
+    found = re.search(r'leveret_shipment_bytes_total\{direction="received"\} (\d+)', metrics)
+    return int(found[1]) if found else 0

@@ -1,0 +1,182 @@
+"""Parts the nodes of a cluster from each other, in every way, and checks every message it confirmed. See README.md."""
+
+import argparse
+import collections
+import functools
+import json
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+# The clients, the ledger and the processes of the crash loop.
+sys.path.append(str(TESTS / "crash"))
+
+import delays  # noqa: E402 - needs the path
+import namespaces  # noqa: E402
+import nemeses  # noqa: E402
+import pairs  # noqa: E402
+import probes  # noqa: E402
+import rounds  # noqa: E402
+import schedules  # noqa: E402
+import workload  # noqa: E402
+from clients import Clients  # noqa: E402
+from cluster_processes import GONE  # noqa: E402
+from ledger import Fault, Ledger, check  # noqa: E402
+from network import Network  # noqa: E402
+from nodes import VHOSTS, Entrance, SplitCluster, settled  # noqa: E402
+from sabotage import SABOTAGES  # noqa: E402
+
+NAMES = "abcde"
+STEPS = (2, 6)
+PUBLISH_PERIOD_S = 0.05
+# A client that was passed on to a lost leader may be held for 8 s at its next attempt.
+END_WITHIN_S = 25.0
+
+
+class Sabotage(Exception):
+    """A fault that was made by hand, as the judges see it."""
+
+
+class Books:
+    """What clients saw in one run."""
+
+    def __init__(self):
+        self.ledgers = {vhost: Ledger(marks=queue_type == "quorum") for vhost, queue_type in VHOSTS.items()}
+        self.delays = delays.Delays(marks=False)
+        self.pairs = pairs.Pairs()
+        self.rounds = rounds.Rounds()
+
+
+def declare(entrances):
+    for entrance in entrances.values():
+        workload.declare(entrance)
+        connection = entrance.connect()
+        probes.declare(connection.channel())
+        connection.close()
+    delays.declare(entrances["/"])
+    connection = entrances["/"].connect()
+    pairs.declare(connection.channel())
+    rounds.declare(connection.channel())
+    connection.close()
+
+
+def clients_of(entrances, books):
+    """Every client: name, function, where it connects, and its book."""
+    publish = functools.partial(workload.publish, period_s=PUBLISH_PERIOD_S)
+    for vhost, ledger in books.ledgers.items():
+        for name, client in (("publish 1", publish), ("publish 2", publish), ("work", workload.work),
+                             ("watch_dead", workload.watch_dead)):
+            yield f"{name} of vhost {vhost}", client, entrances[vhost], ledger
+    for client in (delays.publish, schedules.operate, delays.consume):
+        yield f"delays: {client.__name__}", client, entrances["/"], books.delays
+    for client in (pairs.fan_out, pairs.transact):
+        yield f"pairs: {client.__name__}", client, entrances["/"], books.pairs
+    for client in (rounds.publish, rounds.consume):
+        yield f"rounds: {client.__name__}", client, entrances["/"], books.rounds
+
+
+def judge(entrances, books):
+    """Takes everything that is there, and compares it with what clients saw; the numbers of confirmed messages."""
+    totals = collections.Counter()
+    for entrance in entrances.values():
+        if left := settled(entrance, END_WITHIN_S):
+            raise Fault(f"{END_WITHIN_S} s after all clients have gone, messages are with some: {left}")
+    for vhost, ledger in books.ledgers.items():
+        totals += check(entrances[vhost], ledger)
+    totals["delayed"] = delays.check_delays(entrances["/"], books.delays)
+    totals["pairs"] = pairs.check_pairs(entrances["/"], books.pairs)
+    totals["rounds"] = rounds.check_rounds(entrances["/"], books.rounds)
+    return totals
+
+
+def commit(sabotage, cluster, entrances, books):
+    """Makes a fault by hand: `Sabotage` if the judges see it."""
+    connection = entrances["/"].connect()
+    channel = connection.channel()
+    channel.confirm_delivery()
+    try:
+        SABOTAGES[sabotage](cluster, channel, books)
+        judge(entrances, books)
+    except Fault as fault:
+        raise Sabotage(str(fault)) from None
+    finally:
+        connection.close()
+
+
+def run(cluster, rng, steps, totals, sabotage=None):
+    """One run: the clients work, the steps are done and healed, and everything is compared."""
+    cluster.begin()
+    entrances = {vhost: Entrance(cluster, vhost, random.Random(rng.random())) for vhost in VHOSTS}
+    declare(entrances)
+    books = Books()
+    clients = Clients(clients_of(entrances, books), rng)
+    time.sleep(rng.uniform(0.5, 1.5))
+    for step in steps:
+        victims = nemeses.harm(cluster, step, functools.partial(probes.Silence, cluster))
+        healed = cluster.heal(step.reset)
+        took_s = probes.Awakening(cluster, VHOSTS, healed).most_s()
+        totals["most_ms"] = max(totals["most_ms"], round(took_s * 1000))
+        totals["steps"] += 1
+        print(f"  {step} (victims {', '.join(victims)}): confirms from every node {took_s:.2f} s after healing")
+        clients.check()
+        cluster.check_replicas()
+        time.sleep(step.quiet_s)
+    clients.end(END_WITHIN_S)
+    totals.update({"lost_connections": clients.losses.total()})
+    if sabotage:
+        commit(sabotage, cluster, entrances, books)
+        raise Fault(f"nobody has seen the sabotage {sabotage}")
+    totals += judge(entrances, books)
+    cluster.check_replicas()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--leveret", required=True, help="the broker's binary")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--minutes", type=float, help="instead of a number of runs")
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(1 << 32), help="of the first run; each next has one more")
+    parser.add_argument("--nodes", type=int, default=3, choices=(3, 5))
+    parser.add_argument("--sabotage", choices=SABOTAGES, help="a fault made by hand at the end: it must be seen")
+    parser.add_argument(
+        "--namespaces", action="store_true", help="a network namespace for each node instead of proxies; needs root")
+    arguments = parser.parse_args()
+    names = tuple(NAMES[:arguments.nodes])
+    if arguments.namespaces:
+        namespaces.enter()
+    totals, runs = collections.Counter(), 0
+    ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
+    while runs == 0 or (time.monotonic() < ends if ends else runs < arguments.runs):
+        seed = arguments.seed + runs
+        rng = random.Random(seed)
+        steps = nemeses.draw(rng, names, rng.randint(*STEPS))
+        mode = " --namespaces" * arguments.namespaces
+        print(f"run {runs + 1}: --runs 1 --seed {seed} --nodes {arguments.nodes}{mode}", flush=True)
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-netsplit-"))
+        network = namespaces.Namespaces(names) if arguments.namespaces else Network()
+        cluster = SplitCluster(arguments.leveret, folder, network, names)
+        try:
+            run(cluster, rng, steps, totals, arguments.sabotage)
+        except Sabotage as seen:
+            print(f"seen: {seen}")
+        except (Fault, *GONE) as fault:
+            print(f"run {runs + 1}, seed {seed}: {cluster.ended() or repr(fault)}; see {folder}", file=sys.stderr)
+            print("; ".join(map(str, steps)), file=sys.stderr)
+            return 1
+        finally:
+            cluster.close()
+        shutil.rmtree(folder)
+        runs += 1
+    print(json.dumps({
+        "program": "netsplit", "seed": arguments.seed, "nodes": arguments.nodes, "runs": runs, **totals, "faults": 0}))
+    print(f"{runs} passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
