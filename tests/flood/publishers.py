@@ -18,6 +18,10 @@ DRAINED_PER_S_MIN = 500
 
 BLOCKED_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 120.0
+# Messages after which shares are compared: a disk that stalls meanwhile stalls everybody.
+PUBLISHED_MIN = 40_000
+DELIVERED_MIN = 20_000
+SHARE_TIMEOUT_S = 60.0
 FLOODING = 4  # publishers of each load process
 LARGE_BODY = bytes(16 * 1024)
 SMALL_BODY = bytes(256)
@@ -37,7 +41,7 @@ def run(subject, scale, figures):
     with subject.running() as broker:
         with broker.peer() as peer:
             queue = declared(peer)
-            _fairness(broker, scale, figures, queue)
+            _fairness(broker, scale, figures, peer, queue)
             peer.call(1, "queue.delete", queue=queue)
 
 
@@ -80,6 +84,14 @@ def depth(peer, queue):
     return peer.call(1, "queue.declare", queue=queue, passive=True).message_count
 
 
+def wait_for_shares(peer, queue, seconds, least):
+    """Until `seconds` are over, and `least` messages have come or gone."""
+    before, began = depth(peer, queue), time.monotonic()
+    time.sleep(seconds)
+    while abs(depth(peer, queue) - before) < least and time.monotonic() - began < SHARE_TIMEOUT_S:
+        time.sleep(0.05)
+
+
 class Slow:
     """A consumer that takes one message after the other, with pauses."""
 
@@ -103,7 +115,7 @@ class Slow:
         self.peer.socket.close()
 
 
-def _fairness(broker, scale, figures, queue):
+def _fairness(broker, scale, figures, peer, queue):
     slow = None
     bystander = Bystander(broker)
     with Workers(publish_confirmed, broker.address, queue, SMALL_BODY, PUBLISHERS) as publishers:
@@ -111,20 +123,21 @@ def _fairness(broker, scale, figures, queue):
         bystander.latencies_s()
         began = time.monotonic()
         publishers.go_on()
-        slow = Slow(broker, queue)
-        time.sleep(scale.seconds)
+        slow, slow_began = Slow(broker, queue), time.monotonic()
+        wait_for_shares(peer, queue, scale.seconds, PUBLISHED_MIN)
         counts = [count for each in publishers.step() for count in each]
         figures.shares("confirmed publishes", counts, time.monotonic() - began, "/s", PUBLISHERS_SPREAD_MAX)
         figures.add("load processes, busiest", 100 * publishers.busiest, "% of a processor")
         figures.waits("bystander beside publishers", bystander.latencies_s(), BYSTANDER_P99_MAX_MS,
                       BYSTANDER_LONGEST_MAX_MS)
     slow.stop()
-    figures.add("a slow consumer beside them", slow.count / scale.seconds, "/s")
+    slow_s = time.monotonic() - slow_began
+    figures.add("a slow consumer beside them", slow.count / slow_s, "/s")
     with Workers(consume, broker.address, queue, SMALL_BODY, CONSUMERS, PREFETCH) as consumers:
         consumers.results()
         began = time.monotonic()
         consumers.go_on()
-        time.sleep(scale.seconds / 2)
+        wait_for_shares(peer, queue, scale.seconds / 2, DELIVERED_MIN)
         counts = [count for each in consumers.step() for count in each]
         figures.shares("deliveries", counts, time.monotonic() - began, "/s", CONSUMERS_SPREAD_MAX)
         figures.add("load processes of consumers, busiest", 100 * consumers.busiest, "% of a processor")
