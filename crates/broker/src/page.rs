@@ -2,9 +2,9 @@
 //!
 //! A long queue keeps its head and its tail in memory. The messages in between are cut into pages, of which
 //! the queue keeps only a few facts: the number of messages, the first message, and the first deadline. The
-//! core says what to write, read and drop (`PageTask`); the owner of the disk does so in that order and
-//! passes the messages read to `Vhost::page_read`. Pages are not records: a restart rebuilds them from the
-//! log, so they need not survive.
+//! core says what to write, read and drop (`PageTask`); the owner of the disk does so and passes the messages
+//! read to `Vhost::page_read`. Pages are not records: a restart rebuilds them from the log, so they need not
+//! survive.
 
 use std::fmt;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ pub trait PageRecords: fmt::Debug + Send + Sync {
     fn records(&self) -> Vec<Lsn>;
 }
 
-/// A task for the owner of the disk. The tasks of a vhost are done in order.
+/// A task for the owner of the disk. The tasks of a page are done in order; those of other pages may be overtaken.
 #[derive(Clone, Debug)]
 pub enum PageTask {
     /// Write messages to a new page.

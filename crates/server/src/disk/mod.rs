@@ -19,6 +19,7 @@ pub(crate) mod node_disk;
 pub(crate) mod node_file;
 pub(crate) mod page_files;
 pub(crate) mod page_queue;
+mod page_tasks;
 pub(crate) mod pager;
 pub(crate) mod persister;
 pub(crate) mod private_files;

@@ -1,7 +1,7 @@
 //! The pager: the thread that writes and reads pages, which hold messages of long queues on disk.
 //!
-//! The pager does the tasks of each vhost in order, one task per vhost in turn, without the vhost's lock, and
-//! hands over the messages it read. A vhost whose lock is held for long gets them later. A page that cannot
+//! The pager does the tasks of each vhost in the order of [`PageTasks`], one task per vhost in turn, without the vhost's
+//! lock, and hands over the messages it read. A vhost whose lock is held for long gets them later. A page that cannot
 //! be read ends the process, because its durable messages can be recovered from the log.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,6 +15,7 @@ use broker::page::{PageLocation, PageRead, PageTask};
 use parking_lot::{Condvar, Mutex};
 
 use crate::disk::page_files::{PageError, PageFiles};
+use crate::disk::page_tasks::PageTasks;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LOCK_RETRY_MS};
@@ -149,8 +150,7 @@ impl Pager {
 /// The tasks of one vhost.
 struct Job {
     source: Arc<dyn PageSource>,
-    /// The tasks, in order.
-    tasks: VecDeque<PageTask>,
+    tasks: PageTasks,
     /// True if the vhost has further tasks.
     has_more: bool,
     /// The result of a task that is not reported to the vhost yet.
@@ -174,10 +174,10 @@ enum Progress {
 
 impl Job {
     fn new(source: Arc<dyn PageSource>) -> Self {
-        Self { source, tasks: VecDeque::new(), has_more: true, result: None }
+        Self { source, tasks: PageTasks::default(), has_more: true, result: None }
     }
 
-    /// Reports the last result, takes tasks, or does one.
+    /// Reports the last result, or takes tasks and does one.
     fn advance(&mut self) -> Progress {
         if self.source.progress().is_retired() {
             return Progress::Done;
@@ -186,23 +186,24 @@ impl Job {
             self.result = self.report(result);
             return if self.result.is_some() { Progress::Locked } else { Progress::Advanced };
         }
-        let Some(task) = self.tasks.pop_front() else {
-            return self.take_tasks();
-        };
-        self.perform(task);
+        // New reads overtake what the pager has taken before.
+        let are_taken = self.take_tasks();
+        match self.tasks.next() {
+            Some(task) => self.perform(task),
+            None if are_taken => return Progress::Done,
+            None => return Progress::Locked,
+        }
         Progress::Advanced
     }
 
-    fn take_tasks(&mut self) -> Progress {
-        if !self.has_more {
-            return Progress::Done;
+    /// Takes the further tasks; false if the lock is held for long.
+    fn take_tasks(&mut self) -> bool {
+        if self.has_more {
+            let Some(tasks) = self.source.take_page_tasks() else { return false };
+            self.has_more = false;
+            self.tasks.extend(tasks);
         }
-        let Some(tasks) = self.source.take_page_tasks() else {
-            return Progress::Locked;
-        };
-        self.has_more = false;
-        self.tasks = tasks.into();
-        Progress::Advanced
+        true
     }
 
     /// Reports a result to the vhost; returns it if the lock is held for long.
