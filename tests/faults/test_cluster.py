@@ -158,7 +158,8 @@ def test_rotten_disk(cluster):
     cluster.start()
     said = "the replica of this node must be rebuilt and takes no part in the vhost"
     assert node.wait_until(lambda: said in node.said(), WITHIN_S)
+    assert node.wait_until(lambda: "the replica is rebuilt" in node.said(), WITHIN_S)
     assert node.wait_until(
-        lambda: 'leveret_replica_state{vhost="/",state="quarantined"} 1' in node.metrics(), WITHIN_S)
+        lambda: 'leveret_replica_state{vhost="/",state="follower"} 1' in node.metrics(), WITHIN_S)
     publisher.publish(20)
     publisher.check()

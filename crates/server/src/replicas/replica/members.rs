@@ -87,8 +87,10 @@ impl Replica {
     pub(super) fn step_members(&mut self, clock: &TurnClock<'_>, nodes: &Nodes) {
         if !self.is_leading() {
             self.preparations.clear();
+            self.promoting = None;
             return;
         }
+        self.tell_promoted();
         for preparation in std::mem::take(&mut self.preparations) {
             match preparation.step(&mut self.member, &self.applier, clock, nodes) {
                 Ok(Prepared::Waits(preparation)) => self.preparations.push(preparation),
@@ -106,13 +108,21 @@ impl Replica {
         if let Some(learner) = self.member.promotable()
             && self.change_members(MembershipChange::Promote(learner), clock)
         {
-            tracing::info!(vhost = self.name(), %learner, "a rebuilt member votes from now on");
+            self.promoting = Some(learner);
         }
         if let Some(change) = self.member.removal(|member| nodes.is_gone(member))
             && self.change_members(change, clock)
         {
             let member = change.member();
             tracing::info!(vhost = self.name(), %member, "the member of a forgotten node is removed");
+        }
+    }
+
+    /// Tells that a learner votes, once a majority has the change: until then the group needs the members it had.
+    fn tell_promoted(&mut self) {
+        let is_voter = |member: &mut MemberId| self.member.members().0.contains(member);
+        if let Some(member) = self.promoting.take_if(is_voter) {
+            tracing::info!(vhost = self.name(), %member, "a rebuilt member votes from now on");
         }
     }
 

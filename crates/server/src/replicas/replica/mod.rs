@@ -87,6 +87,8 @@ pub(in crate::replicas) struct Replica {
     wanted: Option<(ShipmentNeed, Option<NodeId>)>,
     /// True if a learner may have become level, or a member be of a node that is not of the cluster any more.
     looks_at_members: bool,
+    /// A learner that is being made a voter.
+    promoting: Option<MemberId>,
     /// The transfer of the lead to another node.
     transfer: Option<Transfer>,
     /// Time at which the disk had no room for the write of the turn that is under way.
@@ -162,6 +164,7 @@ impl Replica {
             offered: BTreeMap::new(),
             wanted: None,
             looks_at_members: false,
+            promoting: None,
             transfer: None,
             full_since: None,
             has_work: true,
