@@ -56,6 +56,10 @@ number! {
     ConsumerId(u64)
 }
 number! {
+    /// A redrive job; never reused within a vhost.
+    RedriveId(u64)
+}
+number! {
     /// A position in the vhost's log; every record has one, in the order of the effects.
     Lsn(u64)
 }

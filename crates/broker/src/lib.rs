@@ -55,7 +55,7 @@ pub use command::{
 pub use effect::{Effect, Event, Outgoing};
 pub use ids::{
     ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PageId,
-    PublishSeq, QueueId, QueueNumber,
+    PublishSeq, QueueId, QueueNumber, RedriveId,
 };
 pub use vhost::{
     Connection, GIVEN_REASON_HEADER, GivenReasons, OTHER_REASONS, Vhost, VhostOptions,

@@ -216,6 +216,7 @@ async fn run(
         links.streams.serve(Purpose::Client, Arc::new(Adopter::new(&node, &alive)));
         links.streams.serve(Purpose::Join, Arc::new(JoinDesk::new(&node)));
         tokio::spawn(joining::watch(Arc::clone(&node)));
+        tokio::spawn(redrive::follow_leads(Arc::clone(&node)));
     }
     let mut servers = endpoints.serve(&node, &alive)?;
     if let (Some(path), Some(_)) = (&config.load_definitions, &node.cluster) {

@@ -495,6 +495,9 @@ pub(crate) const REDRIVE_REQUEST_BYTES_MAX: usize = 1024 * 1024;
 /// The shortest time between two writes of the progress of a redrive.
 pub(crate) const REDRIVE_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time within which a node that begins to lead a vhost looks for the redrives in its log.
+pub(crate) const REDRIVE_LEADS_INTERVAL: Duration = Duration::from_millis(200);
+
 /// Messages that a redrive with a limit may move before its progress is on the disk: so many may count as
 /// moved after a kill although they have not been.
 pub(crate) const REDRIVE_UNWRITTEN_MAX: u64 = 1024;

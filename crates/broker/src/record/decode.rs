@@ -15,7 +15,7 @@ use super::{BindingRecord, Digest, Entries, ExchangeRecord, QueueDigest, QueueRe
 use crate::access::INTERNAL_USER;
 use crate::death_history::{Death, DeathHistory, DeathReason, DeathSummary};
 use crate::exchange::ExchangeType;
-use crate::ids::{EntryId, Lsn, QueueNumber};
+use crate::ids::{EntryId, Lsn, QueueNumber, RedriveId};
 use crate::message::{Envelope, Message, Name, RoutingKey, StoredContent};
 use crate::policy::{ApplyTo, Definition, Pattern, Policy, PolicyKind};
 use crate::publish_properties;
@@ -185,6 +185,8 @@ impl<'a> Reader<'a> {
             Kind::ClearPolicy => {
                 Record::ClearPolicy { kind: self.policy_kind()?, name: self.name()? }
             }
+            Kind::SetRedrive => self.redrive()?,
+            Kind::ClearRedrive => Record::ClearRedrive { id: RedriveId(self.number()?) },
             Kind::Digest => Record::Digest(self.digest()?),
             Kind::HandOver => Record::HandOver { ends: self.byte()? != 0 },
         })
@@ -448,6 +450,10 @@ impl<'a> Reader<'a> {
             2 => Ok(PolicyKind::Operator),
             _ => Err("kind of policy"),
         }
+    }
+
+    fn redrive(&mut self) -> Read<Record> {
+        Ok(Record::SetRedrive { id: RedriveId(self.number()?), job: self.bytes()?.into() })
     }
 
     fn policy(&mut self) -> Read<Record> {

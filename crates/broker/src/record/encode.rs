@@ -39,12 +39,14 @@ pub(super) enum Kind {
     Unbind = 21,
     SetPolicy = 22,
     ClearPolicy = 23,
+    SetRedrive = 24,
+    ClearRedrive = 25,
     Digest = 240,
     HandOver = 241,
 }
 
 impl Kind {
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 23] = [
         Self::Publish,
         Self::Settle,
         Self::DeadLetter,
@@ -64,6 +66,8 @@ impl Kind {
         Self::Unbind,
         Self::SetPolicy,
         Self::ClearPolicy,
+        Self::SetRedrive,
+        Self::ClearRedrive,
         Self::Digest,
         Self::HandOver,
     ];
@@ -95,6 +99,8 @@ pub fn record_description(kind: u8) -> Option<&'static str> {
         Kind::Unbind => "the end of a binding",
         Kind::SetPolicy => "a policy",
         Kind::ClearPolicy => "the end of a policy",
+        Kind::SetRedrive => "the progress of a redrive",
+        Kind::ClearRedrive => "the end of a redrive",
         Kind::Digest => "a digest that replicas compare",
         Kind::HandOver => "a change of the leader",
     })
@@ -123,6 +129,8 @@ impl Record {
             Self::Unbind(_) => Kind::Unbind,
             Self::SetPolicy { .. } => Kind::SetPolicy,
             Self::ClearPolicy { .. } => Kind::ClearPolicy,
+            Self::SetRedrive { .. } => Kind::SetRedrive,
+            Self::ClearRedrive { .. } => Kind::ClearRedrive,
             Self::Digest(_) => Kind::Digest,
             Self::HandOver { .. } => Kind::HandOver,
         };
@@ -151,6 +159,8 @@ impl Record {
             | Self::Unbind(_)
             | Self::SetPolicy { .. }
             | Self::ClearPolicy { .. }
+            | Self::SetRedrive { .. }
+            | Self::ClearRedrive { .. }
             | Self::Digest(_)
             | Self::HandOver { .. } => None,
         }
@@ -231,6 +241,11 @@ impl Record {
                 out.push(policy_kind_byte(*kind));
                 put_bytes(name.as_bytes(), out);
             }
+            Self::SetRedrive { id, job } => {
+                put_number(id.0, out);
+                put_bytes(job, out);
+            }
+            Self::ClearRedrive { id } => put_number(id.0, out),
             Self::Digest(digest) => digest.encode(out),
             Self::HandOver { ends } => out.push(u8::from(*ends)),
         }

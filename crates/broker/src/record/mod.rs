@@ -24,7 +24,7 @@ pub use encode::record_description;
 
 use crate::death_history::DeathReason;
 use crate::exchange::ExchangeType;
-use crate::ids::{EntryId, QueueNumber};
+use crate::ids::{EntryId, QueueNumber, RedriveId};
 use crate::message::{Message, Name};
 use crate::policy::{Policy, PolicyKind};
 use crate::setting::Setting;
@@ -121,6 +121,15 @@ pub enum Record {
         kind: PolicyKind,
         name: Name,
     },
+    /// A redrive job of a replicated vhost began or went on. The core keeps `job` as it is, for the next leader.
+    SetRedrive {
+        id: RedriveId,
+        job: Arc<[u8]>,
+    },
+    /// A redrive job is not needed any more.
+    ClearRedrive {
+        id: RedriveId,
+    },
     /// The durable state of the leader of a replicated vhost at this position, in short; replicas compare it with
     /// their own.
     Digest(Digest),
@@ -215,7 +224,9 @@ impl Record {
             | Self::DeleteExchange { .. }
             | Self::Unbind(_)
             | Self::SetPolicy { .. }
-            | Self::ClearPolicy { .. } => RecordRole::Releases,
+            | Self::ClearPolicy { .. }
+            | Self::SetRedrive { .. }
+            | Self::ClearRedrive { .. } => RecordRole::Releases,
             Self::Requeue { .. }
             | Self::Annotate { .. }
             | Self::Ready { .. }
@@ -232,7 +243,9 @@ impl Record {
     /// is that of replicated logs.
     pub fn format_version(&self) -> u32 {
         match self {
-            Self::Digest(_)
+            Self::SetRedrive { .. }
+            | Self::ClearRedrive { .. }
+            | Self::Digest(_)
             | Self::HandOver { .. }
             | Self::Reschedule { scheduled_for_ms: Some(_), .. } => 3,
             Self::Schedule { .. }
@@ -272,11 +285,13 @@ impl Record {
             Self::DeclareQueue(_)
             | Self::DeclareExchange(_)
             | Self::Bind(_)
-            | Self::SetPolicy { .. } => 1,
+            | Self::SetPolicy { .. }
+            | Self::SetRedrive { .. } => 1,
             Self::Settle { .. }
             | Self::DeleteExchange { .. }
             | Self::Unbind(_)
             | Self::ClearPolicy { .. }
+            | Self::ClearRedrive { .. }
             | Self::Requeue { .. }
             | Self::Annotate { .. }
             | Self::Ready { .. }

@@ -60,6 +60,7 @@ pub use state::recorded_death::{
     CircumstancesIds, DeadLetterHistoryLimits, DeathCircumstances, DeathOutcome, RecordedDeath,
     RecordedDeaths, RestoredDeath, SettledBy,
 };
+use state::redrive_book::RedriveBook;
 use state::topology::Topology;
 use state::unacked_memory::UnackedMemory;
 pub use views::dead_letter_map::DeadLetterMapBuilder;
@@ -117,6 +118,7 @@ pub struct Vhost {
     topology: Topology,
     connections: Connections,
     policies: PolicyBook,
+    redrives: RedriveBook,
     timers: Timers,
     log: LogState,
     dead_lettering: DeadLettering,
@@ -151,6 +153,7 @@ impl Vhost {
             topology: Topology::new(hash_seed),
             connections: Connections::new(hash_seed),
             policies: PolicyBook::default(),
+            redrives: RedriveBook::default(),
             timers: Timers::default(),
             log: LogState::default(),
             dead_lettering: DeadLettering::default(),

@@ -7,8 +7,8 @@ use management::{RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
+use super::keeper::Keeper;
 use super::record::{Record, Unfinished};
-use super::store::Store;
 use crate::vhost::VhostHandle;
 
 /// The states of the messages that a redrive moves.
@@ -19,7 +19,7 @@ pub(super) const fn states(is_of_kept: bool) -> &'static [MessageState] {
     }
 }
 
-/// The state of a job that the API reads, its cancellation, and its file.
+/// The state of a job that the API reads, its cancellation, and the place where it is kept.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) status: Mutex<RedriveJob>,
@@ -28,13 +28,13 @@ pub(super) struct Job {
     pub(super) unfinished: Mutex<Option<Unfinished>>,
     /// True once no task works for the job.
     pub(super) is_over: watch::Sender<bool>,
-    /// Held while the file is written, and while the job ends.
+    /// Held while the job is written, and while the job ends.
     writing: AsyncMutex<()>,
-    store: Store,
+    pub(super) keeper: Keeper,
 }
 
 impl Job {
-    pub(super) fn new(record: Record, store: Store) -> Self {
+    pub(super) fn new(record: Record, keeper: Keeper) -> Self {
         let is_over = watch::Sender::new(record.unfinished.is_none());
         Self {
             status: Mutex::new(record.job),
@@ -42,7 +42,7 @@ impl Job {
             unfinished: Mutex::new(record.unfinished),
             is_over,
             writing: AsyncMutex::default(),
-            store,
+            keeper,
         }
     }
 
@@ -50,7 +50,7 @@ impl Job {
         self.status.lock().state == RedriveState::Running
     }
 
-    /// Notes that the job is about to go on from a position, so that a restart goes on from there, too.
+    /// Notes that the job is about to go on from a position, so that a restart or another leader goes on from there, too.
     pub(super) fn arrive(&self, position: BrowseCursor) {
         let counts = self.status.lock().counts;
         if let Some(unfinished) = &mut *self.unfinished.lock() {
@@ -63,19 +63,19 @@ impl Job {
         }
     }
 
-    /// Changes the number of messages that may have been moved at the most when the file is read again.
+    /// Changes the number of messages that may have been moved at the most when the job is read again.
     pub(super) fn reserve(&self, moved_max: u64) {
         if let Some(unfinished) = &mut *self.unfinished.lock() {
             unfinished.moved_max = moved_max;
         }
     }
 
-    /// The number of messages that may be moved before the file has to be written.
+    /// The number of messages that may be moved before the job has to be written.
     pub(super) fn reserved(&self) -> u64 {
         self.unfinished.lock().as_ref().map_or(0, |unfinished| unfinished.moved_max)
     }
 
-    /// Writes the file, durably.
+    /// Writes the job, durably.
     ///
     /// # Errors
     /// A sentence for the user, if the disk refuses.
@@ -100,12 +100,12 @@ impl Job {
             status.clone()
         };
         self.cancelled.notify_one();
-        // The file is final if a kill prevents the end.
+        // What is written is final if a kill prevents the end.
         cancelled.ended_ms = Some(now_ms);
         self.write(cancelled).await.map(|()| true)
     }
 
-    /// Ends the job at this time: sets its final state, unless it was cancelled, and writes the file.
+    /// Ends the job at this time: sets its final state, unless it was cancelled, and writes the job.
     pub(super) async fn end(&self, state: RedriveState, now_ms: u64, unacked_left: Option<u64>) {
         let _one_at_a_time = self.writing.lock().await;
         let mut ended = self.status.lock().clone();
@@ -119,10 +119,16 @@ impl Job {
         *self.status.lock() = ended;
     }
 
+    /// Forgets a job that has ended.
+    pub(super) fn forget(&self) {
+        let id = self.status.lock().id;
+        self.keeper.forget(id);
+    }
+
     async fn write(&self, job: RedriveJob) -> Result<(), String> {
         let is_running = job.state == RedriveState::Running;
         let unfinished = if is_running { self.unfinished.lock().clone() } else { None };
-        self.store.write(Record { job, unfinished }).await
+        self.keeper.write(Record { job, unfinished }).await
     }
 }
 

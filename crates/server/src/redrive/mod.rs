@@ -2,22 +2,23 @@
 //!
 //! A job browses the messages that waited when it began, in the order of delivery, and moves the selected
 //! ones through the core. Between two slices a job holds no lock and no thread, so that publishers, consumers
-//! and a cancellation get their turn. Every moved message is in the log; the job itself is in a file, from which
-//! the next process takes it up.
+//! and a cancellation get their turn. Every moved message is in the log. The job itself is in a file, from
+//! which the next process takes it up, or, in a cluster, in the log of its vhost, from which the next leader does.
 
 mod dry_run;
 mod job;
+mod keeper;
 mod read_budget;
 mod record;
 mod resume;
 mod run;
 mod store;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use broker::BrowseCursor;
 use management::{RedriveCounts, RedriveError, RedriveJob, RedriveRequest, RedriveState};
@@ -25,14 +26,18 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
+use crate::disk::vhost_files::VhostId;
 use crate::limits::{
-    REDRIVE_REQUEST_BYTES_MAX, REDRIVE_STOP_TIMEOUT, REDRIVES_REMEMBERED_MAX, REDRIVES_RUNNING_MAX,
+    CLUSTER_NODES_MAX, REDRIVE_REQUEST_BYTES_MAX, REDRIVE_STOP_TIMEOUT, REDRIVES_REMEMBERED_MAX,
+    REDRIVES_RUNNING_MAX,
 };
+use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
 pub(crate) use dry_run::dry_run;
 use job::{Job, Source, states};
+use keeper::Keeper;
 use record::{Record, Unfinished};
-pub(crate) use resume::resume;
+pub(crate) use resume::{follow_leads, resume};
 use run::Run;
 pub(crate) use store::CheckedRedrives;
 use store::Store;
@@ -44,6 +49,9 @@ use store::Store;
 pub(crate) fn check(data_dir: &Path) -> io::Result<CheckedRedrives> {
     Store::new(data_dir).check()
 }
+
+/// Distance of two ids that the same node of a cluster gives.
+const NODES_PER_ID: u64 = CLUSTER_NODES_MAX as u64 + 1;
 
 /// All jobs, the oldest first.
 #[derive(Debug)]
@@ -58,6 +66,8 @@ pub(crate) struct Redrives {
 struct Known {
     jobs: VecDeque<Arc<Job>>,
     last_id: u64,
+    /// Replicated vhosts whose jobs this node has taken over, because it leads them.
+    led: BTreeMap<VhostId, Weak<VhostHandle>>,
 }
 
 impl Redrives {
@@ -67,9 +77,10 @@ impl Redrives {
         let mut known = Known::default();
         for record in store.read_all() {
             known.last_id = known.last_id.max(record.job.id);
-            known.jobs.push_back(Arc::new(Job::new(record.resumed(), store.clone())));
+            let keeper = Keeper::File(store.clone());
+            known.jobs.push_back(Arc::new(Job::new(record.resumed(), keeper)));
         }
-        known.forget_some().into_iter().for_each(|id| store.remove(id));
+        known.forget_some().iter().for_each(|job| job.forget());
         Self { known: Mutex::new(known), store, is_stopping: Arc::default() }
     }
 
@@ -113,7 +124,7 @@ impl Redrives {
             moved_max: 0,
             request: request.clone(),
         };
-        let job = self.add(told, unfinished)?;
+        let job = self.add(told, unfinished, &handle)?;
         let is_stopping = Arc::clone(&self.is_stopping);
         let run = Run::new(Arc::clone(&job), channel, source, request, (clock, is_stopping));
         let (told, answer) = oneshot::channel();
@@ -139,26 +150,24 @@ impl Redrives {
     }
 
     /// Adds a job and gives it an id, unless too many run.
-    fn add(&self, mut job: RedriveJob, rest: Unfinished) -> Result<Arc<Job>, RedriveError> {
+    fn add(
+        &self,
+        mut job: RedriveJob,
+        rest: Unfinished,
+        vhost: &Arc<VhostHandle>,
+    ) -> Result<Arc<Job>, RedriveError> {
         let mut known = self.known.lock();
-        let running = known.jobs.iter().filter(|job| job.is_running()).count();
+        let running = known.here().filter(|job| job.is_running()).count();
         if running >= REDRIVES_RUNNING_MAX {
             return Err(RedriveError::TooMany(REDRIVES_RUNNING_MAX));
         }
-        // Based on the time, so that no job of an earlier process had the same id.
-        known.last_id = (known.last_id + 1).max(job.started_ms);
-        job.id = known.last_id;
-        let job = Job::new(Record { job, unfinished: Some(rest) }, self.store.clone());
-        let job = Arc::new(job);
+        job.id = known.next_id(job.started_ms, vhost.place_of_node());
+        let keeper = Keeper::of(vhost, &self.store);
+        let job = Arc::new(Job::new(Record { job, unfinished: Some(rest) }, keeper));
         known.jobs.push_back(Arc::clone(&job));
         let forgotten = known.forget_some();
         drop(known);
-        let store = self.store.clone();
-        if !forgotten.is_empty() {
-            tokio::task::spawn_blocking(move || {
-                forgotten.into_iter().for_each(|id| store.remove(id))
-            });
-        }
+        forget(forgotten);
         Ok(job)
     }
 
@@ -168,12 +177,12 @@ impl Redrives {
 
     /// All jobs, the newest first.
     pub(crate) fn all(&self) -> Vec<RedriveJob> {
-        self.known.lock().jobs.iter().rev().map(|job| job.status.lock().clone()).collect()
+        self.known.lock().here().rev().map(|job| job.status.lock().clone()).collect()
     }
 
     /// Cancels a job, durably; false if the job is not running.
     pub(crate) async fn cancel(&self, id: u64, clock: Clock) -> Result<bool, RedriveError> {
-        let job = self.known.lock().jobs.iter().find(|job| job.status.lock().id == id).cloned();
+        let job = self.known.lock().here().find(|job| job.status.lock().id == id).cloned();
         let Some(job) = job else { return Ok(false) };
         // In a task of its own, so that a client that goes away does not interrupt the write.
         let cancelled = tokio::spawn(async move { job.cancel(clock.now().wall_ms).await }).await;
@@ -203,15 +212,58 @@ impl Redrives {
 }
 
 impl Known {
-    /// Forgets the jobs that ended first, if there are too many; returns their ids.
-    fn forget_some(&mut self) -> Vec<u64> {
+    /// The jobs that this node has, the oldest first.
+    fn here(&self) -> impl DoubleEndedIterator<Item = &Arc<Job>> {
+        self.jobs.iter().filter(|job| job.keeper.is_here())
+    }
+
+    /// The id of a new job. Based on the time, so that no job of an earlier process had the same id; in a cluster, with
+    /// the place of this node among all nodes, so that no other node gives the same id.
+    fn next_id(&mut self, now_ms: u64, place: Option<usize>) -> u64 {
+        self.last_id = match place {
+            None => (self.last_id + 1).max(now_ms),
+            Some(place) => {
+                (self.last_id / NODES_PER_ID + 1).max(now_ms) * NODES_PER_ID + place as u64
+            }
+        };
+        self.last_id
+    }
+
+    /// Forgets the jobs that ended first, if there are too many, and returns them.
+    fn forget_some(&mut self) -> Vec<Arc<Job>> {
         let mut forgotten = Vec::new();
         while self.jobs.len() > REDRIVES_REMEMBERED_MAX + REDRIVES_RUNNING_MAX
             && let Some(at) = self.jobs.iter().position(|job| *job.is_over.borrow())
             && let Some(job) = self.jobs.remove(at)
         {
-            forgotten.push(job.status.lock().id);
+            forgotten.push(job);
         }
         forgotten
+    }
+}
+
+/// Forgets jobs that have ended, on a thread for blocking work.
+fn forget(jobs: Vec<Arc<Job>>) {
+    if !jobs.is_empty() {
+        tokio::task::spawn_blocking(move || jobs.iter().for_each(|job| job.forget()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_grow_and_differ_between_the_nodes_of_a_cluster() {
+        let (mut first, mut second) = (Known::default(), Known::default());
+        let ids = [first.next_id(1000, Some(0)), second.next_id(1000, Some(6))];
+        assert_ne!(ids[0], ids[1]);
+        // The next leader knows the jobs of the first one; its clock is behind.
+        second.last_id = ids[0].max(ids[1]);
+        assert!(second.next_id(10, Some(6)) > ids[1]);
+        assert!(first.next_id(10, Some(0)) > ids[0]);
+        // Alone, ids are times.
+        let mut alone = Known::default();
+        assert_eq!([1000, 1000, 10].map(|now_ms| alone.next_id(now_ms, None)), [1000, 1001, 1002]);
     }
 }

@@ -1,4 +1,4 @@
-//! A redrive job as its file has it.
+//! A redrive job as its file, or the log of its vhost, has it.
 
 use broker::dead_letter::DeathReason;
 use broker::redrive::RedriveTo;
@@ -48,6 +48,16 @@ impl Record {
             self.job.add(RedriveCounts { moved, ..counts });
         }
         self
+    }
+
+    /// The job as a log has it.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.to_json().to_string().into_bytes()
+    }
+
+    /// Reads a job from a log; none if something is missing or of the wrong type.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Self::from_json(&serde_json::from_slice(bytes).ok()?)
     }
 
     pub(super) fn to_json(&self) -> Value {

@@ -1,14 +1,18 @@
-//! Jobs of an earlier process go on.
+//! Jobs of an earlier process, or of the node that led their vhost before, go on.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use management::{RedriveError, RedriveState};
 
+use super::forget;
 use super::job::{Job, Source};
+use super::keeper::{Keeper, logged};
 use super::record::Unfinished;
 use super::run::Run;
 use crate::auth::ctl_token::full_access;
+use crate::limits::REDRIVE_LEADS_INTERVAL;
 use crate::node::Node;
+use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
 
 /// Lets the jobs that ran when the last process ended go on. Call it in a runtime, before the first client is
@@ -19,6 +23,60 @@ pub(crate) fn resume(node: &Node) {
         let Some(rest) = job.unfinished.lock().clone() else { continue };
         resume_one(node, job, rest);
     }
+}
+
+/// Takes over the jobs in the logs of vhosts that this node begins to lead, as long as the node runs.
+pub(crate) async fn follow_leads(node: Arc<Node>) {
+    loop {
+        tokio::time::sleep(REDRIVE_LEADS_INTERVAL).await;
+        // Jobs of vhosts that this node has led; the next leaders have them.
+        node.redrives.known.lock().jobs.retain(|job| job.keeper.is_here());
+        for handle in node.vhosts.all() {
+            let is_new = handle.is_replicated() && handle.is_led_here() && {
+                let known = node.redrives.known.lock();
+                known.led.get(&handle.id()).is_none_or(|led| !is_same(led, &handle))
+            };
+            // A node that was elected serves a moment later.
+            if is_new && handle.is_served_here() {
+                take_over(&node, &handle);
+            }
+        }
+    }
+}
+
+fn is_same(led: &Weak<VhostHandle>, handle: &Arc<VhostHandle>) -> bool {
+    std::ptr::eq(led.as_ptr(), Arc::as_ptr(handle))
+}
+
+/// Takes over the jobs in the log of a vhost.
+fn take_over(node: &Node, handle: &Arc<VhostHandle>) {
+    let records = logged(handle);
+    let mut resumed = Vec::new();
+    let forgotten = {
+        let mut known = node.redrives.known.lock();
+        known.led.retain(|_, led| led.strong_count() > 0);
+        known.led.insert(handle.id(), Arc::downgrade(handle));
+        for record in records {
+            let id = record.job.id;
+            let is_known = known
+                .jobs
+                .iter()
+                .any(|job| job.keeper.is_log_of(handle) && job.status.lock().id == id);
+            if is_known {
+                // Begun since this node leads.
+                continue;
+            }
+            known.last_id = known.last_id.max(id);
+            let rest = record.unfinished.clone();
+            let job = Arc::new(Job::new(record.resumed(), Keeper::Log(Arc::clone(handle))));
+            known.jobs.push_back(Arc::clone(&job));
+            resumed.extend(rest.map(|rest| (job, rest)));
+        }
+        known.jobs.make_contiguous().sort_by_key(|job| job.status.lock().id);
+        known.forget_some()
+    };
+    forget(forgotten);
+    resumed.into_iter().for_each(|(job, rest)| resume_one(node, job, rest));
 }
 
 fn resume_one(node: &Node, job: Arc<Job>, rest: Unfinished) {

@@ -93,6 +93,9 @@ impl Run {
     /// Runs until nothing is left to do, or the node stops.
     pub(super) async fn run(mut self) {
         let end = self.go_through().await;
+        if self.has_moved() {
+            return;
+        }
         if end.is_err() && self.is_stopping() && self.job.is_running() && self.left() > 0 {
             // No more than it has moved.
             self.job.reserve(0);
@@ -107,6 +110,9 @@ impl Run {
         let durable = self.handle.durable_at(self.durable).await;
         let state =
             durable.map_or_else(|moved| RedriveState::Failed(moved.to_string()), |()| state);
+        if self.has_moved() {
+            return;
+        }
         let unacked_left = self.source.unacked(&self.handle);
         self.job.end(state, self.clock.now().wall_ms, Some(unacked_left)).await;
         let job = self.job.status.lock();
@@ -129,6 +135,16 @@ impl Run {
             unacked_left,
             "messages have been redriven"
         );
+    }
+
+    /// True if another node leads the vhost, and goes on with the job.
+    fn has_moved(&self) -> bool {
+        let has_moved = !self.job.keeper.is_here();
+        if has_moved {
+            let id = self.job.status.lock().id;
+            tracing::info!(id, "the next leader of the vhost goes on with a redrive");
+        }
+        has_moved
     }
 
     /// Goes through all messages.

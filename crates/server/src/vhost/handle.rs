@@ -192,7 +192,7 @@ impl VhostHandle {
     }
 
     /// True once another node leads the vhost that this handle has served.
-    pub(super) fn is_deposed(&self) -> bool {
+    pub(crate) fn is_deposed(&self) -> bool {
         self.replica.is_some() && self.disk.is_retired()
     }
 

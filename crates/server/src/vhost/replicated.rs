@@ -24,6 +24,24 @@ impl VhostHandle {
         Some((leader, place.members().iter().map(|member| member.to_string()).collect()))
     }
 
+    /// True if other nodes have the log of the vhost, too.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.replica.is_some()
+    }
+
+    /// True if this node leads the vhost, as far as it knows without the vhost's lock.
+    pub(crate) fn is_led_here(&self) -> bool {
+        let Some(place) = &self.replica else { return true };
+        place.leader().is_some_and(|leader| leader == place.replicator.nodes().my_name)
+    }
+
+    /// The place of this node among the names of all nodes that have the log of the vhost. None without a cluster.
+    pub(crate) fn place_of_node(&self) -> Option<usize> {
+        let place = self.replica.as_ref()?;
+        let my_name = &place.replicator.nodes().my_name;
+        place.members().iter().position(|name| name == my_name)
+    }
+
     /// True if this node serves clients of the vhost.
     pub(crate) fn is_served_here(&self) -> bool {
         !self.is_deposed() && matches!(self.state.lock().brain, Brain::Leads(_))
@@ -41,8 +59,7 @@ impl VhostHandle {
         if place.is_frozen() {
             return false;
         }
-        self.is_served_here()
-            || place.leader().is_some_and(|leader| leader != place.replicator.nodes().my_name)
+        self.is_served_here() || place.leader().is_some() && !self.is_led_here()
     }
 
     /// True while commands wait because another node is to lead. May change unless the lock is held.

@@ -14,6 +14,7 @@ mod hand_over;
 mod paging;
 pub(super) mod policies;
 mod redrive;
+mod redrive_jobs;
 mod route;
 mod schedules;
 mod time;

@@ -105,7 +105,11 @@ impl Vhost {
             .count();
         let exchanges =
             self.topology.exchanges().filter(|(_, exchange)| exchange.lsn != Lsn(0)).count();
-        queues + exchanges + self.topology.durable_binding_count() + self.policies.durable_count()
+        queues
+            + exchanges
+            + self.topology.durable_binding_count()
+            + self.policies.durable_count()
+            + self.redrives.len()
     }
 
     /// Each durable message that is not in a page, with everything that a restart must restore, as text; for tests.

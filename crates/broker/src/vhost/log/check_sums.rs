@@ -1,6 +1,7 @@
 //! The check that nothing durable changes without a record: the sums that records give are those of the state itself.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::exchange::Destination;
 use crate::ids::Lsn;
@@ -86,7 +87,11 @@ impl Vhost {
             let of_kind = self.policies.policies().iter(kind);
             of_kind.map(move |policy| Record::SetPolicy { kind, policy: policy.clone() })
         });
-        let definitions = queues.chain(exchanges).chain(bindings).chain(policies);
+        let redrives = self.redrives.iter().map(|(id, job)| {
+            let job = Arc::clone(job);
+            Record::SetRedrive { id, job }
+        });
+        let definitions = queues.chain(exchanges).chain(bindings).chain(policies).chain(redrives);
         definitions.fold(0, |sum: u64, record| sum.wrapping_add(definition_hash(&record)))
     }
 }

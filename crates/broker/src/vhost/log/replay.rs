@@ -212,6 +212,17 @@ impl Replay {
                 self.vhost.policies.take_lsn(kind, &name);
                 self.policy_changed(kind, &name);
             }
+            Record::SetRedrive { id, job } => {
+                self.sums(|sums| {
+                    let record = Record::SetRedrive { id, job: Arc::clone(&job) };
+                    sums.redrive_set(id, definition_hash(&record));
+                });
+                self.vhost.redrives.set(id, lsn, job);
+            }
+            Record::ClearRedrive { id } => {
+                self.sums(|sums| sums.redrive_cleared(id));
+                self.vhost.redrives.clear(id);
+            }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
             Record::DeleteExchange { name } => self.delete_exchange(lsn, &name, pages, ended)?,
             Record::Bind(binding) => self.bind(lsn, binding),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::collections::Lookup;
-use crate::ids::{Lsn, Name, QueueNumber};
+use crate::ids::{Lsn, Name, QueueNumber, RedriveId};
 use crate::limits::QUEUES_PER_DIGEST_MAX;
 use crate::policy::PolicyKind;
 use crate::record::{Digest, QueueDigest, Record, definition_hash};
@@ -26,6 +26,8 @@ pub(crate) struct DurableSums {
     exchanges: BTreeMap<Name, (u64, Option<QueueNumber>)>,
     /// Hash of each policy.
     policies: BTreeMap<(PolicyKind, Name), u64>,
+    /// Hash of each redrive job.
+    redrives: BTreeMap<RedriveId, u64>,
     /// Queues that have changed since the last digest, perhaps deleted ones.
     changed: Vec<QueueNumber>,
 }
@@ -62,6 +64,7 @@ impl DurableSums {
             definitions: 0,
             exchanges: BTreeMap::new(),
             policies: BTreeMap::new(),
+            redrives: BTreeMap::new(),
             changed: Vec::new(),
         }
     }
@@ -100,6 +103,8 @@ impl DurableSums {
                 self.policy_set(*kind, &policy.name, definition_hash(record));
             }
             Record::ClearPolicy { kind, name } => self.policy_cleared(*kind, name),
+            Record::SetRedrive { id, .. } => self.redrive_set(*id, definition_hash(record)),
+            Record::ClearRedrive { id } => self.redrive_cleared(*id),
             Record::Reschedule { .. }
             | Record::Requeue { .. }
             | Record::Annotate { .. }
@@ -216,6 +221,18 @@ impl DurableSums {
         self.definitions = self.definitions.wrapping_sub(before);
     }
 
+    /// A redrive job was set.
+    pub(crate) fn redrive_set(&mut self, id: RedriveId, hash: u64) {
+        let before = self.redrives.insert(id, hash).unwrap_or_default();
+        self.definitions = self.definitions.wrapping_sub(before).wrapping_add(hash);
+    }
+
+    /// A redrive job was cleared.
+    pub(crate) fn redrive_cleared(&mut self, id: RedriveId) {
+        let before = self.redrives.remove(&id).unwrap_or_default();
+        self.definitions = self.definitions.wrapping_sub(before);
+    }
+
     // ---- digests ----
 
     /// Lists a queue in the next digest, as if it had changed.
@@ -305,7 +322,7 @@ impl DurableSums {
                     sums(&told),
                     sums(&here)
                 ),
-                false => "queues, exchanges, bindings or policies differ".to_owned(),
+                false => "queues, exchanges, bindings, policies or redrives differ".to_owned(),
             };
             return Err(SumsDiffer { queue: None, difference });
         }

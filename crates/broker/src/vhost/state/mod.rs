@@ -18,5 +18,6 @@ pub(super) mod paging;
 pub(super) mod pending_death;
 pub(super) mod policy_book;
 pub(super) mod recorded_death;
+pub(super) mod redrive_book;
 pub(super) mod topology;
 pub(super) mod unacked_memory;

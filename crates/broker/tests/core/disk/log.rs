@@ -184,6 +184,8 @@ impl Replay {
             | Record::Unbind(_)
             | Record::SetPolicy { .. }
             | Record::ClearPolicy { .. }
+            | Record::SetRedrive { .. }
+            | Record::ClearRedrive { .. }
             | Record::Digest(_)
             | Record::HandOver { .. } => {}
         }

@@ -227,6 +227,19 @@ impl World {
                 let refusal = Refusal::new(ReplyCode::ConnectionForced, words.next());
                 self.vhost.force_close(self.now(), connection, refusal);
             }
+            "set-redrive" => {
+                let (id, job) = (words.redrive(), words.next());
+                self.vhost.set_redrive(self.now(), id, job.as_bytes().into());
+            }
+            "clear-redrive" => {
+                let id = words.redrive();
+                assert!(self.vhost.clear_redrive(self.now(), id), "there is no redrive {id}");
+            }
+            "redrives" => out.extend(
+                self.vhost
+                    .redrives()
+                    .map(|(id, job)| format!("redrive {id} {}", String::from_utf8_lossy(job))),
+            ),
             "redrive" => self.redrive(&client, &mut words, &mut out),
             "alarm" => self.vhost.set_alarm(self.now(), words.next() == "on"),
             "tracing" => self.vhost.set_tracing(words.next() == "on"),

@@ -216,6 +216,10 @@ pub(crate) fn record(record: &Record) -> String {
         }
         Record::SetPolicy { kind, policy } => format!("set-policy {kind:?} {}", policy.name),
         Record::ClearPolicy { kind, name } => format!("clear-policy {kind:?} {name}"),
+        Record::SetRedrive { id, job } => {
+            format!("set-redrive {id} {}", String::from_utf8_lossy(job))
+        }
+        Record::ClearRedrive { id } => format!("clear-redrive {id}"),
     }
 }
 

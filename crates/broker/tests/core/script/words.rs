@@ -1,6 +1,7 @@
 //! The words of a script line.
 
 use amqp::table::{Table, TableBuilder};
+use broker::RedriveId;
 
 use super::values;
 
@@ -92,6 +93,10 @@ impl Words {
         )]
         let micros = (number.parse::<f64>().unwrap() * unit).round() as u64;
         micros
+    }
+
+    pub(crate) fn redrive(&mut self) -> RedriveId {
+        RedriveId(self.next().parse().expect("the number of a redrive"))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,0 +1,102 @@
+"""Redrives of a cluster go on when the leader of their vhost changes, and move each message once."""
+
+import time
+import urllib.error
+
+import pika
+import pytest
+
+from cluster_processes import NAMES
+
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+WITHIN_S = 30.0
+MESSAGES, RATE = 3000, 400
+
+
+def dead_letters(cluster):
+    """Messages that died in `work`, and wait in `dead`."""
+    channel = cluster.connect().channel()
+    channel.queue_declare("dead", durable=True, arguments={"x-queue-type": "quorum"})
+    channel.queue_declare("work", durable=True, arguments={
+        "x-queue-type": "quorum", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    channel.confirm_delivery()
+    for number in range(MESSAGES):
+        channel.basic_publish("", "work", str(number).encode(), PERSISTENT)
+    for _ in range(MESSAGES):
+        channel.basic_nack(channel.basic_get("work")[0].delivery_tag, requeue=False)
+    channel.connection.close()
+
+
+def jobs(cluster):
+    """The jobs as a node lists them: each node asks the others."""
+    return cluster.request(cluster.running()[0], "GET", "/api/redrives")
+
+
+def wait_for(cluster, job, holds):
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        try:
+            found = [one for one in jobs(cluster) if one["id"] == job["id"]]
+        except (urllib.error.URLError, OSError):
+            found = []
+        # No node lists the job while no node leads.
+        if len(found) == 1 and holds(found[0]):
+            return found[0]
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+
+
+def bodies(cluster, queue):
+    channel = cluster.connect().channel()
+    found = []
+    while (got := channel.basic_get(queue, auto_ack=True))[0]:
+        found.append(int(got[2]))
+    channel.connection.close()
+    return sorted(found)
+
+
+def kill(cluster):
+    cluster.nodes[cluster.leader].kill()
+    cluster.leader = None
+
+
+@pytest.mark.parametrize("change", (kill, lambda cluster: cluster.transfer()), ids=("kill", "transfer"))
+def test_job_goes_on_at_the_next_leader(make, change):
+    cluster = make()
+    dead_letters(cluster)
+    # Any node takes the request.
+    follower = next(name for name in NAMES if name != cluster.leader)
+    job = cluster.request(follower, "POST", "/api/queues/%2F/dead/redrive", {"rate": RATE})
+    wait_for(cluster, job, lambda now: now["moved"] >= 2 * RATE)
+    change(cluster)
+    ended = wait_for(cluster, job, lambda now: now["state"] != "running")
+    assert (ended["state"], ended["reason"], ended["moved"] <= MESSAGES) == ("finished", None, True)
+    assert bodies(cluster, "work") == list(range(MESSAGES)) and bodies(cluster, "dead") == []
+    assert [one["id"] for one in jobs(cluster)] == [job["id"]]
+    # A second change: what has ended does not begin again, and is still told.
+    cluster.start()
+    cluster.transfer_when_possible(next(name for name in NAMES if name != cluster.leader), WITHIN_S)
+    assert wait_for(cluster, job, lambda now: now["state"] == "finished") == ended
+
+
+def test_limit_holds_over_changes_and_a_cancelled_job_stays_so(make):
+    cluster = make()
+    dead_letters(cluster)
+    limited = cluster.request(
+        cluster.leader, "POST", "/api/queues/%2F/dead/redrive", {"rate": RATE, "limit": 3 * RATE})
+    wait_for(cluster, limited, lambda now: now["moved"] >= RATE)
+    kill(cluster)
+    ended = wait_for(cluster, limited, lambda now: now["state"] == "finished")
+    cluster.start()
+    moved = len(bodies(cluster, "work"))
+    # What was reserved, and not moved before the kill, is not moved any more.
+    assert RATE <= moved <= 3 * RATE and ended["moved"] <= 3 * RATE
+    job = cluster.request(cluster.leader, "POST", "/api/queues/%2F/dead/redrive", {"rate": 10})
+    wait_for(cluster, job, lambda now: now["moved"] >= 1)
+    follower = next(name for name in NAMES if name != cluster.leader)
+    cluster.request(follower, "DELETE", f"/api/redrives/{job['id']}")
+    before = len(bodies(cluster, "work"))
+    kill(cluster)
+    assert wait_for(cluster, job, lambda now: now["state"] == "cancelled")["moved"] <= before
+    time.sleep(1.0)
+    assert bodies(cluster, "work") == []
