@@ -119,8 +119,8 @@ pub(crate) fn write(data_dir: &Path, record: &ClusterRecord) -> Result<(), NodeF
         "newcomer": record.is_newcomer,
         "disks": Value::Object(disks.collect::<Map<String, Value>>()),
         "nodes": record.nodes.0.iter().map(|(name, node)| (name.clone(), node_value(node))).collect::<Value>(),
+        "nodes_position": record.nodes_position,
     });
-    root["nodes_position"] = Value::from(record.nodes_position);
     root[CHECKSUM] = Value::String(checksum(&root));
     node_file::replace(data_dir, NAME, &format!("{root:#}\n"))
 }
