@@ -227,19 +227,9 @@ impl World {
                 let refusal = Refusal::new(ReplyCode::ConnectionForced, words.next());
                 self.vhost.force_close(self.now(), connection, refusal);
             }
-            "set-redrive" => {
-                let (id, job) = (words.redrive(), words.next());
-                self.vhost.set_redrive(self.now(), id, job.as_bytes().into());
+            "set-redrive" | "clear-redrive" | "redrives" => {
+                self.redrive_job(&verb, &mut words, &mut out);
             }
-            "clear-redrive" => {
-                let id = words.redrive();
-                assert!(self.vhost.clear_redrive(self.now(), id), "there is no redrive {id}");
-            }
-            "redrives" => out.extend(
-                self.vhost
-                    .redrives()
-                    .map(|(id, job)| format!("redrive {id} {}", String::from_utf8_lossy(job))),
-            ),
             "redrive" => self.redrive(&client, &mut words, &mut out),
             "alarm" => self.vhost.set_alarm(self.now(), words.next() == "on"),
             "tracing" => self.vhost.set_tracing(words.next() == "on"),
@@ -271,6 +261,26 @@ impl World {
         self.settle(&mut out);
         self.check(line);
         out
+    }
+
+    /// The redrive jobs in the log.
+    fn redrive_job(&mut self, verb: &str, words: &mut Words, out: &mut Vec<String>) {
+        let now = self.now();
+        match verb {
+            "set-redrive" => {
+                let (id, job) = (words.redrive(), words.next());
+                self.vhost.set_redrive(now, id, job.as_bytes().into());
+            }
+            "clear-redrive" => {
+                let id = words.redrive();
+                assert!(self.vhost.clear_redrive(now, id), "there is no redrive {id}");
+            }
+            _ => out.extend(
+                self.vhost
+                    .redrives()
+                    .map(|(id, job)| format!("redrive {id} {}", String::from_utf8_lossy(job))),
+            ),
+        }
     }
 
     fn check(&self, after: &str) {
