@@ -30,8 +30,7 @@ impl Node {
             |name: &str| ChangeError::Invalid(format!("node '{name}' is not one of the cluster"));
         let nodes = replication.replicator.nodes();
         let to = to.map(|name| nodes.named(name).ok_or_else(|| unknown(name))).transpose()?;
-        let leader = handle.placement().and_then(|(leader, _)| leader);
-        if leader.is_none_or(|leader| *leader != *nodes.my_name) {
+        if !handle.is_led_here() {
             return Err(handle.not_leading().into());
         }
         if to == Some(nodes.me) {
@@ -45,7 +44,7 @@ impl Node {
         }
         self.vhosts.leader_settled(vhost).await;
         let handle = self.vhosts.get(vhost).ok_or(ChangeError::NoSuchVhost)?;
-        let leader = handle.placement().and_then(|(leader, _)| leader);
+        let leader = handle.leader().map(|leader| leader.to_string());
         leader.ok_or_else(|| handle.not_leading().into())
     }
 
@@ -60,11 +59,11 @@ impl Node {
             nodes.sorted_names().into_iter().map(|name| (name, 0)).collect();
         let mut mine = Vec::new();
         for handle in self.vhosts.all() {
-            let Some(leader) = handle.placement().and_then(|(leader, _)| leader) else { continue };
-            if *leader == *me {
+            let Some(leader) = handle.leader() else { continue };
+            if leader == me {
                 mine.push(handle.name().to_owned());
             }
-            if let Some(count) = counts.get_mut(leader.as_str()) {
+            if let Some(count) = counts.get_mut(&leader) {
                 *count += 1;
             }
         }

@@ -111,7 +111,7 @@ impl VhostHandle {
         vhost.flush();
         loop {
             apply_effects(vhost, outputs, self.disk.pages(), &mut batch);
-            if self.replica.is_some() {
+            if self.is_replicated() {
                 let (last, durable) = (vhost.last_lsn(), self.disk.durable());
                 outputs.links.release(last, durable, &mut |connection, link, tells_core| {
                     batch.touch(connection, link);
@@ -128,7 +128,7 @@ impl VhostHandle {
             for connection in batch.asked.drain(..) {
                 vhost.set_backlog(now, connection, outputs.links.unsent(connection));
             }
-            if self.replica.is_some() {
+            if self.is_replicated() {
                 // The marks of held deliveries belong before the position that the deliveries wait for.
                 vhost.flush();
             }

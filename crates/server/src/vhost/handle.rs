@@ -193,7 +193,7 @@ impl VhostHandle {
 
     /// True once another node leads the vhost that this handle has served.
     pub(crate) fn is_deposed(&self) -> bool {
-        self.replica.is_some() && self.disk.is_retired()
+        self.is_replicated() && self.disk.is_retired()
     }
 
     /// The refusal of a change because another node leads the vhost.

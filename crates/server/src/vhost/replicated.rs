@@ -16,6 +16,11 @@ use super::replica::Replica;
 use crate::replicas::{Deposition, HandOverTask, ReplicaTarget};
 
 impl VhostHandle {
+    /// Name of the node that leads the vhost, if this node knows one. None without a cluster, too.
+    pub(crate) fn leader(&self) -> Option<Arc<str>> {
+        self.replica.as_ref()?.leader()
+    }
+
     /// Names of the node that leads the vhost, if this node knows one, and of all nodes that have its log. None
     /// without a cluster.
     pub(crate) fn placement(&self) -> Option<(Option<String>, Vec<String>)> {
