@@ -58,7 +58,7 @@ fn record(cluster: &[&str], met: &[&str]) -> ClusterRecord {
         disk: DiskId(1),
         is_founded: false,
         is_newcomer: false,
-        nodes: NodeList::default(),
+        nodes: NodeList::default().into(),
         nodes_position: 0,
         peers: met.iter().map(|name| ((*name).to_owned(), DiskId(2))).collect(),
     }

@@ -19,6 +19,7 @@
 //! their groups add: what was on the lost disk never votes again, nor is it forgotten that it has voted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::ids::{ClusterId, DiskId, NodeId};
 use super::node_list::{ListedNode, NodeList};
@@ -37,7 +38,7 @@ pub(crate) struct ClusterRecord {
     /// The disks of the other nodes that were met or told, by name.
     pub(crate) peers: BTreeMap<String, DiskId>,
     /// The nodes of the cluster as the metadata list them; empty until they are known.
-    pub(crate) nodes: NodeList,
+    pub(crate) nodes: Arc<NodeList>,
     /// Position of the log of the metadata at which this list was known.
     pub(crate) nodes_position: u64,
 }
@@ -52,7 +53,7 @@ impl ClusterRecord {
             is_founded: false,
             is_newcomer: false,
             peers: BTreeMap::new(),
-            nodes: NodeList::default(),
+            nodes: Arc::default(),
             nodes_position: 0,
         }
     }
@@ -274,7 +275,7 @@ impl Founding {
     /// Takes a list of the nodes, which the metadata had at this position of their log. True if it is another one, and not
     /// older: the record must be on the disk before anything else is done.
     pub(crate) fn set_nodes(&mut self, nodes: &NodeList, position: u64) -> bool {
-        if *nodes == self.record.nodes || position < self.record.nodes_position {
+        if *nodes == *self.record.nodes || position < self.record.nodes_position {
             return false;
         }
         let others = nodes.members().filter(|(name, _)| *name != self.record.node);
@@ -288,7 +289,7 @@ impl Founding {
                 *known = node.disk;
             }
         }
-        self.record.nodes.clone_from(nodes);
+        self.record.nodes = Arc::new(nodes.clone());
         self.record.nodes_position = position;
         true
     }

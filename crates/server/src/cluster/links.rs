@@ -240,8 +240,8 @@ impl Links {
     }
 
     /// The nodes as the metadata list them, empty until they are known.
-    pub(crate) fn nodes(&self) -> NodeList {
-        self.founding.lock().record().nodes.clone()
+    pub(crate) fn nodes(&self) -> Arc<NodeList> {
+        Arc::clone(&self.founding.lock().record().nodes)
     }
 
     /// The disks of all nodes, as far as this one remembers them.
@@ -254,7 +254,7 @@ impl Links {
         let founding = self.founding.lock();
         let record = founding.record();
         (!record.nodes.is_empty())
-            .then(|| Control::Nodes(record.nodes_position, record.nodes.clone()))
+            .then(|| Control::Nodes(record.nodes_position, NodeList::clone(&record.nodes)))
     }
 
     /// Takes a list of the nodes, which the metadata had at this position of their log. If it is a newer one, it is on the

@@ -117,7 +117,7 @@ impl Seeker {
                     is_founded: true,
                     is_newcomer: true,
                     peers,
-                    nodes,
+                    nodes: nodes.into(),
                     nodes_position: position,
                     ..ClusterRecord::new(own, cluster, disk)
                 })
@@ -125,7 +125,11 @@ impl Seeker {
             Ok(JoinAnswer::LostDisk(JoinedCluster { cluster, position, nodes })) => {
                 let disk = self.links.record().disk;
                 let record = ClusterRecord::new(own, cluster, disk);
-                Sought::Found(ClusterRecord { nodes, nodes_position: position, ..record })
+                Sought::Found(ClusterRecord {
+                    nodes: nodes.into(),
+                    nodes_position: position,
+                    ..record
+                })
             }
             Ok(JoinAnswer::NotFounded) => Sought::Nobody,
             Ok(JoinAnswer::Ask(leader)) => {
@@ -213,7 +217,7 @@ mod tests {
         assert_eq!((record.cluster, record.nodes_position), (ClusterId(5), 9));
         let sought = seeker(None).judge("a@h", Ok(JoinAnswer::LostDisk(joined())));
         let Sought::Found(record) = sought else { panic!("{sought:?}") };
-        assert!(!record.is_founded && record.disk == DiskId(7) && record.nodes == joined().nodes);
+        assert!(!record.is_founded && record.disk == DiskId(7) && *record.nodes == joined().nodes);
     }
 
     #[test]

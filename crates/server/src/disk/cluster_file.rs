@@ -68,7 +68,7 @@ fn parse(root: &Value) -> Option<ClusterRecord> {
         // The first builds with clusters did not write these.
         is_newcomer: root.get("newcomer").map_or(Some(false), Value::as_bool)?,
         peers,
-        nodes: root.get("nodes").map_or_else(|| Some(NodeList::default()), node_list)?,
+        nodes: root.get("nodes").map_or_else(|| Some(NodeList::default()), node_list)?.into(),
         nodes_position: root.get("nodes_position").map_or(Some(0), Value::as_u64)?,
     })
 }
@@ -146,7 +146,7 @@ mod tests {
             is_founded: true,
             is_newcomer: true,
             peers: BTreeMap::from([("b@h".to_owned(), DiskId(2))]),
-            nodes: NodeList([("b@h".to_owned(), b)].into()),
+            nodes: NodeList([("b@h".to_owned(), b)].into()).into(),
             nodes_position: 9,
         };
         write(&folder, &record).unwrap();

@@ -97,7 +97,7 @@ impl Node {
         let joined = || {
             let record = links.record();
             let (cluster, position) = (record.cluster, record.nodes_position);
-            JoinedCluster { cluster, position, nodes: record.nodes }
+            JoinedCluster { cluster, position, nodes: NodeList::clone(&record.nodes) }
         };
         match links.nodes().admit(&joining) {
             Ok(Admission::Listed(disk)) => JoinAnswer::Admitted(joined(), disk),

@@ -27,8 +27,10 @@ impl Peers for Node {
 
     fn leader_of_vhost(&self, vhost: &str) -> Leader {
         let Some(handle) = self.vhosts.get(vhost) else { return Leader::Here };
-        let Some((leader, _)) = handle.placement() else { return Leader::Here };
-        self.leader(handle.is_served_here(), leader.as_deref())
+        if !handle.is_replicated() {
+            return Leader::Here;
+        }
+        self.leader(handle.is_served_here(), handle.leader().as_deref())
     }
 
     fn leader_of_metadata(&self) -> Leader {
