@@ -194,7 +194,7 @@ pub const TAIL_PAGES: usize = 8;
 
 /// Pages of scheduled messages that stay in memory once others are on disk, independent of the vhost's memory: maps of
 /// that size stay in the processor's caches.
-pub const SCHEDULED_HEAD_PAGES: usize = 16;
+pub const SCHEDULED_HEAD_PAGES: usize = 8;
 
 /// Delay in milliseconds from which scheduled messages beyond `SCHEDULED_HEAD_PAGES` go to disk although the vhost has
 /// room in memory: they would take it for long, and leave holes between those that are ready sooner.

@@ -107,6 +107,23 @@ pub struct MessageMeta {
     pub expiration_ms: Option<u64>,
 }
 
+/// The sizes of the parts of a message, kept where many messages wait: a message that has left the processor's caches is
+/// not read only to be counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MessageSizes {
+    /// Bytes of the encoded properties.
+    pub(crate) properties: u32,
+    /// Bytes of the body.
+    pub(crate) body: u32,
+}
+
+impl MessageSizes {
+    /// See [`Message::memory_bytes`].
+    pub(crate) fn memory_bytes(self) -> u64 {
+        u64::from(self.properties) + u64::from(self.body) + crate::limits::MESSAGE_MEMORY_BYTES
+    }
+}
+
 /// Properties and body of a message on a disk, where the body follows the properties.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredContent<'a> {
@@ -437,7 +454,16 @@ impl Message {
 
     /// Approximate memory of the message while it waits in a queue, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.properties().len() + self.body().len()) as u64 + crate::limits::MESSAGE_MEMORY_BYTES
+        self.sizes().memory_bytes()
+    }
+
+    /// The sizes of the parts of the message.
+    #[inline]
+    pub(crate) fn sizes(&self) -> MessageSizes {
+        MessageSizes {
+            properties: offset(self.properties().len()),
+            body: offset(self.body().len()),
+        }
     }
 }
 

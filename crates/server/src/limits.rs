@@ -143,6 +143,13 @@ pub(crate) const PAGING_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Pages that may wait to be written during recovery of a vhost.
 pub(crate) const RESTORE_PAGES_MAX: usize = 64;
 
+/// Records of a log that are passed on together from the thread that reads the log to the one that applies them: enough
+/// that a wake-up costs little, few enough that they stay in the processor's caches. Shorter logs need no second thread.
+pub(crate) const RESTORE_BATCH_RECORDS: usize = 256;
+
+/// Batches of records that may wait to be applied during recovery of a vhost.
+pub(crate) const RESTORE_BATCHES_MAX: usize = 16;
+
 /// Buffer capacity kept for encoded pages, in bytes.
 pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 

@@ -2,11 +2,10 @@
 
 use crate::directory::Directory;
 use crate::recovery::{
-    DamageHandling, OpenError, OpenReport, References, foreign_files, io_error, read_files,
+    DamageHandling, OpenError, OpenReport, RecordSink, foreign_files, io_error, read_files,
     read_manifest,
 };
 use crate::replicated::{EntryReading, known_commit};
-use crate::segment_reader::Record;
 
 /// Reads the log with the id `log_id` without changing it, and passes every record to `each`, in order; of a
 /// replicated log, those of entries that are known to be committed.
@@ -16,7 +15,7 @@ use crate::segment_reader::Record;
 pub fn check<D: Directory>(
     directory: &D,
     log_id: u64,
-    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
+    each: &mut dyn RecordSink,
 ) -> Result<OpenReport, OpenError> {
     let names = directory.list().map_err(io_error("list the log's directory"))?;
     let Some(mut manifest) = read_manifest(directory, &names)? else {

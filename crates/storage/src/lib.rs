@@ -46,7 +46,9 @@ pub use format::{FORMAT_VERSION, FORMAT_VERSION_OLDEST, FORMAT_VERSION_REPLICATE
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use manifest::has_log;
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
-pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References};
+pub use recovery::{
+    Damage, IgnoreRecords, OpenError, OpenReport, ReadProgress, RecordSink, References,
+};
 pub use replicated::{
     Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
     HardState, Installation, LogEntry, LoneLog, ReplicatedLog, ReplicatedOptions, SavedClock,

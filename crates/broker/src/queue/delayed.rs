@@ -8,7 +8,24 @@ use std::ops::{Bound, Range};
 use super::entry::{Entry, ExpiryKey};
 use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::ids::EntryId;
+use crate::message::MessageSizes;
 use crate::time::Time;
+
+/// A message that waits for a time. Where many wait, the entry and the message have left the processor's caches: the
+/// facts beside them decide what leaves.
+#[derive(Debug)]
+pub(crate) struct DelayedMessage {
+    pub(crate) ready_at: Time,
+    pub(crate) sizes: MessageSizes,
+    pub(crate) entry: Box<Entry>,
+}
+
+impl DelayedMessage {
+    /// The time at which the message is ready, and its number.
+    pub(crate) fn place(&self) -> (Time, u64) {
+        (self.ready_at, self.entry.id.seq)
+    }
+}
 
 /// Delayed messages by the time at which they are ready.
 ///
@@ -16,8 +33,8 @@ use crate::time::Time;
 /// alone: where a million messages wait, the processor's caches have hardly any of it, and small elements make few nodes.
 #[derive(Default, Debug)]
 pub(crate) struct Delayed {
-    /// The messages with the times at which they are ready, in order of arrival.
-    entries: BTreeMap<u64, (Time, Entry)>,
+    /// The messages in order of arrival.
+    entries: BTreeMap<u64, DelayedMessage>,
     /// The time and number of each message.
     places: BTreeSet<(Time, u64)>,
     totals: Totals,
@@ -41,9 +58,11 @@ impl Delayed {
     }
 
     pub(crate) fn insert(&mut self, ready_at: Time, entry: Entry) {
-        self.totals.add(&entry.message, entry.lsn);
+        let sizes = entry.message.sizes();
+        self.totals.add_bytes(self.totals.counted().of_sizes(sizes), entry.lsn);
         let seq = entry.id.seq;
-        let known = self.entries.insert(seq, (ready_at, entry));
+        let known =
+            self.entries.insert(seq, DelayedMessage { ready_at, sizes, entry: Box::new(entry) });
         assert!(known.is_none(), "a message waits once");
         self.places.insert((ready_at, seq));
     }
@@ -84,16 +103,21 @@ impl Delayed {
 
     /// The message at a place.
     fn at_place(&self, at: (Time, u64)) -> ((Time, u64), &Entry) {
-        let (_, entry) = self.entries.get(&at.1).expect("a place is that of a message");
-        (at, entry)
+        let message = self.entries.get(&at.1).expect("a place is that of a message");
+        (at, &message.entry)
     }
 
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
-        let (ready_at, entry) = self.entries.remove(&id.seq)?;
-        let had_place = self.places.remove(&(ready_at, id.seq));
+        let message = self.entries.remove(&id.seq)?;
+        let had_place = self.places.remove(&(message.ready_at, id.seq));
         assert!(had_place, "a message that waits has a place");
-        self.totals.subtract(&entry.message, entry.lsn);
-        Some(entry)
+        self.subtract(&message);
+        Some(*message.entry)
+    }
+
+    fn subtract(&mut self, message: &DelayedMessage) {
+        let bytes = self.totals.counted().of_sizes(message.sizes);
+        self.totals.subtract_bytes(bytes, message.entry.lsn);
     }
 
     /// Takes the messages at these places, one after the other, down to the first that `takes` refuses. The places are
@@ -101,20 +125,19 @@ impl Delayed {
     pub(crate) fn take_at(
         &mut self,
         places: &[(Time, u64)],
-        takes: &mut dyn FnMut(&Entry) -> bool,
-    ) -> Vec<(Time, Entry)> {
+        takes: &mut dyn FnMut(MessageSizes) -> bool,
+    ) -> Vec<DelayedMessage> {
         let mut taken = Vec::with_capacity(places.len());
         for (_, seq) in places {
             let MapEntry::Occupied(known) = self.entries.entry(*seq) else {
                 panic!("a place is that of a message");
             };
-            if !takes(&known.get().1) {
+            if !takes(known.get().sizes) {
                 break;
             }
-            let (ready_at, entry) = known.remove();
-            self.totals.subtract(&entry.message, entry.lsn);
-            taken.push((ready_at, entry));
+            taken.push(known.remove());
         }
+        taken.iter().for_each(|message| self.subtract(message));
         if let Some(first) = taken.len().checked_sub(1) {
             let removed = self.places.extract_if(places[first]..=places[0], |_| true).count();
             assert_eq!(removed, taken.len(), "the places are next to each other");
@@ -124,8 +147,8 @@ impl Delayed {
 
     /// The message with this id, and the time and number of its place.
     pub(crate) fn get(&self, id: EntryId) -> Option<((Time, u64), &Entry)> {
-        let (ready_at, entry) = self.entries.get(&id.seq)?;
-        Some(((*ready_at, id.seq), entry))
+        let message = self.entries.get(&id.seq)?;
+        Some(((message.ready_at, id.seq), &message.entry))
     }
 
     pub(crate) fn contains(&self, id: EntryId) -> bool {
@@ -134,7 +157,7 @@ impl Delayed {
 
     /// The message that arrived first.
     pub(crate) fn oldest(&self) -> Option<ExpiryKey> {
-        self.entries.first_key_value().map(|(_, (_, entry))| entry.expiry_key())
+        self.entries.first_key_value().map(|(_, message)| message.entry.expiry_key())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
@@ -142,7 +165,7 @@ impl Delayed {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values().map(|(_, entry)| entry)
+        self.entries.values().map(|message| &*message.entry)
     }
 
     /// Messages that are ready after that time and number, in that order.
@@ -154,7 +177,7 @@ impl Delayed {
     /// Marks the durable messages that are ready at `now` as possibly delivered before a crash.
     pub(super) fn mark_due_as_seen(&mut self, now: Time) {
         for (_, seq) in self.places.range(..=(now, u64::MAX)) {
-            if let Some((_, entry)) = self.entries.get_mut(seq)
+            if let Some(DelayedMessage { entry, .. }) = self.entries.get_mut(seq)
                 && entry.is_durable()
             {
                 entry.message = entry.message.maybe_seen();

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::delayed::Delayed;
+use super::delayed::{Delayed, DelayedMessage};
 use super::entry::Entry;
 use super::meter::MeterShare;
 use super::ready::QueueMemory;
@@ -382,7 +382,7 @@ impl Scheduled {
         self.arrived_bytes = 0;
         let found = self.cut_below(self.cut_down_to, late, paging, kept);
         let mut entries = found.or_else(|| self.cut_below(None, late, paging, kept))?;
-        self.cut_down_to = entries.last().map(|(ready_at, entry)| (*ready_at, entry.id.seq));
+        self.cut_down_to = entries.last().map(DelayedMessage::place);
         entries.reverse();
         Some(self.pages.write(id, entries, !self.named.is_empty()))
     }
@@ -395,7 +395,7 @@ impl Scheduled {
         late: Late,
         paging: Paging,
         kept: usize,
-    ) -> Option<Vec<(Time, Entry)>> {
+    ) -> Option<Vec<DelayedMessage>> {
         let limit = limit.unwrap_or((Time::MAX, u64::MAX));
         let behind = late.beyond.min(limit)..limit;
         let overdue = (Time::default(), 0)..limit.min(late.before);
@@ -406,8 +406,8 @@ impl Scheduled {
             return None;
         }
         let mut taken = 0;
-        let entries = self.waiting.take_at(&places, &mut |entry| {
-            let memory = taken + entry.message.memory_bytes();
+        let entries = self.waiting.take_at(&places, &mut |sizes| {
+            let memory = taken + sizes.memory_bytes();
             let fits = taken == 0 || memory <= paging.page_bytes;
             taken = if fits { memory } else { taken };
             fits

@@ -1,6 +1,7 @@
 //! One page of scheduled messages: the messages are on disk, the facts about them in memory.
 
 use super::Entry;
+use super::delayed::DelayedMessage;
 use super::totals::CountedBytes;
 use crate::collections::PackedNumbers;
 use crate::ids::{EntryId, Lsn};
@@ -63,24 +64,22 @@ pub(super) struct ScheduledPage {
 impl ScheduledPage {
     /// A page of these messages, in the order of their places, and the messages as they are written.
     pub(super) fn new(
-        entries: Vec<(Time, Entry)>,
+        entries: Vec<DelayedMessage>,
         counted: CountedBytes,
     ) -> (Self, Vec<PagedMessage>) {
-        let column = |number: &dyn Fn(&Entry) -> u64| {
-            PackedNumbers::new(entries.iter().map(|(_, entry)| number(entry)))
+        let column = |number: &dyn Fn(&DelayedMessage) -> u64| {
+            PackedNumbers::new(entries.iter().map(number))
         };
-        let ready_at_us =
-            PackedNumbers::new(entries.iter().map(|(ready_at, _)| ready_at.as_micros()));
-        let bytes_of = |entry: &Entry| counted.of(&entry.message);
-        let seq = column(&|entry| entry.id.seq);
+        let bytes_of = |message: &DelayedMessage| counted.of_sizes(message.sizes);
+        let seq = column(&|message| message.entry.id.seq);
         let count = u16::try_from(entries.len()).expect("a page is a small part of a queue");
         let mut by_seq: Box<[u16]> = (0..count).collect();
         by_seq.sort_unstable_by_key(|at| seq.get(usize::from(*at)));
         let page = Self {
-            ready_at_us,
-            lsn: column(&|entry| entry.lsn.0),
+            ready_at_us: column(&|message| message.ready_at.as_micros()),
+            lsn: column(&|message| message.entry.lsn.0),
             bytes: column(&bytes_of),
-            level: column(&|entry| u64::from(entry.id.level)),
+            level: column(&|message| u64::from(message.entry.id.level)),
             state: None,
             len: entries.len(),
             seq,
@@ -88,9 +87,9 @@ impl ScheduledPage {
             first: 0,
             is_being_read: false,
         };
-        let messages = entries.into_iter().map(|(_, entry)| {
-            let bytes = bytes_of(&entry);
-            let Entry { id, message, lsn, arrived, .. } = entry;
+        let messages = entries.into_iter().map(|message| {
+            let bytes = bytes_of(&message);
+            let Entry { id, message, lsn, arrived, .. } = *message.entry;
             let meta = PagedMeta { seq: id.seq, lsn, arrived, deadline: None, bytes };
             PagedMessage { meta, message }
         });
@@ -198,21 +197,19 @@ mod tests {
 
     use super::*;
 
-    fn entry(seq: u64, lsn: u64) -> Entry {
+    fn entry(ready_at_ms: u64, seq: u64, lsn: u64) -> DelayedMessage {
         let envelope = std::sync::Arc::new(Envelope::new("".into(), "k".into()));
         let content = Content::Assembled { properties: vec![0, 0].into(), body: "b".into() };
         let message = Message::new(envelope, MessageMeta::default(), content, None);
-        Entry::new(EntryId { seq, level: 3 }, message, Lsn(lsn), Time::default())
+        let (ready_at, sizes) = (Time::from_millis(ready_at_ms), message.sizes());
+        let entry = Entry::new(EntryId { seq, level: 3 }, message, Lsn(lsn), Time::default());
+        DelayedMessage { ready_at, sizes, entry: Box::new(entry) }
     }
 
     #[test]
     fn messages_of_a_page_need_not_have_consecutive_numbers() {
         let far = u64::MAX;
-        let entries = vec![
-            (Time::from_millis(1), entry(far, 5)),
-            (Time::from_millis(2), entry(7, 0)),
-            (Time::from_millis(2), entry(9, 6)),
-        ];
+        let entries = vec![entry(1, far, 5), entry(2, 7, 0), entry(2, 9, 6)];
         let (mut page, messages) = ScheduledPage::new(entries, CountedBytes::Body);
         assert_eq!(messages.iter().map(|one| one.meta.seq).collect::<Vec<_>>(), [far, 7, 9]);
         assert_eq!(page.get(8).map(|slot| slot.id), None);

@@ -9,6 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Entry;
+use super::delayed::DelayedMessage;
 use super::page_index::PageIndex;
 use super::scheduled_page::{ScheduledPage, Slot, SlotState, TimePlace};
 use super::totals::{CountedBytes, PersistentMessages, Totals};
@@ -116,16 +117,16 @@ impl ScheduledPages {
     pub(super) fn write(
         &mut self,
         id: PageId,
-        entries: Vec<(Time, Entry)>,
+        entries: Vec<DelayedMessage>,
         has_names: bool,
     ) -> Vec<PagedMessage> {
         let index = self.free.pop().unwrap_or_else(|| {
             self.pages.push(None);
             u32::try_from(self.pages.len() - 1).expect("pages have thousands of messages each")
         });
-        for (_, entry) in &entries {
+        for DelayedMessage { entry, sizes, .. } in &entries {
             self.index.insert(entry.id.seq, index);
-            self.totals.add(&entry.message, entry.lsn);
+            self.totals.add_bytes(self.totals.counted().of_sizes(*sizes), entry.lsn);
             if has_names && let Some(name) = schedule_id_of(&entry.message) {
                 self.names.insert(entry.id.seq, name);
             }

@@ -1,7 +1,7 @@
 //! Totals over the messages in one part of a queue.
 
 use crate::ids::Lsn;
-use crate::message::Message;
+use crate::message::{Message, MessageSizes};
 
 /// The part of a message that counts as its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -15,11 +15,15 @@ pub(crate) enum CountedBytes {
 
 impl CountedBytes {
     pub(crate) fn of(self, message: &Message) -> u64 {
+        self.of_sizes(message.sizes())
+    }
+
+    pub(crate) fn of_sizes(self, sizes: MessageSizes) -> u64 {
         let properties = match self {
             Self::Body => 0,
-            Self::BodyAndProperties => message.properties().len(),
+            Self::BodyAndProperties => u64::from(sizes.properties),
         };
-        (message.body().len() + properties) as u64
+        u64::from(sizes.body) + properties
     }
 }
 
@@ -69,7 +73,11 @@ impl Totals {
 
     /// Adds a message; `lsn` is the position of its record, or 0.
     pub(crate) fn add(&mut self, message: &Message, lsn: Lsn) {
-        let bytes = self.counted.of(message);
+        self.add_bytes(self.counted.of(message), lsn);
+    }
+
+    /// Adds a message of `bytes` bytes.
+    pub(crate) fn add_bytes(&mut self, bytes: u64, lsn: Lsn) {
         self.bytes += bytes;
         if lsn != Lsn(0) {
             self.persistent.messages += 1;

@@ -17,6 +17,7 @@ use crate::disk::page_files::PageFiles;
 use crate::disk::private_files;
 use crate::disk::recovery::{LogReplay, damaged_record};
 use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::replay_thread::replay_log;
 use crate::disk::vhost_files::{VhostId, vhost_path};
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node::global_parameters::GlobalParameters;
@@ -148,10 +149,10 @@ fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
     let mut replay = LogReplay::new(vhost, Time::MAX, pages);
     let mut problems = Vec::new();
-    let report = storage::check(&directory, id.0, &mut |record, references| {
-        let replayed = replay.apply(&record, references);
-        problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
-    });
+    let mut left_out =
+        |lsn: storage::Lsn, problem: String| problems.push(format!("record {lsn}: {problem}"));
+    let report =
+        replay_log(&mut replay, &mut left_out, |records| storage::check(&directory, id.0, records));
     let report = report.map_err(|error| error.to_string())?;
     problems.extend(replay.recover());
     let vhost = replay.finish(Now::default(), report.last);

@@ -23,7 +23,7 @@ pub(crate) fn of(data_dir: &Path) -> Result<Option<String>, String> {
         if !storage::has_log(&directory).map_err(|error| unreadable(&error))? {
             continue;
         }
-        let report = storage::check(&directory, vhost.id.0, &mut |_, _| {});
+        let report = storage::check(&directory, vhost.id.0, &mut storage::IgnoreRecords);
         let report = report.map_err(|error| unreadable(&error))?;
         if report.records > 0 || !report.damages.is_empty() {
             return Ok(Some(format!("vhost '{}' has {} records", vhost.name, report.records)));

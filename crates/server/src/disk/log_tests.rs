@@ -1,5 +1,6 @@
 //! A vhost's records through the log on a disk, with compactions: what a restart reads back.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,16 +13,19 @@ use broker::{
     BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, DeliveryTag, Effect,
     Message, MessageState, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
 };
-use storage::{Log, LogOptions, RealDirectory, WriteBatch};
+use storage::{Log, LogOptions, RealDirectory, RecordSink, References, WriteBatch};
 use vhost_log::{LogQueue, QueuedRecord};
 
 use crate::disk::page_files::PageFiles;
 use crate::disk::recovery::{LogReplay, VhostLog};
 use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::replay_thread::replay_log;
+use crate::limits::RESTORE_BATCH_RECORDS;
 
 const NOW: Now = Now::from_millis(1_000_000);
 
-/// Kind of the record of an annotation in the log.
+/// Kinds of the records of a publish and of an annotation in the log.
+const PUBLISH: u8 = 1;
 const ANNOTATE: u8 = 11;
 
 const OPTIONS: LogOptions = LogOptions {
@@ -43,34 +47,46 @@ impl Folder {
         Self(path)
     }
 
-    /// Opens the log and replays it. Returns the vhost, and the number of annotations that the log had.
-    fn open(&self) -> (VhostLog, Vhost, usize) {
+    /// Opens the log and replays it. Returns the vhost, and the number of records of each kind that the log had.
+    fn open(&self) -> (VhostLog, Vhost, BTreeMap<u8, usize>) {
         let directory = RealDirectory::open(&self.0.join("log")).unwrap();
         let pages = PageFiles::open(&self.0.join("pages"), 0, None, &Arc::default()).unwrap();
         let pages = PageRecovery::start(Arc::new(pages)).unwrap();
         let vhost = Vhost::new("/", [0; 32], VhostOptions::default());
         let mut replay = LogReplay::new(vhost, Time::default(), pages);
-        let mut annotations = 0;
-        let (log, report) = Log::open(
-            directory,
-            OPTIONS,
-            &mut |record, references| {
-                annotations += usize::from(record.kind == ANNOTATE);
-                replay.apply(&record, references).unwrap();
-            },
-            &mut |_| {},
-        )
-        .unwrap();
+        let mut left_out = |lsn, problem| panic!("record {lsn} was left out: {problem}");
+        let mut counts = BTreeMap::new();
+        let (log, report) = replay_log(&mut replay, &mut left_out, |records| {
+            let mut counted = Counted { records, counts: &mut counts };
+            Log::open(directory, OPTIONS, &mut counted, &mut |_| {}).unwrap()
+        });
         assert!(report.damages.is_empty(), "{report:?}");
         assert_eq!(replay.recover(), [] as [String; 0]);
         let vhost = replay.finish(NOW, report.last).unwrap();
-        (log, vhost, annotations)
+        (log, vhost, counts)
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Counts the records that it passes on, by kind.
+struct Counted<'a> {
+    records: &'a mut dyn RecordSink,
+    counts: &'a mut BTreeMap<u8, usize>,
+}
+
+impl RecordSink for Counted<'_> {
+    fn record(&mut self, record: storage::Record<'_>, references: &mut References<'_>) {
+        *self.counts.entry(record.kind).or_default() += 1;
+        self.records.record(record, references);
+    }
+
+    fn end(&mut self, references: &mut References<'_>) {
+        self.records.end(references);
     }
 }
 
@@ -122,6 +138,18 @@ impl Broker {
             batch.clear();
         }
         self.vhost.durable(self.vhost.last_lsn());
+    }
+
+    fn declare_queue(&mut self) {
+        self.apply(Command::DeclareQueue(DeclareQueue {
+            queue: "q",
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }));
     }
 
     fn publish(&mut self, exchange: &[u8], headers: &Table, body: &str) {
@@ -185,15 +213,7 @@ fn reasons(vhost: &Vhost) -> Vec<(String, Option<String>)> {
 fn annotations_outlive_compactions_and_go_with_their_messages() {
     let folder = Folder::new("annotations");
     let mut broker = Broker::new(&folder);
-    broker.apply(Command::DeclareQueue(DeclareQueue {
-        queue: "q",
-        passive: false,
-        durable: true,
-        exclusive: false,
-        auto_delete: false,
-        nowait: true,
-        arguments: Table::default().as_ref(),
-    }));
+    broker.declare_queue();
     let mut headers = TableBuilder::new();
     headers.insert("h", Value::I32(1));
     let headers = headers.finish();
@@ -223,11 +243,37 @@ fn annotations_outlive_compactions_and_go_with_their_messages() {
         if round != 1 {
             log.close().unwrap();
         }
-        let (log, vhost, annotations) = folder.open();
+        let (log, vhost, counts) = folder.open();
         assert_eq!(reasons(&vhost), expected, "round {round}");
+        let annotations = counts[&ANNOTATE];
         // Of 490 annotations one is needed; one for each file that was not rewritten may be left.
         assert!(annotations < 60, "round {round}: {annotations} annotations");
         broker = Broker { vhost, log, connection: ConnectionId::default(), tag: 0 };
         broker.compact();
+    }
+}
+
+#[test]
+fn messages_that_a_purge_ended_are_not_kept_after_a_restart() {
+    // A short log is applied while it is read, a long one by a thread of its own.
+    for count in [100, 5 * RESTORE_BATCH_RECORDS] {
+        let folder = Folder::new(&format!("purge-{count}"));
+        let mut broker = Broker::new(&folder);
+        broker.declare_queue();
+        for _ in 0..count {
+            broker.publish(b"", &Table::default(), &"x".repeat(200));
+        }
+        broker.apply(Command::PurgeQueue { queue: "q", nowait: true });
+        broker.publish(b"", &Table::default(), "stays");
+        broker.log.close().unwrap();
+        let (log, vhost, counts) = folder.open();
+        assert_eq!(counts[&PUBLISH], count + 1);
+        assert_eq!(vhost.queue("q").unwrap().message_count(), 1);
+        let reopened = Broker { vhost, log, connection: ConnectionId::default(), tag: 0 };
+        reopened.compact();
+        reopened.log.close().unwrap();
+        let (_, _, counts) = folder.open();
+        // One file that was not rewritten may be left.
+        assert!(counts[&PUBLISH] < 90, "{counts:?}");
     }
 }

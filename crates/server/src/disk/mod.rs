@@ -26,6 +26,7 @@ pub(crate) mod private_files;
 pub(crate) mod progress;
 pub(crate) mod recovery;
 pub(crate) mod recovery_pages;
+pub(crate) mod replay_thread;
 pub(crate) mod reserve;
 pub(crate) mod reset;
 pub(crate) mod vhost_files;

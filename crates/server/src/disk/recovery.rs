@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use broker::time::{Now, Time};
 use broker::{
-    Divergence, Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost,
+    Decoded, Divergence, Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay,
+    Vhost,
 };
 use storage::{
     Damage, Flags, Founding, IoCounters, Log, LogOptions, OpenError, OpenReport, ReadProgress,
@@ -17,6 +18,7 @@ use storage::{
 use crate::config::Durability;
 use crate::disk::page_files::{PageError, PageFiles};
 use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::replay_thread::replay_log;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{ENTRY_TAIL_BYTES_MAX, RESTORE_REPORT_INTERVAL};
@@ -82,9 +84,22 @@ impl LogReplay {
         let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
             .map_err(|error| error.to_string())?;
         let is_spent = record.flags.has(Flags::SPENT);
-        let mut ended = |lsn: Lsn| references.release(storage::Lsn(lsn.0));
-        let applied =
-            self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, &mut self.pages, &mut ended);
+        self.apply_decoded(record.lsn, decoded, is_spent, &mut |lsn| references.release(lsn))
+    }
+
+    /// Applies the record at `lsn`; calls `ended` with each record of which a reference ended.
+    ///
+    /// # Errors
+    /// The reason why the record is left out.
+    pub(crate) fn apply_decoded(
+        &mut self,
+        lsn: storage::Lsn,
+        decoded: Decoded,
+        is_spent: bool,
+        ended: &mut dyn FnMut(storage::Lsn),
+    ) -> Result<(), String> {
+        let mut ended = |lsn: Lsn| ended(storage::Lsn(lsn.0));
+        let applied = self.replay.apply(Lsn(lsn.0), decoded, is_spent, &mut self.pages, &mut ended);
         applied.map_err(|divergence| divergence.problem)
     }
 
@@ -298,13 +313,13 @@ pub(crate) fn restore(
         Reading::begin(files, vhost, now, now.time)?;
     let path = files.path;
     let mut problems = 0_u64;
-    let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
-        if let Err(problem) = replay.apply(&record, references) {
-            problems += 1;
-            tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
-        }
+    let mut left_out = |lsn: storage::Lsn, problem: String| {
+        problems += 1;
+        tracing::error!(vhost = name, lsn = lsn.0, problem, "record left out");
     };
-    let opened = Log::open(directory, options, &mut each, &mut report_progress(&name));
+    let opened = replay_log(&mut replay, &mut left_out, |records| {
+        Log::open(directory, options, records, &mut report_progress(&name))
+    });
     let (log, report) = opened.map_err(|error| RestoreError::Log {
         vhost: name.clone(),
         path: path.to_owned(),
@@ -395,13 +410,13 @@ pub(crate) fn restore_replica(
         Reading::begin(files, vhost, now, Time::MAX)?;
     let options = identity.options(options);
     let (mut fault, mut problems) = (None, 0_u64);
-    let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
-        if let Err(problem) = replay.apply(&record, references) {
-            problems += 1;
-            fault.get_or_insert_with(|| format!("record {}: {problem}", record.lsn));
-        }
+    let mut left_out = |lsn: storage::Lsn, problem: String| {
+        problems += 1;
+        fault.get_or_insert_with(|| format!("record {lsn}: {problem}"));
     };
-    let opened = ReplicatedLog::open(directory, options, &mut each, &mut report_progress(&name));
+    let opened = replay_log(&mut replay, &mut left_out, |records| {
+        ReplicatedLog::open(directory, options, records, &mut report_progress(&name))
+    });
     let (log, report) = opened.map_err(|error| {
         let (vhost, path) = (name.clone(), files.path.to_owned());
         if let OpenError::HasContent { records, damages: 0 } = error {

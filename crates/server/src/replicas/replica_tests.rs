@@ -123,7 +123,7 @@ impl Folder {
             retention_bytes: u64::MAX,
         };
         let directory = RealDirectory::open(&self.0).unwrap();
-        ReplicatedLog::open(directory, options, &mut |_, _| {}, &mut |_| {}).unwrap().0
+        ReplicatedLog::open(directory, options, &mut storage::IgnoreRecords, &mut |_| {}).unwrap().0
     }
 }
 

@@ -13,8 +13,7 @@ mod shared;
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::{Layout, Lsn, batch_len};
 use crate::manifest::{Manifest, file_name};
-use crate::recovery::{OpenError, OpenReport, ReadProgress, References, io_error, read_manifest};
-use crate::segment_reader::Record;
+use crate::recovery::{OpenError, OpenReport, ReadProgress, RecordSink, io_error, read_manifest};
 use crate::write_batch::WriteBatch;
 use crate::write_queue::WriteQueue;
 
@@ -44,7 +43,7 @@ impl<D: Directory> Log<D> {
     pub fn open(
         directory: D,
         options: LogOptions,
-        each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
+        each: &mut dyn RecordSink,
         progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<(Self, OpenReport), OpenError> {
         let names = directory.list().map_err(io_error("list the log's directory"))?;

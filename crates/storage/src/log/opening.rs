@@ -10,11 +10,10 @@ use crate::directory::Directory;
 use crate::format::{FIRST_BATCH, Layout, Lsn};
 use crate::manifest::{FileEntry, MANIFEST, Manifest, file_id};
 use crate::recovery::{
-    Damage, DamageHandling, OpenError, OpenReport, ReadProgress, References, foreign_files,
+    Damage, DamageHandling, OpenError, OpenReport, ReadProgress, RecordSink, foreign_files,
     io_error, read_files, refuse_newer_files,
 };
 use crate::replicated::EntryReading;
-use crate::segment_reader::Record;
 
 /// Reads the files of `manifest` and begins a new segment. `reading` is for a replicated log. The manifest is
 /// stored as one of its format version.
@@ -23,7 +22,7 @@ pub(crate) fn open_segments<D: Directory>(
     options: LogOptions,
     mut manifest: Manifest,
     mut reading: Option<EntryReading>,
-    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
+    each: &mut dyn RecordSink,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<(Segments<D>, OpenReport), OpenError> {
     let directory = Arc::new(directory);

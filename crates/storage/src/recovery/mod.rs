@@ -3,6 +3,7 @@
 //! The log is not changed here. Copies of damaged bytes are written to files of their own, except by
 //! a check.
 
+mod record_sink;
 mod references;
 mod report;
 
@@ -16,8 +17,9 @@ use crate::format::{
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
 use crate::replicated::EntryReading;
-use crate::segment_reader::{Corruption, Record, Scanned, ScannedFile, scan};
+use crate::segment_reader::{Corruption, Scanned, ScannedFile, scan};
 
+pub use record_sink::{IgnoreRecords, RecordSink};
 pub use references::References;
 pub(crate) use report::io_error;
 pub use report::{Damage, OpenError, OpenReport, ReadProgress};
@@ -145,7 +147,7 @@ pub(crate) fn read_files<D: Directory>(
     handling: DamageHandling,
     mut entries: Option<&mut EntryReading>,
     report: &mut OpenReport,
-    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
+    each: &mut dyn RecordSink,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<Liveness, OpenError> {
     let mut liveness = Liveness::default();
@@ -191,6 +193,7 @@ pub(crate) fn read_files<D: Directory>(
         done.records = report.records;
         progress(done);
     }
+    each.end(&mut References::at_once(&mut liveness));
     Ok(liveness)
 }
 
@@ -223,7 +226,7 @@ fn read_file<D: Directory>(
     entry: &mut FileEntry,
     bytes: &mut Vec<u8>,
     reading: &mut Reading<'_>,
-    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
+    each: &mut dyn RecordSink,
 ) -> Result<FileRead, OpenError> {
     let Reading { log_id, liveness, entries, report } = reading;
     let (log_id, name) = (*log_id, entry.name());
@@ -286,7 +289,7 @@ fn read_file<D: Directory>(
         if record.flags.has(Flags::RELEASES) {
             liveness.release(record.target);
         }
-        each(record, &mut References::at_once(liveness));
+        each.record(record, &mut References::at_once(liveness));
     });
     if is_sealed && bytes.len() < used && !bytes.is_empty() {
         corruptions.push(Corruption::of_unknown(bytes.len(), used - bytes.len(), found.last));

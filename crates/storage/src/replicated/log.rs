@@ -18,8 +18,7 @@ use crate::format::Lsn;
 use crate::log::{
     Durability, LogError, Preparation, Prepared, Segments, Written, io_failed, lock, open_segments,
 };
-use crate::recovery::{OpenError, OpenReport, ReadProgress, References};
-use crate::segment_reader::Record;
+use crate::recovery::{OpenError, OpenReport, ReadProgress, RecordSink};
 use crate::snapshot::LogSnapshot;
 
 /// A replicated log in a directory.
@@ -46,7 +45,7 @@ impl<D: Directory> ReplicatedLog<D> {
     pub fn open(
         directory: D,
         options: ReplicatedOptions,
-        each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
+        each: &mut dyn RecordSink,
         progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<(Self, OpenReport), OpenError> {
         let ReplicatedOptions { log, tail_bytes_max, retention_bytes, .. } = options;

@@ -7,7 +7,7 @@ use crate::check;
 use crate::directory::Directory;
 use crate::format::{FORMAT_VERSION_REPLICATED, Lsn};
 use crate::manifest::{Manifest, StoreError};
-use crate::recovery::{OpenError, io_error, read_manifest};
+use crate::recovery::{IgnoreRecords, OpenError, io_error, read_manifest};
 
 /// Entry and term of the snapshot that the content of a log without a group becomes.
 const ADOPTED: (EntryIndex, Term, Lsn) = (EntryIndex(1), Term(1), Lsn(0));
@@ -67,7 +67,7 @@ fn check_unused(slot: Result<Option<Slot>, OpenError>) -> Result<(), OpenError> 
 
 /// Refuses a log without a group that is not empty.
 fn refuse_content<D: Directory>(directory: &D, log_id: u64) -> Result<(), OpenError> {
-    let report = check(directory, log_id, &mut |_, _| {})?;
+    let report = check(directory, log_id, &mut IgnoreRecords)?;
     match (report.records, report.damages.len()) {
         (0, 0) => Ok(()),
         (records, damages) => Err(OpenError::HasContent { records, damages }),

@@ -166,12 +166,13 @@ fn log_without_a_manifest_is_not_changed() {
 fn manifest_of_another_log_is_refused() {
     let (disk, _) = whole(14);
     let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
-    let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
+    let error =
+        Log::open(disk.clone(), options, &mut storage::IgnoreRecords, &mut |_| {}).err().unwrap();
     let said = "manifest: belongs to log 77, and this is log 78; nothing is changed";
     assert_eq!(error.to_string(), said);
-    let error = storage::check(&disk, 78, &mut |_, _| {}).err().unwrap();
+    let error = storage::check(&disk, 78, &mut storage::IgnoreRecords).err().unwrap();
     assert_eq!(error.to_string(), said);
-    let report = storage::check(&disk, 77, &mut |_, _| {}).unwrap();
+    let report = storage::check(&disk, 77, &mut storage::IgnoreRecords).unwrap();
     assert_eq!(report.damages, []);
 }
 
@@ -180,7 +181,8 @@ fn unlisted_file_of_another_log_is_reported_and_kept() {
     let (disk, book) = whole(15);
     let other = Disk::new();
     let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
-    let (mut log, _) = Log::open(other.clone(), options, &mut |_, _| {}, &mut |_| {}).unwrap();
+    let (mut log, _) =
+        Log::open(other.clone(), options, &mut storage::IgnoreRecords, &mut |_| {}).unwrap();
     run(&mut log, Book::default(), &mut Random(16), SMALL);
     let mut bytes = Vec::new();
     other.damage("0000000000000001.log", |file| bytes.clone_from(file));
@@ -188,7 +190,7 @@ fn unlisted_file_of_another_log_is_reported_and_kept() {
     let file = storage::Directory::create(&disk, name).unwrap();
     storage::DirectoryFile::write_at(&file, &bytes, 0).unwrap();
     for _ in 0..2 {
-        let checked = storage::check(&disk, 77, &mut |_, _| {}).unwrap();
+        let checked = storage::check(&disk, 77, &mut storage::IgnoreRecords).unwrap();
         let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
         assert_eq!(read, book);
         for damages in [checked.damages, report.damages] {
@@ -204,7 +206,8 @@ fn unlisted_file_of_another_log_is_reported_and_kept() {
 fn missing_log_is_not_created_unless_asked() {
     let options = LogOptions { create_if_missing: false, ..options(Durability::Fsync) };
     let disk = Disk::new();
-    let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
+    let error =
+        Log::open(disk.clone(), options, &mut storage::IgnoreRecords, &mut |_| {}).err().unwrap();
     assert_eq!(error.to_string(), "manifest: missing");
     assert_eq!(disk.files(), []);
 }

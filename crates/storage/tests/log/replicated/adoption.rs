@@ -90,7 +90,7 @@ fn log_of_a_group_is_not_opened_as_one_without() {
     let disk = Disk::new();
     drop(open(&disk).unwrap());
     let options = LogOptions { log_id: LOG, ..LogOptions::default() };
-    let error = Log::open(disk, options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
+    let error = Log::open(disk, options, &mut storage::IgnoreRecords, &mut |_| {}).err().unwrap();
     let said = "manifest: belongs to a replicated log; nothing is changed";
     assert_eq!(error.to_string(), said);
 }
@@ -136,7 +136,13 @@ fn check_reads_what_is_committed() {
     let opened = open(&disk.copy()).unwrap();
     assert!(opened.log.applier().applied() < opened.log.last_index());
     let mut book = Book::default();
-    let report = check(&disk, LOG, &mut |record, references| book.read(record, references));
+    let report = check(
+        &disk,
+        LOG,
+        &mut |record: storage::Record<'_>, references: &mut storage::References<'_>| {
+            book.read(record, references)
+        },
+    );
     assert_eq!(report.unwrap().damages, []);
     assert!(book == opened.book);
 }
@@ -148,7 +154,8 @@ fn log_of_another_group_or_member_is_refused() {
     let said = |change: fn(&mut ReplicatedOptions)| {
         let mut other = options(Durability::Fsync);
         change(&mut other);
-        let opened = ReplicatedLog::open(disk.clone(), other, &mut |_, _| {}, &mut |_| {});
+        let opened =
+            ReplicatedLog::open(disk.clone(), other, &mut storage::IgnoreRecords, &mut |_| {});
         opened.err().unwrap()
     };
     let error = said(|options| options.log.log_id = 78);

@@ -172,7 +172,7 @@ fn member_without_its_hard_state_does_not_vote() {
     let error = open(&copy).err().unwrap();
     assert!(matches!(error, OpenError::DoesNotVote { .. }));
     assert_eq!(error.to_string(), "raft: missing; the member does not vote");
-    assert_eq!(check(&copy, LOG, &mut |_, _| {}).unwrap().damages, []);
+    assert_eq!(check(&copy, LOG, &mut storage::IgnoreRecords).unwrap().damages, []);
 }
 
 /// The copy with the newest term is damaged: an entry of that term betrays it.
