@@ -72,6 +72,28 @@ def test_node_joins_and_another_one_is_forgotten(run_cluster, pytestconfig, tmp_
     connection.close()
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_node_goes_on_without_the_others(run_cluster, pytestconfig, tmp_path, is_stopped):
+    cluster = run_cluster()
+    ctl = tools(cluster.nodes[A], pytestconfig, tmp_path)
+    eventually(lambda: has_replicas(cluster.nodes[A], 3))
+    refused = ctl.run("force_standalone_khepri_boot")
+    assert refused.code == 69 and "the cluster has a majority" in refused.err, refused
+    for name in (B, C):
+        cluster.nodes[name].stop()
+    if is_stopped:
+        ctl.do("stop_app")
+    said = f"Forcing node {A} to go on without the other nodes ...\n"
+    ran = eventually(lambda: (ran := ctl.run("force_standalone_khepri_boot")).code == 0 and ran)
+    assert ran.out == said
+    if is_stopped:
+        ctl.do("start_app")
+    eventually(lambda: listed(ctl) == ([A],) * 2)
+    eventually(lambda: connected(cluster.nodes[A])).close()
+    # Once more changes nothing: the node leads its cluster.
+    assert ctl.run("force_standalone_khepri_boot").code == 69
+
+
 def connected(node):
     try:
         return pika.BlockingConnection(pika.ConnectionParameters(*node.amqp))

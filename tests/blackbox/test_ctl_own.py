@@ -19,7 +19,7 @@ def ctl(under, by_broker, pytestconfig, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "reason"), [
-    (["force_boot"], "a node starts without a majority, and serves when there is one"),
+    (["force_boot"], "a node starts without a majority, and serves when there is one; force_standalone_khepri_boot lets it go on without"),
     (["change_cluster_node_type", "ram"], "all nodes of a cluster are alike"),
     (["sync_queue", "q"], "a queue has no mirrors"),
     (["eval", "1+1."], "there is no Erlang"),

@@ -52,7 +52,7 @@ pub use recovery::{
 pub use replicated::{
     Applier, EntryContent, EntryError, EntryFacts, EntryFault, EntryIndex, EntryRecords, Founding,
     HardState, Installation, LogEntry, LoneLog, ReplicatedLog, ReplicatedOptions, SavedClock,
-    Shipment, ShipmentPlan, Term, is_replicated, saved_state, verify_entry,
+    SavedMember, Shipment, ShipmentPlan, Term, is_replicated, saved_member, verify_entry,
 };
 pub use segment_reader::Record;
 pub use snapshot::{LogSnapshot, SnapshotCopy};

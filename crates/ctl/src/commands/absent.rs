@@ -5,8 +5,8 @@ use crate::failure::{Failure, UNAVAILABLE};
 /// Reasons, each with the commands that it concerns.
 const ABSENT: &[(&str, &[&str])] = &[
     (
-        "a node starts without a majority, and serves when there is one",
-        &["force_boot", "force_standalone_khepri_boot"],
+        "a node starts without a majority, and serves when there is one; force_standalone_khepri_boot lets it go on without",
+        &["force_boot"],
     ),
     ("all nodes of a cluster are alike", &["change_cluster_node_type"]),
     (

@@ -1,4 +1,4 @@
-//! The nodes of a cluster: a node joins, or is forgotten.
+//! The nodes of a cluster: a node joins, is forgotten, or goes on without the others.
 
 use serde_json::{Value, json};
 
@@ -29,6 +29,14 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .words(1, 1)
     .banner(|call| format!("Removing node {} from the cluster", call.word(0))),
+    Command::new(
+        Section::Cluster,
+        "force_standalone_khepri_boot",
+        "force_standalone_khepri_boot",
+        "Lets the node go on alone with what it has, where the majority of its cluster is lost for good",
+        stand_alone,
+    )
+    .banner(|call| format!("Forcing node {} to go on without the other nodes ...", call.node.name())),
 ];
 
 /// The failure with the reason of a node that cannot do that.
@@ -52,20 +60,37 @@ fn forget(call: &Call<'_>) -> Result<Output, Failure> {
 fn join(call: &Call<'_>) -> Result<Output, Failure> {
     let seed = call.word(0);
     let name = seed.rsplit_once(':').map_or(seed, |(name, _)| name);
+    let action = json!({"action": "join_cluster", "node": seed});
+    start_anew(call, "join_cluster", &action, &|nodes| nodes.contains(&name))
+}
+
+/// Leaves the others, and waits until a node that runs has started anew without them.
+fn stand_alone(call: &Call<'_>) -> Result<Output, Failure> {
+    let action = json!({"action": "stand_alone"});
+    start_anew(call, "force_standalone_khepri_boot", &action, &|nodes| nodes.len() == 1)
+}
+
+/// Asks the node for an action with which it starts anew, and waits until a node that runs lists the nodes that
+/// `is_done` accepts.
+fn start_anew(
+    call: &Call<'_>,
+    operation: &str,
+    action: &Value,
+    is_done: &dyn Fn(&[&str]) -> bool,
+) -> Result<Output, Failure> {
     let is_stopped =
         matches!(call.node.api.get("/api/whoami"), Err(HttpError::Refused { status: 503, .. }));
     let at = path(&["nodes", call.node.name(), "actions"]);
-    let joined = call.node.api.post(&at, &json!({"action": "join_cluster", "node": seed}));
-    joined.map_err(refused)?;
+    call.node.api.post(&at, action).map_err(refused)?;
     if is_stopped {
         return Ok(Output::Done);
     }
-    let lists_seed = || {
+    let lists = || {
         // The node has another token after each start.
         let nodes = (call.find)().ok()?.api.get("/api/nodes").ok()?;
-        let named = |node: &Value| node.get("name").and_then(Value::as_str) == Some(name);
-        nodes.as_array()?.iter().any(named).then_some(())
+        let name = |node| Value::get(node, "name").and_then(Value::as_str);
+        is_done(&nodes.as_array()?.iter().filter_map(name).collect::<Vec<_>>()).then_some(())
     };
-    let joined = poll(deadline(call, START_TIMEOUT), lists_seed);
-    joined.map(|()| Output::Done).ok_or_else(|| timed_out(call, "join_cluster"))
+    let done = poll(deadline(call, START_TIMEOUT), lists);
+    done.map(|()| Output::Done).ok_or_else(|| timed_out(call, operation))
 }

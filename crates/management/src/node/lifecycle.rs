@@ -23,6 +23,8 @@ pub enum LifecycleAction {
     Revive,
     /// Join the cluster of the named node, in the form `NAME@HOST` or `NAME@HOST:PORT`.
     JoinCluster(String),
+    /// Go on without the other nodes of the cluster, whose majority is lost for good.
+    StandAlone,
 }
 
 /// The reason why the action was refused.

@@ -60,6 +60,7 @@ fn record(cluster: &[&str], met: &[&str]) -> ClusterRecord {
         is_newcomer: false,
         nodes: NodeList::default().into(),
         nodes_position: 0,
+        are_nodes_due: false,
         peers: met.iter().map(|name| ((*name).to_owned(), DiskId(2))).collect(),
     }
 }

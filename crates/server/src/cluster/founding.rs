@@ -41,6 +41,8 @@ pub(crate) struct ClusterRecord {
     pub(crate) nodes: Arc<NodeList>,
     /// Position of the log of the metadata at which this list was known.
     pub(crate) nodes_position: u64,
+    /// True if the metadata are to list the nodes as this record does: the node goes on without the others.
+    pub(crate) are_nodes_due: bool,
 }
 
 impl ClusterRecord {
@@ -55,6 +57,7 @@ impl ClusterRecord {
             peers: BTreeMap::new(),
             nodes: Arc::default(),
             nodes_position: 0,
+            are_nodes_due: false,
         }
     }
 }
@@ -292,6 +295,11 @@ impl Founding {
         self.record.nodes = Arc::new(nodes.clone());
         self.record.nodes_position = position;
         true
+    }
+
+    /// Notes that the metadata list the nodes as this record does.
+    pub(crate) fn nodes_are_listed(&mut self) {
+        self.record.are_nodes_due = false;
     }
 
     fn found_if_agreed(&mut self) {

@@ -26,6 +26,7 @@ use crate::disk::cluster_file::{self, ClusterFileError};
 use crate::disk::data_dir::DataDirError;
 use crate::disk::node_file::NodeFileError;
 use crate::disk::reset;
+use crate::disk::stand_alone::StandAloneError;
 use crate::limits::{LINK_LOG_INTERVAL, LINK_PROBLEMS_MAX};
 use crate::tls::{Tls, TlsError};
 
@@ -59,6 +60,8 @@ pub(crate) enum ClusterError {
     Tls(#[from] TlsError),
     #[error("cannot tell what the data directory has: {0}")]
     Content(String),
+    #[error("this node cannot go on alone: {0}")]
+    StandAlone(#[from] StandAloneError),
     #[error("cannot prepare the data directory for another cluster: {0}")]
     Reset(std::io::Error),
     #[error("the system has no randomness: {0}")]
@@ -242,6 +245,23 @@ impl Links {
     /// The nodes as the metadata list them, empty until they are known.
     pub(crate) fn nodes(&self) -> Arc<NodeList> {
         Arc::clone(&self.founding.lock().record().nodes)
+    }
+
+    /// The nodes that the metadata are to list, if this node goes on without the others.
+    pub(crate) fn nodes_due(&self) -> Option<Arc<NodeList>> {
+        let founding = self.founding.lock();
+        let record = founding.record();
+        record.are_nodes_due.then(|| Arc::clone(&record.nodes))
+    }
+
+    /// Notes, durably, that the metadata list them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn nodes_are_listed(&self) -> Result<(), NodeFileError> {
+        let mut founding = self.founding.lock();
+        founding.nodes_are_listed();
+        cluster_file::write(&self.data_dir, founding.record())
     }
 
     /// The disks of all nodes, as far as this one remembers them.

@@ -18,7 +18,7 @@ use super::seek::{Seeker, Sought};
 use crate::clock::Clock;
 use crate::config::{ClusterNode, ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
-use crate::disk::{cluster_file, reset};
+use crate::disk::{cluster_file, reset, stand_alone};
 use crate::limits::{DNS_RETRY_INTERVAL, JOIN_RETRY_INTERVAL, JOIN_SEEK_INTERVAL};
 use crate::node::identity;
 use crate::service_state;
@@ -37,6 +37,7 @@ pub(crate) async fn complete(
         false => return Ok(None),
     };
     reset::finish(&config.data_dir).map_err(ClusterError::Reset)?;
+    stand_alone::finish(&config.data_dir)?;
     let known = cluster_file::read(&config.data_dir)?;
     if let Some(record) = known.as_ref().filter(|record| !record.nodes.is_empty()) {
         return Ok(Some(with_record(config, record)));

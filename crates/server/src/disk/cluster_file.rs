@@ -70,6 +70,7 @@ fn parse(root: &Value) -> Option<ClusterRecord> {
         peers,
         nodes: root.get("nodes").map_or_else(|| Some(NodeList::default()), node_list)?.into(),
         nodes_position: root.get("nodes_position").map_or(Some(0), Value::as_u64)?,
+        are_nodes_due: root.get("nodes_due").map_or(Some(false), Value::as_bool)?,
     })
 }
 
@@ -121,6 +122,9 @@ pub(crate) fn write(data_dir: &Path, record: &ClusterRecord) -> Result<(), NodeF
         "nodes": record.nodes.0.iter().map(|(name, node)| (name.clone(), node_value(node))).collect::<Value>(),
         "nodes_position": record.nodes_position,
     });
+    if record.are_nodes_due {
+        root["nodes_due"] = Value::Bool(true);
+    }
     root[CHECKSUM] = Value::String(checksum(&root));
     node_file::replace(data_dir, NAME, &format!("{root:#}\n"))
 }
@@ -148,6 +152,7 @@ mod tests {
             peers: BTreeMap::from([("b@h".to_owned(), DiskId(2))]),
             nodes: NodeList([("b@h".to_owned(), b)].into()).into(),
             nodes_position: 9,
+            are_nodes_due: true,
         };
         write(&folder, &record).unwrap();
         assert_eq!(read(&folder).unwrap(), Some(record));
@@ -162,7 +167,7 @@ mod tests {
             assert!(read(&folder).is_err() || is_space, "byte {at}");
         }
         let mut first: Value = serde_json::from_str(&text).unwrap();
-        for later in ["newcomer", "nodes", "nodes_position", CHECKSUM] {
+        for later in ["newcomer", "nodes", "nodes_position", "nodes_due", CHECKSUM] {
             first.as_object_mut().unwrap().remove(later);
         }
         first[CHECKSUM] = Value::String(checksum(&first));

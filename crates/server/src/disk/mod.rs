@@ -12,6 +12,7 @@ pub(crate) mod data_dir;
 pub(crate) mod death_files;
 mod death_line;
 pub(crate) mod free_space;
+pub(crate) mod log_replay;
 #[cfg(test)]
 mod log_tests;
 pub(crate) mod log_writer;
@@ -29,5 +30,6 @@ pub(crate) mod recovery_pages;
 pub(crate) mod replay_thread;
 pub(crate) mod reserve;
 pub(crate) mod reset;
+pub(crate) mod stand_alone;
 pub(crate) mod vhost_files;
 pub(crate) mod write_times;

@@ -7,7 +7,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use broker::{Decoded, Envelopes};
 use storage::{Flags, Lsn, Record, RecordSink, References};
 
-use crate::disk::recovery::LogReplay;
+use crate::disk::log_replay::LogReplay;
 use crate::limits::{RESTORE_BATCH_RECORDS, RESTORE_BATCHES_MAX};
 
 /// A decoded record, or the reason why it is left out.

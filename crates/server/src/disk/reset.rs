@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::disk::{content, private_files};
+use crate::disk::{content, private_files, stand_alone};
 
 /// The mark file.
 const MARK: &str = "resetting";
@@ -16,7 +16,7 @@ const MARK: &str = "resetting";
 const JOINS: &str = "joins a cluster\n";
 /// The directories and files to remove.
 const DIRECTORIES: [&str; 3] = ["vhosts", "redrives", "metadata"];
-const FILES: [&str; 2] = ["node.json", "node.json.new"];
+const FILES: [&str; 3] = ["node.json", "node.json.new", stand_alone::MARK];
 /// The files that a node keeps that joins a cluster. All others lose them: a node without its data is another disk for
 /// its peers.
 const CLUSTER_FILES: [&str; 2] = ["cluster.json", "cluster.json.new"];
@@ -92,6 +92,7 @@ mod tests {
         std::fs::create_dir_all(folder.join("vhosts/1/pages")).unwrap();
         std::fs::write(folder.join("vhosts/1/log"), "records").unwrap();
         std::fs::write(folder.join("node.json"), "{}").unwrap();
+        std::fs::write(folder.join("standing-alone"), "").unwrap();
         std::fs::write(folder.join("lock"), "").unwrap();
         std::fs::write(folder.join("my.conf"), "kept").unwrap();
         folder
@@ -109,7 +110,7 @@ mod tests {
     fn reset_removes_the_nodes_files_only() {
         let folder = filled("reset");
         finish(&folder).unwrap();
-        assert_eq!(names(&folder), ["lock", "my.conf", "node.json", "vhosts"]);
+        assert_eq!(names(&folder), ["lock", "my.conf", "node.json", "standing-alone", "vhosts"]);
         reset(&folder).unwrap();
         assert_eq!(names(&folder), ["lock", "my.conf"]);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,7 +1,7 @@
 //! Backups of the running node: one at a time, on a thread of its own.
 //!
-//! First the node's own state is copied, then the redrive jobs, then each vhost as of one position of its log, with
-//! its history of dead letters. `backup.json` is the last file: as long as it has its temporary name, `leveret check`
+//! First the node's own state is copied, then the redrive jobs, in a cluster the metadata, then each vhost as of one
+//! position of its log, with its history of dead letters. `backup.json` is the last file: as long as it has its temporary name, `leveret check`
 //! and a start refuse the directory.
 
 use std::io;
@@ -11,14 +11,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use management::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 use parking_lot::Mutex;
+use storage::{LogSnapshot, RealDirectory};
 
 use crate::clock::Clock;
 use crate::disk::backup_copy::{Copier, CopyCounts};
 use crate::disk::backup_target::{BackupTarget, sync};
 use crate::disk::node_file::{self, NodeFile, VhostEntry};
 use crate::disk::persister::Persister;
-use crate::disk::private_files;
-use crate::disk::vhost_files::vhost_path;
+use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};
+use crate::disk::{cluster_file, private_files, stand_alone};
+use crate::replicas::Replicator;
+use crate::vhost::Vhosts;
 
 /// The backup that runs, or the last one.
 #[derive(Default, Debug)]
@@ -40,10 +43,42 @@ pub(crate) struct BackupSource {
     pub(crate) node_name: String,
     /// Vhosts and users.
     pub(crate) node_file: NodeFile,
-    pub(crate) persister: Arc<Persister>,
+    pub(crate) logs: BackupLogs,
     pub(crate) clock: Clock,
     /// Free bytes that the disk of the backup must keep.
     pub(crate) free_min: u64,
+}
+
+/// The owner of the logs of a node.
+#[derive(Debug)]
+pub(crate) enum BackupLogs {
+    /// A node without a cluster.
+    Own(Arc<Persister>),
+    /// A node of a cluster: a broker starts from the backup as the only node of another one.
+    Replicated(Arc<Replicator>, Arc<Vhosts>),
+}
+
+impl BackupLogs {
+    /// The files of the log of a vhost in the directory `from`. None if the vhost is deleted.
+    fn snapshot(
+        &self,
+        vhost: &VhostEntry,
+        from: &Path,
+    ) -> io::Result<Option<LogSnapshot<RealDirectory>>> {
+        match self {
+            Self::Own(persister) => match persister.snapshot(vhost.id) {
+                None if from.exists() => Err(io::Error::other("the broker stops")),
+                snapshot => Ok(snapshot),
+            },
+            Self::Replicated(replicator, vhosts) => match replicator.snapshot(vhost.id) {
+                Ok(snapshot) => Ok(Some(snapshot)),
+                Err(_) if vhosts.get(&vhost.name).is_none_or(|found| found.id() != vhost.id) => {
+                    Ok(None)
+                }
+                Err(error) => Err(io::Error::other(format!("vhost '{}': {error}", vhost.name))),
+            },
+        }
+    }
 }
 
 impl Backups {
@@ -174,8 +209,7 @@ impl Backups {
     }
 
     fn write(&self, target: &BackupTarget, source: BackupSource) -> io::Result<()> {
-        let BackupSource { data_dir, node_name, mut node_file, persister, clock, free_min } =
-            source;
+        let BackupSource { data_dir, node_name, mut node_file, logs, clock, free_min } = source;
         let began_ms = clock.now().wall_ms;
         let mut progress = |counts: CopyCounts| {
             if let Some(job) = &mut self.known.lock().job {
@@ -195,12 +229,25 @@ impl Backups {
         copier.file(&data_dir.join(parameters), &target.path.join(parameters))?;
         // Before the vhosts: a job that is behind its messages goes on with those that are still there.
         copier.directory(&data_dir.join("redrives"), &target.path.join("redrives"), ".json")?;
+        if let BackupLogs::Replicated(replicator, _) = &logs {
+            // After `node.json` was told, which must not be ahead of the metadata.
+            let snapshot = replicator.snapshot(VhostId::METADATA);
+            let snapshot =
+                snapshot.map_err(|error| io::Error::other(format!("the metadata: {error}")))?;
+            let [from, to] =
+                [&data_dir, &target.path].map(|path| replica_path(path, VhostId::METADATA));
+            copier.log(&snapshot, &from, &to)?;
+            sync(&to)?;
+            let cluster = cluster_file::NAME;
+            copier.file(&data_dir.join(cluster), &target.path.join(cluster))?;
+            stand_alone::mark(&target.path).map_err(io::Error::other)?;
+        }
         private_files::create_dir(&target.path.join("vhosts"))?;
         let mut done = Vec::new();
         for entry in std::mem::take(&mut node_file.vhosts) {
             let from = vhost_path(&data_dir, entry.id);
             let to = vhost_path(&target.path, entry.id);
-            match vhost(&mut copier, &persister, (&from, &to), &entry, clock) {
+            match vhost(&mut copier, &logs, (&from, &to), &entry, clock) {
                 Ok(Some(told)) => {
                     if let Some(job) = &mut self.known.lock().job {
                         job.vhosts.push(told);
@@ -209,7 +256,7 @@ impl Backups {
                 }
                 // Deleted meanwhile.
                 Ok(None) => {}
-                Err(error) if from.exists() => return Err(error),
+                Err(error) if from.exists() || !to.exists() => return Err(error),
                 Err(_) => std::fs::remove_dir_all(&to)?,
             }
         }
@@ -227,18 +274,13 @@ impl Backups {
 /// Writes the log and the history of dead letters of a vhost. None if the vhost is deleted.
 fn vhost(
     copier: &mut Copier<'_>,
-    persister: &Persister,
+    logs: &BackupLogs,
     (from, to): (&Path, &Path),
     entry: &VhostEntry,
     clock: Clock,
 ) -> io::Result<Option<BackupVhost>> {
     let began_ms = clock.now().wall_ms;
-    let Some(snapshot) = persister.snapshot(entry.id) else {
-        return match from.exists() {
-            true => Err(io::Error::other("the broker stops")),
-            false => Ok(None),
-        };
-    };
+    let Some(snapshot) = logs.snapshot(entry, from)? else { return Ok(None) };
     copier.log(&snapshot, from, to)?;
     copier.directory(&from.join("deaths"), &to.join("deaths"), ".jsonl")?;
     sync(to)?;

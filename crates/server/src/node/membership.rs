@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Weak};
 
-use management::{ChangeError, ForgetError};
+use management::{ChangeError, ForgetError, LifecycleError};
 use tokio::runtime::Handle;
 
 use crate::cluster::ids::{DiskId, NodeId};
@@ -16,9 +16,11 @@ use crate::cluster::node_list::{Admission, Joining, ListedNode, NodeList};
 use crate::cluster::{NodeStream, StreamHandler};
 use crate::disk::cluster_file;
 use crate::disk::node_file::NodeFileError;
+use crate::disk::stand_alone::{self, StandAloneError};
 use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
 use crate::node::followed::NodeMetadata;
+use crate::node::lifecycle::ExitReason;
 use crate::node::metadata::unable;
 
 impl Node {
@@ -152,6 +154,33 @@ impl Node {
         self.change_node(metadata, name, &forgotten)?;
         tracing::warn!(node = name, "the node is forgotten: it is not one of the cluster any more");
         Ok(())
+    }
+}
+
+impl Node {
+    /// Lets this node start anew without the others, whose majority is lost.
+    ///
+    /// # Errors
+    /// [`LifecycleError`]: there is a majority, or this node lacks a replica.
+    pub(crate) fn stand_alone(&self) -> Result<(), LifecycleError> {
+        if let Some(leader) = self.metadata.as_ref().and_then(|metadata| metadata.store.leader()) {
+            return Err(LifecycleError::Refused(format!(
+                "the cluster has a majority, and '{leader}' leads it: take nodes that are gone out of it by \
+                 forget_cluster_node"
+            )));
+        }
+        stand_alone::begin(&self.disk.data_dir)?;
+        self.lifecycle.shutdown.request(ExitReason::Restart);
+        Ok(())
+    }
+}
+
+impl From<StandAloneError> for LifecycleError {
+    fn from(error: StandAloneError) -> Self {
+        let is_refusal =
+            matches!(error, StandAloneError::NoCluster | StandAloneError::NoReplica { .. });
+        let refused = if is_refusal { Self::Refused } else { Self::Failed };
+        refused(error.to_string())
     }
 }
 

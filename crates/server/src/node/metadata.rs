@@ -209,12 +209,17 @@ impl Node {
             items = founded;
             told = contents(&items, &followed)?;
         }
-        if items.is_leading && told.as_ref().is_some_and(|told| told.nodes.is_empty()) {
-            // A cluster that was founded by a build without a list.
-            let nodes = self.founders();
+        if let Some((links, nodes)) =
+            self.cluster.as_ref().and_then(|links| Some((links, links.nodes_due()?)))
+        {
+            // This node goes on without the others, which the metadata still list.
+            if !items.is_leading {
+                return Ok(());
+            }
             let nodes =
                 node_items(&nodes).map(|(key, value)| ItemChange { key, value: Some(value) });
             metadata.store.change(nodes.collect()).map_err(|error| error.to_string())?;
+            links.nodes_are_listed().map_err(|error| error.to_string())?;
             let Some(listed) = metadata.store.committed() else { return Ok(()) };
             items = listed;
             told = contents(&items, &followed)?;

@@ -11,10 +11,11 @@ use management::{
 use tokio::sync::watch;
 
 use crate::auth::ctl_token::CtlToken;
+use crate::cluster::ClusterError;
 use crate::cluster::joiner::Joiner;
 use crate::config::Config;
 use crate::disk::data_dir::DataDir;
-use crate::disk::reset;
+use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
 use crate::node::identity::node_name;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
@@ -58,6 +59,16 @@ impl management::Lifecycle for Stopped {
                         LifecycleError::Failed(format!("cannot reset the node: {error}"))
                     })?;
                 }
+                LifecycleAction::StandAlone => {
+                    let data_dir = self.data_dir.clone();
+                    let done = tokio::task::spawn_blocking(move || {
+                        stand_alone::begin(&data_dir)?;
+                        stand_alone::finish(&data_dir)
+                    });
+                    let done =
+                        done.await.map_err(|error| LifecycleError::Failed(error.to_string()));
+                    done??;
+                }
                 LifecycleAction::StartApp => self.shutdown.request(ExitReason::StartApp),
                 LifecycleAction::Reset => {
                     let data_dir = self.data_dir.clone();
@@ -91,6 +102,7 @@ pub(crate) async fn run(
 ) -> Result<ExitReason, StartError> {
     let _lock = DataDir::open(&config.data_dir)?;
     reset::finish(&config.data_dir).map_err(StartError::Reset)?;
+    stand_alone::finish(&config.data_dir).map_err(ClusterError::from)?;
     let endpoints = Endpoints::bind_http(config)?;
     let (listeners, addresses) = (endpoints.shown(), endpoints.in_words());
     let node = Arc::new(Stopped {

@@ -92,7 +92,7 @@ pub(crate) fn resume(data_dir: &Path, vhost: VhostId) -> io::Result<()> {
         return Ok(());
     }
     let member_of = |directory: &RealDirectory| {
-        storage::saved_state(directory).ok().flatten().map(|(member, _)| member)
+        storage::saved_member(directory).ok().flatten().map(|saved| saved.member_id)
     };
     let present = path.exists().then(|| RealDirectory::open(&path)).transpose()?;
     let present = present.as_ref().and_then(member_of);

@@ -300,10 +300,11 @@ impl Receiver {
         state: HardState,
     ) -> Result<HardState, Failure> {
         let directory = RealDirectory::open(&replica_path(&self.data_dir, vhost))?;
-        let saved = storage::saved_state(&directory)?;
-        let Some((_, own)) = saved.filter(|(saved, _)| *saved == member.get()) else {
+        let saved = storage::saved_member(&directory)?;
+        let Some(saved) = saved.filter(|saved| saved.member_id == member.get()) else {
             return Err(Failure::Open("the replica belongs to another member".to_owned()));
         };
+        let own = saved.state;
         let term = own.term.max(state.term);
         let vote = if term == own.term { own.vote } else { 0 };
         Ok(HardState { term, vote, ..state })

@@ -10,8 +10,8 @@ use broker::time::Now;
 use management::{ChangeError, ScheduleError};
 use storage::Lsn;
 
+use crate::disk::log_replay::LogReplay;
 use crate::disk::page_files::PageError;
-use crate::disk::recovery::LogReplay;
 
 /// The state machine of a vhost, behind its lock.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use replication::MemberId;
-use storage::{OpenError, RealDirectory};
+use storage::{OpenError, RealDirectory, SavedMember};
 
 use super::cluster::Cluster;
 use crate::cluster::node_list::FIRST_INCARNATION;
@@ -58,19 +58,21 @@ pub(crate) fn found_member(
         });
     }
     let directory = RealDirectory::open(&path)?;
-    match storage::saved_state(&directory) {
+    match storage::saved_member(&directory) {
         Ok(saved)
             if age == GroupAge::OnLostDisk
                 && saved
                     .as_ref()
-                    .is_none_or(|(id, _)| *id == me.member(FIRST_INCARNATION).get()) =>
+                    .is_none_or(|saved| saved.member_id == me.member(FIRST_INCARNATION).get()) =>
         {
             Ok(FoundMember::Lost(CAME_LATER.to_owned()))
         }
-        Ok(Some((id, _))) => match MemberId::new(id).filter(|member| member.node() == me) {
-            Some(member) => Ok(FoundMember::Member(member)),
-            None => Ok(FoundMember::Lost(format!("it belongs to member {id} of another node"))),
-        },
+        Ok(Some(SavedMember { member_id: id, .. })) => {
+            match MemberId::new(id).filter(|member| member.node() == me) {
+                Some(member) => Ok(FoundMember::Member(member)),
+                None => Ok(FoundMember::Lost(format!("it belongs to member {id} of another node"))),
+            }
+        }
         // The log of a node without a cluster, or a group that begins.
         Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => Ok(first),
         Ok(None) => Ok(FoundMember::Lost("its log is gone".to_owned())),

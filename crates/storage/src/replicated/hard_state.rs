@@ -25,12 +25,26 @@ pub fn is_replicated<D: Directory>(directory: &D) -> io::Result<bool> {
     Ok(directory.list()?.iter().any(|name| name == HARD_STATE))
 }
 
-/// The member that a replicated log belongs to, with its hard state. None if the directory has none.
+/// The member that a replicated log belongs to. None if the directory has none.
 ///
 /// # Errors
 /// [`OpenError`]: the hard state is damaged, or the disk failed.
-pub fn saved_state<D: Directory>(directory: &D) -> Result<Option<(u64, HardState)>, OpenError> {
-    Ok(read_newest(directory)?.map(|slot| (slot.identity.member_id, slot.state)))
+pub fn saved_member<D: Directory>(directory: &D) -> Result<Option<SavedMember>, OpenError> {
+    Ok(read_newest(directory)?.map(|Slot { identity, state, .. }| {
+        let Identity { cluster_id, member_id, .. } = identity;
+        SavedMember { cluster_id, member_id, state }
+    }))
+}
+
+/// The member that a replicated log belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SavedMember {
+    /// Id of the cluster.
+    pub cluster_id: u64,
+    /// Id of the member.
+    pub member_id: u64,
+    /// The state that was saved last.
+    pub state: HardState,
 }
 
 const MAGIC: [u8; 8] = *b"LVRTRFT\0";
@@ -251,8 +265,13 @@ impl<D: Directory> HardStateFile<D> {
 
     /// Saves a state in the slot that does not hold the newest one.
     pub(crate) fn save(&mut self, state: HardState) -> io::Result<()> {
+        self.save_as(self.newest.identity, state)
+    }
+
+    /// Saves a state of a member with another identity.
+    pub(crate) fn save_as(&mut self, identity: Identity, state: HardState) -> io::Result<()> {
         let sequence = self.newest.sequence + 1;
-        let slot = Slot { sequence, identity: self.newest.identity, state };
+        let slot = Slot { sequence, identity, state };
         self.file.write_at(&slot.encode(), slot_offset(sequence))?;
         self.file.sync()?;
         self.newest = slot;

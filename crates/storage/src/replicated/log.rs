@@ -6,7 +6,7 @@ use super::entry_map::EntryMark;
 use super::entry_reader::EntryReader;
 use super::entry_state::EntryReading;
 use super::entry_writer::{EntryChain, GatheredWrite, entry_len};
-use super::hard_state::{HardState, HardStateFile, Slot, commit_with};
+use super::hard_state::{HardState, HardStateFile, Identity, Slot, commit_with};
 use super::log_end::end_of;
 use super::opening::read_or_found;
 use super::options::{EntryError, ReplicatedOptions};
@@ -106,6 +106,30 @@ impl<D: Directory> ReplicatedLog<D> {
             saved.map_err(io_failed("write the hard state"))?;
             log.hard_state = state;
             Ok(())
+        })
+    }
+
+    /// Makes the member the only one of its group, in a cluster with another id, durably. All entries of the log count
+    /// as committed, those included that no majority ever had: the next opening passes them on. Nothing else can be done
+    /// with this log any more.
+    ///
+    /// # Errors
+    /// [`LogError`]: nothing is changed, or all of it.
+    pub fn stand_alone(mut self, cluster_id: u64) -> Result<(), LogError> {
+        self.guarded(|log| {
+            let newest = log.hard_state_file.newest();
+            let identity = Identity { cluster_id, ..newest.identity };
+            let state = HardState {
+                // No leader of the other members has had or will have this term in a group with this identity.
+                term: Term(newest.state.term.0 + 1),
+                vote: 0,
+                commit: log.last_index(),
+                voters: vec![identity.member_id],
+                learners: Vec::new(),
+                clock: newest.state.clock,
+            };
+            let saved = log.hard_state_file.save_as(identity, state);
+            saved.map_err(io_failed("write the hard state"))
         })
     }
 

@@ -24,7 +24,7 @@ pub use entry::{
     EntryContent, EntryFacts, EntryFault, EntryIndex, EntryRecords, LogEntry, Term, verify_entry,
 };
 pub(crate) use entry_state::{EntryReading, EntryState};
-pub use hard_state::{HardState, SavedClock, is_replicated, saved_state};
+pub use hard_state::{HardState, SavedClock, SavedMember, is_replicated, saved_member};
 pub(crate) use hard_state::{Slot, known_commit, store_slot};
 pub use installation::Installation;
 pub use log::ReplicatedLog;

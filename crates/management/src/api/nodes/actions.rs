@@ -1,5 +1,5 @@
-//! `/api/nodes/{name}/actions`: a node is stopped, started and emptied, and closes its doors. Leveret's
-//! own.
+//! `/api/nodes/{name}/actions`: a node is stopped, started and emptied, closes its doors, joins a cluster, and goes on
+//! without the others of one. Leveret's own.
 
 use axum::Router;
 use axum::extract::State;
@@ -72,9 +72,10 @@ fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
             Some(node) => Ok(LifecycleAction::JoinCluster(node.to_owned())),
             None => Err(ApiError::bad_request("node must name a node of the cluster")),
         },
+        Some("stand_alone") => Ok(LifecycleAction::StandAlone),
         _ => Err(ApiError::bad_request(
-            "action must be stop, stop_app, start_app, reset, suspend_listeners, resume_listeners, drain, revive or \
-             join_cluster",
+            "action must be stop, stop_app, start_app, reset, suspend_listeners, resume_listeners, drain, revive, \
+             join_cluster or stand_alone",
         )),
     }
 }

@@ -6,7 +6,7 @@ use management::{BackupError, BackupJob, Backups, ChangeFuture};
 
 use super::change;
 use crate::node::Node;
-use crate::node::backup::BackupSource;
+use crate::node::backup::{BackupLogs, BackupSource};
 
 impl Backups for Node {
     fn begin_backup(
@@ -16,11 +16,6 @@ impl Backups for Node {
     ) -> ChangeFuture<'_, Result<BackupJob, BackupError>> {
         let (directory, user) = (directory.to_owned(), user.to_owned());
         change(move || {
-            if self.replication.is_some() {
-                let text = "this node is one of a cluster, whose other nodes have the same vhosts: a backup of a single \
-                            node could not be started";
-                return Err(BackupError::Refused(text.to_owned()));
-            }
             let node_file = {
                 let _one_at_a_time = self.changes.lock();
                 let (next_vhost_id, vhosts) = self.vhosts.entries();
@@ -30,7 +25,13 @@ impl Backups for Node {
                 data_dir: self.disk.data_dir.clone(),
                 node_name: self.identity.name.clone(),
                 node_file,
-                persister: Arc::clone(&self.threads.persister),
+                logs: match &self.replication {
+                    Some(replication) => {
+                        let replicator = Arc::clone(&replication.replicator);
+                        BackupLogs::Replicated(replicator, Arc::clone(&self.vhosts))
+                    }
+                    None => BackupLogs::Own(Arc::clone(&self.threads.persister)),
+                },
                 clock: self.clock,
                 free_min: self.alarms.limits.disk_free_limit_bytes(),
             };

@@ -2,6 +2,7 @@
 
 use management::{ChangeFuture, Lifecycle, LifecycleAction, LifecycleError};
 
+use super::change;
 use crate::node::Node;
 use crate::node::lifecycle::ExitReason;
 
@@ -22,6 +23,9 @@ impl Lifecycle for Node {
                 Ok(())
             });
         }
+        if let LifecycleAction::StandAlone = action {
+            return change(move || self.stand_alone());
+        }
         let result = match action {
             LifecycleAction::Stop => {
                 self.lifecycle.shutdown.request(ExitReason::Stop);
@@ -34,7 +38,8 @@ impl Lifecycle for Node {
             LifecycleAction::StartApp
             | LifecycleAction::Drain
             | LifecycleAction::Revive
-            | LifecycleAction::JoinCluster(_) => Ok(()),
+            | LifecycleAction::JoinCluster(_)
+            | LifecycleAction::StandAlone => Ok(()),
             LifecycleAction::Reset => Err(LifecycleError::MustBeStopped),
             LifecycleAction::SuspendListeners => {
                 self.lifecycle.listeners_suspended.send_replace(true);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
-use storage::EntryIndex;
+use storage::{EntryIndex, LogSnapshot, RealDirectory};
 use tokio::sync::oneshot;
 
 use super::disk_watch::DiskWatch;
@@ -62,6 +62,7 @@ struct Work {
     transfers: Vec<(VhostId, TransferRequest)>,
     shipments: Vec<(VhostId, ShipmentRequest)>,
     shipped: Vec<(VhostId, MemberId, EntryIndex)>,
+    snapshots: Vec<(VhostId, SnapshotAnswer)>,
     /// Replicas that end, each with a channel that is closed when nothing touches its log any more.
     ended: Vec<(VhostId, EndCause, Sender<()>)>,
     looks_for_space: bool,
@@ -71,6 +72,9 @@ struct Work {
     vhosts_take_part: bool,
     stopping: bool,
 }
+
+/// Receives the files of a replica for a backup, or the reason why there are none.
+type SnapshotAnswer = Sender<Result<LogSnapshot<RealDirectory>, String>>;
 
 /// The reason why a replica ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +95,7 @@ impl Work {
             && self.transfers.is_empty()
             && self.shipments.is_empty()
             && self.shipped.is_empty()
+            && self.snapshots.is_empty()
             && self.ended.is_empty()
             && !self.looks_for_space
             && !self.has_lost_disk
@@ -358,6 +363,18 @@ impl Replicator {
         self.push(|work| work.shipments.push((vhost, ShipmentRequest { node, need, answer })));
         let lost = || Err("this node does not lead the vhost".to_owned());
         result.await.unwrap_or_else(|_| lost())
+    }
+
+    /// The files of the replica of a vhost or of the metadata, up to the last entry that was applied, for a backup. Waits
+    /// for the write that is under way.
+    ///
+    /// # Errors
+    /// A sentence: there is no replica now, or its end cannot be read.
+    pub(crate) fn snapshot(&self, vhost: VhostId) -> Result<LogSnapshot<RealDirectory>, String> {
+        let (answer, taken) = channel();
+        self.push(|work| work.snapshots.push((vhost, answer)));
+        let lost = "the replica of this node is being rebuilt or opened anew, or the node stops";
+        taken.recv().unwrap_or_else(|_| Err(lost.to_owned()))
     }
 
     /// Notes that a member has the files up to an entry.

@@ -184,6 +184,14 @@ impl Thread {
                 Self::touch(&mut self.due, vhost);
             }
         }
+        for (vhost, answer) in work.snapshots {
+            // Without a replica, whoever asked learns it from the end of the channel.
+            if let Some(replica) = self.replicas.get(&vhost) {
+                let snapshot = replica.member().log().snapshot();
+                // The backup may have ended.
+                let _ = answer.send(snapshot.map_err(|error| error.to_string()));
+            }
+        }
         for (vhost, cause, done) in work.ended {
             self.due.remove(&vhost);
             let Some(replica) = self.replicas.remove(&vhost) else { continue };

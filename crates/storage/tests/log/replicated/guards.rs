@@ -3,11 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use storage::{
-    EntryContent, EntryFacts, EntryFault, EntryIndex, EntryRecords, HardState, LogEntry, LogError,
-    Lsn, Term, WriteBatch, WriteQueue,
+    Durability, EntryContent, EntryFacts, EntryFault, EntryIndex, EntryRecords, HardState,
+    LogEntry, LogError, Lsn, OpenError, ReplicatedOptions, SavedMember, Term, WriteBatch,
+    WriteQueue,
 };
 
-use super::world::{LOG, World, open, plain};
+use super::world::{LOG, World, open, open_with, options, plain};
 use crate::book::Book;
 use simdisk::{Disk, Random};
 
@@ -258,4 +259,45 @@ fn log_is_cut_off_while_it_is_compacted() {
     world.check_all();
     world.append(&mut random).unwrap();
     world.reopened(open(&disk).unwrap(), "cut off");
+}
+
+#[test]
+fn member_that_stands_alone_has_everything_and_is_the_only_voter_of_another_cluster() {
+    let (disk, world, _) = world();
+    let last = world.model.last();
+    assert!(last > 5, "some entries are not committed");
+    let identity = options(Durability::Fsync);
+    world.log.stand_alone(9).unwrap();
+    let saved = storage::saved_member(&disk).unwrap().unwrap();
+    assert_eq!((saved.cluster_id, saved.member_id), (9, identity.member_id));
+    let HardState { term, vote, commit, voters, learners, .. } = saved.state;
+    assert_eq!((term, vote, commit), (Term(world.model.term + 1), 0, EntryIndex(last)));
+    assert_eq!((voters, learners), (vec![identity.member_id], vec![]));
+    // The cluster that the member has left cannot open it any more.
+    assert!(matches!(open(&disk), Err(OpenError::DoesNotVote { .. })));
+    let opened = open_with(&disk, ReplicatedOptions { cluster_id: 9, ..identity }).unwrap();
+    assert_eq!(opened.report.damages, []);
+    assert_eq!(&opened.book, world.model.book_at(last));
+    assert_eq!(opened.log.applier().applied(), EntryIndex(last));
+}
+
+#[test]
+fn power_cut_leaves_a_member_in_one_cluster_or_the_other() {
+    for (cut, fate) in (0..).flat_map(|cut| [(cut, 0), (cut, 1)]) {
+        let (disk, world, _) = world();
+        let identity = options(Durability::Fsync);
+        disk.cut_power_at(disk.operations() + cut);
+        let done = world.log.stand_alone(9);
+        let disk = disk.after_cut(&mut Random(fate));
+        let what = format!("cut at {cut} fate {fate}");
+        let SavedMember { cluster_id, .. } = storage::saved_member(&disk).unwrap().unwrap();
+        assert!(done.is_err() || cluster_id == 9, "{what}");
+        let opened = open_with(&disk, ReplicatedOptions { cluster_id, ..identity }).unwrap();
+        assert_eq!(opened.log.last_index().0, world.model.last(), "{what}");
+        let applied = opened.log.applier().applied().0;
+        assert!(cluster_id != 9 || applied == world.model.last(), "{what}: {applied}");
+        if done.is_ok() {
+            return;
+        }
+    }
 }
