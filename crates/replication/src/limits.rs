@@ -3,8 +3,8 @@
 /// Duration of a tick, in microseconds: the driver counts ticks from real time.
 pub const TICK_US: u64 = 50_000;
 
-/// Ticks between two heartbeats of a leader: 150 ms.
-pub const HEARTBEAT_TICKS: usize = 3;
+/// Ticks between two heartbeats of a leader: 200 ms.
+pub const HEARTBEAT_TICKS: usize = 4;
 
 /// Shortest time without a leader after which a member campaigns, in ticks: 1 s. Several heartbeats may be lost
 /// before.

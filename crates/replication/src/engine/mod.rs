@@ -100,6 +100,8 @@ pub(crate) struct Engine<L: EntryLog> {
     me: u64,
     timeouts: Timeouts,
     is_reluctant: bool,
+    /// Number of the last tick.
+    tick_number: u64,
     /// Ticks that wait until unwritten entries are written.
     deferred_ticks: u32,
 }
@@ -144,8 +146,15 @@ impl<L: EntryLog> Engine<L> {
             .map_err(|error| CannotBegin(error.to_string()))?;
         let timeouts = Timeouts::new(seed);
         let members = Members::of(&raw);
-        let mut engine =
-            Self { raw, members, me, timeouts, is_reluctant: false, deferred_ticks: 0 };
+        let mut engine = Self {
+            raw,
+            members,
+            me,
+            timeouts,
+            is_reluctant: false,
+            tick_number: 0,
+            deferred_ticks: 0,
+        };
         engine.settle();
         Ok(engine)
     }
@@ -221,12 +230,20 @@ impl<L: EntryLog> Engine<L> {
 
     /// A tick. While entries are unwritten, it waits for the end of the turn: a campaign must not begin on entries that
     /// a crash could take. False if the next turn has nothing to do because of it.
-    pub(crate) fn tick(&mut self) -> bool {
+    ///
+    /// A leader whose heartbeat is due waits with it for a `number` that [`HEARTBEAT_TICKS`] divides: all groups of a node
+    /// send theirs at once, so that these share the wake-ups at both ends.
+    pub(crate) fn tick(&mut self, number: u64) -> bool {
+        self.tick_number = number;
         if self.has_unwritten() {
             self.deferred_ticks = (self.deferred_ticks + 1).min(2);
             return true;
         }
         let is_led = self.is_leader();
+        let is_beat_due = self.raw.raft.heartbeat_elapsed() + 1 >= HEARTBEAT_TICKS;
+        if is_led && is_beat_due && !number.is_multiple_of(HEARTBEAT_TICKS as u64) {
+            return false;
+        }
         let has_effect = self.raw.tick();
         if has_effect && !is_led {
             self.timeouts.redraw();
@@ -469,7 +486,7 @@ impl<L: EntryLog> Engine<L> {
     /// Ticks that have waited for the end of the turn.
     pub(crate) fn late_ticks(&mut self) {
         for _ in 0..std::mem::take(&mut self.deferred_ticks) {
-            self.tick();
+            self.tick(self.tick_number);
         }
     }
 

@@ -178,6 +178,12 @@ impl<L: EntryLog> Member<L> {
         })
     }
 
+    /// Notes how many ticks the driver has counted before the first one of this member. Members with the same count act at
+    /// the same ticks.
+    pub fn begin_at_tick(&mut self, ticks: u64) {
+        self.ticks = ticks;
+    }
+
     /// A tick, every 50 ms of real time. A thread that has slept gives at most two at once, so that it does not jump
     /// to an election. False if no turn is needed because of it: a member without work has a turn every fourth tick at
     /// least.
@@ -190,7 +196,7 @@ impl<L: EntryLog> Member<L> {
             return true;
         }
         self.tick_campaign();
-        let has_effect = self.engine.tick() || self.campaign.is_some();
+        let has_effect = self.engine.tick(self.ticks) || self.campaign.is_some();
         self.settle();
         has_effect || self.ticks.is_multiple_of(IDLE_TURN_TICKS)
     }

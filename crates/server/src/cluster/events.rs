@@ -45,8 +45,8 @@ pub(crate) trait LinkEvents: Send + Sync {
     /// The link with a peer is lost: nothing that was sent and not answered can be relied on.
     fn lost(&self, peer: NodeId, cause: &LostCause);
 
-    /// A frame has arrived.
-    fn frame(&self, peer: NodeId, frame: Bytes);
+    /// Frames have arrived together.
+    fn frames(&self, peer: NodeId, frames: Vec<Bytes>);
 
     /// A ping has arrived: `sent_us` by the peer's clock before it wrote it, `received_us` by this node's clock after
     /// it was read, in microseconds of the monotonic time axes of both. `wall_skew_ms` is the distance of the peer's

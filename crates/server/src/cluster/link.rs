@@ -115,28 +115,36 @@ impl Reading<'_> {
             };
             let now_us = self.links.clock.time().as_micros();
             self.peer.traffic.received_bytes.fetch_add(count as u64, Ordering::Relaxed);
-            loop {
-                let done = match reader.next() {
-                    Ok(Some((Channel::Control, frame))) => self.control(&frame, now_us),
-                    Ok(Some((Channel::Ordered | Channel::Bulk, frame))) => self.frame(frame),
-                    Ok(None) => break,
-                    Err(error) => Err(LostCause::Damaged(error)),
-                };
-                if let Err(cause) = done {
-                    return cause;
-                }
+            if let Err(cause) = self.take(&mut reader, now_us) {
+                return cause;
             }
             // The other half has a turn: pings must leave while a long frame arrives.
             yield_now().await;
         }
     }
 
-    fn frame(&self, frame: bytes::Bytes) -> Result<(), LostCause> {
-        if !self.is_introduced {
-            return Err(LostCause::Damaged(WireError::Control));
+    /// Takes what has arrived. Frames that follow each other are passed on together: their receiver wakes up once.
+    fn take(&mut self, reader: &mut FrameReader, now_us: u64) -> Result<(), LostCause> {
+        let mut frames = Vec::new();
+        loop {
+            let next = reader.next();
+            if let Ok(Some((Channel::Ordered | Channel::Bulk, frame))) = next {
+                if !self.is_introduced {
+                    return Err(LostCause::Damaged(WireError::Control));
+                }
+                frames.push(frame);
+                continue;
+            }
+            if !frames.is_empty() {
+                let frames = std::mem::take(&mut frames);
+                self.call(|events| events.frames(self.peer.id, frames));
+            }
+            match next {
+                Ok(Some((_, frame))) => self.control(&frame, now_us)?,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(LostCause::Damaged(error)),
+            }
         }
-        self.call(|events| events.frame(self.peer.id, frame));
-        Ok(())
     }
 
     /// Calls the receiver of events, unless another link has taken the place of this one.

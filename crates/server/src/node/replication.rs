@@ -265,8 +265,8 @@ impl LinkEvents for ReplicaLinks {
         }
     }
 
-    fn frame(&self, peer: NodeId, frame: Bytes) {
-        self.0.frame(replica_node(peer), frame);
+    fn frames(&self, peer: NodeId, frames: Vec<Bytes>) {
+        self.0.frames(replica_node(peer), frames);
     }
 
     // Members send pings of their own, which also tell the run of the process.

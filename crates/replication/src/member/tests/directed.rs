@@ -19,7 +19,9 @@ use crate::frame::{
     Append, Body, Frame, FrameClass, FrameError, Message, encode_append, encode_control,
 };
 use crate::ids::{ClusterId, GroupId, MemberId, NodeId};
-use crate::limits::{HAND_OVER_TICKS, HEARD_TICKS, TICK_US, UNCOMMITTED_BYTES_MAX};
+use crate::limits::{
+    HAND_OVER_TICKS, HEARD_TICKS, HEARTBEAT_TICKS, TICK_US, UNCOMMITTED_BYTES_MAX,
+};
 use crate::membership::MembershipChange;
 
 /// Three nodes without faults, with a leader that is active.
@@ -623,4 +625,29 @@ fn change_before_the_last_one_is_committed() {
     let result = member.end(&mut Vec::new());
     assert_eq!(result.committed.len(), 1);
     assert_eq!(member.members().1, [member_id(3)]);
+}
+
+#[test]
+fn leaders_of_a_node_send_heartbeats_at_the_same_ticks() {
+    for begins in 0..HEARTBEAT_TICKS as u64 {
+        let (mut world, leader) = led(6);
+        idle(&mut world, leader);
+        isolate(&mut world, leader);
+        // As if the driver had counted more ticks before this member.
+        let ticks = member(&mut world, leader).ticks;
+        member(&mut world, leader).begin_at_tick(ticks + begins);
+        let (mut beats, mut last) = (0, None);
+        for _ in 0..4 * HEARTBEAT_TICKS {
+            member(&mut world, leader).tick();
+            let number = member(&mut world, leader).ticks;
+            let mut frames = Vec::new();
+            turn(&mut world, leader, &mut frames, |_| ());
+            if !frames.is_empty() {
+                assert!(number.is_multiple_of(HEARTBEAT_TICKS as u64), "{number}");
+                assert!(last.is_none_or(|last| number - last == HEARTBEAT_TICKS as u64));
+                (beats, last) = (beats + 1, Some(number));
+            }
+        }
+        assert!(beats >= 3, "{beats}");
+    }
 }

@@ -53,8 +53,8 @@ impl LinkEvents for Recorder {
         self.note(Event::Lost(peer, cause.clone()));
     }
 
-    fn frame(&self, peer: NodeId, frame: Bytes) {
-        self.note(Event::Frame(peer, frame));
+    fn frames(&self, peer: NodeId, frames: Vec<Bytes>) {
+        frames.into_iter().for_each(|frame| self.note(Event::Frame(peer, frame)));
     }
 
     fn clock(&self, peer: NodeId, sent_us: u64, received_us: u64, _: i64) {

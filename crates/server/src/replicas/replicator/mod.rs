@@ -268,13 +268,15 @@ impl Replicator {
         self.push(|work| work.dirty.push(vhost));
     }
 
-    /// A frame of another node. It is dropped if too many wait; its sender sends it again.
-    pub(crate) fn frame(&self, from: NodeId, frame: Bytes) {
+    /// Frames of another node. Those are dropped for which too many wait; their sender sends them again.
+    pub(crate) fn frames(&self, from: NodeId, frames: Vec<Bytes>) {
         let received_us = self.clock.time().as_micros();
         self.push(|work| {
-            if work.frame_bytes + frame.len() <= FRAMES_BYTES_MAX {
-                work.frame_bytes += frame.len();
-                work.frames.push((from, frame, received_us));
+            for frame in frames {
+                if work.frame_bytes + frame.len() <= FRAMES_BYTES_MAX {
+                    work.frame_bytes += frame.len();
+                    work.frames.push((from, frame, received_us));
+                }
             }
         });
     }

@@ -51,6 +51,8 @@ pub(super) struct Thread {
     vhosts_take_part: bool,
     /// Time of the next tick.
     next_tick: Instant,
+    /// Ticks so far.
+    ticks: u64,
     /// Time of the next pings.
     next_ping: Instant,
     /// Time at which the statuses are told next.
@@ -72,6 +74,7 @@ impl Thread {
             is_founded: false,
             vhosts_take_part: false,
             next_tick: Instant::now() + TICK,
+            ticks: 0,
             next_ping: Instant::now(),
             next_telling: Instant::now(),
             stopping_since: None,
@@ -113,7 +116,8 @@ impl Thread {
     }
 
     /// Takes over the member of a vhost.
-    fn begin(&mut self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
+    fn begin(&mut self, target: Arc<dyn ReplicaTarget>, mut member: Member<MemberLog>) {
+        member.begin_at_tick(self.ticks);
         let id = target.id();
         let name = target.name().to_owned();
         let shared = Arc::clone(&self.shared);
@@ -297,6 +301,7 @@ impl Thread {
         let mut ticks = 0;
         while self.next_tick <= now && ticks < TICKS_AT_ONCE_MAX {
             ticks += 1;
+            self.ticks += 1;
             self.next_tick += TICK;
             let (is_founded, all) = (self.is_founded, self.vhosts_take_part);
             let takes_part = |id| is_founded && (all || id == VhostId::METADATA);
