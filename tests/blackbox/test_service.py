@@ -11,6 +11,8 @@ import urllib.request
 
 import pytest
 
+from clusters import free_ports
+
 WITHIN_S = 30
 
 HEADER = b"AMQP\x00\x00\x09\x01"
@@ -28,7 +30,9 @@ class Service:
         self._socket.bind(path)
         threading.Thread(target=self._receive, daemon=True).start()
         clean = {name: value for name, value in os.environ.items() if "RABBITMQ" not in name and "LEVERET" not in name}
-        command = [binary, "--data-dir", "data", "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
+        # A stopped broker gives up its port for AMQP, and takes it again.
+        (port,) = free_ports(1)
+        command = [binary, "--data-dir", "data", "--amqp", f"127.0.0.1:{port}", "--http", "127.0.0.1:0", *arguments]
         self.log = (directory / "log").open("w+")
         self.process = subprocess.Popen(command, cwd=directory, env=clean | {"NOTIFY_SOCKET": path} | environment,
                                         stderr=self.log, stdout=subprocess.DEVNULL)

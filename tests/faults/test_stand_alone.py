@@ -99,8 +99,10 @@ def test_nodes_that_come_back_are_another_cluster_until_they_are_reset(make):
     in_time(cluster, "b", lambda: "b" in nodes_of(cluster, "b"))
     in_time(cluster, "b", lambda: publish(cluster, "b", "q", 2_000_000) is None)
     assert nodes_of(cluster, "a") == ["a"]
+    # Both first: a node that is to join asks all others, and must find one cluster only.
     for name in ("b", "c"):
         lose_disk(cluster, name)
+    for name in ("b", "c"):
         start(cluster, name)
     in_time(cluster, "a", lambda: is_well(cluster, 3))
     first, later = range(MESSAGES), range(1_000_000, 1_000_000 + MESSAGES)
@@ -121,6 +123,29 @@ def test_node_without_a_replica_refuses(make):
     for name in ("b", "c"):
         start(cluster, name)
     in_time(cluster, "a", lambda: all_is_replicated(cluster))
+
+
+def test_vhost_that_a_crash_left_unlisted_goes_on(make):
+    cluster = make()
+    in_time(cluster, "a", lambda: all_is_replicated(cluster))
+    listing = cluster.nodes["a"].data / "node.json"
+    before = listing.read_bytes()
+    for name in ("orders", "mail"):
+        cluster.request("a", "PUT", f"/api/vhosts/{name}", {})
+        cluster.request("a", "PUT", f"/api/queues/{name}/q", {"durable": True})
+    in_time(cluster, "a", lambda: all_is_replicated(cluster))
+    for node in cluster.nodes.values():
+        node.kill()
+    # As after a crash before the vhosts were listed; of one, not even the directory was made.
+    listing.write_bytes(before)
+    for path in (cluster.nodes["a"].data / "vhosts").iterdir():
+        if path.name == "3":
+            shutil.rmtree(path)
+    start(cluster, "a")
+    goes_on_alone(cluster, "a")
+    leads = lambda name: cluster.request("a", "GET", f"/api/vhosts/{name}").get("leader")
+    in_time(cluster, "a", lambda: all(leads(name) for name in ("%2F", "orders", "mail")))
+    assert [queue["vhost"] for queue in cluster.request("a", "GET", "/api/queues")] == ["orders"]
 
 
 def backed_up(cluster, name, directory):

@@ -5,6 +5,7 @@
 //! with the node any more, because the cluster has another id: should they come back, there are two clusters, which never
 //! mix. A mark file with the new id exists while this runs; if it exists at a start, the start first finishes it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -53,13 +54,25 @@ struct Group {
     path: PathBuf,
 }
 
+/// The replicas that the node must have, and those that a crash left behind before `node.json` listed them.
 fn groups(data_dir: &Path) -> Result<Vec<Group>, StandAloneError> {
     let known = node_file::read(data_dir)?.ok_or(StandAloneError::NoCluster)?;
     let vhosts =
         known.vhosts.into_iter().map(|vhost| (vhost.id, format!("vhost '{}'", vhost.name)));
-    let metadata = (VhostId::METADATA, "the metadata".to_owned());
+    let mut names = BTreeMap::from([(VhostId::METADATA, "the metadata".to_owned())]);
+    names.extend(vhosts);
+    for entry in std::fs::read_dir(data_dir.join("vhosts"))? {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse().ok()).map(VhostId) else {
+            continue;
+        };
+        let directory = RealDirectory::open(&replica_path(data_dir, id))?;
+        if let Ok(Some(_)) = storage::saved_member(&directory) {
+            names.entry(id).or_insert_with(|| format!("the vhost with id {}", id.0));
+        }
+    }
     let group = |(id, name)| Group { id, name, path: replica_path(data_dir, id) };
-    Ok([metadata].into_iter().chain(vhosts).map(group).collect())
+    Ok(names.into_iter().map(group).collect())
 }
 
 /// The cluster that the node is one of.
@@ -214,7 +227,7 @@ fn alone(record: ClusterRecord, cluster: ClusterId) -> ClusterRecord {
             nodes.0.insert(name, forgotten);
         }
     }
-    let (peers, nodes) = (Default::default(), Arc::new(nodes));
+    let (peers, nodes) = (BTreeMap::new(), Arc::new(nodes));
     ClusterRecord { cluster, peers, nodes, are_nodes_due: true, ..record }
 }
 

@@ -216,9 +216,10 @@ impl Node {
             if !items.is_leading {
                 return Ok(());
             }
-            let nodes =
-                node_items(&nodes).map(|(key, value)| ItemChange { key, value: Some(value) });
-            metadata.store.change(nodes.collect()).map_err(|error| error.to_string())?;
+            let vhosts = told.map(|told| told.vhosts).unwrap_or_default();
+            let items_due = node_items(&nodes).chain(self.begun_alone(vhosts));
+            let due = items_due.map(|(key, value)| ItemChange { key, value: Some(value) });
+            metadata.store.change(due.collect()).map_err(|error| error.to_string())?;
             links.nodes_are_listed().map_err(|error| error.to_string())?;
             let Some(listed) = metadata.store.committed() else { return Ok(()) };
             items = listed;
@@ -233,6 +234,20 @@ impl Node {
             links.tell_followed(items.last.0);
         }
         Ok(())
+    }
+
+    /// The items of vhosts that this node has not begun yet: their groups begin with this node alone, without those that
+    /// it goes on without.
+    fn begun_alone(&self, vhosts: Vec<VhostEntry>) -> impl Iterator<Item = (ItemKey, Value)> {
+        let first_voters = self.replication.as_ref().map(Replication::first_voters);
+        let first_voters = first_voters.unwrap_or_default();
+        let is_new = |vhost: &VhostEntry| {
+            self.vhosts.get(&vhost.name).is_none_or(|handle| handle.id() != vhost.id)
+        };
+        vhosts.into_iter().filter(is_new).map(move |vhost| {
+            let vhost = VhostEntry { voters: first_voters.clone(), ..vhost };
+            (ItemKey::Vhost(vhost.name.clone()), node_file::vhost_value(&vhost))
+        })
     }
 
     /// Proposes the users, vhosts and parameters of this node, which leads a group without any.
