@@ -360,13 +360,14 @@ impl Replica {
         self.has_work = true;
     }
 
-    /// Takes a batch of the vhost, and takes the member through a turn.
+    /// Takes a batch of the vhost, and takes the member through a turn. `send` is told whether the frames must leave at
+    /// once, because this turn writes.
     pub(in crate::replicas) fn advance(
         &mut self,
         clocks: Clocks<'_>,
         nodes: &Nodes,
         frames: &mut Vec<Frame>,
-        send: &mut dyn FnMut(&mut Vec<Frame>),
+        send: &mut dyn FnMut(&mut Vec<Frame>, bool),
     ) -> Next {
         if self.is_leading() && self.watch.stalls() > self.stalls {
             self.service = Service::Deposed;
@@ -393,19 +394,19 @@ impl Replica {
                 return locked.or(retry).map_or(Next::Idle, Next::After);
             }
             let has_writes = self.member.begin(clock, frames);
-            send(frames);
+            send(frames, has_writes);
             has_writes
         };
         if has_writes && !self.write() {
             return Next::After(FULL_DISK_RETRY_INTERVAL);
         }
         let mut result = self.member.end(frames);
-        send(frames);
+        send(frames, has_writes);
         if self.service == Service::Deposed {
             return Next::Reopen;
         }
         self.offer(std::mem::take(&mut result.needs_snapshot), frames);
-        send(frames);
+        send(frames, has_writes);
         if result.quarantine.is_some() {
             self.follow(result, nodes);
             return Next::Rebuild;
