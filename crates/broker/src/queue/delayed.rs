@@ -11,13 +11,13 @@ use crate::ids::EntryId;
 use crate::message::MessageSizes;
 use crate::time::Time;
 
-/// A message that waits for a time. Where many wait, the entry and the message have left the processor's caches: the
-/// facts beside them decide what leaves.
+/// A message that waits for a time. Where many wait, the message itself has left the processor's caches: its sizes beside it
+/// decide what leaves.
 #[derive(Debug)]
 pub(crate) struct DelayedMessage {
     pub(crate) ready_at: Time,
     pub(crate) sizes: MessageSizes,
-    pub(crate) entry: Box<Entry>,
+    pub(crate) entry: Entry,
 }
 
 impl DelayedMessage {
@@ -61,8 +61,7 @@ impl Delayed {
         let sizes = entry.message.sizes();
         self.totals.add_bytes(self.totals.counted().of_sizes(sizes), entry.lsn);
         let seq = entry.id.seq;
-        let known =
-            self.entries.insert(seq, DelayedMessage { ready_at, sizes, entry: Box::new(entry) });
+        let known = self.entries.insert(seq, DelayedMessage { ready_at, sizes, entry });
         assert!(known.is_none(), "a message waits once");
         self.places.insert((ready_at, seq));
     }
@@ -112,7 +111,7 @@ impl Delayed {
         let had_place = self.places.remove(&(message.ready_at, id.seq));
         assert!(had_place, "a message that waits has a place");
         self.subtract(&message);
-        Some(*message.entry)
+        Some(message.entry)
     }
 
     fn subtract(&mut self, message: &DelayedMessage) {
@@ -165,7 +164,7 @@ impl Delayed {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values().map(|message| &*message.entry)
+        self.entries.values().map(|message| &message.entry)
     }
 
     /// Messages that are ready after that time and number, in that order.

@@ -89,7 +89,7 @@ impl ScheduledPage {
         };
         let messages = entries.into_iter().map(|message| {
             let bytes = bytes_of(&message);
-            let Entry { id, message, lsn, arrived, .. } = *message.entry;
+            let Entry { id, message, lsn, arrived, .. } = message.entry;
             let meta = PagedMeta { seq: id.seq, lsn, arrived, deadline: None, bytes };
             PagedMessage { meta, message }
         });
@@ -203,7 +203,7 @@ mod tests {
         let message = Message::new(envelope, MessageMeta::default(), content, None);
         let (ready_at, sizes) = (Time::from_millis(ready_at_ms), message.sizes());
         let entry = Entry::new(EntryId { seq, level: 3 }, message, Lsn(lsn), Time::default());
-        DelayedMessage { ready_at, sizes, entry: Box::new(entry) }
+        DelayedMessage { ready_at, sizes, entry }
     }
 
     #[test]
