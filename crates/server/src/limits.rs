@@ -566,9 +566,6 @@ pub(crate) const UNAPPLIED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of frames of other nodes that wait for the replicator; more are dropped, and sent again by their senders.
 pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Frames of replicas that write nothing which leave together.
-pub(crate) const FRAMES_TOGETHER_MAX: usize = 256;
-
 /// Time for which a client that opens a vhost waits for its leader: an election takes 1 to 3 seconds, and clients wait
 /// 10 seconds for an answer.
 pub(crate) const LEADER_WAIT: Duration = Duration::from_secs(8);

@@ -182,7 +182,7 @@ impl Driven {
         };
         let clocks = Clocks { read: &read, bounds: &self.bounds };
         let mut sends = 0;
-        let mut send = |frames: &mut Vec<_>, _| {
+        let mut send = |frames: &mut Vec<_>| {
             sends += 1;
             frames.clear();
         };

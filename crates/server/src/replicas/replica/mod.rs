@@ -360,14 +360,13 @@ impl Replica {
         self.has_work = true;
     }
 
-    /// Takes a batch of the vhost, and takes the member through a turn. `send` is told whether the frames must leave at
-    /// once, because this turn writes.
+    /// Takes a batch of the vhost, and takes the member through a turn.
     pub(in crate::replicas) fn advance(
         &mut self,
         clocks: Clocks<'_>,
         nodes: &Nodes,
         frames: &mut Vec<Frame>,
-        send: &mut dyn FnMut(&mut Vec<Frame>, bool),
+        send: &mut dyn FnMut(&mut Vec<Frame>),
     ) -> Next {
         if self.is_leading() && self.watch.stalls() > self.stalls {
             self.service = Service::Deposed;
@@ -394,19 +393,19 @@ impl Replica {
                 return locked.or(retry).map_or(Next::Idle, Next::After);
             }
             let has_writes = self.member.begin(clock, frames);
-            send(frames, has_writes);
+            send(frames);
             has_writes
         };
         if has_writes && !self.write() {
             return Next::After(FULL_DISK_RETRY_INTERVAL);
         }
         let mut result = self.member.end(frames);
-        send(frames, has_writes);
+        send(frames);
         if self.service == Service::Deposed {
             return Next::Reopen;
         }
         self.offer(std::mem::take(&mut result.needs_snapshot), frames);
-        send(frames, has_writes);
+        send(frames);
         if result.quarantine.is_some() {
             self.follow(result, nodes);
             return Next::Rebuild;

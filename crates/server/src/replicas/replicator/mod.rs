@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
-use replication::{ClockReading, Frame, FrameClass, Member, MemberId, NodeId, RunId};
+use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
 use storage::{EntryIndex, LogSnapshot, RealDirectory};
 use tokio::sync::oneshot;
 
@@ -408,19 +408,6 @@ impl Replicator {
     /// Makes the thread write what it has and end.
     pub(crate) fn stop(&self) {
         self.push(|work| work.stopping = true);
-    }
-
-    /// Sends frames of groups. Returns the members whose frames are dropped.
-    fn send(&self, frames: &mut Vec<(VhostId, Frame)>) -> Vec<(VhostId, MemberId)> {
-        let Some(sender) = self.sender.get() else {
-            frames.clear();
-            return Vec::new();
-        };
-        let dropped = |(id, frame): (VhostId, Frame)| {
-            let is_sent = sender.send(frame.to.node(), frame.to_bytes(), frame.class);
-            (!is_sent).then_some((id, frame.to))
-        };
-        frames.drain(..).filter_map(dropped).collect()
     }
 
     fn push(&self, add: impl FnOnce(&mut Work)) {

@@ -13,7 +13,7 @@ use replication::{
 
 use super::{EndCause, Lead, LinkChange, Replicator, Work};
 use crate::disk::vhost_files::VhostId;
-use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FRAMES_TOGETHER_MAX};
+use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::replicas::member_log::MemberLog;
 use crate::replicas::preparation::ShipmentNeed;
 use crate::replicas::replica::{Clocks, Next, Replica};
@@ -63,8 +63,6 @@ pub(super) struct Thread {
     due: BTreeMap<VhostId, Instant>,
     /// The leaders, as other threads know them.
     leads: BTreeMap<VhostId, Lead>,
-    /// Frames of turns that write nothing, which leave together: their receivers wake up once.
-    outbox: Vec<(VhostId, Frame)>,
 }
 
 impl Thread {
@@ -82,7 +80,6 @@ impl Thread {
             stopping_since: None,
             due: BTreeMap::new(),
             leads: BTreeMap::new(),
-            outbox: Vec::new(),
         }
     }
 
@@ -343,18 +340,21 @@ impl Thread {
         let (now, nodes) = (Instant::now(), self.shared.nodes());
         let due: Vec<VhostId> =
             self.due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
-        let mut lost = Vec::new();
         for id in due {
             self.due.remove(&id);
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
             let read = || self.shared.bounded_reading();
             let clocks = Clocks { read: &read, bounds: &self.bounds };
-            let (shared, outbox) = (&self.shared, &mut self.outbox);
-            let mut send = |frames: &mut Vec<Frame>, is_urgent: bool| {
-                outbox.extend(frames.drain(..).map(|frame| (id, frame)));
-                if is_urgent || outbox.len() >= FRAMES_TOGETHER_MAX {
-                    lost.extend(shared.send(outbox));
-                }
+            let sender = self.shared.sender.get();
+            let mut lost = Vec::new();
+            let mut send = |frames: &mut Vec<Frame>| match sender {
+                Some(sender) => frames.drain(..).for_each(|frame| {
+                    let node = frame.to.node();
+                    if !sender.send(node, frame.to_bytes(), frame.class) {
+                        lost.push(frame.to);
+                    }
+                }),
+                None => frames.clear(),
             };
             match replica.advance(clocks, &nodes, frames, &mut send) {
                 Next::Idle => {}
@@ -390,17 +390,12 @@ impl Thread {
             if let Some(leader) = replica.leader() {
                 self.shared.statuses.leads(id, leader);
             }
+            lost.into_iter().for_each(|member| replica.link_changed(member));
             let shared = Arc::clone(&self.shared);
             replica.prepare(move || shared.report(id, Report::FilePrepared));
             if replica.entries >= COMPACTION_CHECK_BATCHES {
                 replica.entries = 0;
                 compact(&self.shared, replica);
-            }
-        }
-        lost.extend(self.shared.send(&mut self.outbox));
-        for (id, member) in lost {
-            if let Some(replica) = self.replicas.get_mut(&id) {
-                replica.link_changed(member);
             }
         }
     }
