@@ -119,6 +119,11 @@ def test_node_without_a_replica_refuses(make):
     start(cluster, "a")
     in_time(cluster, "a", lambda: stand_alone(cluster, "a")[0] == 409)
     assert "no usable replica of vhost '/'" in stand_alone(cluster, "a")[1]
+    # Neither is there a backup, nor a trace of it.
+    cluster.request("a", "POST", "/api/backup", {"directory": str(cluster.folder / "backup")})
+    in_time(cluster, "a", lambda: cluster.request("a", "GET", "/api/backup")["ended_ms"] is not None)
+    assert cluster.request("a", "GET", "/api/backup")["state"] == "failed"
+    assert not (cluster.folder / "backup").exists()
     # Nothing is changed.
     for name in ("b", "c"):
         start(cluster, name)

@@ -59,7 +59,7 @@ impl Delayed {
 
     pub(crate) fn insert(&mut self, ready_at: Time, entry: Entry) {
         let sizes = entry.message.sizes();
-        self.totals.add_bytes(self.totals.counted().of_sizes(sizes), entry.lsn);
+        self.totals.add_sizes(sizes, entry.lsn);
         let seq = entry.id.seq;
         let known = self.entries.insert(seq, DelayedMessage { ready_at, sizes, entry });
         assert!(known.is_none(), "a message waits once");

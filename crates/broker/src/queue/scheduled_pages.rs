@@ -126,7 +126,7 @@ impl ScheduledPages {
         });
         for DelayedMessage { entry, sizes, .. } in &entries {
             self.index.insert(entry.id.seq, index);
-            self.totals.add_bytes(self.totals.counted().of_sizes(*sizes), entry.lsn);
+            self.totals.add_sizes(*sizes, entry.lsn);
             if has_names && let Some(name) = schedule_id_of(&entry.message) {
                 self.names.insert(entry.id.seq, name);
             }

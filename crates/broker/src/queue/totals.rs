@@ -73,11 +73,12 @@ impl Totals {
 
     /// Adds a message; `lsn` is the position of its record, or 0.
     pub(crate) fn add(&mut self, message: &Message, lsn: Lsn) {
-        self.add_bytes(self.counted.of(message), lsn);
+        self.add_sizes(message.sizes(), lsn);
     }
 
-    /// Adds a message of `bytes` bytes.
-    pub(crate) fn add_bytes(&mut self, bytes: u64, lsn: Lsn) {
+    /// Adds a message of these sizes.
+    pub(crate) fn add_sizes(&mut self, sizes: MessageSizes, lsn: Lsn) {
+        let bytes = self.counted.of_sizes(sizes);
         self.bytes += bytes;
         if lsn != Lsn(0) {
             self.persistent.messages += 1;

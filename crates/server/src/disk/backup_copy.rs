@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use storage::limits::SNAPSHOT_COPY_BYTES;
 use storage::{LogSnapshot, RealDirectory, SnapshotCopy};
 
-use crate::disk::backup_target::{check_free, sync};
-use crate::disk::private_files;
+use crate::disk::backup_target::check_free;
+use crate::disk::private_files::{self, sync};
 use crate::limits::BACKUP_COPY_PAUSE;
 
 /// Files and bytes of a backup so far.

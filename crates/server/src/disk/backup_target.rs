@@ -1,18 +1,24 @@
 //! The directory that a backup is written to.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::free_space::free_bytes;
 use crate::disk::node_file::INCOMPLETE_BACKUP;
-use crate::disk::private_files;
+use crate::disk::private_files::{self, sync};
+use crate::disk::{cluster_file, stand_alone};
 use crate::limits::BACKUP_PATH_BYTES_MAX;
 
 /// The files and directories of a backup; the mark of an incomplete one is the last.
-const FILES: [&str; 4] =
-    ["node.json", "node.json.new", "global_parameters.json", INCOMPLETE_BACKUP];
-const DIRECTORIES: [&str; 2] = ["vhosts", "redrives"];
+const FILES: [&str; 6] = [
+    "node.json",
+    "node.json.new",
+    "global_parameters.json",
+    cluster_file::NAME,
+    stand_alone::MARK,
+    INCOMPLETE_BACKUP,
+];
+const DIRECTORIES: [&str; 3] = ["vhosts", "redrives", "metadata"];
 const FILE: &str = "backup.json";
 
 /// An empty directory with the mark of an incomplete backup.
@@ -118,11 +124,6 @@ impl BackupTarget {
         }
         if self.is_created { std::fs::remove_dir(&self.path) } else { Ok(()) }
     }
-}
-
-/// Makes the names in a directory durable.
-pub(crate) fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }
 
 /// Refuses a disk with fewer than `free_min` free bytes, for which publishers would be blocked.

@@ -9,6 +9,23 @@ use storage::{Flags, References};
 use crate::disk::page_files::PageError;
 use crate::disk::recovery_pages::PageRecovery;
 
+/// A record that was read from the log, ready to be applied.
+pub(crate) struct DecodedRecord {
+    pub(crate) lsn: storage::Lsn,
+    is_spent: bool,
+    /// The reason if the record is left out.
+    decoded: Result<Decoded, String>,
+}
+
+impl DecodedRecord {
+    /// Decodes a record. Consecutive ones share their envelopes.
+    pub(crate) fn new(record: &storage::Record<'_>, envelopes: &mut Envelopes) -> Self {
+        let decoded = Record::decode(record.kind, record.payload, envelopes);
+        let is_spent = record.flags.has(Flags::SPENT);
+        Self { lsn: record.lsn, is_spent, decoded: decoded.map_err(|error| error.to_string()) }
+    }
+}
+
 /// Replay of a vhost's log.
 #[derive(Debug)]
 pub(crate) struct LogReplay {
@@ -47,25 +64,23 @@ impl LogReplay {
         record: &storage::Record<'_>,
         references: &mut References<'_>,
     ) -> Result<(), String> {
-        let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
-            .map_err(|error| error.to_string())?;
-        let is_spent = record.flags.has(Flags::SPENT);
-        self.apply_decoded(record.lsn, decoded, is_spent, &mut |lsn| references.release(lsn))
+        let decoded = DecodedRecord::new(record, &mut self.envelopes);
+        self.apply_decoded(decoded, &mut |lsn| references.release(lsn))
     }
 
-    /// Applies the record at `lsn`; calls `ended` with each record of which a reference ended.
+    /// Applies a record; calls `ended` with each record of which a reference ended.
     ///
     /// # Errors
     /// The reason why the record is left out.
     pub(crate) fn apply_decoded(
         &mut self,
-        lsn: storage::Lsn,
-        decoded: Decoded,
-        is_spent: bool,
+        record: DecodedRecord,
         ended: &mut dyn FnMut(storage::Lsn),
     ) -> Result<(), String> {
+        let DecodedRecord { lsn, is_spent, decoded } = record;
         let mut ended = |lsn: Lsn| ended(storage::Lsn(lsn.0));
-        let applied = self.replay.apply(Lsn(lsn.0), decoded, is_spent, &mut self.pages, &mut ended);
+        let applied =
+            self.replay.apply(Lsn(lsn.0), decoded?, is_spent, &mut self.pages, &mut ended);
         applied.map_err(|divergence| divergence.problem)
     }
 

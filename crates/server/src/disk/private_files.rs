@@ -17,7 +17,7 @@ pub(crate) const DIRECTORY_MODE: u32 = 0o700;
 const OTHERS: u32 = 0o077;
 
 /// The broker's files in its data directory.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "lock",
     "node.json",
     "node.json.new",
@@ -26,6 +26,7 @@ const FILES: [&str; 12] = [
     "ctl.json",
     "ctl.json.new",
     "resetting",
+    "standing-alone",
     "reserve",
     "backup.json",
     "cluster.json",
@@ -51,6 +52,14 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     // A file left by a crash may be readable by others.
     file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     Ok(file)
+}
+
+/// Makes the names in a directory durable.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(crate) fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 /// Removes the permissions of other users in a data directory that this process holds, and logs the changes.

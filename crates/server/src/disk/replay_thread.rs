@@ -4,18 +4,11 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use broker::{Decoded, Envelopes};
-use storage::{Flags, Lsn, Record, RecordSink, References};
+use broker::Envelopes;
+use storage::{Lsn, Record, RecordSink, References};
 
-use crate::disk::log_replay::LogReplay;
+use crate::disk::log_replay::{DecodedRecord, LogReplay};
 use crate::limits::{RESTORE_BATCH_RECORDS, RESTORE_BATCHES_MAX};
-
-/// A decoded record, or the reason why it is left out.
-struct DecodedRecord {
-    lsn: Lsn,
-    is_spent: bool,
-    decoded: Result<Decoded, String>,
-}
 
 /// A replay, and the receiver of the problems of single records.
 struct Target<'a> {
@@ -26,10 +19,9 @@ struct Target<'a> {
 impl Target<'_> {
     /// Applies records; calls `ended` with each record of which a reference ended.
     fn apply(&mut self, records: Vec<DecodedRecord>, ended: &mut dyn FnMut(Lsn)) {
-        for DecodedRecord { lsn, is_spent, decoded } in records {
-            let applied = decoded
-                .and_then(|decoded| self.replay.apply_decoded(lsn, decoded, is_spent, ended));
-            if let Err(problem) = applied {
+        for record in records {
+            let lsn = record.lsn;
+            if let Err(problem) = self.replay.apply_decoded(record, ended) {
                 (self.problem)(lsn, problem);
             }
         }
@@ -83,10 +75,7 @@ impl Decoder<'_, '_> {
 
 impl RecordSink for Decoder<'_, '_> {
     fn record(&mut self, record: Record<'_>, references: &mut References<'_>) {
-        let decoded = broker::Record::decode(record.kind, record.payload, &mut self.envelopes)
-            .map_err(|error| error.to_string());
-        let is_spent = record.flags.has(Flags::SPENT);
-        self.batch.push(DecodedRecord { lsn: record.lsn, is_spent, decoded });
+        self.batch.push(DecodedRecord::new(&record, &mut self.envelopes));
         if self.batch.len() >= RESTORE_BATCH_RECORDS {
             self.pass_on(references);
         }

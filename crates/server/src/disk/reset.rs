@@ -4,11 +4,11 @@
 //! crash in between therefore leaves no partial node. A node that joins a cluster is reset, too, but keeps what it
 //! remembers of the cluster: the mark says so.
 
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::disk::{content, private_files, stand_alone};
+use crate::disk::private_files::{self, sync};
+use crate::disk::{content, stand_alone};
 
 /// The mark file.
 const MARK: &str = "resetting";
@@ -75,10 +75,6 @@ pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
     sync(data_dir)?;
     std::fs::remove_file(mark)?;
     sync(data_dir)
-}
-
-fn sync(data_dir: &Path) -> io::Result<()> {
-    File::open(data_dir)?.sync_all()
 }
 
 #[cfg(test)]

@@ -6,19 +6,18 @@
 //! mix. A mark file with the new id exists while this runs; if it exists at a start, the start first finishes it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use storage::{IgnoreRecords, LogOptions, OpenError, RealDirectory, ReplicatedLog};
+use storage::{IgnoreRecords, LogOptions, OpenError, RealDirectory, ReplicatedLog, SavedMember};
 
 use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, NodeId};
 use crate::cluster::node_list::NodeList;
 use crate::disk::cluster_file::{self, ClusterFileError};
 use crate::disk::node_file::{self, NodeFileError};
-use crate::disk::private_files;
+use crate::disk::private_files::{self, sync};
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::{VhostId, replica_path};
 
@@ -107,11 +106,17 @@ impl Group {
         }
     }
 
-    /// Checks, without changing anything, that the replica is one of the node and whole.
-    fn check(&self, me: NodeId) -> Result<(), StandAloneError> {
+    /// The directory, and the member whose replica is there.
+    fn member(&self) -> Result<(RealDirectory, SavedMember), StandAloneError> {
         let directory = self.directory()?;
         let saved = storage::saved_member(&directory).map_err(|error| self.open_failed(error))?;
         let saved = saved.ok_or_else(|| self.no_replica("which has not begun here"))?;
+        Ok((directory, saved))
+    }
+
+    /// Checks, without changing anything, that the replica is one of the node and whole.
+    fn check(&self, me: NodeId) -> Result<(), StandAloneError> {
+        let (directory, saved) = self.member()?;
         let is_own = replication::MemberId::new(saved.member_id)
             .is_some_and(|member| member.node().get() == me.0);
         if !is_own {
@@ -127,9 +132,7 @@ impl Group {
 
     /// Makes the member the only one of its group.
     fn stand_alone(&self, cluster: ClusterId) -> Result<(), StandAloneError> {
-        let failed = |error| self.open_failed(error);
-        let saved = storage::saved_member(&self.directory()?).map_err(failed)?;
-        let saved = saved.ok_or_else(|| self.no_replica("which has not begun here"))?;
+        let (directory, saved) = self.member()?;
         if saved.cluster_id == cluster.0 {
             // Done before a crash.
             return Ok(());
@@ -142,9 +145,8 @@ impl Group {
         };
         let options = identity.options(LogOptions { log_id: self.id.0, ..LogOptions::default() });
         let options = storage::ReplicatedOptions { founding: None, ..options };
-        let opened =
-            ReplicatedLog::open(self.directory()?, options, &mut IgnoreRecords, &mut |_| {});
-        let (log, _) = opened.map_err(failed)?;
+        let opened = ReplicatedLog::open(directory, options, &mut IgnoreRecords, &mut |_| {});
+        let (log, _) = opened.map_err(|error| self.open_failed(error))?;
         log.stand_alone(cluster.0).map_err(|error| io::Error::other(error).into())
     }
 }
@@ -155,11 +157,7 @@ impl Group {
 /// [`StandAloneError`].
 pub(crate) fn begin(data_dir: &Path) -> Result<(), StandAloneError> {
     let record = founded_record(data_dir)?;
-    for group in groups(data_dir)? {
-        let directory = group.directory()?;
-        let saved = storage::saved_member(&directory).map_err(|error| group.open_failed(error))?;
-        saved.ok_or_else(|| group.no_replica("which has not begun here"))?;
-    }
+    groups(data_dir)?.iter().try_for_each(|group| group.member().map(drop))?;
     mark(data_dir)?;
     tracing::warn!(node = record.node, "the node is to go on without the others at its next start");
     Ok(())
@@ -229,10 +227,6 @@ fn alone(record: ClusterRecord, cluster: ClusterId) -> ClusterRecord {
     }
     let (peers, nodes) = (BTreeMap::new(), Arc::new(nodes));
     ClusterRecord { cluster, peers, nodes, are_nodes_due: true, ..record }
-}
-
-fn sync(data_dir: &Path) -> io::Result<()> {
-    File::open(data_dir)?.sync_all()
 }
 
 #[cfg(test)]

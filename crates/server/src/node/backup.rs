@@ -15,11 +15,12 @@ use storage::{LogSnapshot, RealDirectory};
 
 use crate::clock::Clock;
 use crate::disk::backup_copy::{Copier, CopyCounts};
-use crate::disk::backup_target::{BackupTarget, sync};
+use crate::disk::backup_target::BackupTarget;
 use crate::disk::node_file::{self, NodeFile, VhostEntry};
 use crate::disk::persister::Persister;
+use crate::disk::private_files::{self, sync};
 use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};
-use crate::disk::{cluster_file, private_files, stand_alone};
+use crate::disk::{cluster_file, stand_alone};
 use crate::replicas::Replicator;
 use crate::vhost::Vhosts;
 
