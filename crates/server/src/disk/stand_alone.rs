@@ -29,6 +29,8 @@ pub(crate) const MARK: &str = "standing-alone";
 pub(crate) enum StandAloneError {
     #[error("the node does not belong to a cluster that has begun")]
     NoCluster,
+    #[error("the node is the only one of its cluster already")]
+    IsAlone,
     #[error("the node has no usable replica of {group}, {problem}: use another node")]
     NoReplica { group: String, problem: String },
     #[error("{path}: {error}")]
@@ -157,6 +159,9 @@ impl Group {
 /// [`StandAloneError`].
 pub(crate) fn begin(data_dir: &Path) -> Result<(), StandAloneError> {
     let record = founded_record(data_dir)?;
+    if record.nodes.members().count() == 1 {
+        return Err(StandAloneError::IsAlone);
+    }
     groups(data_dir)?.iter().try_for_each(|group| group.member().map(drop))?;
     mark(data_dir)?;
     tracing::warn!(node = record.node, "the node is to go on without the others at its next start");
@@ -321,6 +326,7 @@ mod tests {
             assert_eq!((members, record.are_nodes_due), (vec!["a@h"], true));
             assert!(!path.join(MARK).exists());
             finish(path).unwrap();
+            assert!(matches!(begin(path), Err(StandAloneError::IsAlone)));
             assert_eq!(clusters(path), [new; 4]);
         }
     }

@@ -177,8 +177,12 @@ impl Node {
 
 impl From<StandAloneError> for LifecycleError {
     fn from(error: StandAloneError) -> Self {
-        let is_refusal =
-            matches!(error, StandAloneError::NoCluster | StandAloneError::NoReplica { .. });
+        let is_refusal = matches!(
+            error,
+            StandAloneError::NoCluster
+                | StandAloneError::IsAlone
+                | StandAloneError::NoReplica { .. }
+        );
         let refused = if is_refusal { Self::Refused } else { Self::Failed };
         refused(error.to_string())
     }
