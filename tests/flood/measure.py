@@ -14,12 +14,12 @@ TICKS_PER_S = 100
 KB, MB = 1000, 1_000_000
 
 
-def resident_bytes(pid):
-    """VmRSS."""
+def resident_bytes(pid, field="VmRSS"):
+    """All of it; with `RssAnon`, without the pages of the program, of which the system maps what it has in memory."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError("no VmRSS: the process is gone")
+    raise RuntimeError(f"no {field}: the process is gone")
 
 
 def cpu_s(pid):

@@ -37,6 +37,7 @@ class Leveret:
             broker.watermark_bytes = watermark_bytes
             time.sleep(GIVEN_BACK_S)
             broker.start_bytes = resident_bytes(broker.pid)
+            broker.start_own_bytes = resident_bytes(broker.pid, "RssAnon")
             with broker.peer() as ballast:
                 if not watermark_bytes:
                     fill_what_logins_left(ballast)
@@ -60,7 +61,8 @@ class RabbitMQ:
     def running(self, config="", watermark_bytes=None, handshake_timeout_s=10):
         """The same process every time; it has its own configuration and 10 s for a handshake."""
         broker = brokers.RabbitMQ(self.address)
-        broker.pid, broker.start_bytes, broker.handshake_timeout_s = self.pid, None, 10
+        broker.pid, broker.handshake_timeout_s = self.pid, 10
+        broker.start_bytes = broker.start_own_bytes = None
         broker.watermark_bytes = watermark_bytes
         try:
             if watermark_bytes:
