@@ -4,12 +4,16 @@
 //! when its highest bit is set, the octets are a payload, behind a header that is right.
 
 use replication::{
-    ClockBounds, ClockPing, ClockReading, ClusterId, FRAME_HEADER_BYTES, Frame, FrameHeader,
-    GroupId, Member, MemberConfig, MemoryLog, NodeId, RunId, TurnClock, check_frame,
+    ClockBounds, ClockReading, ClusterId, FRAME_HEADER_BYTES, Frame, FrameHeader, GroupId, Member,
+    MemberConfig, MemoryLog, NodeFrame, NodeId, NodePair, RunId, TurnClock, check_frame,
 };
 
 const CLUSTER: ClusterId = ClusterId(7);
 const GROUP: GroupId = GroupId(5);
+
+/// Kinds of frames, 0 for none; the last ones concern nodes and not a group.
+const KINDS: u8 = 11;
+const FIRST_KIND_OF_NODES: u8 = 9;
 
 /// The node at the other end of the link, and the own one.
 fn nodes() -> (NodeId, NodeId) {
@@ -47,7 +51,14 @@ pub fn check(input: &[u8]) {
 fn framed(octets: &[u8]) -> Vec<u8> {
     let Some((kind, payload)) = octets.split_first() else { return Vec::new() };
     let (from, me) = nodes();
-    check_frame(CLUSTER, GROUP, (from.member(1), me.member(1)), kind % 10, payload)
+    let kind = kind % KINDS;
+    match kind < FIRST_KIND_OF_NODES {
+        true => check_frame(CLUSTER, GROUP, (from.member(1), me.member(1)), kind, payload),
+        false => {
+            let members = (from.member(0), me.member(0));
+            check_frame(CLUSTER, GroupId::NODES, members, kind, payload)
+        }
+    }
 }
 
 fn take(member: &mut Member<MemoryLog>, frame: &[u8]) {
@@ -55,7 +66,7 @@ fn take(member: &mut Member<MemoryLog>, frame: &[u8]) {
     if let Ok(header) = FrameHeader::read(frame) {
         assert!(header.frame_bytes() >= FRAME_HEADER_BYTES, "a frame has a header");
     }
-    if let Err(error) = ClockPing::decode(frame, CLUSTER, from, me) {
+    if let Err(error) = NodeFrame::decode(frame, NodePair { cluster: CLUSTER, from, to: me }) {
         assert!(!error.to_string().is_empty(), "an error has a sentence");
     }
     let bytes = bytes::Bytes::copy_from_slice(frame);

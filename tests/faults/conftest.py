@@ -12,7 +12,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile")]
 
 import disk  # noqa: E402 - needs the path
-from cluster_processes import Cluster  # noqa: E402
+from cluster_processes import NAMES, Cluster  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -73,11 +73,11 @@ def start_at(broker, clock_library):
 
 @pytest.fixture
 def make(leveret_bin, tmp_path):
-    """Starts a cluster of three nodes with more lines of configuration."""
+    """Starts a cluster, of three nodes if nothing else is said, with more lines of configuration."""
     made = []
 
-    def make(config=""):
-        made.append(Cluster(leveret_bin, tmp_path, config))
+    def make(config="", names=NAMES):
+        made.append(Cluster(leveret_bin, tmp_path, config, names=names))
         made[0].start()
         return made[0]
     yield make

@@ -26,7 +26,10 @@ pub use http::forward::request_of_node;
 pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};
 pub use json::table::table_to_json;
-pub use json::vhost::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
+pub use json::vhost::{
+    REPLICAS_MAX, replicas_from_json, tags_from_json, vhost_metadata_from_json,
+    vhost_metadata_to_json,
+};
 pub use node::*;
 pub use router::{metrics_router, peer_router, router};
 pub use snapshot::client::{

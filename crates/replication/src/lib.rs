@@ -27,8 +27,8 @@ pub use clock::{
 };
 pub use entry_log::{EntryLog, MemoryLog, Omission};
 pub use frame::{
-    ClockPing, FRAME_HEADER_BYTES, Frame, FrameClass, FrameError, FrameHeader, PROTOCOL_VERSION,
-    check_frame,
+    ClockPing, FRAME_HEADER_BYTES, Frame, FrameClass, FrameError, FrameHeader, LeadsNotice,
+    NodeFrame, NodePair, PROTOCOL_VERSION, check_frame,
 };
 pub use ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
 pub use member::{

@@ -83,6 +83,9 @@ pub const VOTERS_MAX: usize = 7;
 /// Voting and learning members of a group.
 pub const MEMBERS_MAX: usize = 32;
 
+/// Groups in one notice of leads: 16 KiB.
+pub const LEADS_PER_NOTICE_MAX: usize = 1024;
+
 /// Nodes whose clocks are observed.
 pub const CLOCKS_MAX: usize = 128;
 

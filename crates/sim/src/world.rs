@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId};
+use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId, NodeFrame, NodePair};
 use simdisk::Random;
 use storage::OpenError;
 
@@ -371,8 +371,7 @@ impl World {
         }
         let reading = self.nodes[from].reading(self.now_us);
         for to in (0..self.nodes.len()).filter(|to| *to != from) {
-            let (cluster, from_id, to_id) = (CLUSTER, node_id(from), node_id(to));
-            let ping = ClockPing { cluster, from: from_id, to: to_id, reading };
+            let ping = ClockPing { nodes: pair(from, to), reading };
             if let Ok(Some((at_us, arrival))) =
                 self.network.send((from, to), FrameClass::Control, ping.encode(), self.now_us)
             {
@@ -412,7 +411,7 @@ impl World {
         if group == Ok(GroupId::NODES) {
             let received_us = self.nodes[*to].reading(self.now_us).monotonic_us;
             if let Some(process) = &mut self.nodes[*to].process
-                && let Ok(ping) = ClockPing::decode(frame, CLUSTER, node_id(*from), node_id(*to))
+                && let Ok(NodeFrame::Ping(ping)) = NodeFrame::decode(frame, pair(*from, *to))
             {
                 process.bounds.observe(node_id(*from), ping.reading, received_us);
             }
@@ -583,4 +582,9 @@ impl World {
             process.touched(ctx);
         });
     }
+}
+
+/// The ends of a link.
+fn pair(from: usize, to: usize) -> NodePair {
+    NodePair { cluster: CLUSTER, from: node_id(from), to: node_id(to) }
 }

@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::node::{VhostMetadata, VhostSettings};
 
+/// Replicas that a vhost can have.
+pub const REPLICAS_MAX: u8 = 7;
+
 /// Tags of a vhost or a user: a list, or a string with commas.
 ///
 /// # Errors
@@ -37,6 +40,23 @@ pub fn vhost_metadata_from_json(object: &Map<String, Value>) -> Result<VhostMeta
     })
 }
 
+/// Number of replicas of a vhost; none for null, which is all nodes.
+///
+/// # Errors
+/// When the value is none of these.
+pub fn replicas_from_json(value: &Value) -> Result<Option<u8>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let number = match value.as_str() {
+        Some(text) => text.parse().ok(),
+        None => value.as_u64().and_then(|number| u8::try_from(number).ok()),
+    };
+    let problem =
+        || format!("replicas should be a number from 1 to {REPLICAS_MAX}, or null for all nodes");
+    number.filter(|number| (1..=REPLICAS_MAX).contains(number)).map(Some).ok_or_else(problem)
+}
+
 fn queue_type(value: &Value) -> Result<QueueType, String> {
     let name = value.as_str();
     let name = name.ok_or_else(|| format!("{value} is not a valid default_queue_type value"))?;
@@ -46,7 +66,7 @@ fn queue_type(value: &Value) -> Result<QueueType, String> {
     QueueType::parse(name.as_bytes()).ok_or_else(|| format!("{name} is not a valid queue type"))
 }
 
-/// The `metadata` that RabbitMQ shows of a vhost.
+/// The `metadata` that RabbitMQ shows of a vhost, with Leveret's `replicas` if it is set.
 pub fn vhost_metadata_to_json(settings: &VhostSettings) -> Value {
     let mut metadata = json!({
         "description": settings.description,
@@ -55,6 +75,9 @@ pub fn vhost_metadata_to_json(settings: &VhostSettings) -> Value {
     });
     if let Some(protected) = settings.protected_from_deletion {
         metadata["protected_from_deletion"] = json!(protected);
+    }
+    if let Some(replicas) = settings.replicas {
+        metadata["replicas"] = json!(replicas);
     }
     metadata
 }

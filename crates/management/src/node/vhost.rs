@@ -19,6 +19,8 @@ pub struct VhostSettings {
     pub protected_from_deletion: Option<bool>,
     /// True if published and delivered messages are copied to `amq.rabbitmq.trace`.
     pub tracing: bool,
+    /// Number of nodes of a cluster that have the vhost, 1 to 7; none for all.
+    pub replicas: Option<u8>,
     /// Limits of the vhost.
     pub limits: BTreeMap<VhostLimit, i64>,
 }
@@ -32,6 +34,8 @@ pub struct VhostChange {
     pub protected_from_deletion: Option<bool>,
     /// New value of [`VhostSettings::tracing`].
     pub tracing: Option<bool>,
+    /// New value of [`VhostSettings::replicas`].
+    pub replicas: Option<Option<u8>>,
 }
 
 /// Descriptive settings of a vhost.
@@ -48,12 +52,13 @@ pub struct VhostMetadata {
 impl VhostSettings {
     /// Applies a change.
     pub fn change(&mut self, change: VhostChange) {
-        let VhostChange { metadata, protected_from_deletion, tracing } = change;
+        let VhostChange { metadata, protected_from_deletion, tracing, replicas } = change;
         if let Some(VhostMetadata { description, tags, default_queue_type }) = metadata {
             (self.description, self.tags) = (description, tags);
             self.default_queue_type = default_queue_type;
         }
         self.protected_from_deletion = protected_from_deletion.or(self.protected_from_deletion);
         self.tracing = tracing.unwrap_or(self.tracing);
+        self.replicas = replicas.unwrap_or(self.replicas);
     }
 }

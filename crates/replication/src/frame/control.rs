@@ -101,7 +101,7 @@ pub(crate) fn decode_control(kind: FrameKind, payload: &[u8]) -> Result<Message,
     let mut fields = Fields::new(payload);
     let term = fields.number()?;
     let body = match kind {
-        FrameKind::Part | FrameKind::ClockPing => {
+        FrameKind::Part | FrameKind::ClockPing | FrameKind::Leads => {
             return Err(FrameError::Malformed("no message of a group"));
         }
         FrameKind::AppendAnswer => Body::AppendAnswer {

@@ -26,10 +26,11 @@ pub(crate) enum FrameKind {
     TimeoutNow = 7,
     SnapshotOffer = 8,
     ClockPing = 9,
+    Leads = 10,
 }
 
 impl FrameKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Part,
         Self::AppendAnswer,
         Self::Heartbeat,
@@ -39,6 +40,7 @@ impl FrameKind {
         Self::TimeoutNow,
         Self::SnapshotOffer,
         Self::ClockPing,
+        Self::Leads,
     ];
 }
 

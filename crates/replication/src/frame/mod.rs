@@ -14,7 +14,10 @@ mod control;
 mod error;
 mod fields;
 mod header;
+mod leads;
 mod message;
+mod node_pair;
+mod nodes;
 mod parts;
 mod ping;
 
@@ -23,6 +26,9 @@ mod tests;
 
 pub use error::FrameError;
 pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION, check_frame};
+pub use leads::LeadsNotice;
+pub use node_pair::NodePair;
+pub use nodes::NodeFrame;
 pub use ping::ClockPing;
 
 pub(crate) use append::{decode_append, encode_append};

@@ -8,11 +8,12 @@ use storage::{EntryContent, EntryIndex, EntryRecords, LogEntry, Lsn, Term};
 use super::control::{decode_control, encode_control};
 use super::message::{Append, Body, Message, Vote, VoteAnswer};
 use super::{
-    Assembly, ClockPing, Frame, FrameError, FrameHeader, FrameKind, decode_append, encode_append,
+    Assembly, ClockPing, Frame, FrameError, FrameHeader, FrameKind, LeadsNotice, NodeFrame,
+    NodePair, decode_append, encode_append,
 };
 use crate::clock::{ClockReading, LeaderClock};
 use crate::ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
-use crate::limits::{FRAME_BYTES_MAX, NUMBER_MAX};
+use crate::limits::{FRAME_BYTES_MAX, LEADS_PER_NOTICE_MAX, NUMBER_MAX};
 
 fn header() -> FrameHeader {
     FrameHeader {
@@ -214,14 +215,40 @@ fn lengths_are_checked_before_memory_is_taken() {
 }
 
 #[test]
-fn ping_is_read_by_its_receiver_alone() {
+fn frames_between_nodes_are_read_by_their_receiver_alone() {
     let [a, b] = [1, 2].map(|node| NodeId::new(node).unwrap());
+    let nodes = NodePair { cluster: ClusterId(7), from: a, to: b };
     let reading = ClockReading { run: RunId(9), monotonic_us: 5, wall_us: 6 };
-    let ping = ClockPing { cluster: ClusterId(7), from: a, to: b, reading };
-    let frame = ping.encode();
-    assert_eq!(ClockPing::decode(&frame, ClusterId(7), a, b), Ok(ping));
-    let refused = ClockPing::decode(&frame, ClusterId(8), a, b);
-    assert_eq!(refused, Err(FrameError::OtherCluster { cluster: 7 }));
-    let refused = ClockPing::decode(&frame, ClusterId(7), b, a);
-    assert!(matches!(refused, Err(FrameError::OtherMember { .. })));
+    let ping = ClockPing { nodes, reading };
+    let leads = vec![(GroupId(3), 4), (GroupId(u64::MAX), NUMBER_MAX)];
+    let notice = LeadsNotice { nodes, leads };
+    let frames =
+        [(ping.encode(), NodeFrame::Ping(ping)), (notice.encode(), NodeFrame::Leads(notice))];
+    for (frame, meant) in frames {
+        assert_eq!(NodeFrame::decode(&frame, nodes), Ok(meant));
+        let refused = NodeFrame::decode(&frame, NodePair { cluster: ClusterId(8), ..nodes });
+        assert_eq!(refused, Err(FrameError::OtherCluster { cluster: 7 }));
+        let refused = NodeFrame::decode(&frame, NodePair { from: b, to: a, ..nodes });
+        assert!(matches!(refused, Err(FrameError::OtherMember { .. })));
+        for cut in 0..frame.len() {
+            assert!(NodeFrame::decode(&frame[..cut], nodes).is_err(), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn notice_of_leads_is_bounded_and_whole() {
+    let [a, b] = [1, 2].map(|node| NodeId::new(node).unwrap());
+    let nodes = NodePair { cluster: ClusterId(7), from: a, to: b };
+    for (bytes, problem) in [
+        (16 * (LEADS_PER_NOTICE_MAX + 1), FrameError::Malformed("too many groups")),
+        (17, FrameError::Cut { bytes: 1 }),
+        (24, FrameError::Cut { bytes: 0 }),
+    ] {
+        let frame = nodes.frame(FrameKind::Leads, |out| out.resize(out.len() + bytes, 0));
+        assert_eq!(NodeFrame::decode(&frame, nodes), Err(problem), "{bytes} octets");
+    }
+    let frame = nodes.frame(FrameKind::Vote, |_| ());
+    let refused = NodeFrame::decode(&frame, nodes);
+    assert_eq!(refused, Err(FrameError::Malformed("no frame between nodes")));
 }

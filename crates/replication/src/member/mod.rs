@@ -300,6 +300,12 @@ impl<L: EntryLog> Member<L> {
         Term(self.engine.term())
     }
 
+    /// The id of this member.
+    #[must_use]
+    pub fn id(&self) -> MemberId {
+        self.config.me
+    }
+
     /// The leader, if one is known.
     #[must_use]
     pub fn leader(&self) -> Option<MemberId> {

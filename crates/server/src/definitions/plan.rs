@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
-    LimitName, PolicyError, VhostChange, limits_from_json, policy_from_json,
+    LimitName, PolicyError, VhostChange, limits_from_json, policy_from_json, replicas_from_json,
     vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
@@ -213,6 +213,7 @@ fn vhost(item: &Item<'_>) -> Result<NewVhost, Problem> {
         metadata: Some(vhost_metadata_from_json(metadata)?),
         protected_from_deletion: protected,
         tracing: None,
+        replicas: metadata.get("replicas").map(replicas_from_json).transpose()?,
     };
     Ok(NewVhost { name, change, limits: limits(item, "limits")? })
 }

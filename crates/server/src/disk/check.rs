@@ -179,7 +179,7 @@ mod tests {
         GlobalParameters::open(&folder, true).unwrap();
         let settings = Arc::default();
         let (name, voters) = ("/".to_owned(), Vec::new());
-        let vhosts = vec![VhostEntry { name, id: VhostId(1), settings, voters }];
+        let vhosts = vec![VhostEntry { name, id: VhostId(1), settings, voters, placement: None }];
         let contents = NodeFile { next_vhost_id: 2, vhosts, ..NodeFile::default() };
         node_file::write(&folder, &contents).unwrap();
         assert_eq!(check(&folder, &mut out), Ok(1));

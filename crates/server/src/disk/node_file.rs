@@ -20,6 +20,7 @@ use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
+use crate::metadata::placement::Placement;
 
 const NAME: &str = "node.json";
 /// The file of a backup that is being written. It is renamed when everything else is durable.
@@ -51,6 +52,8 @@ pub(crate) struct VhostEntry {
     pub(crate) settings: Arc<VhostSettings>,
     /// In a cluster, the members with which its group has begun; none if these are the founders of the cluster.
     pub(crate) voters: Vec<MemberId>,
+    /// In a cluster, the nodes that have the vhost; none for all.
+    pub(crate) placement: Option<Arc<Placement>>,
 }
 
 /// Id of the first vhost.
@@ -149,7 +152,12 @@ pub(crate) fn vhost(value: &Value) -> Option<VhostEntry> {
         Some(voters) => all(voters, |voter| MemberId::new(voter.as_u64()?))?,
         None => Vec::new(),
     };
-    Some(VhostEntry { name: text(value, "name")?, id, settings: Arc::new(settings), voters })
+    let placement = match value.get("placement") {
+        Some(placement) => Some(Arc::new(Placement::from_json(placement)?)),
+        None => None,
+    };
+    let (name, settings) = (text(value, "name")?, Arc::new(settings));
+    Some(VhostEntry { name, id, settings, voters, placement })
 }
 
 fn vhost_settings(value: &Value) -> Option<VhostSettings> {
@@ -165,6 +173,10 @@ fn vhost_settings(value: &Value) -> Option<VhostSettings> {
             Some(protected.as_bool()?)
         },
         tracing: value.get("tracing")?.as_bool()?,
+        replicas: match value.get("replicas") {
+            Some(replicas) => Some(u8::try_from(replicas.as_u64()?).ok()?),
+            None => None,
+        },
         limits: limits_from_json(value.get("limits")?.as_object()?, "limits").ok()?,
     })
 }
@@ -282,6 +294,12 @@ pub(crate) fn vhost_value(vhost: &VhostEntry) -> Value {
     if !vhost.voters.is_empty() {
         value["voters"] = vhost.voters.iter().map(|voter| voter.get()).collect();
     }
+    if let Some(replicas) = settings.replicas {
+        value["settings"]["replicas"] = Value::from(replicas);
+    }
+    if let Some(placement) = &vhost.placement {
+        value["placement"] = placement.to_json();
+    }
     value
 }
 
@@ -351,6 +369,7 @@ mod tests {
             default_queue_type: QueueType::Quorum,
             protected_from_deletion: Some(true),
             tracing: true,
+            replicas: Some(2),
             limits: BTreeMap::from([(VhostLimit::MaxQueues, -1)]),
         };
         let entry = |name: &str, id, settings| VhostEntry {
@@ -358,6 +377,7 @@ mod tests {
             id: VhostId(id),
             settings: Arc::new(settings),
             voters: (1..id).filter_map(|id| MemberId::new(id << 16 | 1)).collect(),
+            placement: (id > 1).then(|| Arc::new(Placement::on_all(&["a@h".to_owned()]))),
         };
         NodeFile {
             next_vhost_id: 9,

@@ -279,6 +279,7 @@ mod tests {
             id: VhostId(id),
             settings: Arc::default(),
             voters: vec![MemberId::new(me).unwrap()],
+            placement: None,
         };
         let vhosts = [1, 2].map(vhost).into();
         let file = NodeFile { next_vhost_id: 3, vhosts, users: vec![], followed: Some(1) };

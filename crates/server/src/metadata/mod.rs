@@ -10,6 +10,7 @@
 mod item;
 mod items;
 mod opening;
+pub(crate) mod placement;
 mod store;
 #[cfg(test)]
 mod tests;

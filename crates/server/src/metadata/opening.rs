@@ -63,7 +63,8 @@ impl LogPlace {
     /// [`MetadataOpenError`], a sentence for the operator.
     pub(super) fn open(&self, cluster: &Cluster) -> Result<OpenedLog, MetadataOpenError> {
         let unusable = |error| MetadataOpenError::Directory { path: self.path.clone(), error };
-        let found = found_member(&self.data_dir, VhostId::METADATA, cluster, self.age);
+        let first = cluster.replicator.nodes().my_first_member();
+        let found = found_member(&self.data_dir, VhostId::METADATA, first, self.age);
         let me = match found.map_err(unusable)? {
             FoundMember::Member(me) => me,
             FoundMember::Lost(why) => return Ok(OpenedLog::Lost(why)),

@@ -15,6 +15,7 @@ use storage::{
 use super::item::{ItemChange, ItemKey, MetadataRecord};
 use super::items::Items;
 use super::opening::{LogPlace, MetadataOpenError, Opened, OpenedLog};
+use super::placement::Placement;
 use crate::config::Durability;
 use crate::disk::log_writer::LogSource;
 use crate::disk::progress::DiskProgress;
@@ -331,6 +332,10 @@ impl LogSource for Metadata {
 }
 
 impl ReplicaTarget for Metadata {
+    fn placement(&self) -> Option<Arc<Placement>> {
+        None
+    }
+
     fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
         let mut result = Ok(());
         self.update(|state| {

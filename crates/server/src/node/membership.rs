@@ -14,10 +14,8 @@ use crate::cluster::ids::{DiskId, NodeId};
 use crate::cluster::join::{JoinAnswer, JoinQuestion, JoinedCluster, read_question, write_answer};
 use crate::cluster::node_list::{Admission, Joining, ListedNode, NodeList};
 use crate::cluster::{NodeStream, StreamHandler};
-use crate::disk::cluster_file;
 use crate::disk::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
-use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
 use crate::node::followed::NodeMetadata;
 use crate::node::lifecycle::ExitReason;
@@ -128,11 +126,8 @@ impl Node {
         name: &str,
         node: &ListedNode,
     ) -> Result<(), ChangeError> {
-        let change = ItemChange {
-            key: ItemKey::Node(name.to_owned()),
-            value: Some(cluster_file::node_value(node)),
-        };
-        metadata.store.change(vec![change]).map_err(|error| unable(&error))?;
+        let changes = self.node_changes(name, node);
+        metadata.store.change(changes).map_err(|error| unable(&error))?;
         self.settle_everywhere(metadata).map_err(ChangeError::Unable)
     }
 

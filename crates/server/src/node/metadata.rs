@@ -12,14 +12,13 @@ use management::ChangeError;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
-use crate::cluster::node_list::NodeList;
+use crate::cluster::node_list::{ListedNode, NodeList};
 use crate::disk::cluster_file;
 use crate::disk::node_file::{self, VhostEntry};
 use crate::disk::vhost_files::{self, VhostId};
 use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
 use crate::node::Node;
 use crate::node::followed::{Followed, NodeMetadata};
-use crate::node::replication::Replication;
 use crate::node::users_and_vhosts::Desired;
 use crate::vhost::{GroupAge, VhostHandle};
 
@@ -87,12 +86,15 @@ fn changes(
 /// The items of vhosts and users.
 fn items_of(next_vhost_id: u64, vhosts: &[VhostEntry], users: &Users) -> BTreeMap<ItemKey, Value> {
     let ids = (ItemKey::NextVhostId, Value::from(next_vhost_id));
-    let vhosts = vhosts
-        .iter()
-        .map(|vhost| (ItemKey::Vhost(vhost.name.clone()), node_file::vhost_value(vhost)));
+    let vhosts = vhosts.iter().map(vhost_item);
     let users =
         users.iter().map(|(name, user)| (ItemKey::User(name.clone()), node_file::user_value(user)));
     [ids].into_iter().chain(vhosts).chain(users).collect()
+}
+
+/// The item of a vhost.
+fn vhost_item(vhost: &VhostEntry) -> (ItemKey, Value) {
+    (ItemKey::Vhost(vhost.name.clone()), node_file::vhost_value(vhost))
 }
 
 /// The items of nodes.
@@ -138,20 +140,26 @@ impl Node {
         let (mut next_vhost_id, known) = self.vhosts.entries();
         let known: BTreeMap<&str, &VhostEntry> =
             known.iter().map(|entry| (&*entry.name, entry)).collect();
-        let first_voters = self.replication.as_ref().map(Replication::first_voters);
-        let first_voters = first_voters.unwrap_or_default();
+        let first_new_id = next_vhost_id;
         let entries = desired.vhosts.iter().map(|(name, settings)| {
             let (name, settings) = (name.clone(), Arc::clone(settings));
             match known.get(&*name) {
                 Some(known) => VhostEntry { settings, ..VhostEntry::clone(known) },
                 None => {
                     next_vhost_id += 1;
-                    let (id, voters) = (VhostId(next_vhost_id - 1), first_voters.clone());
-                    VhostEntry { name, id, settings, voters }
+                    let placement = settings.replicas.map(|_| Arc::default());
+                    let (id, voters) = (VhostId(next_vhost_id - 1), Vec::new());
+                    VhostEntry { name, id, settings, voters, placement }
                 }
             }
         });
-        let entries: Vec<VhostEntry> = entries.collect();
+        let mut entries: Vec<VhostEntry> = entries.collect();
+        if let Some(links) = &self.cluster {
+            self.place(&mut entries, &links.nodes());
+        }
+        for new in entries.iter_mut().filter(|entry| entry.id.0 >= first_new_id) {
+            new.voters = self.first_voters(new.placement.as_deref());
+        }
         let after = items_of(next_vhost_id, &entries, &desired.users);
         let before = metadata.store.committed().map(|items| items.values).unwrap_or_default();
         metadata.store.change(changes(&before, after)).map_err(|error| unable(&error))?;
@@ -217,7 +225,7 @@ impl Node {
                 return Ok(());
             }
             let vhosts = told.map(|told| told.vhosts).unwrap_or_default();
-            let items_due = node_items(&nodes).chain(self.begun_alone(vhosts));
+            let items_due = node_items(&nodes).chain(self.alone(vhosts, &nodes));
             let due = items_due.map(|(key, value)| ItemChange { key, value: Some(value) });
             metadata.store.change(due.collect()).map_err(|error| error.to_string())?;
             links.nodes_are_listed().map_err(|error| error.to_string())?;
@@ -236,18 +244,38 @@ impl Node {
         Ok(())
     }
 
-    /// The items of vhosts that this node has not begun yet: their groups begin with this node alone, without those that
-    /// it goes on without.
-    fn begun_alone(&self, vhosts: Vec<VhostEntry>) -> impl Iterator<Item = (ItemKey, Value)> {
-        let first_voters = self.replication.as_ref().map(Replication::first_voters);
-        let first_voters = first_voters.unwrap_or_default();
-        let is_new = |vhost: &VhostEntry| {
-            self.vhosts.get(&vhost.name).is_none_or(|handle| handle.id() != vhost.id)
+    /// The items of vhosts that change where this node goes on alone: all are on it, and the groups of those that it has
+    /// not begun yet begin with it.
+    fn alone(
+        &self,
+        vhosts: Vec<VhostEntry>,
+        nodes: &NodeList,
+    ) -> impl Iterator<Item = (ItemKey, Value)> {
+        let mut after = vhosts.clone();
+        self.place(&mut after, nodes);
+        for vhost in &mut after {
+            if self.vhosts.get(&vhost.name).is_none_or(|handle| handle.id() != vhost.id) {
+                vhost.voters = self.first_voters(vhost.placement.as_deref());
+            }
+        }
+        let changed = after.into_iter().zip(vhosts).filter(|(after, before)| after != before);
+        changed.map(|(after, _)| vhost_item(&after))
+    }
+
+    /// The change that gives a node a place in the list, or another one, and vhosts their nodes.
+    pub(super) fn node_changes(&self, name: &str, node: &ListedNode) -> Vec<ItemChange> {
+        let mut nodes = match &self.cluster {
+            Some(links) => NodeList::clone(&links.nodes()),
+            None => NodeList::default(),
         };
-        vhosts.into_iter().filter(is_new).map(move |vhost| {
-            let vhost = VhostEntry { voters: first_voters.clone(), ..vhost };
-            (ItemKey::Vhost(vhost.name.clone()), node_file::vhost_value(&vhost))
-        })
+        nodes.0.insert(name.to_owned(), node.clone());
+        let (_, before) = self.vhosts.entries();
+        let mut after = before.clone();
+        self.place(&mut after, &nodes);
+        let changed = after.iter().zip(&before).filter(|(after, before)| after != before);
+        let node = (ItemKey::Node(name.to_owned()), cluster_file::node_value(node));
+        let items = [node].into_iter().chain(changed.map(|(after, _)| vhost_item(after)));
+        items.map(|(key, value)| ItemChange { key, value: Some(value) }).collect()
     }
 
     /// Proposes the users, vhosts and parameters of this node, which leads a group without any.
@@ -292,6 +320,7 @@ impl Node {
             // First, because vhosts of the cluster may have their ids, and so the names of their directories.
             gone.iter().try_for_each(|handle| self.set_aside(handle))?;
         }
+        self.settle_placements(&entries)?;
         let mut made = Vec::new();
         for entry in &entries {
             if self.vhosts.get(&entry.name).is_none_or(|handle| handle.id() != entry.id) {

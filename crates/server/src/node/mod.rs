@@ -20,6 +20,7 @@ pub(crate) mod membership;
 mod memory_size;
 pub(crate) mod metadata;
 pub(crate) mod permits;
+mod placements;
 pub(crate) mod refusals;
 pub(crate) mod replication;
 pub(crate) mod sampler;

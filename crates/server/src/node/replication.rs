@@ -16,6 +16,7 @@ use crate::cluster::{self, LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
 use crate::metadata::Metadata;
+use crate::metadata::placement::Placement;
 use crate::replicas::{
     Deposition, FrameSender, KnownNode, Nodes, Reopens, ReplicaStatus, ReplicaTarget, Replicator,
 };
@@ -70,16 +71,23 @@ impl Replication {
         Cluster { replicator, retention_bytes: self.retention_bytes }
     }
 
-    /// The members with which the group of a new vhost begins: those of the nodes that vote for the metadata, because one
+    /// The members with which the group of a new vhost begins: those of its nodes that vote for the metadata, because one
     /// that has just joined, or is away for long, must not be needed for a majority.
-    pub(crate) fn first_voters(&self) -> Vec<MemberId> {
+    pub(crate) fn first_voters(&self, placement: Option<&Placement>) -> Vec<MemberId> {
         let nodes = self.replicator.nodes();
-        let status = self.replicator.statuses().of(VhostId::METADATA);
-        let voters = status.map(|status| status.voters).unwrap_or_default();
-        match nodes.first_members(|name| voters.iter().any(|voter| **voter == *name)) {
-            members if members.is_empty() => nodes.first_members(|_| true),
+        let is_placed = |name: &str| placement.is_none_or(|placement| placement.has(name));
+        let voters = self.metadata_voters();
+        let votes = |name: &str| voters.iter().any(|voter| **voter == *name);
+        match nodes.first_members(|name| is_placed(name) && votes(name)) {
+            members if members.is_empty() => nodes.first_members(is_placed),
             members => members,
         }
+    }
+
+    /// Names of the nodes that vote for the metadata, as far as this node knows.
+    pub(crate) fn metadata_voters(&self) -> Vec<Arc<str>> {
+        let status = self.replicator.statuses().of(VhostId::METADATA);
+        status.map(|status| status.voters).unwrap_or_default()
     }
 
     /// Lets the replicator follow the nodes of these links.
@@ -180,6 +188,11 @@ impl Reopens for Replicas {
             return metadata.map_or(Ok(()), |it| it.reopen().map_err(|error| error.to_string()));
         }
         self.vhosts.upgrade().map_or(Ok(()), |vhosts| vhosts.reopen(vhost))
+    }
+
+    fn leave(&self, vhost: VhostId) -> Result<(), String> {
+        assert_ne!(vhost, VhostId::METADATA, "every node has the metadata");
+        self.vhosts.upgrade().map_or(Ok(()), |vhosts| vhosts.leave(vhost))
     }
 }
 

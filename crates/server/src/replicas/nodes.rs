@@ -7,6 +7,7 @@ use std::sync::Arc;
 use replication::{ClusterId, MemberId, NodeId};
 
 use crate::cluster::node_list::{FIRST_INCARNATION, FOUNDER_INCARNATIONS};
+use crate::metadata::placement::Placement;
 
 /// A node, as replication knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +60,39 @@ impl Nodes {
         self.known.iter().find(|(_, node)| *node.name == *name).map(|(id, _)| *id)
     }
 
+    /// The incarnations that the member of a node may have in a group; none if the node is not known, or other nodes have
+    /// the group.
+    pub(crate) fn incarnations(
+        &self,
+        node: NodeId,
+        placement: Option<&Placement>,
+    ) -> Option<RangeInclusive<u16>> {
+        let KnownNode { name, incarnations } = self.known.get(&node)?;
+        match placement {
+            None => Some(incarnations.clone()),
+            Some(placement) => placement.incarnations(name, incarnations),
+        }
+    }
+
+    /// True if a member is of a node that has the replica of its group no more, or has another one now.
+    pub(crate) fn is_leaving(&self, member: MemberId, placement: Option<&Placement>) -> bool {
+        let node = member.node();
+        let incarnations = self.incarnations(node, placement);
+        self.known.contains_key(&node)
+            && incarnations.is_none_or(|may_be| member.incarnation() < *may_be.start())
+    }
+
+    /// True if each node that a placement chooses has one of these members.
+    pub(crate) fn have_all(&self, placement: &Placement, members: &[MemberId]) -> bool {
+        let is_there = |name: &str| {
+            let node = self.named(name)?;
+            let may_be = self.incarnations(node, Some(placement))?;
+            let mut of_node = members.iter().filter(|member| member.node() == node);
+            of_node.find(|member| may_be.contains(&member.incarnation()))
+        };
+        placement.names().all(|name| is_there(name).is_some())
+    }
+
     /// True if a member is of a node that is forgotten, or of a time before its node was. A member of a node that is not
     /// known here may be of one that has joined since.
     pub(crate) fn is_gone(&self, member: MemberId) -> bool {
@@ -109,6 +143,7 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::placement::Choice;
 
     #[test]
     fn members_of_forgotten_nodes_are_gone_and_strangers_are_not() {
@@ -124,5 +159,34 @@ mod tests {
         // It may have joined again, which this node does not know yet.
         assert!(is_gone(3, 1) && is_gone(3, 2047) && !is_gone(3, 2049));
         assert!(!is_gone(4, 1));
+    }
+
+    #[test]
+    fn members_leave_where_the_placement_has_others() {
+        let id = |id| NodeId::new(id).unwrap();
+        let mut nodes = Nodes::alone(id(1), "a@h");
+        nodes
+            .known
+            .insert(id(2), KnownNode { name: "b@h".into(), incarnations: FOUNDER_INCARNATIONS });
+        let names = ["a@h", "b@h"].map(str::to_owned);
+        let mut placement = Placement::on_all(&names);
+        let [a, b] = [id(1).member(1), id(2).member(7)];
+        assert!(nodes.have_all(&placement, &[a, b]) && !nodes.have_all(&placement, &[a]));
+        assert!(![a, b].iter().any(|member| nodes.is_leaving(*member, Some(&placement))));
+        assert_eq!(nodes.incarnations(id(2), None), Some(FOUNDER_INCARNATIONS));
+        let mut choose = |wanted| {
+            let nodes = names.iter().map(|name| (name.clone(), 1)).collect();
+            let is_ready = &|_: &str| true;
+            placement.choose(&Choice { wanted, nodes: &nodes, leader: Some("a@h"), is_ready });
+            placement.clone()
+        };
+        let on_one = choose(1);
+        assert!(nodes.have_all(&on_one, &[a]) && nodes.is_leaving(b, Some(&on_one)));
+        // It comes back, as another member.
+        let on_both = choose(2);
+        assert!(!nodes.have_all(&on_both, &[a, b]) && nodes.is_leaving(b, Some(&on_both)));
+        assert!(!nodes.is_leaving(id(2).member(513), Some(&on_both)));
+        // It may have joined since.
+        assert!(!nodes.is_leaving(id(3).member(1), Some(&on_both)));
     }
 }

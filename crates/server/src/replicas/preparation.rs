@@ -7,7 +7,8 @@ use storage::{Applier, EntryIndex, HardState, LogError, RealDirectory, Shipment}
 use tokio::sync::oneshot;
 
 use super::member_log::MemberLog;
-use super::nodes::{KnownNode, Nodes};
+use super::nodes::Nodes;
+use crate::metadata::placement::Placement;
 
 /// The files that a member asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,21 +77,29 @@ impl Preparation {
         applier: &Applier<RealDirectory>,
         clock: &TurnClock<'_>,
         nodes: &Nodes,
+        placement: Option<&Placement>,
     ) -> Result<Prepared, LogError> {
         if self.request.answer.is_closed() {
             return Ok(Prepared::Over);
         }
         let node = self.request.node;
-        let Some(KnownNode { incarnations, .. }) = nodes.known.get(&node) else {
+        if !nodes.known.contains_key(&node) {
             return Ok(self.refuse("the node is not one of the cluster"));
-        };
+        }
         let to = match self.request.need {
-            ShipmentNeed::Replacement => match member.replacement(node, incarnations) {
-                ReplacementStep::Ready(to) => to,
-                ReplacementStep::Wait => return Ok(Prepared::Waits(self)),
-                ReplacementStep::Refused(why) => return Ok(self.refuse(why)),
-                ReplacementStep::Change(change) => return Ok(self.change(member, change, clock)),
-            },
+            ShipmentNeed::Replacement => {
+                let Some(incarnations) = nodes.incarnations(node, placement) else {
+                    return Ok(self.refuse("the vhost is on other nodes"));
+                };
+                match member.replacement(node, &incarnations) {
+                    ReplacementStep::Ready(to) => to,
+                    ReplacementStep::Wait => return Ok(Prepared::Waits(self)),
+                    ReplacementStep::Refused(why) => return Ok(self.refuse(why)),
+                    ReplacementStep::Change(change) => {
+                        return Ok(self.change(member, change, clock));
+                    }
+                }
+            }
             ShipmentNeed::Behind => {
                 let (voters, learners) = member.members();
                 let of_node = voters.into_iter().chain(learners).filter(|it| it.node() == node);

@@ -24,6 +24,7 @@ use super::target::{Deposition, HandOverTask, ReplicaTarget};
 use crate::disk::log_writer::LogSource;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
+use crate::metadata::placement::Placement;
 
 const VHOST: VhostId = VhostId(1);
 /// Microseconds that pass while the vhost is asked for a batch.
@@ -81,6 +82,10 @@ impl LogSource for Times {
 }
 
 impl ReplicaTarget for Times {
+    fn placement(&self) -> Option<Arc<Placement>> {
+        None
+    }
+
     fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
         applier.apply(entry, &mut |_, _| {}).map_err(|fault| fault.to_string())
     }

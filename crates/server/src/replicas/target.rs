@@ -8,6 +8,7 @@ use storage::{Applier, LogEntry, Lsn, RealDirectory};
 use super::preparation::ShipmentNeed;
 use crate::disk::log_writer::LogSource;
 use crate::disk::vhost_files::VhostId;
+use crate::metadata::placement::Placement;
 
 /// A vhost whose log is replicated: while this node leads, a source of batches; otherwise a replica that applies the
 /// entries of another leader.
@@ -31,6 +32,9 @@ pub(crate) trait ReplicaTarget: LogSource {
     /// Does the part of the vhost in a planned change of the leader. False, with nothing done, if the vhost's lock is held
     /// for long.
     fn hand_over(&self, task: HandOverTask) -> bool;
+
+    /// The nodes that have the group; none for all.
+    fn placement(&self) -> Option<Arc<Placement>>;
 
     /// Notes the node that leads; none if no leader is known.
     fn set_leader(&self, leader: Option<Arc<str>>);
@@ -70,6 +74,13 @@ pub(crate) trait Reopens: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// A sentence for the operator.
     fn reopen(&self, vhost: VhostId) -> Result<(), String>;
+
+    /// Removes the files of the replica of a vhost, which its group does without. Nothing happens if the vhost is
+    /// deleted.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    fn leave(&self, vhost: VhostId) -> Result<(), String>;
 }
 
 /// Rebuilds replicas from the files of their leader.

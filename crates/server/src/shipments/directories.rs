@@ -24,7 +24,7 @@ use crate::limits::DAMAGED_REPLICAS_KEPT;
 pub(crate) enum Old {
     /// Removed: it was too far behind.
     Outdated,
-    /// Kept under another name.
+    /// Kept under another name, if it has a log.
     Damaged,
 }
 
@@ -55,7 +55,10 @@ pub(crate) fn take_over(data_dir: &Path, vhost: VhostId, old: Old) -> io::Result
     let (path, incoming) = (replica_path(data_dir, vhost), incoming_path(data_dir, vhost));
     let outdated = with_suffix(data_dir, vhost, "outdated");
     if path.exists() {
+        // Of a node that has just got the vhost, there is nothing to be kept.
+        let has_log = storage::has_log(&RealDirectory::open(&path)?)?;
         match old {
+            Old::Damaged if !has_log => remove(&path)?,
             Old::Outdated => {
                 remove(&outdated)?;
                 fs::rename(&path, &outdated)?;

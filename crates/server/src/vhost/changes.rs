@@ -50,6 +50,7 @@ impl VhostHandle {
             id: self.id,
             settings: self.settings(),
             voters: self.voters.clone(),
+            placement: self.placement.read().clone(),
         }
     }
 

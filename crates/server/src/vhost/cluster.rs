@@ -5,6 +5,7 @@ use std::sync::Arc;
 use replication::{GroupId, MemberConfig, MemberId};
 
 use crate::disk::recovery::MemberIdentity;
+use crate::metadata::placement::Placement;
 use crate::replicas::Replicator;
 
 /// The cluster of a node, for its vhosts and its metadata.
@@ -32,10 +33,22 @@ impl Cluster {
         }
     }
 
-    /// True if a group that begins with these voters has a member on this node.
-    pub(crate) fn begins_here(&self, voters: &[MemberId]) -> bool {
+    /// The first member that this node may have in a group; none if other nodes have the group.
+    pub(crate) fn first_member(&self, placement: Option<&Placement>) -> Option<MemberId> {
         let nodes = self.replicator.nodes();
-        let first = nodes.my_first_member();
+        let incarnations = nodes.incarnations(nodes.me, placement);
+        // One that is forgotten is not known any more.
+        let is_known = nodes.known.contains_key(&nodes.me);
+        match incarnations {
+            Some(incarnations) => Some(nodes.me.member(*incarnations.start())),
+            None if is_known => None,
+            None => Some(nodes.my_first_member()),
+        }
+    }
+
+    /// True if a group that begins with these voters has this member.
+    pub(crate) fn begins_with(&self, voters: &[MemberId], first: MemberId) -> bool {
+        let nodes = self.replicator.nodes();
         match voters {
             [] => nodes.founders().contains(&first),
             voters => voters.contains(&first),

@@ -6,7 +6,6 @@ use std::path::Path;
 use replication::MemberId;
 use storage::{OpenError, RealDirectory, SavedMember};
 
-use super::cluster::Cluster;
 use crate::cluster::node_list::FIRST_INCARNATION;
 use crate::disk::vhost_files::{VhostId, replica_path};
 use crate::shipments::directories;
@@ -18,12 +17,12 @@ pub(crate) enum GroupAge {
     New,
     /// The group has begun: without its log, the replica is lost.
     Old,
-    /// The group has begun before this node, or this disk of it, has come: the first incarnation of a founder is not this
-    /// one.
+    /// The group has begun before this node, or this disk of it, has come, or has been without it: the first incarnation
+    /// of a founder is not this one.
     OnLostDisk,
 }
 
-/// The reason why a node that has joined, or has another disk, has no replica yet.
+/// The reason why a node that has joined, or has another disk, or is to have the group too, has no replica yet.
 const CAME_LATER: &str = "this node, or its disk, has come later than the group";
 
 /// The member that a directory belongs to.
@@ -35,24 +34,22 @@ pub(crate) enum FoundMember {
     Lost(String),
 }
 
-/// Finds the member of a group, after finishing what a shipment has begun.
+/// Finds the member of a group, after finishing what a shipment has begun. `first` is the first one that the node may
+/// have.
 ///
 /// # Errors
 /// If the disk fails.
 pub(crate) fn found_member(
     data_dir: &Path,
     group: VhostId,
-    cluster: &Cluster,
+    first: MemberId,
     age: GroupAge,
 ) -> io::Result<FoundMember> {
-    let nodes = cluster.replicator.nodes();
-    let me = nodes.me;
-    let first = FoundMember::Member(nodes.my_first_member());
-    let path = replica_path(data_dir, group);
+    let (node, path) = (first.node(), replica_path(data_dir, group));
     directories::resume(data_dir, group)?;
     if !path.exists() {
         return Ok(match age {
-            GroupAge::New => first,
+            GroupAge::New => FoundMember::Member(first),
             GroupAge::Old => FoundMember::Lost("its directory is gone".to_owned()),
             GroupAge::OnLostDisk => FoundMember::Lost(CAME_LATER.to_owned()),
         });
@@ -61,20 +58,24 @@ pub(crate) fn found_member(
     match storage::saved_member(&directory) {
         Ok(saved)
             if age == GroupAge::OnLostDisk
-                && saved
-                    .as_ref()
-                    .is_none_or(|saved| saved.member_id == me.member(FIRST_INCARNATION).get()) =>
+                && saved.as_ref().is_none_or(|saved| {
+                    saved.member_id == node.member(FIRST_INCARNATION).get()
+                }) =>
         {
             Ok(FoundMember::Lost(CAME_LATER.to_owned()))
         }
         Ok(Some(SavedMember { member_id: id, .. })) => {
-            match MemberId::new(id).filter(|member| member.node() == me) {
+            match MemberId::new(id).filter(|member| member.node() == node) {
+                // The node has had the group before, and left it.
+                Some(member) if member < first => Ok(FoundMember::Lost(CAME_LATER.to_owned())),
                 Some(member) => Ok(FoundMember::Member(member)),
                 None => Ok(FoundMember::Lost(format!("it belongs to member {id} of another node"))),
             }
         }
         // The log of a node without a cluster, or a group that begins.
-        Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => Ok(first),
+        Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => {
+            Ok(FoundMember::Member(first))
+        }
         Ok(None) => Ok(FoundMember::Lost("its log is gone".to_owned())),
         Err(OpenError::Io { error, .. }) => Err(error),
         Err(error) => Ok(FoundMember::Lost(error.to_string())),

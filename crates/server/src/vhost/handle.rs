@@ -8,7 +8,7 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
 use management::{ClientDescription, ClientOf, Traffic, VhostSettings};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use replication::MemberId;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -28,6 +28,7 @@ use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
+use crate::metadata::placement::Placement;
 
 /// The threads that serve all vhosts.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct VhostHandle {
     pub(super) id: VhostId,
     /// The members with which the group of the vhost has begun; none if these are the founders of the cluster.
     pub(super) voters: Vec<MemberId>,
+    /// In a cluster, the nodes that have the vhost; none for all.
+    pub(super) placement: RwLock<Option<Arc<Placement>>>,
     pub(super) name: Arc<str>,
     pub(super) state: TimedLock<State>,
     pub(super) wake_up: WakeUp,

@@ -20,7 +20,7 @@ use super::found_member::{FoundMember, GroupAge, found_member, is_loss, tell_los
 use super::handle::{State, Threads, VhostHandle};
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
-use super::replica::Replica;
+use super::replica::{Presence, Replica};
 use super::timer::WakeUp;
 use crate::clock::{Clock, VhostClock};
 use crate::config::{Config, Durability};
@@ -34,7 +34,8 @@ use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, Vhost
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, PAGE_LOOKS_MAX};
-use crate::replicas::{Reopens, ReplicaTarget, ShipmentNeed};
+use crate::metadata::placement::Placement;
+use crate::replicas::{Deposition, Reopens, ReplicaTarget, ShipmentNeed};
 
 /// All vhosts, by name.
 #[derive(Debug)]
@@ -152,7 +153,7 @@ impl Vhosts {
             }
         };
         self.begin(
-            VhostEntry { name: name.to_owned(), id, settings, voters: Vec::new() },
+            VhostEntry { name: name.to_owned(), id, settings, voters: Vec::new(), placement: None },
             GroupAge::New,
         )
     }
@@ -162,9 +163,11 @@ impl Vhosts {
         self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
         // The vhost has missed earlier changes of the alarm.
         handle.alarm_changed();
-        if let Some(replica) = handle.replica.as_ref().filter(|replica| replica.is_lost) {
-            // Not earlier: what is rebuilt is opened by the name of the vhost.
-            replica.replicator.want(handle.id, ShipmentNeed::Replacement, None);
+        let Some(replica) = &handle.replica else { return };
+        // Not earlier: what is rebuilt is opened by the name of the vhost.
+        match replica.presence {
+            Presence::Lost => replica.replicator.want(handle.id, ShipmentNeed::Replacement, None),
+            Presence::Here | Presence::Elsewhere => {}
         }
     }
 
@@ -247,36 +250,33 @@ impl Vhosts {
         entry: VhostEntry,
         age: GroupAge,
     ) -> Result<Arc<VhostHandle>, VhostError> {
-        // Only those begin a group that it begins with.
-        let begins = cluster.begins_here(&entry.voters);
-        let age = if age == GroupAge::New && !begins { GroupAge::OnLostDisk } else { age };
-        let vhost = self.empty_vhost(&entry)?;
         let path = vhost_files::vhost_path(&self.data_dir, entry.id);
-        let files = self.files(&entry, &path, age == GroupAge::New);
         let unusable = |error| RestoreError::Directory { path: path.clone(), error };
-        let found = found_member(&self.data_dir, entry.id, cluster, age).map_err(unusable)?;
+        let (found, is_new) = self.find_member(cluster, &entry, age).map_err(unusable)?;
+        let files = self.files(&entry, &path, is_new);
+        let vhost = self.empty_vhost(&entry)?;
         let opened = match found {
-            FoundMember::Member(me) => self.open_member(cluster, &entry, &files, me, vhost)?,
-            FoundMember::Lost(why) => OpenedMember::Lost { why, vhost },
-        };
-        let (member, follower, page_files, problems) = match opened {
-            OpenedMember::Member { member, replica, page_files, problems } => {
-                (Some(*member), replica, page_files, problems)
+            Some(FoundMember::Member(me)) => {
+                self.open_member(cluster, &entry, &files, me, vhost)?
             }
-            OpenedMember::Lost { why, vhost } => {
-                tell_lost(&entry.name, &why);
-                cluster.replicator.statuses().note_lost(entry.id, &entry.name);
+            Some(FoundMember::Lost(why)) => OpenedMember::lost(cluster, &entry, &why, vhost),
+            None => OpenedMember::Without { presence: Presence::Elsewhere, vhost },
+        };
+        let (member, presence, follower, page_files, problems) = match opened {
+            OpenedMember::Member { member, replica, page_files, problems } => {
+                (Some(*member), Presence::Here, replica, page_files, problems)
+            }
+            OpenedMember::Without { presence, vhost } => {
                 std::fs::create_dir_all(&path).map_err(unusable)?;
                 let (replica, page_files) =
                     recovery::empty_replica(&files, vhost, self.clock.now())?;
-                (None, replica, page_files, 0)
+                (None, presence, replica, page_files, 0)
             }
         };
         let last = member.as_ref().map(|member| member.log().applier().applied_position());
         let durable = Lsn(last.map_or(0, |last| last.0));
         let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
-        let (replicator, is_lost) = (Arc::clone(&cluster.replicator), member.is_none());
-        let replica = Some(Replica::new(replicator, is_lost, deaths));
+        let replica = Some(Replica::new(Arc::clone(&cluster.replicator), presence, deaths));
         let parts = Parts {
             brain: Brain::Follows(Box::new(follower)),
             durable,
@@ -286,10 +286,38 @@ impl Vhosts {
             replica,
         };
         let handle = self.handle(entry, parts);
-        if let Some(member) = member {
-            cluster.replicator.add(Arc::clone(&handle) as Arc<dyn ReplicaTarget>, member);
+        let target = Arc::clone(&handle) as Arc<dyn ReplicaTarget>;
+        match member {
+            Some(member) => cluster.replicator.add(target, member),
+            None => cluster.replicator.add_without_member(target),
         }
         Ok(handle)
+    }
+
+    /// The member of a vhost on this node, or none if other nodes have the vhost. True if its group begins.
+    fn find_member(
+        &self,
+        cluster: &Cluster,
+        entry: &VhostEntry,
+        age: GroupAge,
+    ) -> std::io::Result<(Option<FoundMember>, bool)> {
+        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
+        let (mut age, mut first) = (age, cluster.replicator.nodes().my_first_member());
+        match cluster.first_member(entry.placement.as_deref()) {
+            Some(placed) => {
+                // Only those begin a group that it begins with, and one that was without the group is not what it was.
+                let begins = cluster.begins_with(&entry.voters, placed);
+                if age == GroupAge::New && !begins || placed != first {
+                    age = GroupAge::OnLostDisk;
+                }
+                first = placed;
+            }
+            // Its group may not have removed it yet.
+            None if path.exists() && storage::has_log(&RealDirectory::open(&path)?)? => {}
+            None => return Ok((None, false)),
+        }
+        let found = found_member(&self.data_dir, entry.id, first, age)?;
+        Ok((Some(found), age == GroupAge::New))
     }
 
     /// Opens the log of a replica and begins its member.
@@ -307,7 +335,7 @@ impl Vhosts {
             Ok(restored) => restored,
             Err(RestoreError::Log { error, .. }) if is_loss(&error) => {
                 let vhost = self.empty_vhost(entry)?;
-                return Ok(OpenedMember::Lost { why: error.to_string(), vhost });
+                return Ok(OpenedMember::lost(cluster, entry, &error.to_string(), vhost));
             }
             Err(error) => return Err(error.into()),
         };
@@ -315,7 +343,8 @@ impl Vhosts {
         let mut member = match Member::open(config, log) {
             Ok(member) => member,
             Err(BeginError::Contradiction(why)) => {
-                return Ok(OpenedMember::Lost { why, vhost: self.empty_vhost(entry)? });
+                let vhost = self.empty_vhost(entry)?;
+                return Ok(OpenedMember::lost(cluster, entry, &why, vhost));
             }
             Err(error) => {
                 return Err(VhostError::Member { vhost: entry.name.clone(), error });
@@ -341,7 +370,7 @@ impl Vhosts {
 
     /// A handle that the timer and the pager know.
     fn handle(&self, entry: VhostEntry, parts: Parts) -> Arc<VhostHandle> {
-        let VhostEntry { name, id, settings, voters } = entry;
+        let VhostEntry { name, id, settings, voters, placement } = entry;
         let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
         let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
         let outputs = Outputs { log, ..Outputs::default() };
@@ -349,6 +378,7 @@ impl Vhosts {
         let handle = Arc::new(VhostHandle {
             id,
             voters,
+            placement: RwLock::new(placement),
             name: name.into(),
             state: TimedLock::new(state),
             wake_up: WakeUp::new(id, self.clock),
@@ -377,7 +407,7 @@ impl Vhosts {
     }
 }
 
-/// The member of a vhost on this node, or the reason why its replica must be rebuilt.
+/// The member of a vhost on this node, if it can take part.
 #[expect(clippy::large_enum_variant, reason = "one is made when a vhost is opened")]
 enum OpenedMember {
     Member {
@@ -386,11 +416,20 @@ enum OpenedMember {
         page_files: Arc<PageFiles>,
         problems: u64,
     },
-    Lost {
-        why: String,
+    Without {
+        presence: Presence,
         /// An empty vhost.
         vhost: Vhost,
     },
+}
+
+impl OpenedMember {
+    /// No member, because the replica must be rebuilt.
+    fn lost(cluster: &Cluster, entry: &VhostEntry, why: &str, vhost: Vhost) -> Self {
+        tell_lost(&entry.name, why);
+        cluster.replicator.statuses().note_lost(entry.id, &entry.name);
+        Self::Without { presence: Presence::Lost, vhost }
+    }
 }
 
 /// The parts of a handle that depend on the role of the node.
@@ -403,14 +442,48 @@ struct Parts {
     replica: Option<Replica>,
 }
 
+impl Vhosts {
+    /// The vhost of this id, which may be deleted.
+    fn of_id(&self, id: VhostId) -> Option<Arc<VhostHandle>> {
+        self.all().into_iter().find(|handle| handle.id == id)
+    }
+
+    /// Lets the placement of a vhost take effect. A replica that is to come is asked for; one that is to go goes when its
+    /// group has removed it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn set_placement(
+        &self,
+        handle: &Arc<VhostHandle>,
+        placement: Option<Arc<Placement>>,
+    ) -> Result<(), VhostError> {
+        *handle.placement.write() = placement;
+        let Some(replica) = &handle.replica else { return Ok(()) };
+        if replica.presence == Presence::Elsewhere && handle.is_placed_here() {
+            let _not_opened_meanwhile = self.reopening.lock();
+            handle.depose(Deposition::LeaderChanged);
+            self.open(handle.entry())?;
+        }
+        Ok(())
+    }
+}
+
 impl Reopens for Vhosts {
     fn reopen(&self, vhost: VhostId) -> Result<(), String> {
         let _not_removed_meanwhile = self.reopening.lock();
-        // The vhost may be deleted.
-        match self.all().iter().find(|handle| handle.id == vhost).map(|handle| handle.entry()) {
-            Some(entry) => self.open(entry).map(drop).map_err(|error| error.to_string()),
-            None => Ok(()),
-        }
+        let Some(handle) = self.of_id(vhost) else { return Ok(()) };
+        self.open(handle.entry()).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn leave(&self, vhost: VhostId) -> Result<(), String> {
+        let _not_removed_meanwhile = self.reopening.lock();
+        let Some(handle) = self.of_id(vhost) else { return Ok(()) };
+        handle.depose(Deposition::LeaderChanged);
+        handle.stop_writing_deaths();
+        vhost_files::remove_vhost(&self.data_dir, vhost).map_err(|error| error.to_string())?;
+        tracing::info!(vhost = handle.name(), "this node has no replica of the vhost any more");
+        self.open(handle.entry()).map(drop).map_err(|error| error.to_string())
     }
 }
 

@@ -14,28 +14,33 @@ pub(crate) struct Replica {
     /// Name of the node that leads the vhost, as far as this node knows.
     leader: watch::Sender<Option<Arc<str>>>,
     pub(super) replicator: Arc<Replicator>,
-    /// True if the node has no usable replica: it must be rebuilt from the files of the leader.
-    pub(super) is_lost: bool,
+    pub(super) presence: Presence,
     /// The history of dead letters that this node has on disk, for its promotion.
     deaths: Mutex<Vec<RestoredDeath>>,
     /// True while another node is to lead: commands of clients and due work wait. Changes under the vhost's lock.
     frozen: watch::Sender<bool>,
 }
 
+/// The state of the replica of this node when the vhost was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Presence {
+    /// The replica takes part in its group.
+    Here,
+    /// The node has no usable replica: it must be rebuilt from the files of the leader.
+    Lost,
+    /// Other nodes have the vhost.
+    Elsewhere,
+}
+
 impl Replica {
     /// A replica without a known leader.
     pub(super) fn new(
         replicator: Arc<Replicator>,
-        is_lost: bool,
+        presence: Presence,
         deaths: Vec<RestoredDeath>,
     ) -> Self {
         let (leader, frozen) = (watch::Sender::default(), watch::Sender::new(false));
-        Self { leader, replicator, is_lost, deaths: Mutex::new(deaths), frozen }
-    }
-
-    /// Names of the nodes that have the log of the vhost, in order.
-    pub(crate) fn members(&self) -> Vec<Arc<str>> {
-        self.replicator.nodes().sorted_names()
+        Self { leader, replicator, presence, deaths: Mutex::new(deaths), frozen }
     }
 
     /// Name of the node that leads the vhost, if this node knows one.

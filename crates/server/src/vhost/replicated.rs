@@ -13,6 +13,7 @@ use super::brain::Brain;
 use super::changes::apply_settings;
 use super::handle::VhostHandle;
 use super::replica::Replica;
+use crate::metadata::placement::Placement;
 use crate::replicas::{Deposition, HandOverTask, ReplicaTarget};
 
 impl VhostHandle {
@@ -26,7 +27,21 @@ impl VhostHandle {
     pub(crate) fn placement(&self) -> Option<(Option<String>, Vec<String>)> {
         let place = self.replica.as_ref()?;
         let leader = place.leader().map(|leader| leader.to_string());
-        Some((leader, place.members().iter().map(|member| member.to_string()).collect()))
+        let members = match &*self.placement.read() {
+            Some(placement) => placement.names().map(str::to_owned).collect(),
+            None => {
+                place.replicator.nodes().sorted_names().iter().map(ToString::to_string).collect()
+            }
+        };
+        Some((leader, members))
+    }
+
+    /// True if this node is one of those that have the vhost.
+    pub(crate) fn is_placed_here(&self) -> bool {
+        let (Some(place), Some(placement)) = (&self.replica, &*self.placement.read()) else {
+            return true;
+        };
+        placement.has(&place.replicator.nodes().my_name)
     }
 
     /// True if other nodes have the log of the vhost, too.
@@ -40,11 +55,10 @@ impl VhostHandle {
         place.leader().is_some_and(|leader| leader == place.replicator.nodes().my_name)
     }
 
-    /// The place of this node among the names of all nodes that have the log of the vhost. None without a cluster.
+    /// The place of this node among the names of all nodes. None without a cluster.
     pub(crate) fn place_of_node(&self) -> Option<usize> {
-        let place = self.replica.as_ref()?;
-        let my_name = &place.replicator.nodes().my_name;
-        place.members().iter().position(|name| name == my_name)
+        let nodes = self.replica.as_ref()?.replicator.nodes();
+        nodes.sorted_names().iter().position(|name| *name == nodes.my_name)
     }
 
     /// True if this node serves clients of the vhost.
@@ -155,6 +169,10 @@ impl ReplicaTarget for VhostHandle {
             self.disk.notify();
         }
         true
+    }
+
+    fn placement(&self) -> Option<Arc<Placement>> {
+        self.placement.read().clone()
     }
 
     fn set_leader(&self, leader: Option<Arc<str>>) {

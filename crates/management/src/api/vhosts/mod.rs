@@ -14,7 +14,7 @@ use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
-use crate::json::vhost::{vhost_metadata_from_json, vhost_metadata_to_json};
+use crate::json::vhost::{replicas_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 use crate::node::{ChangeError, VhostChange, VhostSettings};
 use crate::snapshot::fields::StatsKind;
 
@@ -83,7 +83,9 @@ fn change(body: &Object) -> Result<VhostChange, ApiError> {
     let metadata = keys.iter().any(|key| body.get(key).is_some());
     let metadata = metadata.then(|| vhost_metadata_from_json(&body.0)).transpose();
     let metadata = metadata.map_err(ApiError::bad_request)?;
-    Ok(VhostChange { metadata, tracing, protected_from_deletion: None })
+    let replicas = body.get("replicas").map(replicas_from_json).transpose();
+    let replicas = replicas.map_err(ApiError::bad_request)?;
+    Ok(VhostChange { metadata, tracing, protected_from_deletion: None, replicas })
 }
 
 async fn delete(
@@ -170,7 +172,8 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
     let settings = node.vhost_settings(name)?;
     let totals = node.vhost_totals(name, None)?;
     let placement = node.vhost_placement(name)?;
-    let VhostSettings { description, tags, protected_from_deletion, tracing, .. } = &settings;
+    let VhostSettings { description, tags, protected_from_deletion, tracing, replicas, .. } =
+        &settings;
     let mut json = json!({
         "name": name,
         "description": description,
@@ -179,6 +182,7 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
         "metadata": vhost_metadata_to_json(&settings),
         "protected_from_deletion": protected_from_deletion.unwrap_or_default(),
         "tracing": tracing,
+        "replicas": replicas,
         "cluster_state": {node.snapshot().name: "running"},
         "leader": placement.leader,
         "members": placement.members,
@@ -214,5 +218,13 @@ mod tests {
         let described = VhostMetadata { description: "d".to_owned(), ..VhostMetadata::default() };
         let change = VhostChange { metadata: Some(described), ..VhostChange::default() };
         assert_eq!(read(&json!({"description": "d", "tags": null})), Ok(change));
+        for (json, replicas) in [(json!(3), Some(3)), (json!("1"), Some(1)), (json!(null), None)] {
+            let change = VhostChange { replicas: Some(replicas), ..VhostChange::default() };
+            assert_eq!(read(&json!({"replicas": json})), Ok(change));
+        }
+        for wrong in [json!(0), json!(8), json!(-1), json!(1.5), json!("x"), json!(true)] {
+            let problem = "replicas should be a number from 1 to 7, or null for all nodes";
+            assert_eq!(read(&json!({"replicas": wrong})), Err(problem.to_owned()));
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::network::{Faults, Network};
 use super::node::{CLUSTER, Draws, GROUP, Input, Node, member_id, node_id, number};
 use crate::clock::TurnClock;
 use crate::entry_log::{EntryLog, MemoryLog, Omission};
-use crate::frame::{ClockPing, Frame, FrameClass};
+use crate::frame::{ClockPing, Frame, FrameClass, NodeFrame, NodePair};
 use crate::ids::{GroupId, MemberId};
 use crate::limits::TICK_US;
 
@@ -157,8 +157,7 @@ impl World {
         }
         let reading = self.nodes[from].reading(self.now_us);
         for to in (0..self.nodes.len()).filter(|to| *to != from) {
-            let ping =
-                ClockPing { cluster: CLUSTER, from: node_id(from), to: node_id(to), reading };
+            let ping = ClockPing { nodes: pair(from, to), reading };
             self.send(from, to, FrameClass::Control, &ping.encode());
         }
     }
@@ -169,7 +168,9 @@ impl World {
         }
         let header = crate::frame::FrameHeader::read(&frame).unwrap();
         if header.group == GroupId::NODES {
-            let ping = ClockPing::decode(&frame, CLUSTER, node_id(from), node_id(to)).unwrap();
+            let Ok(NodeFrame::Ping(ping)) = NodeFrame::decode(&frame, pair(from, to)) else {
+                panic!("nodes send pings alone");
+            };
             let received_us = self.nodes[to].reading(self.now_us).monotonic_us;
             self.nodes[to].bounds.observe(node_id(from), ping.reading, received_us);
             return;
@@ -434,4 +435,9 @@ impl World {
         };
         self.nodes.iter().filter_map(leads).max().map(|(_, node)| node)
     }
+}
+
+/// The ends of a link.
+fn pair(from: usize, to: usize) -> NodePair {
+    NodePair { cluster: CLUSTER, from: node_id(from), to: node_id(to) }
 }

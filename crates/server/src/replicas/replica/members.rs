@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use replication::{Frame, MemberId, MembershipChange, TurnClock};
+use replication::{Frame, MemberId, MembershipChange, NodeId, TurnClock};
 use storage::{EntryIndex, Term};
+use tokio::sync::oneshot;
 
 use super::{Replica, SOON, exit};
 use crate::replicas::nodes::Nodes;
@@ -73,13 +74,32 @@ impl Replica {
         }
     }
 
-    /// True if this replica leads and has members of nodes that are not of the cluster any more: it must be advanced.
+    /// True if this replica leads and has members of nodes that are not of the cluster any more, or are to be without
+    /// it: it must be advanced.
     pub(in crate::replicas) fn looks_for_gone(&mut self, nodes: &Nodes) -> bool {
+        let placement = self.target.placement();
         let (voters, learners) = self.member.members();
         let mut members = voters.iter().chain(&learners);
-        let has_gone = self.is_leading() && members.any(|member| nodes.is_gone(*member));
+        let is_gone =
+            |member| nodes.is_gone(member) || nodes.is_leaving(member, placement.as_deref());
+        let has_gone = self.is_leading() && members.any(|member| is_gone(*member));
         self.looks_at_members |= has_gone;
         has_gone
+    }
+
+    /// The term in which this replica leads and the nodes that have a member, if some nodes are to have none.
+    pub(in crate::replicas) fn lead_to_tell(&self) -> Option<(u64, Vec<NodeId>)> {
+        let term = self.leads_in()?;
+        self.target.placement()?;
+        let (voters, learners) = self.member.members();
+        Some((term, voters.iter().chain(&learners).map(|member| member.node()).collect()))
+    }
+
+    /// True if the group does without the member of this node, which a leader of this term tells.
+    pub(in crate::replicas) fn is_left_out(&self, term: u64, nodes: &Nodes) -> bool {
+        let member = &self.member;
+        let is_leaving = nodes.is_leaving(member.id(), self.target.placement().as_deref());
+        is_leaving && !self.is_leading() && self.is_between_turns() && member.term().0 <= term
     }
 
     /// Goes on with the shipments that are being prepared, with learners that can vote, and with members of nodes that
@@ -91,8 +111,10 @@ impl Replica {
             return;
         }
         self.tell_promoted();
+        let placement = self.target.placement();
+        let placement = placement.as_deref();
         for preparation in std::mem::take(&mut self.preparations) {
-            match preparation.step(&mut self.member, &self.applier, clock, nodes) {
+            match preparation.step(&mut self.member, &self.applier, clock, nodes, placement) {
                 Ok(Prepared::Waits(preparation)) => self.preparations.push(preparation),
                 Ok(Prepared::Changed(preparation)) => {
                     self.has_work = true;
@@ -110,11 +132,33 @@ impl Replica {
         {
             self.promoting = Some(learner);
         }
-        if let Some(change) = self.member.removal(|member| nodes.is_gone(member))
+        let (voters, _) = self.member.members();
+        // Not before those vote that come in their place.
+        let may_leave = placement.is_some_and(|placement| nodes.have_all(placement, &voters));
+        let is_leaving = |member| may_leave && nodes.is_leaving(member, placement);
+        if is_leaving(self.member.id()) {
+            self.give_lead_up(|successor| !nodes.is_leaving(successor, placement));
+        }
+        let is_gone = |member| nodes.is_gone(member) || is_leaving(member);
+        if let Some(change) = self.member.removal(is_gone)
             && self.change_members(change, clock)
         {
             let member = change.member();
-            tracing::info!(vhost = self.name(), %member, "the member of a forgotten node is removed");
+            let why = match nodes.is_gone(member) {
+                true => "its node is forgotten",
+                false => "the vhost is on other nodes",
+            };
+            tracing::info!(vhost = self.name(), %member, "a member is removed: {why}");
+        }
+    }
+
+    /// Transfers the lead to a member that stays, because this one does not.
+    fn give_lead_up(&mut self, stays: impl Fn(MemberId) -> bool) {
+        let successor = self.member.successors().into_iter().find(|member| stays(*member));
+        if let Some(successor) = successor.filter(|_| self.transfer.is_none()) {
+            // Nobody waits: it is tried again if it fails.
+            let (answer, _) = oneshot::channel();
+            self.begin_transfer(TransferRequest { to: Some(successor.node()), answer });
         }
     }
 

@@ -3,6 +3,7 @@
 //! A turn of a member writes and syncs what came in since its last one, so that batches grow with the load. Frames of
 //! other nodes, work of vhosts and reports of other threads gather in the meantime.
 
+mod elsewhere;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ enum LinkChange {
 #[expect(clippy::struct_excessive_bools, reason = "each is another request, made once or again")]
 struct Work {
     new: Vec<(Arc<dyn ReplicaTarget>, Member<MemberLog>)>,
+    without_member: Vec<Arc<dyn ReplicaTarget>>,
     dirty: Vec<VhostId>,
     /// Frames, each with the own monotonic clock at its arrival, in microseconds.
     frames: Vec<(NodeId, Bytes, u64)>,
@@ -88,6 +90,7 @@ enum EndCause {
 impl Work {
     fn is_empty(&self) -> bool {
         self.new.is_empty()
+            && self.without_member.is_empty()
             && self.dirty.is_empty()
             && self.frames.is_empty()
             && self.links.is_empty()
@@ -261,6 +264,11 @@ impl Replicator {
     /// Takes over the member of a vhost.
     pub(crate) fn add(&self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
         self.push(|work| work.new.push((target, member)));
+    }
+
+    /// Takes over a vhost that has no member on this node, and must know which node leads it.
+    pub(crate) fn add_without_member(&self, target: Arc<dyn ReplicaTarget>) {
+        self.push(|work| work.without_member.push(target));
     }
 
     /// Reports that a vhost has records to write; called once until they are taken.

@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use replication::{
-    ClockBounds, ClockPing, Frame, FrameClass, FrameError, FrameHeader, GroupId, Member, MemberId,
-    NodeId, QuarantineReason,
+    ClockBounds, ClockPing, Frame, FrameClass, FrameError, FrameHeader, GroupId, LeadsNotice,
+    Member, MemberId, NodeFrame, NodeId, NodePair, QuarantineReason,
 };
 
+use super::elsewhere::VhostsElsewhere;
 use super::{EndCause, Lead, LinkChange, Replicator, Work};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::replicas::member_log::MemberLog;
+use crate::replicas::nodes::Nodes;
 use crate::replicas::preparation::ShipmentNeed;
 use crate::replicas::replica::{Clocks, Next, Replica};
 use crate::replicas::report::Report;
@@ -63,6 +65,8 @@ pub(super) struct Thread {
     due: BTreeMap<VhostId, Instant>,
     /// The leaders, as other threads know them.
     leads: BTreeMap<VhostId, Lead>,
+    /// The vhosts that have no member here.
+    elsewhere: VhostsElsewhere,
 }
 
 impl Thread {
@@ -80,6 +84,7 @@ impl Thread {
             stopping_since: None,
             due: BTreeMap::new(),
             leads: BTreeMap::new(),
+            elsewhere: VhostsElsewhere::default(),
         }
     }
 
@@ -119,6 +124,7 @@ impl Thread {
     fn begin(&mut self, target: Arc<dyn ReplicaTarget>, mut member: Member<MemberLog>) {
         member.begin_at_tick(self.ticks);
         let id = target.id();
+        self.elsewhere.remove(id);
         let name = target.name().to_owned();
         let shared = Arc::clone(&self.shared);
         let report = move |report| shared.report(id, report);
@@ -137,23 +143,9 @@ impl Thread {
     }
 
     fn take(&mut self, work: Work) {
+        work.without_member.into_iter().for_each(|target| self.elsewhere.add(target));
         work.new.into_iter().for_each(|(target, member)| self.begin(target, member));
-        for (node, change) in work.links {
-            // Whoever asks whether a node may stop must not count one that has ended.
-            self.next_telling = Instant::now();
-            for (id, replica) in &mut self.replicas {
-                let (voters, learners) = replica.member().members();
-                let of_node =
-                    voters.into_iter().chain(learners).filter(|member| member.node() == node);
-                for member in of_node {
-                    match change {
-                        LinkChange::Changed => replica.link_changed(member),
-                        LinkChange::Lost => replica.peer_lost(member),
-                    }
-                }
-                Self::touch(&mut self.due, *id);
-            }
-        }
+        work.links.into_iter().for_each(|(node, change)| self.take_link(node, change));
         for (from, frame, received_us) in work.frames {
             self.receive(from, &frame, received_us);
         }
@@ -198,6 +190,9 @@ impl Thread {
         }
         for (vhost, cause, done) in work.ended {
             self.due.remove(&vhost);
+            if cause == EndCause::Deleted {
+                self.elsewhere.remove(vhost);
+            }
             let Some(replica) = self.replicas.remove(&vhost) else { continue };
             match cause {
                 EndCause::Replaced => end(move || replica.end(), move || drop(done)),
@@ -231,6 +226,26 @@ impl Thread {
         }
     }
 
+    /// The link to a node, or the node itself, has changed.
+    fn take_link(&mut self, node: NodeId, change: LinkChange) {
+        // Whoever asks whether a node may stop must not count one that has ended.
+        self.next_telling = Instant::now();
+        if matches!(change, LinkChange::Lost) {
+            self.forget_leads(Some(node));
+        }
+        for (id, replica) in &mut self.replicas {
+            let (voters, learners) = replica.member().members();
+            let of_node = voters.into_iter().chain(learners).filter(|member| member.node() == node);
+            for member in of_node {
+                match change {
+                    LinkChange::Changed => replica.link_changed(member),
+                    LinkChange::Lost => replica.peer_lost(member),
+                }
+            }
+            Self::touch(&mut self.due, *id);
+        }
+    }
+
     /// True if the vhost, or the metadata, may have a leader.
     fn takes_part(&self, id: VhostId) -> bool {
         self.is_founded && (self.vhosts_take_part || id == VhostId::METADATA)
@@ -243,8 +258,10 @@ impl Thread {
         };
         if group == GroupId::NODES {
             let nodes = self.shared.nodes();
-            match ClockPing::decode(frame, nodes.cluster, from, nodes.me) {
-                Ok(ping) => self.bounds.observe(from, ping.reading, received_us),
+            let pair = NodePair { cluster: nodes.cluster, from, to: nodes.me };
+            match NodeFrame::decode(frame, pair) {
+                Ok(NodeFrame::Ping(ping)) => self.bounds.observe(from, ping.reading, received_us),
+                Ok(NodeFrame::Leads(notice)) => self.take_leads(from, &notice.leads, &nodes),
                 Err(error) => self.refused(from, "", &error),
             }
             return;
@@ -288,6 +305,7 @@ impl Thread {
 
     fn tick(&mut self) {
         let now = Instant::now();
+        self.forget_leads(None);
         let late = now.saturating_duration_since(self.next_tick);
         let longest_write_ms = self.shared.watch.take_longest_ms();
         if late > LATE {
@@ -327,10 +345,58 @@ impl Thread {
         self.next_ping = now + PING_INTERVAL;
         let (nodes, Some(sender)) = (self.shared.nodes(), self.shared.sender.get()) else { return };
         for to in nodes.others() {
-            let (cluster, from) = (nodes.cluster, nodes.me);
-            let ping = ClockPing { cluster, from, to, reading: self.shared.reading() };
+            let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
+            let ping = ClockPing { nodes: pair, reading: self.shared.reading() };
             sender.send(to, ping.encode(), FrameClass::Control);
         }
+        let told = self.replicas.iter().filter_map(|(id, it)| Some((id, it.lead_to_tell()?)));
+        let told: Vec<(GroupId, u64, Vec<NodeId>)> =
+            told.map(|(id, (term, members))| (GroupId(id.0), term, members)).collect();
+        for to in nodes.others() {
+            let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
+            let without = told.iter().filter(|(_, _, members)| !members.contains(&to));
+            let leads: Vec<(GroupId, u64)> = without.map(|(id, term, _)| (*id, *term)).collect();
+            for leads in leads.chunks(replication::limits::LEADS_PER_NOTICE_MAX) {
+                let notice = LeadsNotice { nodes: pair, leads: leads.to_vec() };
+                sender.send(to, notice.encode(), FrameClass::Control);
+            }
+        }
+    }
+
+    /// Another node leads these groups, which have no member here as far as it knows.
+    fn take_leads(&mut self, from: NodeId, leads: &[(GroupId, u64)], nodes: &Nodes) {
+        let (now, name) = (Instant::now(), nodes.name_of(from));
+        for (group, term) in leads {
+            let id = VhostId(group.0);
+            if self.elsewhere.tell(id, (from, name.clone()), *term, now) {
+                self.shared.leads.lock().insert(id, Lead { leader: Some(from), term: None });
+            }
+            let is_left_out = |replica: &Replica| replica.is_left_out(*term, nodes);
+            if self.takes_part(id) && self.replicas.get(&id).is_some_and(is_left_out) {
+                self.leave(id);
+            }
+        }
+    }
+
+    /// Vhosts elsewhere whose leader is gone, or silent, have none.
+    fn forget_leads(&mut self, gone: Option<NodeId>) {
+        for id in self.elsewhere.leaderless(Instant::now(), gone) {
+            self.shared.leads.lock().remove(&id);
+        }
+    }
+
+    /// Ends a replica that its group does without, and removes its files.
+    fn leave(&mut self, id: VhostId) {
+        let replica = self.replicas.remove(&id).expect("a replica that was looked at");
+        self.due.remove(&id);
+        self.leads.remove(&id);
+        self.shared.leads.lock().remove(&id);
+        self.shared.statuses.forget(id);
+        let shared = Arc::clone(&self.shared);
+        self.open_again(replica, move |id| {
+            let reopener = shared.reopener.get().expect("a replica is opened by a registry");
+            reopener.leave(id)
+        });
     }
 
     fn advance(&mut self, frames: &mut Vec<Frame>) {
@@ -403,14 +469,26 @@ impl Thread {
     /// Opens a replica anew on a thread of its own; the other members of its group do without it meanwhile.
     fn reopen(&self, replica: Replica) {
         let shared = Arc::clone(&self.shared);
+        self.open_again(replica, move |id| {
+            let reopener = shared.reopener.get().expect("a replica is opened by a registry");
+            reopener.reopen(id)
+        });
+    }
+
+    /// Ends a replica on a thread of its own and opens it again.
+    fn open_again(
+        &self,
+        replica: Replica,
+        open: impl FnOnce(VhostId) -> Result<(), String> + Send + 'static,
+    ) {
+        let shared = Arc::clone(&self.shared);
         let run = move || {
             let (id, name) = (replica.id(), replica.name().to_owned());
             replica.end();
             if shared.is_leaving.load(Ordering::Acquire) {
                 return;
             }
-            let reopener = shared.reopener.get().expect("a replica is opened by a registry");
-            if let Err(problem) = reopener.reopen(id) {
+            if let Err(problem) = open(id) {
                 tracing::error!(
                     vhost = name,
                     "the replica cannot be opened anew: {problem}; the broker ends"

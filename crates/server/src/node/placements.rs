@@ -1,0 +1,75 @@
+//! The nodes that have vhosts: the node that leads the metadata chooses them when a vhost is made or changed, and when
+//! nodes come or go; every node follows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use replication::MemberId;
+
+use crate::cluster::node_list::NodeList;
+use crate::disk::node_file::VhostEntry;
+use crate::metadata::placement::{Choice, Placement};
+use crate::node::Node;
+
+impl Node {
+    /// Chooses the nodes of vhosts, of all nodes of the cluster. Vhosts that are on all nodes are left alone.
+    pub(super) fn place(&self, vhosts: &mut [VhostEntry], nodes: &NodeList) {
+        let mut replicas: BTreeMap<String, usize> =
+            nodes.members().map(|(name, _)| (name.to_owned(), 0)).collect();
+        if replicas.is_empty() {
+            return;
+        }
+        for vhost in &*vhosts {
+            let is_on = |name: &str| vhost.placement.as_ref().is_none_or(|it| it.has(name));
+            replicas.iter_mut().for_each(|(name, count)| *count += usize::from(is_on(name)));
+        }
+        let ready = self.replication.as_ref().map(|it| it.metadata_voters()).unwrap_or_default();
+        let is_ready = |name: &str| ready.iter().any(|voter| **voter == *name);
+        for vhost in vhosts {
+            let wanted = vhost.settings.replicas;
+            let before = match (&vhost.placement, wanted) {
+                (None, None) => continue,
+                (None, Some(_)) => Placement::on_all(replicas.keys()),
+                (Some(placement), _) => Placement::clone(placement),
+            };
+            let leader = self.vhosts.get(&vhost.name).and_then(|handle| handle.leader());
+            let mut placement = before.clone();
+            placement.choose(&Choice {
+                wanted: wanted.map_or(replicas.len(), |wanted| replicas.len().min(wanted.into())),
+                nodes: &replicas,
+                leader: leader.as_deref(),
+                is_ready: &is_ready,
+            });
+            for (name, count) in &mut replicas {
+                *count += usize::from(placement.has(name));
+                *count -= usize::from(before.has(name));
+            }
+            if vhost.placement.as_deref() != Some(&placement) {
+                let names: Vec<&str> = placement.names().collect();
+                tracing::info!(vhost = vhost.name, nodes = ?names, "the vhost is to be on these nodes");
+                vhost.placement = Some(Arc::new(placement));
+            }
+        }
+    }
+
+    /// The members with which the group of a new vhost begins.
+    pub(super) fn first_voters(&self, placement: Option<&Placement>) -> Vec<MemberId> {
+        let replication = self.replication.as_ref();
+        replication.map(|it| it.first_voters(placement)).unwrap_or_default()
+    }
+
+    /// Lets the placements of known vhosts take effect.
+    ///
+    /// # Errors
+    /// A sentence: a vhost cannot be opened.
+    pub(super) fn settle_placements(&self, entries: &[VhostEntry]) -> Result<(), String> {
+        for entry in entries {
+            let Some(handle) = self.vhosts.get(&entry.name) else { continue };
+            if handle.id() == entry.id && handle.entry().placement != entry.placement {
+                let placed = self.vhosts.set_placement(&handle, entry.placement.clone());
+                placed.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+}

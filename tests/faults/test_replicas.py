@@ -1,0 +1,200 @@
+"""Vhosts that are on some nodes of a cluster: under load, with kills, with nodes that come and go, from any node."""
+
+import random
+import urllib.error
+
+import pika
+import pytest
+
+from cluster_processes import NAMES
+from test_lost_disk import contents, in_time, start
+from test_membership import forget
+from test_transfers import PERSISTENT, Load
+
+FIVE = (*NAMES, "d", "e")
+PAUSE_S = 1.0
+
+
+def vhost(cluster, asked, name="%2F"):
+    return cluster.request(asked, "GET", f"/api/vhosts/{name}")
+
+
+def letters(names):
+    return sorted(name.split("@")[0] for name in names)
+
+
+def members(cluster, asked, name="%2F"):
+    return letters(vhost(cluster, asked, name)["members"])
+
+
+def set_replicas(cluster, asked, count, name="%2F"):
+    cluster.request(asked, "PUT", f"/api/vhosts/{name}", {"replicas": count})
+
+
+def voters(cluster, name="/"):
+    """The nodes that vote in a vhost, as its leader says; none without a leader."""
+    told = [replica for replica in cluster.request(cluster.running()[0], "GET", "/api/replicas")
+            if replica["vhost"] == name and replica["state"] == "leader"]
+    return letters(told[0]["voters"]) if len(told) == 1 else []
+
+
+def has_settled(cluster, name="%2F"):
+    """Its members vote, and no other node has a replica."""
+    asked = cluster.running()[0]
+    wanted = members(cluster, asked, name)
+    real = name.replace("%2F", "/")
+    have = [replica["node"] for replica in cluster.request(asked, "GET", "/api/replicas") if replica["vhost"] == real]
+    return wanted == voters(cluster, real) == letters(have)
+
+
+def in_vhost(cluster, node, name):
+    """A connection of pika through one node."""
+    host, port = cluster.nodes[node].address
+    return pika.BlockingConnection(pika.ConnectionParameters(host, port, name))
+
+
+def test_vhost_is_on_as_many_nodes_as_it_should_be_and_served_by_all(make):
+    cluster = make()
+    set_replicas(cluster, "b", 1, "one")
+    set_replicas(cluster, "b", 2, "two")
+    for name, count in (("one", 1), ("two", 2)):
+        in_time(cluster, "a", lambda name=name: has_settled(cluster, name))
+        on = members(cluster, "a", name)
+        assert len(on) == count and vhost(cluster, "a", name)["replicas"] == count
+        assert all(members(cluster, node, name) == on for node in NAMES)
+        for node in NAMES:
+            with in_vhost(cluster, node, name) as connection:
+                channel = connection.channel()
+                channel.confirm_delivery()
+                channel.queue_declare(node, durable=True)
+                channel.basic_publish("", node, b"one", PERSISTENT)
+                method, _, body = channel.basic_get(node)
+                assert body == b"one" and method.message_count == 0
+            listed = [queue["name"] for queue in cluster.request(node, "GET", f"/api/queues/{name}")]
+            assert node in listed
+    # Both choices differ, because nodes with fewer replicas come first.
+    assert not set(members(cluster, "a", "one")) & set(members(cluster, "a", "two"))
+    for refused in (0, 8, "x"):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            set_replicas(cluster, "a", refused, "one")
+        assert error.value.code == 400 and "from 1 to 7" in error.value.read().decode()
+    # Everything is there after all nodes have ended at once, and a node without a replica serves again.
+    before = contents(cluster, "a")
+    for name in NAMES:
+        cluster.nodes[name].kill()
+    cluster.start()
+    for name in ("one", "two"):
+        in_time(cluster, "a", lambda name=name: has_settled(cluster, name))
+        for node in NAMES:
+            in_time(cluster, node, lambda node=node, name=name: vhost(cluster, node, name)["leader"])
+            with in_vhost(cluster, node, name) as connection:
+                assert connection.channel().queue_declare(node, passive=True).method.message_count == 1
+    assert contents(cluster, "a") == before
+    assert cluster.errors() == []
+
+
+@pytest.mark.parametrize("queue_type", ("quorum", "classic"))
+def test_number_of_replicas_changes_under_load(make, queue_type):
+    cluster = make()
+    load = Load(cluster, "load", queue_type)
+    for count in (1, 2, 3, 1, 3, None):
+        before = len(load.confirmed)
+        set_replicas(cluster, "b", count)
+        in_time(cluster, "a", lambda: has_settled(cluster))
+        assert len(members(cluster, "c")) == (count or 3)
+        in_time(cluster, "a", lambda before=before: len(load.confirmed) > before + 50)
+    load.check()
+    # No member has been another one before: two of the nodes came back twice.
+    said = "".join(node.said() for node in cluster.nodes.values())
+    assert "#513" in said and "#529" in said
+    assert [line for line in cluster.errors() if "has lost" in line] == []
+
+
+def test_nodes_are_killed_while_replicas_move(make, rng):
+    cluster = make()
+    load = Load(cluster, "load", "quorum")
+    for _ in range(8):
+        count = rng.choice([1, 2, 3])
+        in_time(cluster, "a", lambda count=count: changes(cluster, count))
+        cluster.nodes["a"].wait_until(lambda: False, rng.random() * PAUSE_S)
+        killed = rng.choice(NAMES)
+        cluster.nodes[killed].kill()
+        start(cluster, killed)
+        in_time(cluster, killed, lambda: has_settled(cluster))
+    load.check()
+    assert not [line for line in cluster.errors() if "differs" in line or "has lost" in line]
+
+
+def changes(cluster, count):
+    """True if the number is set; false if no node leads the metadata now."""
+    try:
+        set_replicas(cluster, random.choice(cluster.running()), count)
+    except urllib.error.HTTPError as refused:
+        assert refused.code == 503, refused.read()
+        return False
+    except OSError:
+        return False
+    return True
+
+
+def test_node_that_is_forgotten_is_replaced_and_one_that_joins_takes_a_place(make):
+    cluster = make(names=FIVE)
+    set_replicas(cluster, "a", 3)
+    in_time(cluster, "a", lambda: has_settled(cluster))
+    load = Load(cluster, "load", "quorum")
+    on = members(cluster, "a")
+    assert len(on) == 3
+    # A node of the vhost goes: another one has its replica then.
+    gone = next(name for name in on if name != cluster.leader)
+    rest = next(name for name in FIVE if name != gone)
+    cluster.nodes[gone].stop()
+    in_time(cluster, rest, lambda: forget(cluster, gone, rest)[0] == 204)
+    cluster.remove(gone)
+    in_time(cluster, rest, lambda: has_settled(cluster))
+    assert len(members(cluster, rest)) == 3 and gone not in members(cluster, rest)
+    # Its leader fails: another one of the three leads.
+    leader = cluster.leader
+    before = len(load.confirmed)
+    cluster.nodes[leader].kill()
+    other = next(name for name in cluster.nodes if name != leader)
+    in_time(cluster, other, lambda: len(load.confirmed) > before + 50)
+    start(cluster, leader)
+    in_time(cluster, leader, lambda: has_settled(cluster))
+    # More replicas than there are nodes: a node that joins has one.
+    in_time(cluster, leader, lambda: changes(cluster, 5))
+    in_time(cluster, leader, lambda: has_settled(cluster))
+    assert len(members(cluster, leader)) == 4
+    cluster.add("f")
+    start(cluster, "f")
+    in_time(cluster, "f", lambda: has_settled(cluster) and "f" in members(cluster, "f"))
+    load.check()
+
+
+def test_files_of_a_replica_go_with_it(make):
+    cluster = make()
+    set_replicas(cluster, "a", None, "v")
+    in_time(cluster, "a", lambda: has_settled(cluster, "v"))
+    with in_vhost(cluster, "a", "v") as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("q", durable=True)
+        for _ in range(100):
+            channel.basic_publish("", "q", bytes(10_000), PERSISTENT)
+    sizes = [size(cluster, node) for node in NAMES]
+    assert min(sizes) > 1_000_000
+    set_replicas(cluster, "a", 1, "v")
+    in_time(cluster, "a", lambda: has_settled(cluster, "v"))
+    [left] = members(cluster, "a", "v")
+    for node in NAMES:
+        in_time(cluster, node, lambda node=node: (size(cluster, node) > 1_000_000) == (node == left))
+        with in_vhost(cluster, node, "v") as connection:
+            assert connection.channel().queue_declare("q", passive=True).method.message_count == 100
+    set_replicas(cluster, "a", 3, "v")
+    in_time(cluster, "a", lambda: has_settled(cluster, "v"))
+    assert min(size(cluster, node) for node in NAMES) > 1_000_000
+
+
+def size(cluster, node):
+    """Octets of what a node has of the newest vhost."""
+    newest = max((cluster.nodes[node].data / "vhosts").glob("[0-9]"), key=lambda path: int(path.name))
+    return sum(path.stat().st_size for path in newest.rglob("*") if path.is_file())
