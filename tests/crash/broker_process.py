@@ -60,8 +60,11 @@ class Broker:
             raise Fault(f"the broker does not start: {self.said()[-1000:]}")
         return time.monotonic() - began
 
-    def is_listening(self):
-        found = START_LINE.search(self.said())
+    def is_listening(self, after=""):
+        """Whether it has said its addresses, after this text if any: it may have started anew in one life."""
+        found = None
+        for found in START_LINE.finditer(self.said().partition(after)[2] if after else self.said()):
+            pass
         if found:
             self.address = (found[1], int(found[2]))
             self.http_address = f"{found[3]}:{found[4]}"

@@ -128,3 +128,27 @@ def test_node_is_killed_while_it_replaces_its_disk(make):
     start(cluster, "b")
     in_time(cluster, "a", lambda: all_is_replicated(cluster))
     in_time(cluster, "b", lambda: contents(cluster, "b") == before)
+
+
+def is_done(cluster, method, path):
+    """True if node a has made a change; false if there is no leader for it yet."""
+    try:
+        cluster.request("a", method, path)
+    except urllib.error.HTTPError as refused:
+        assert refused.code == 503
+        return False
+    return True
+
+
+def test_vhost_that_was_deleted_and_made_again_meanwhile_is_the_new_one(make):
+    cluster = make()
+    fill(cluster)
+    in_time(cluster, "a", lambda: all_is_replicated(cluster))
+    cluster.nodes["c"].kill()
+    in_time(cluster, "a", lambda: is_done(cluster, "DELETE", "/api/vhosts/orders"))
+    cluster.request("b", "PUT", "/api/vhosts/orders", {"description": "new"})
+    in_time(cluster, "a", lambda: cluster.request("a", "GET", "/api/vhosts/orders").get("leader"))
+    start(cluster, "c")
+    in_time(cluster, "c", lambda: all_is_replicated(cluster))
+    in_time(cluster, "c", lambda: contents(cluster, "c") == contents(cluster, "a"))
+    assert cluster.request("c", "GET", "/api/vhosts/orders")["description"] == "new"

@@ -1,14 +1,16 @@
 """Vhosts that are on some nodes of a cluster: under load, with kills, with nodes that come and go, from any node."""
 
 import random
+import shutil
 import urllib.error
 
 import pika
 import pytest
 
 from cluster_processes import NAMES
-from test_lost_disk import contents, in_time, start
+from test_lost_disk import contents, in_time, lose_disk, start
 from test_membership import forget
+from test_stand_alone import backed_up, goes_on_alone
 from test_transfers import PERSISTENT, Load
 
 FIVE = (*NAMES, "d", "e")
@@ -198,3 +200,58 @@ def size(cluster, node):
     """Octets of what a node has of the newest vhost."""
     newest = max((cluster.nodes[node].data / "vhosts").glob("[0-9]"), key=lambda path: int(path.name))
     return sum(path.stat().st_size for path in newest.rglob("*") if path.is_file())
+
+
+def on_one_node_alone(cluster):
+    """A vhost that one node has, with a message in it, beside the default one; the node, and another one."""
+    set_replicas(cluster, "a", 1, "v")
+    in_time(cluster, "a", lambda: has_settled(cluster, "v"))
+    [holder] = members(cluster, "a", "v")
+    for name, queue in (("v", "in-v"), ("/", "in-default")):
+        with in_vhost(cluster, holder, name) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare(queue, durable=True)
+            channel.basic_publish("", queue, b"one", PERSISTENT)
+    in_time(cluster, "a", lambda: has_settled(cluster))
+    return holder, next(name for name in NAMES if name != holder)
+
+
+def queues(cluster, node):
+    listed = cluster.request(node, "GET", "/api/queues")
+    return {queue["name"]: queue.get("messages") for queue in listed}
+
+
+def test_vhosts_of_lost_nodes_begin_anew_where_a_node_goes_on_alone(make):
+    cluster = make()
+    holder, other = on_one_node_alone(cluster)
+    for name in NAMES:
+        if name != other:
+            lose_disk(cluster, name)
+    goes_on_alone(cluster, other)
+    in_time(cluster, other, lambda: has_settled(cluster) and has_settled(cluster, "v"))
+    in_time(cluster, other, lambda: queues(cluster, other) == {"in-default": 1})
+    [told] = [line for line in cluster.nodes[other].said().splitlines() if "begins empty" in line]
+    assert 'vhost="v"' in told
+    with in_vhost(cluster, other, "v") as connection:
+        connection.channel().queue_declare("again", durable=True)
+    cluster.nodes[other].kill()
+    start(cluster, other)
+    in_time(cluster, other, lambda: queues(cluster, other) == {"in-default": 1, "again": 0})
+
+
+def test_backup_has_the_vhosts_of_its_node(make, tmp_path):
+    cluster = make()
+    holder, other = on_one_node_alone(cluster)
+    jobs = {node: backed_up(cluster, node, tmp_path / f"of-{node}") for node in (holder, other)}
+    assert (jobs[holder]["vhosts_total"], jobs[holder]["vhosts_elsewhere"]) == (2, [])
+    assert (jobs[other]["vhosts_total"], jobs[other]["vhosts_elsewhere"]) == (1, ["v"])
+    for name in NAMES:
+        lose_disk(cluster, name)
+    for node, found in ((holder, {"in-default": 1, "in-v": 1}), (other, {"in-default": 1})):
+        shutil.copytree(tmp_path / f"of-{node}", cluster.nodes[node].data)
+        start(cluster, node)
+        in_time(cluster, node, lambda node=node, found=found: queues(cluster, node) == found)
+        in_time(cluster, node, lambda node=node: ["v"] == [
+            listed["name"] for listed in cluster.request(node, "GET", "/api/vhosts") if listed["name"] != "/" and listed["leader"]])
+        lose_disk(cluster, node)

@@ -25,8 +25,7 @@ def stand_alone(cluster, name):
 def goes_on_alone(cluster, name):
     in_time(cluster, name, lambda: stand_alone(cluster, name)[0] == 204)
     node = cluster.nodes[name]
-    in_time(cluster, name, lambda: "this node goes on alone" in node.said())
-    in_time(cluster, name, node.is_listening)
+    in_time(cluster, name, lambda: node.is_listening(after="this node goes on alone"))
     in_time(cluster, name, lambda: nodes_of(cluster, name) == [name])
 
 

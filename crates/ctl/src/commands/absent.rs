@@ -23,7 +23,8 @@ const ABSENT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "a queue has no replicas of its own: in a cluster each vhost is replicated as a whole",
+        "a queue has no replicas of its own: in a cluster each vhost is replicated as a whole, see \
+         update_vhost_metadata --replicas",
         &[
             "add_member",
             "delete_member",

@@ -16,6 +16,7 @@ const METADATA: &[Switch] = &[
     Switch::text("tags"),
     Switch::text("default-queue-type"),
     Switch::text("protected-from-deletion"),
+    Switch::text("replicas"),
 ];
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -23,7 +24,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "add_vhost",
         "add_vhost <vhost> [--description <description> --tags \"<tag1>,<tag2>,<...>\" \
-         --default-queue-type <quorum|classic|stream>]",
+         --default-queue-type <quorum|classic|stream> --replicas <1-7|all>]",
         "Creates a vhost",
         add,
     )
@@ -57,8 +58,8 @@ pub(super) const COMMANDS: &[Command] = &[
         "update_vhost_metadata",
         "update_vhost_metadata <vhost> [--description=<description>] \
          [--tags=\"<tag1>,<tag2>,<...>\"] [--default-queue-type=<quorum|classic|stream>] \
-         [--protected-from-deletion=<true|false>]",
-        "Changes description, tags, default queue type or protection of a vhost",
+         [--protected-from-deletion=<true|false>] [--replicas=<1-7|all>]",
+        "Changes description, tags, default queue type, protection or replicas of a vhost",
         update,
     )
     .words(1, 1)
@@ -129,6 +130,9 @@ const COLUMNS: &[Column] = &[
         Term::Map(all)
     }),
     Column::atom("protected_from_deletion"),
+    Column::same("replicas"),
+    Column::same("leader"),
+    Column::same("members"),
 ];
 
 /// The vhost of the option `-p` must be there.
@@ -138,11 +142,28 @@ pub(super) fn existing_vhost(call: &Call<'_>) -> Result<(), Failure> {
 }
 
 fn check_metadata(call: &Call<'_>) -> Result<(), Failure> {
+    if let Some(replicas) = call.options.text("replicas")
+        && replicas_of(replicas).is_none()
+    {
+        return Err(Failure::bad_argument(Some(&format!(
+            "Replicas must be all, or a number from 1 to 7. Provided: {replicas}"
+        ))));
+    }
     match call.options.text("default-queue-type") {
         None | Some("quorum" | "stream" | "classic") => Ok(()),
         Some(other) => Err(Failure::bad_argument(Some(&format!(
             "Default queue type must be one of: quorum, stream, classic. Provided: {other}"
         )))),
+    }
+}
+
+/// The number of replicas of a vhost, null for all nodes.
+fn replicas_of(text: &str) -> Option<Value> {
+    match text {
+        "all" => Some(Value::Null),
+        number => {
+            number.parse().ok().filter(|number| (1..=7).contains(number)).map(|it: u8| json!(it))
+        }
     }
 }
 
@@ -157,6 +178,9 @@ fn metadata(call: &Call<'_>) -> Vec<(&'static str, Value)> {
     }
     if let Some(kind) = call.options.text("default-queue-type") {
         given.push(("default_queue_type", json!(kind)));
+    }
+    if let Some(replicas) = call.options.text("replicas").and_then(replicas_of) {
+        given.push(("replicas", replicas));
     }
     given
 }
@@ -259,6 +283,9 @@ pub(super) fn write(
         };
         body.insert(key.to_owned(), value.as_array().map_or_else(|| value.clone(), listed));
     }
+    // Unlike the others, it stays as it is if the body does not name it.
+    let replicas = changes.iter().find(|(name, _)| *name == "replicas");
+    body.extend(replicas.map(|(name, value)| ((*name).to_owned(), value.clone())));
     call.node.api.put(&path(&["vhosts", vhost]), &Value::Object(body))?;
     Ok(())
 }

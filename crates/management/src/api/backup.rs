@@ -63,6 +63,7 @@ fn to_json(job: &BackupJob) -> Value {
         "state": state,
         "started_ms": job.started_ms,
         "ended_ms": job.ended_ms,
+        "vhosts_elsewhere": job.vhosts_elsewhere,
         "vhosts_total": job.vhosts_total,
         "vhosts": job.vhosts.iter().map(BackupVhost::to_json).collect::<Vec<_>>(),
         "files_linked": job.files_linked,

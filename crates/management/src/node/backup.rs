@@ -55,7 +55,9 @@ pub struct BackupJob {
     pub started_ms: u64,
     /// Time of the end, in milliseconds since the Unix epoch; none while it runs.
     pub ended_ms: Option<u64>,
-    /// Number of vhosts when it began.
+    /// Vhosts that other nodes have, and this one not: they are not in the backup.
+    pub vhosts_elsewhere: Vec<String>,
+    /// Number of vhosts in it.
     pub vhosts_total: u64,
     /// The vhosts that are done.
     pub vhosts: Vec<BackupVhost>,

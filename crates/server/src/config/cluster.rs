@@ -94,6 +94,8 @@ pub(crate) struct ClusterOptions {
     pub(crate) shipment_bandwidth_bytes: u64,
     /// True if a node without data takes the place of the member that it was before its disk was lost.
     pub(crate) replaces_lost_member: bool,
+    /// Number of replicas of vhosts that are made without one; none for all nodes.
+    pub(crate) default_replicas: Option<u8>,
     /// Time after which a write or sync that does not end counts as a failed disk.
     pub(crate) disk_stall_timeout: Duration,
 }
@@ -112,6 +114,7 @@ impl Default for ClusterOptions {
             log_retention_bytes: None,
             shipment_bandwidth_bytes: SHIPMENT_BANDWIDTH_BYTES,
             replaces_lost_member: false,
+            default_replicas: None,
             disk_stall_timeout: Duration::from_secs(3),
         }
     }

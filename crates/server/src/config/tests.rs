@@ -123,6 +123,7 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("cluster.tls.cacertfile", &[], &["no-such-file"]),
     ("cluster.tls.required", &["false"], &["maybe"]),
     ("cluster.replace_lost_member", &["true"], &["if lost"]),
+    ("cluster.default_replicas", &["1", "7"], &["0", "8", "all"]),
     ("raft.log_retention", &["0", "2GiB"], &["much"]),
     ("raft.shipment_bandwidth", &["1MiB"], &["0", "much"]),
     ("raft.disk_stall_timeout", &["500", "600000"], &["499", "infinity"]),

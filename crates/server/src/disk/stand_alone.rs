@@ -16,7 +16,7 @@ use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, NodeId};
 use crate::cluster::node_list::NodeList;
 use crate::disk::cluster_file::{self, ClusterFileError};
-use crate::disk::node_file::{self, NodeFileError};
+use crate::disk::node_file::{self, NodeFileError, VhostEntry};
 use crate::disk::private_files::{self, sync};
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::{VhostId, replica_path};
@@ -55,11 +55,13 @@ struct Group {
     path: PathBuf,
 }
 
-/// The replicas that the node must have, and those that a crash left behind before `node.json` listed them.
-fn groups(data_dir: &Path) -> Result<Vec<Group>, StandAloneError> {
+/// The replicas that the node must have, and those that a crash left behind before `node.json` listed them. Vhosts that
+/// other nodes have begin anew.
+fn groups(data_dir: &Path, node: &str) -> Result<Vec<Group>, StandAloneError> {
     let known = node_file::read(data_dir)?.ok_or(StandAloneError::NoCluster)?;
-    let vhosts =
-        known.vhosts.into_iter().map(|vhost| (vhost.id, format!("vhost '{}'", vhost.name)));
+    let is_here = |vhost: &VhostEntry| vhost.placement.as_ref().is_none_or(|it| it.has(node));
+    let vhosts = known.vhosts.into_iter().filter(is_here);
+    let vhosts = vhosts.map(|vhost| (vhost.id, format!("vhost '{}'", vhost.name)));
     let mut names = BTreeMap::from([(VhostId::METADATA, "the metadata".to_owned())]);
     names.extend(vhosts);
     for entry in std::fs::read_dir(data_dir.join("vhosts"))? {
@@ -162,7 +164,7 @@ pub(crate) fn begin(data_dir: &Path) -> Result<(), StandAloneError> {
     if record.nodes.members().count() == 1 {
         return Err(StandAloneError::IsAlone);
     }
-    groups(data_dir)?.iter().try_for_each(|group| group.member().map(drop))?;
+    groups(data_dir, &record.node)?.iter().try_for_each(|group| group.member().map(drop))?;
     mark(data_dir)?;
     tracing::warn!(node = record.node, "the node is to go on without the others at its next start");
     Ok(())
@@ -214,7 +216,7 @@ pub(crate) fn finish(data_dir: &Path) -> Result<(), StandAloneError> {
 
 /// The replicas of the node, of which each is whole.
 fn usable_groups(data_dir: &Path, record: &ClusterRecord) -> Result<Vec<Group>, StandAloneError> {
-    let (groups, me) = (groups(data_dir)?, NodeId::of(&record.node));
+    let (groups, me) = (groups(data_dir, &record.node)?, NodeId::of(&record.node));
     groups.iter().try_for_each(|group| group.check(me))?;
     Ok(groups)
 }
@@ -242,7 +244,7 @@ mod tests {
     use super::*;
     use crate::cluster::ids::DiskId;
     use crate::cluster::node_list::ListedNode;
-    use crate::disk::node_file::{NodeFile, VhostEntry};
+    use crate::disk::node_file::NodeFile;
 
     const GROUPS: [VhostId; 3] = [VhostId::METADATA, VhostId(1), VhostId(2)];
     const OLD: ClusterId = ClusterId(5);
@@ -317,7 +319,7 @@ mod tests {
             begin(path).unwrap();
             let text = std::fs::read_to_string(path.join(MARK)).unwrap();
             let new = ClusterId::parse(text.trim_end()).unwrap();
-            for group in &groups(path).unwrap()[..done] {
+            for group in &groups(path, "a@h").unwrap()[..done] {
                 group.stand_alone(new).unwrap();
             }
             finish(path).unwrap();

@@ -18,6 +18,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use storage::RealDirectory;
+
 use crate::disk::free_space::free_bytes;
 use crate::limits::REUSED_PAGES_FREE_BYTES_MIN;
 
@@ -43,6 +45,13 @@ pub(crate) fn metadata_path(data_dir: &Path) -> PathBuf {
 /// Directory of the replica of a vhost, or of the metadata of a cluster.
 pub(crate) fn replica_path(data_dir: &Path, id: VhostId) -> PathBuf {
     if id == VhostId::METADATA { metadata_path(data_dir) } else { vhost_path(data_dir, id) }
+}
+
+/// True if a vhost has a log on this node, as far as can be told.
+pub(crate) fn has_log(data_dir: &Path, id: VhostId) -> bool {
+    let path = vhost_path(data_dir, id);
+    let has_log = || storage::has_log(&RealDirectory::open(&path)?);
+    path.exists() && has_log().unwrap_or(true)
 }
 
 /// Removes the files of a deleted vhost.

@@ -44,6 +44,8 @@ pub(crate) struct BackupSource {
     pub(crate) node_name: String,
     /// Vhosts and users.
     pub(crate) node_file: NodeFile,
+    /// Names of the vhosts that other nodes have.
+    pub(crate) vhosts_elsewhere: Vec<String>,
     pub(crate) logs: BackupLogs,
     pub(crate) clock: Clock,
     /// Free bytes that the disk of the backup must keep.
@@ -105,6 +107,7 @@ impl Backups {
                 state: BackupState::Running,
                 started_ms: source.clock.now().wall_ms,
                 ended_ms: None,
+                vhosts_elsewhere: source.vhosts_elsewhere.clone(),
                 vhosts_total: source.node_file.vhosts.len() as u64,
                 vhosts: Vec::new(),
                 files_linked: 0,
@@ -126,6 +129,10 @@ impl Backups {
             }
         };
         tracing::info!(directory, user, vhosts = job.vhosts_total, "backup begins");
+        if !job.vhosts_elsewhere.is_empty() {
+            let vhosts = &job.vhosts_elsewhere;
+            tracing::warn!(?vhosts, "the backup has no vhosts that are on other nodes alone");
+        }
         Ok(job)
     }
 
@@ -210,7 +217,7 @@ impl Backups {
     }
 
     fn write(&self, target: &BackupTarget, source: BackupSource) -> io::Result<()> {
-        let BackupSource { data_dir, node_name, mut node_file, logs, clock, free_min } = source;
+        let BackupSource { data_dir, node_name, mut node_file, logs, clock, free_min, .. } = source;
         let began_ms = clock.now().wall_ms;
         let mut progress = |counts: CopyCounts| {
             if let Some(job) = &mut self.known.lock().job {

@@ -224,8 +224,9 @@ impl Node {
             if !items.is_leading {
                 return Ok(());
             }
-            let vhosts = told.map(|told| told.vhosts).unwrap_or_default();
-            let items_due = node_items(&nodes).chain(self.alone(vhosts, &nodes));
+            let Some(told_before) = told else { return Ok(()) };
+            let Contents { next_vhost_id, vhosts, .. } = told_before;
+            let items_due = node_items(&nodes).chain(self.alone(next_vhost_id, vhosts, &nodes));
             let due = items_due.map(|(key, value)| ItemChange { key, value: Some(value) });
             metadata.store.change(due.collect()).map_err(|error| error.to_string())?;
             links.nodes_are_listed().map_err(|error| error.to_string())?;
@@ -245,13 +246,26 @@ impl Node {
     }
 
     /// The items of vhosts that change where this node goes on alone: all are on it, and the groups of those that it has
-    /// not begun yet begin with it.
+    /// not begun yet begin with it. Vhosts that only other nodes had are other ones from now on.
     fn alone(
         &self,
+        next_vhost_id: u64,
         vhosts: Vec<VhostEntry>,
         nodes: &NodeList,
     ) -> impl Iterator<Item = (ItemKey, Value)> {
         let mut after = vhosts.clone();
+        let mut next_id = self.vhosts.entries().0.max(next_vhost_id);
+        for vhost in &mut after {
+            let is_here = vhost.placement.as_ref().is_none_or(|it| it.has(&self.identity.name));
+            if !is_here && !vhost_files::has_log(&self.disk.data_dir, vhost.id) {
+                tracing::warn!(
+                    vhost = vhost.name,
+                    "the vhost was on other nodes alone: it begins empty"
+                );
+                (vhost.id, vhost.placement) = (VhostId(next_id), Some(Arc::default()));
+                next_id += 1;
+            }
+        }
         self.place(&mut after, nodes);
         for vhost in &mut after {
             if self.vhosts.get(&vhost.name).is_none_or(|handle| handle.id() != vhost.id) {
@@ -259,7 +273,8 @@ impl Node {
             }
         }
         let changed = after.into_iter().zip(vhosts).filter(|(after, before)| after != before);
-        changed.map(|(after, _)| vhost_item(&after))
+        let ids = (ItemKey::NextVhostId, Value::from(next_id));
+        [ids].into_iter().chain(changed.map(|(after, _)| vhost_item(&after)))
     }
 
     /// The change that gives a node a place in the list, or another one, and vhosts their nodes.
@@ -316,10 +331,14 @@ impl Node {
         };
         let gone: Vec<Arc<VhostHandle>> =
             self.vhosts.all().into_iter().filter(|handle| !is_wanted(handle)).collect();
-        if !was_followed {
-            // First, because vhosts of the cluster may have their ids, and so the names of their directories.
+        let gone: Vec<Arc<VhostHandle>> = if was_followed {
+            // Before others take their names. A handle is another one if the replica was opened anew meanwhile.
+            gone.iter().filter_map(|handle| self.vhosts.remove(handle.name())).collect()
+        } else {
+            // Vhosts of the cluster may have their ids, and so the names of their directories.
             gone.iter().try_for_each(|handle| self.set_aside(handle))?;
-        }
+            Vec::new()
+        };
         self.settle_placements(&entries)?;
         let mut made = Vec::new();
         for entry in &entries {
@@ -337,12 +356,13 @@ impl Node {
         self.settle(Desired { users: users.clone(), vhosts }, &made);
         *metadata.position.lock() = Some(position);
         let written = self.write_down(next_vhost_id, entries, &users);
+        let ends = |handle| match &written {
+            Ok(()) => self.discard(handle),
+            // The next start removes the files, once the list without the vhost is written.
+            Err(_) => self.close_deleted(handle),
+        };
+        gone.iter().for_each(ends);
         written.map_err(|error| error.to_string())?;
-        if was_followed {
-            // The handle is another one if the replica was opened anew meanwhile.
-            let gone = gone.iter().filter_map(|handle| self.vhosts.remove(handle.name()));
-            gone.for_each(|handle| self.discard(&handle));
-        }
         if let Some(replication) = &self.replication {
             replication.replicator.take_part();
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use management::VhostSettings;
 use replication::MemberId;
 
 use crate::cluster::node_list::NodeList;
@@ -50,6 +51,12 @@ impl Node {
                 vhost.placement = Some(Arc::new(placement));
             }
         }
+    }
+
+    /// The settings of a new vhost.
+    pub(super) fn new_settings(&self) -> VhostSettings {
+        let replicas = self.cluster.as_ref().and_then(|links| links.options.default_replicas);
+        VhostSettings { replicas, ..VhostSettings::default() }
     }
 
     /// The members with which the group of a new vhost begins.

@@ -113,8 +113,9 @@ impl Node {
         let mut settings: BTreeMap<String, VhostSettings> = BTreeMap::new();
         for NewVhost { name, change, limits } in vhosts {
             let known = || self.vhosts.get(&name).map(|handle| (*handle.settings()).clone());
-            let settings =
-                settings.entry(name.clone()).or_insert_with(|| known().unwrap_or_default());
+            let settings = settings
+                .entry(name.clone())
+                .or_insert_with(|| known().unwrap_or_else(|| self.new_settings()));
             settings.change(change);
             settings.limits = limits.unwrap_or_else(|| std::mem::take(&mut settings.limits));
         }
@@ -294,7 +295,9 @@ impl Node {
                 maker.permissions.insert(name.to_owned(), everything()?);
             }
         }
-        Arc::make_mut(desired.vhosts.entry(name.to_owned()).or_default()).change(change);
+        let settings = desired.vhosts.entry(name.to_owned());
+        let settings = settings.or_insert_with(|| Arc::new(self.new_settings()));
+        Arc::make_mut(settings).change(change);
         self.commit(desired)?;
         Ok(is_new)
     }

@@ -443,6 +443,12 @@ struct Parts {
 }
 
 impl Vhosts {
+    /// Names of the vhosts that other nodes have, and this one not.
+    pub(crate) fn elsewhere(&self) -> Vec<String> {
+        let all = self.all().into_iter().filter(|handle| handle.is_elsewhere());
+        all.map(|handle| handle.name().to_owned()).collect()
+    }
+
     /// The vhost of this id, which may be deleted.
     fn of_id(&self, id: VhostId) -> Option<Arc<VhostHandle>> {
         self.all().into_iter().find(|handle| handle.id == id)
@@ -459,8 +465,7 @@ impl Vhosts {
         placement: Option<Arc<Placement>>,
     ) -> Result<(), VhostError> {
         *handle.placement.write() = placement;
-        let Some(replica) = &handle.replica else { return Ok(()) };
-        if replica.presence == Presence::Elsewhere && handle.is_placed_here() {
+        if handle.is_elsewhere() && handle.is_placed_here() {
             let _not_opened_meanwhile = self.reopening.lock();
             handle.depose(Deposition::LeaderChanged);
             self.open(handle.entry())?;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::brain::Brain;
 use super::changes::apply_settings;
 use super::handle::VhostHandle;
-use super::replica::Replica;
+use super::replica::{Presence, Replica};
 use crate::metadata::placement::Placement;
 use crate::replicas::{Deposition, HandOverTask, ReplicaTarget};
 
@@ -34,6 +34,11 @@ impl VhostHandle {
             }
         };
         Some((leader, members))
+    }
+
+    /// True if this node has had no replica of the vhost when it was opened, because other nodes have it.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| replica.presence == Presence::Elsewhere)
     }
 
     /// True if this node is one of those that have the vhost.

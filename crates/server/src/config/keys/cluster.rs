@@ -84,6 +84,11 @@ pub(super) const KEYS: &[Key] = &[
         config.cluster.replaces_lost_member = boolean(value)?;
         Ok(())
     }),
+    Key::new("cluster.default_replicas", None, |config, _, value| {
+        let replicas = number(value, 1..=u64::from(management::REPLICAS_MAX))?;
+        config.cluster.default_replicas = u8::try_from(replicas).ok();
+        Ok(())
+    }),
     Key::new("raft.log_retention", None, |config, _, value| {
         config.cluster.log_retention_bytes = Some(bytes(value)?);
         Ok(())

@@ -16,15 +16,18 @@ impl Backups for Node {
     ) -> ChangeFuture<'_, Result<BackupJob, BackupError>> {
         let (directory, user) = (directory.to_owned(), user.to_owned());
         change(move || {
-            let node_file = {
+            let (node_file, vhosts_elsewhere) = {
                 let _one_at_a_time = self.changes.lock();
-                let (next_vhost_id, vhosts) = self.vhosts.entries();
-                self.node_file(next_vhost_id, vhosts, self.auth.users())
+                let (next_vhost_id, mut vhosts) = self.vhosts.entries();
+                let elsewhere = self.vhosts.elsewhere();
+                vhosts.retain(|vhost| !elsewhere.contains(&vhost.name));
+                (self.node_file(next_vhost_id, vhosts, self.auth.users()), elsewhere)
             };
             let source = BackupSource {
                 data_dir: self.disk.data_dir.clone(),
                 node_name: self.identity.name.clone(),
                 node_file,
+                vhosts_elsewhere,
                 logs: match &self.replication {
                     Some(replication) => {
                         let replicator = Arc::clone(&replication.replicator);

@@ -21,7 +21,7 @@ import { MessageCharts } from "../overview.js";
 import { VhostFields, vhostBody } from "./vhosts.js";
 
 function Settings({ vhost, onDone }) {
-  const form = useForm({ description: vhost.description, tags: vhost.tags.join(", "), type: vhost.default_queue_type });
+  const form = useForm({ description: vhost.description, tags: vhost.tags.join(", "), type: vhost.default_queue_type, replicas: String(vhost.replicas ?? "") });
   const save = async () => {
     await put(path("vhosts", vhost.name), vhostBody(form.values));
     onDone();
@@ -71,7 +71,7 @@ export default function Vhost({ params: { name } }) {
       <//>
       <${MessageCharts} data=${data} url=${path("vhosts", name)} range=${range} />
       <div class="cards">
-        <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}`} vhost=${data} onDone=${polled.refresh} />
+        <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}|${data.replicas}`} vhost=${data} onDone=${polled.refresh} />
         <div class="stack"><${Limits} of="vhost" name=${name} /><${Tracing} vhost=${data} onDone=${polled.refresh} /></div>
       </div>
       <${Permissions} by="vhost" name=${name} />

@@ -15,6 +15,9 @@ import { PagedTable } from "../../table.js";
 /** Types to choose the default of a vhost from. */
 export const QUEUE_TYPES = [["classic", "classic"], ["quorum", "quorum"]];
 
+/** Numbers of replicas to choose from. */
+const REPLICAS = [["", "all nodes"], ..."1234567".split("").map((count) => [count, count])];
+
 /** Tags as they are typed. */
 export const splitTags = (text) => text.split(",").map((tag) => tag.trim()).filter((tag) => tag !== "");
 
@@ -22,13 +25,15 @@ export const splitTags = (text) => text.split(",").map((tag) => tag.trim()).filt
 export const VhostFields = ({ form }) => html`
   <${TextField} label="Description" ...${form.bind("description")} isWide=${true} data-test="vhost-description" />
   <${TextField} label="Tags" ...${form.bind("tags")} hint="Separated by commas." data-test="vhost-tags" />
-  <${SelectField} label="Default queue type" ...${form.bind("type")} options=${QUEUE_TYPES} hint="For durable queues that are declared without a type." data-test="vhost-type" />`;
+  <${SelectField} label="Default queue type" ...${form.bind("type")} options=${QUEUE_TYPES} hint="For durable queues that are declared without a type." data-test="vhost-type" />
+  <${SelectField} label="Replicas" ...${form.bind("replicas")} options=${REPLICAS} hint="Nodes of a cluster that have the vhost." data-test="vhost-replicas" />`;
 
 /** What is sent for these inputs. */
-export const vhostBody = ({ description, tags, type }) => ({ description, tags: splitTags(tags), default_queue_type: type });
+export const vhostBody = ({ description, tags, type, replicas }) => (
+  { description, tags: splitTags(tags), default_queue_type: type, replicas: replicas === "" ? null : Number(replicas) });
 
 function NewVhost({ close }) {
-  const form = useForm({ name: "", description: "", tags: "", type: "classic" });
+  const form = useForm({ name: "", description: "", tags: "", type: "classic", replicas: "" });
   const { values } = form;
   const save = async () => {
     await put(path("vhosts", values.name), vhostBody(values));
