@@ -127,10 +127,10 @@ def test_nodes_are_killed_while_replicas_move(make, rng):
     assert not [line for line in cluster.errors() if "differs" in line or "has lost" in line]
 
 
-def changes(cluster, count):
+def changes(cluster, count, name="%2F"):
     """True if the number is set; false if no node leads the metadata now."""
     try:
-        set_replicas(cluster, random.choice(cluster.running()), count)
+        set_replicas(cluster, random.choice(cluster.running()), count, name)
     except urllib.error.HTTPError as refused:
         assert refused.code == 503, refused.read()
         return False
@@ -196,10 +196,14 @@ def test_files_of_a_replica_go_with_it(make):
     assert min(size(cluster, node) for node in NAMES) > 1_000_000
 
 
+def newest(cluster, node):
+    """The directory of the newest vhost on a node."""
+    return max((cluster.nodes[node].data / "vhosts").glob("[0-9]"), key=lambda path: int(path.name))
+
+
 def size(cluster, node):
     """Octets of what a node has of the newest vhost."""
-    newest = max((cluster.nodes[node].data / "vhosts").glob("[0-9]"), key=lambda path: int(path.name))
-    return sum(path.stat().st_size for path in newest.rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in newest(cluster, node).rglob("*") if path.is_file())
 
 
 def on_one_node_alone(cluster):
@@ -255,3 +259,30 @@ def test_backup_has_the_vhosts_of_its_node(make, tmp_path):
         in_time(cluster, node, lambda node=node: ["v"] == [
             listed["name"] for listed in cluster.request(node, "GET", "/api/vhosts") if listed["name"] != "/" and listed["leader"]])
         lose_disk(cluster, node)
+
+
+@pytest.mark.parametrize("is_damaged", (False, True))
+def test_node_that_was_away_gives_its_replica_up(make, is_damaged):
+    cluster = make()
+    set_replicas(cluster, "a", None, "v")
+    in_time(cluster, "a", lambda: has_settled(cluster, "v"))
+    leader = vhost(cluster, "a", "v")["leader"].split("@")[0]
+    # The last one of those that do not lead.
+    away = max(name for name in NAMES if name != leader)
+    with in_vhost(cluster, leader, "v") as connection:
+        connection.channel().queue_declare("q", durable=True)
+    cluster.nodes[away].kill()
+    in_time(cluster, leader, lambda: changes(cluster, 2, "v"))
+    in_time(cluster, leader, lambda: has_settled(cluster, "v"))
+    assert away not in members(cluster, leader, "v")
+    if is_damaged:
+        for file in newest(cluster, away).glob("manifest*"):
+            file.write_bytes(b"nothing of a manifest")
+    start(cluster, away)
+    in_time(cluster, away, lambda: vhost(cluster, away, "v")["leader"])
+    in_time(cluster, away, lambda: has_settled(cluster, "v"))
+    with in_vhost(cluster, away, "v") as connection:
+        assert connection.channel().queue_declare("q", passive=True).method.message_count == 0
+    set_replicas(cluster, away, 3, "v")
+    in_time(cluster, away, lambda: has_settled(cluster, "v"))
+    assert members(cluster, away, "v") == sorted(NAMES)

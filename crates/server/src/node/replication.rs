@@ -202,7 +202,8 @@ impl Rebuilds for Replicas {
             return Some("metadata".to_owned());
         }
         let vhosts = self.vhosts.upgrade()?.all();
-        let handle = vhosts.iter().find(|handle| handle.id() == vhost)?;
+        let handle =
+            vhosts.iter().find(|handle| handle.id() == vhost && handle.is_placed_here())?;
         Some(handle.name().to_owned())
     }
 

@@ -83,8 +83,8 @@ impl Statuses {
         self.0.lock().replicas.insert(vhost, status);
     }
 
-    /// Forgets a vhost that is deleted.
-    pub(super) fn forget(&self, vhost: VhostId) {
+    /// Forgets a vhost that is deleted, or on other nodes.
+    pub(crate) fn forget(&self, vhost: VhostId) {
         let mut told = self.0.lock();
         told.replicas.remove(&vhost);
         told.leaders.remove(&vhost);

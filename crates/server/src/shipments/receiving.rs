@@ -24,7 +24,7 @@ use crate::replicas::{Replicator, ShipmentNeed};
 
 /// The vhosts of the node, for a replica that is rebuilt.
 pub(crate) trait Rebuilds: Send + Sync + std::fmt::Debug {
-    /// Name of a vhost; none if it is deleted.
+    /// Name of a vhost; none if it is deleted, or on other nodes.
     fn name_of(&self, vhost: VhostId) -> Option<String>;
 
     /// Opens the replica of a vhost from its files.

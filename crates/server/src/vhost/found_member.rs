@@ -34,6 +34,13 @@ pub(crate) enum FoundMember {
     Lost(String),
 }
 
+impl FoundMember {
+    /// True if the replica is lost.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+}
+
 /// Finds the member of a group, after finishing what a shipment has begun. `first` is the first one that the node may
 /// have.
 ///

@@ -260,7 +260,7 @@ impl Vhosts {
                 self.open_member(cluster, &entry, &files, me, vhost)?
             }
             Some(FoundMember::Lost(why)) => OpenedMember::lost(cluster, &entry, &why, vhost),
-            None => OpenedMember::Without { presence: Presence::Elsewhere, vhost },
+            None => OpenedMember::elsewhere(cluster, &entry, vhost),
         };
         let (member, presence, follower, page_files, problems) = match opened {
             OpenedMember::Member { member, replica, page_files, problems } => {
@@ -302,21 +302,20 @@ impl Vhosts {
         age: GroupAge,
     ) -> std::io::Result<(Option<FoundMember>, bool)> {
         let path = vhost_files::vhost_path(&self.data_dir, entry.id);
-        let (mut age, mut first) = (age, cluster.replicator.nodes().my_first_member());
-        match cluster.first_member(entry.placement.as_deref()) {
-            Some(placed) => {
-                // Only those begin a group that it begins with, and one that was without the group is not what it was.
-                let begins = cluster.begins_with(&entry.voters, placed);
-                if age == GroupAge::New && !begins || placed != first {
-                    age = GroupAge::OnLostDisk;
-                }
-                first = placed;
+        let first = cluster.replicator.nodes().my_first_member();
+        let Some(placed) = cluster.first_member(entry.placement.as_deref()) else {
+            if !path.exists() || !storage::has_log(&RealDirectory::open(&path)?)? {
+                return Ok((None, false));
             }
             // Its group may not have removed it yet.
-            None if path.exists() && storage::has_log(&RealDirectory::open(&path)?)? => {}
-            None => return Ok((None, false)),
-        }
-        let found = found_member(&self.data_dir, entry.id, first, age)?;
+            let found = found_member(&self.data_dir, entry.id, first, GroupAge::Old)?;
+            return Ok((Some(found).filter(|found| !found.is_lost()), false));
+        };
+        // Only those begin a group that it begins with, and one that was without the group is not what it was.
+        let begins = cluster.begins_with(&entry.voters, placed);
+        let is_later = age == GroupAge::New && !begins || placed != first;
+        let age = if is_later { GroupAge::OnLostDisk } else { age };
+        let found = found_member(&self.data_dir, entry.id, placed, age)?;
         Ok((Some(found), age == GroupAge::New))
     }
 
@@ -424,11 +423,24 @@ enum OpenedMember {
 }
 
 impl OpenedMember {
-    /// No member, because the replica must be rebuilt.
+    /// No member, because the replica must be rebuilt, unless other nodes have the vhost by now.
     fn lost(cluster: &Cluster, entry: &VhostEntry, why: &str, vhost: Vhost) -> Self {
+        if cluster.first_member(entry.placement.as_deref()).is_none() {
+            tracing::warn!(
+                vhost = entry.name,
+                "a replica that is not needed any more is lost: {why}"
+            );
+            return Self::elsewhere(cluster, entry, vhost);
+        }
         tell_lost(&entry.name, why);
         cluster.replicator.statuses().note_lost(entry.id, &entry.name);
         Self::Without { presence: Presence::Lost, vhost }
+    }
+
+    /// No member, because other nodes have the vhost.
+    fn elsewhere(cluster: &Cluster, entry: &VhostEntry, vhost: Vhost) -> Self {
+        cluster.replicator.statuses().forget(entry.id);
+        Self::Without { presence: Presence::Elsewhere, vhost }
     }
 }
 
@@ -454,8 +466,8 @@ impl Vhosts {
         self.all().into_iter().find(|handle| handle.id == id)
     }
 
-    /// Lets the placement of a vhost take effect. A replica that is to come is asked for; one that is to go goes when its
-    /// group has removed it.
+    /// Lets the placement of a vhost take effect. A replica that is to come is asked for, one that is lost is not any more;
+    /// one that is to go goes when its group has removed it.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -465,7 +477,15 @@ impl Vhosts {
         placement: Option<Arc<Placement>>,
     ) -> Result<(), VhostError> {
         *handle.placement.write() = placement;
-        if handle.is_elsewhere() && handle.is_placed_here() {
+        let presence = handle.replica.as_ref().map(|replica| replica.presence);
+        let is_placed = handle.is_placed_here();
+        let is_other = match presence {
+            Some(Presence::Elsewhere) => is_placed,
+            Some(Presence::Lost) => !is_placed,
+            // Its group removes it.
+            Some(Presence::Here) | None => false,
+        };
+        if is_other {
             let _not_opened_meanwhile = self.reopening.lock();
             handle.depose(Deposition::LeaderChanged);
             self.open(handle.entry())?;

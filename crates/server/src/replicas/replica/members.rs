@@ -97,9 +97,13 @@ impl Replica {
 
     /// True if the group does without the member of this node, which a leader of this term tells.
     pub(in crate::replicas) fn is_left_out(&self, term: u64, nodes: &Nodes) -> bool {
-        let member = &self.member;
-        let is_leaving = nodes.is_leaving(member.id(), self.target.placement().as_deref());
-        is_leaving && !self.is_leading() && self.is_between_turns() && member.term().0 <= term
+        let is_passive = !self.is_leading() && self.is_between_turns();
+        self.is_to_leave(nodes) && is_passive && self.member.term().0 <= term
+    }
+
+    /// True if the member of this node is not one of those that its group is to have.
+    pub(in crate::replicas) fn is_to_leave(&self, nodes: &Nodes) -> bool {
+        nodes.is_leaving(self.member.id(), self.target.placement().as_deref())
     }
 
     /// Goes on with the shipments that are being prepared, with learners that can vote, and with members of nodes that

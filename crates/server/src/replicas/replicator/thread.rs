@@ -432,6 +432,10 @@ impl Thread {
                     self.reopen(replica);
                     continue;
                 }
+                Next::Rebuild if replica.is_to_leave(&nodes) => {
+                    self.leave(id);
+                    continue;
+                }
                 Next::Rebuild => {
                     let replica = self.replicas.remove(&id).expect("a replica that was advanced");
                     self.shared.statuses.note(id, replica.status(&nodes));
