@@ -172,7 +172,15 @@ fn start_cluster(
     let running = endpoints.start_links(node, events)?;
     if let (Some(metadata), Some(links)) = (&node.metadata, &node.cluster) {
         let followed = Arc::downgrade(node);
-        let follow = move || followed.upgrade().map_or(Ok(()), |node| node.follow_metadata());
+        let follow = move || {
+            let Some(node) = followed.upgrade() else { return Ok(()) };
+            node.follow_metadata()?;
+            // A change that no majority confirms is made again later.
+            node.keep_record_level().or_else(|problem| {
+                tracing::debug!("the level of record kinds does not rise now: {problem}");
+                Ok(())
+            })
+        };
         metadata.start(follow).map_err(StartError::Follow)?;
         let of_node = (&node.vhosts, &metadata.store);
         let started = replication.start_shipments(links, &config.data_dir, of_node);

@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::FeatureFlags,
         "enable_feature_flag",
         "enable_feature_flag [--opt-in] <all | feature_flag>",
-        "Enables a feature flag, or all; Leveret has all enabled",
+        "Enables a feature flag, or all: lets the records of a cluster be those that all nodes read",
         enable,
     )
     .words(1, 1)
@@ -123,6 +123,12 @@ fn enable(call: &Call<'_>) -> Result<Output, Failure> {
             let name = flag.get("name").and_then(Value::as_str).unwrap_or_default();
             call.node.api.put(&path(&["feature-flags", name, "enable"]), &json!({}))?;
         }
+    }
+    // RabbitMQ's API does not know this.
+    if call.word(0) == "all"
+        && call.node.api.get("/api/overview")?.get("cluster_record_level").is_some()
+    {
+        call.node.api.put("/api/feature-flags/all/enable", &json!({}))?;
     }
     Ok(Output::Done)
 }

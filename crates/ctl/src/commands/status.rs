@@ -232,14 +232,15 @@ fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
         |node: &Value| format!("Node: {}, status: not under maintenance", shown(node, "name"));
     let alarms: Vec<String> = cluster.running.iter().flat_map(|node| alarms(node)).collect();
     let processors: u64 = cluster.running.iter().map(|node| number(node, "processors")).sum();
+    let mut basics = vec![
+        format!("Cluster name: {}", shown(&overview, "cluster_name")),
+        format!("Total CPU cores available cluster-wide: {processors}"),
+    ];
+    // RabbitMQ's API does not tell it.
+    let level = overview.get("cluster_record_level").filter(|level| level.is_u64());
+    basics.extend(level.map(|level| format!("Level of record kinds: {level}")));
     let chapters = [
-        chapter(
-            "Basics",
-            &[
-                format!("Cluster name: {}", shown(&overview, "cluster_name")),
-                format!("Total CPU cores available cluster-wide: {processors}"),
-            ],
-        ),
+        chapter("Basics", &basics),
         chapter("Cluster Tags", &[]),
         chapter("Disk Nodes", &cluster.names),
         chapter("Running Nodes", &cluster.running_names()),
@@ -262,6 +263,7 @@ fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
     let all = json!({
         "alarms": alarms,
         "cluster_name": overview.get("cluster_name"),
+        "cluster_record_level": level,
         "cluster_tags": [],
         "cpu_cores": by_name(&|node| json!(number(node, "processors"))),
         "disk_nodes": cluster.names,

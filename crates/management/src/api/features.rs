@@ -1,8 +1,8 @@
 //! `/api/feature-flags` and `/api/deprecated-features`: what nodes of different versions agree on, and what
 //! is about to go.
 //!
-//! Nothing can be switched here. A flag says since which version of RabbitMQ clients may rely on
-//! something, so all flags of the version whose API this is are on.
+//! A flag says since which version of RabbitMQ clients may rely on something, so all flags of the version whose API this
+//! is are on. To enable all of them lets the level of record kinds of the cluster rise, if it does not do so by itself.
 
 use axum::Router;
 use axum::extract::State;
@@ -49,6 +49,9 @@ const FLAGS: [(&str, &str); 18] = [
     ("virtual_host_metadata", "Vhosts have descriptions and tags"),
 ];
 
+/// Stands for all flags, as in RabbitMQ's command.
+const ALL: &str = "all";
+
 async fn flags(_: Management) -> Json {
     let flag = |(name, description): (&str, &str)| {
         json!({
@@ -67,7 +70,15 @@ async fn flags(_: Management) -> Json {
 }
 
 /// All flags are on; enabling one again changes nothing.
-async fn enable(_: Administrator, Name(name): Name) -> Result<StatusCode, ApiError> {
+async fn enable(
+    State(node): State<SharedNode>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    if name == ALL {
+        node.raise_record_level().await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
     match FLAGS.iter().any(|(flag, _)| *flag == name) {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(ApiError::bad_request("unsupported")),

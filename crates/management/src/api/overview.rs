@@ -81,6 +81,7 @@ fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
         "rabbitmq_version": node.identity.version,
         "leveret_version": node.leveret_version,
         "cluster_name": node.cluster_name,
+        "cluster_record_level": node.cluster_record_level,
         "cluster_tags": {},
         "node_tags": {},
         "erlang_version": NO_ERLANG,

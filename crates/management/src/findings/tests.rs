@@ -13,6 +13,8 @@ fn node() -> NodeFacts {
     let node = NodeSnapshot {
         name: "leveret@host".to_owned(),
         leveret_version: "1",
+        record_level: 2,
+        cluster_record_level: 2,
         identity: Identity::default(),
         cluster_name: "cluster".to_owned(),
         durability: "fsync",

@@ -109,4 +109,7 @@ pub(super) fn write(
     let help = "1 if all nodes of the cluster have met, so that a majority suffices";
     let mut samples = text.family_named("leveret_cluster_founded".to_owned(), Kind::Gauge, help);
     samples.put("", u64::from(cluster.is_founded));
+    let help = "Level of record kinds of the cluster: its nodes write no newer ones";
+    let mut samples = text.family_named("leveret_record_level".to_owned(), Kind::Gauge, help);
+    samples.put("", u64::from(cluster.record_level));
 }

@@ -1,4 +1,4 @@
-//! The nodes of a cluster: nodes that are forgotten.
+//! The nodes of a cluster: nodes that are forgotten, and the records that all of them read.
 
 use std::fmt;
 
@@ -38,4 +38,7 @@ impl From<ChangeError> for ForgetError {
 pub trait Membership {
     /// Takes a node that is not up out of the cluster. This node leads the metadata.
     fn forget_node(&self, name: &str) -> ChangeFuture<'_, Result<(), ForgetError>>;
+
+    /// Raises the level of record kinds of the cluster to the lowest that its nodes read. This node leads the metadata.
+    fn raise_record_level(&self) -> ChangeFuture<'_, Result<(), ChangeError>>;
 }

@@ -11,6 +11,8 @@ pub struct ClusterSnapshot {
     pub peers: Vec<PeerSnapshot>,
     /// True if all nodes have met, so that a majority suffices from now on.
     pub is_founded: bool,
+    /// The level of record kinds that the cluster has.
+    pub record_level: u16,
     /// Refused links since the start, by reason.
     pub refused_links: Vec<(&'static str, u64)>,
     /// The replicas of this node.
@@ -49,6 +51,8 @@ pub struct PeerLink {
     pub local: SocketAddr,
     /// Address of the other end.
     pub remote: SocketAddr,
+    /// The newest level of record kinds that the node reads.
+    pub record_level: u16,
     /// Round-trip time in microseconds.
     pub rtt_us: Option<u64>,
     /// Milliseconds by which the wall clock of the peer is ahead; negative if it is behind.

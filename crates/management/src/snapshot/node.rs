@@ -12,6 +12,10 @@ pub struct NodeSnapshot {
     pub name: String,
     /// Leveret's own version.
     pub leveret_version: &'static str,
+    /// The newest level of record kinds that the node reads.
+    pub record_level: u16,
+    /// The level of record kinds that the cluster has.
+    pub cluster_record_level: u16,
     /// Product and version that clients see.
     pub identity: Identity,
     /// Name of the cluster.

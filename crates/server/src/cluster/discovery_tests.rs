@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::discovery::*;
 use super::founding::ClusterRecord;
 use super::ids::{ClusterId, DiskId};
+use super::levels::FIRST_RECORD_LEVEL;
 use super::node_list::NodeList;
 use crate::config::DnsDiscovery;
 
@@ -60,6 +61,7 @@ fn record(cluster: &[&str], met: &[&str]) -> ClusterRecord {
         is_newcomer: false,
         nodes: NodeList::default().into(),
         nodes_position: 0,
+        record_level: FIRST_RECORD_LEVEL,
         are_nodes_due: false,
         peers: met.iter().map(|name| ((*name).to_owned(), DiskId(2))).collect(),
     }

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ids::{ClusterId, DiskId, NodeId};
+use super::levels::FIRST_RECORD_LEVEL;
 use super::node_list::{ListedNode, NodeList};
 
 /// The memory of a node of its cluster, in `cluster.json`.
@@ -41,6 +42,8 @@ pub(crate) struct ClusterRecord {
     pub(crate) nodes: Arc<NodeList>,
     /// Position of the log of the metadata at which this list was known.
     pub(crate) nodes_position: u64,
+    /// Level of record kinds that the cluster has, as far as this node knows.
+    pub(crate) record_level: u16,
     /// True if the metadata are to list the nodes as this record does: the node goes on without the others.
     pub(crate) are_nodes_due: bool,
 }
@@ -57,6 +60,7 @@ impl ClusterRecord {
             peers: BTreeMap::new(),
             nodes: Arc::default(),
             nodes_position: 0,
+            record_level: FIRST_RECORD_LEVEL,
             are_nodes_due: false,
         }
     }
@@ -295,6 +299,14 @@ impl Founding {
         self.record.nodes = Arc::new(nodes.clone());
         self.record.nodes_position = position;
         true
+    }
+
+    /// Takes the level of record kinds that the metadata have. True if it is a higher one: the record must be on the disk
+    /// before anything else is done.
+    pub(crate) fn raise_record_level(&mut self, level: u16) -> bool {
+        let is_higher = level > self.record.record_level;
+        self.record.record_level = self.record.record_level.max(level);
+        is_higher
     }
 
     /// Notes that the metadata list the nodes as this record does.

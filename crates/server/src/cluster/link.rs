@@ -26,7 +26,7 @@ use crate::limits::{
 /// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
 pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
     let Shaken { socket, local, remote, peer, hello, slot: _ } = shaken;
-    let link = Arc::new(OpenLink::new(links.number(), local, remote));
+    let link = Arc::new(OpenLink::new(links.number(), (local, remote), hello.record_level));
     link.tell(&Control::Introduction(links.introduction()));
     let (reads, writes) = tokio::io::split(socket);
     let mut reading = Reading { links, peer: &peer, link: &link, hello, is_introduced: false };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -13,8 +13,9 @@ use tokio::sync::{Notify, watch};
 use super::control::{Control, Facts, Introduction};
 use super::events::{LinkEvents, LocalNode, LostCause};
 use super::founding::{ClusterRecord, DiskProblem, Founding, Heard, RecordProblem, Told};
-use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, Purpose, RECORD_LEVEL, Secret, Side};
+use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side};
 use super::ids::{ClusterId, DiskId, NodeId};
+use super::levels::{LevelProblem, check_own, check_peer, risen};
 use super::node_list::NodeList;
 use super::peer::{OpenLink, Peer};
 use super::refusal::{Refusal, RefusalCode};
@@ -56,6 +57,8 @@ pub(crate) enum ClusterError {
     NotAdmitted { node: String, reason: String },
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    #[error(transparent)]
+    RecordLevel(#[from] LevelProblem),
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
     #[error("cannot tell what the data directory has: {0}")]
@@ -85,6 +88,8 @@ pub(crate) struct Links {
     /// Told when there are other peers.
     pub(crate) peers_changed: watch::Sender<()>,
     founding: Mutex<Founding>,
+    /// The level of record kinds in the record of the founding, for those that ask often.
+    record_level: AtomicU16,
     /// True once the record of another cluster is on the disk, for the next start.
     has_joined: AtomicBool,
     /// Set when the links start.
@@ -134,6 +139,9 @@ impl Links {
                 }
                 Some(_) | None => Ok(None),
             };
+        }
+        if let Some(known) = &known {
+            check_own(options.record_level, known.record_level)?;
         }
         let links = Self::with_record(options, name, data_dir, clock, home, known.clone())?;
         let founding = links.founding.lock();
@@ -188,6 +196,7 @@ impl Links {
             data_dir: data_dir.to_owned(),
             peers: RwLock::new(peers),
             peers_changed: watch::Sender::new(()),
+            record_level: AtomicU16::new(founding.record().record_level),
             founding: Mutex::new(founding),
             has_joined: AtomicBool::new(false),
             events: OnceLock::new(),
@@ -262,6 +271,54 @@ impl Links {
         let mut founding = self.founding.lock();
         founding.nodes_are_listed();
         cluster_file::write(&self.data_dir, founding.record())
+    }
+
+    /// The level of record kinds of the cluster: newer ones must not be written.
+    pub(crate) fn record_level(&self) -> u16 {
+        self.record_level.load(Ordering::Acquire)
+    }
+
+    /// Takes the level of record kinds that the metadata have. A higher one is on the disk on return.
+    ///
+    /// # Errors
+    /// The file cannot be written; nothing has changed.
+    pub(crate) fn raise_record_level(&self, level: u16) -> Result<(), NodeFileError> {
+        let mut founding = self.founding.lock();
+        let mut next = founding.clone();
+        // A node that is not founded follows nothing that the cluster has.
+        if !next.is_founded() || !next.raise_record_level(level) {
+            return Ok(());
+        }
+        cluster_file::write(&self.data_dir, next.record())?;
+        *founding = next;
+        self.record_level.store(level, Ordering::Release);
+        drop(founding);
+        tracing::info!(level, "the level of record kinds of the cluster has risen");
+        for peer in self.peers().iter() {
+            let link = peer.state.lock().current.clone();
+            // It has come since the level was decided.
+            if let Some(link) = link
+                && let Err(refusal) = check_peer(&peer.node.name, link.record_level, level)
+            {
+                link.close(LostCause::Refused(refusal));
+            }
+        }
+        Ok(())
+    }
+
+    /// The level to which the cluster can rise now, if it can: that of its lowest node, when all are connected.
+    pub(crate) fn level_to_rise_to(&self) -> Option<u16> {
+        let own = Some(self.options.record_level);
+        let peers = self.peers();
+        let peers = peers.iter().map(|peer| peer.record_level());
+        risen(self.record_level(), peers.chain([own]))
+    }
+
+    /// Names of the nodes that are not connected.
+    pub(crate) fn away(&self) -> Vec<String> {
+        let peers = self.peers();
+        let away = peers.iter().filter(|peer| peer.record_level().is_none());
+        away.map(|peer| peer.node.name.clone()).collect()
     }
 
     /// The disks of all nodes, as far as this one remembers them.
@@ -411,7 +468,7 @@ impl Links {
             disk: record.disk,
             is_founded: record.is_founded,
             log_format: storage::FORMAT_VERSION,
-            record_level: RECORD_LEVEL,
+            record_level: self.options.record_level,
             build: env!("CARGO_PKG_VERSION").to_owned(),
             nonce,
         })
@@ -423,7 +480,8 @@ impl Links {
         (peers, nodes): (&'a [Arc<Peer>], &'a NodeList),
         dialed: Option<&'a crate::config::ClusterNode>,
     ) -> Known<'a> {
-        Known { cluster: self.cluster(), own: self.own, peers, nodes, dialed }
+        let (cluster, record_level) = (self.cluster(), self.record_level());
+        Known { cluster, own: self.own, record_level, peers, nodes, dialed }
     }
 
     /// Checks the proved hello of a listed node that takes part in a stream.
@@ -471,6 +529,7 @@ impl Links {
     ) -> Result<(), Refusal> {
         let Introduction { is_founded, disks } = introduction;
         let (name, told) = (&peer.node.name, Told { disk, is_founded, disks });
+        check_peer(name, link.record_level, self.record_level())?;
         let (heard, is_newly_founded) = {
             let mut founding = self.founding.lock();
             if self.has_joined.load(Ordering::Acquire) {

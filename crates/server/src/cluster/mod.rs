@@ -4,7 +4,7 @@
 //! frames into chunks; `link` runs an open link, `serve` opens and accepts them. [`Links`] is what the rest of the node
 //! sees: frames are handed to [`Links::send`], and come back as calls of [`LinkEvents`]. `founding` decides when a node
 //! may vote for the first time, and which node has lost its disk; `node_list` is the list of the nodes, which `join` and
-//! `seek` let others into. `streams` has further connections between two nodes, for clients, requests over HTTP and
+//! `seek` let others into; `levels` has which records a cluster may write. `streams` has further connections between two nodes, for clients, requests over HTTP and
 //! files: [`Links::dial`] opens one, and a [`StreamHandler`] takes those of peers.
 
 mod check;
@@ -21,6 +21,7 @@ mod hello;
 pub(crate) mod ids;
 pub(crate) mod join;
 pub(crate) mod joiner;
+pub(crate) mod levels;
 mod link;
 mod links;
 pub(crate) mod node_list;
@@ -41,7 +42,7 @@ mod wire;
 pub(crate) use check::check_bytes;
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
-pub(crate) use hello::Purpose;
+pub(crate) use hello::{Purpose, RECORD_LEVEL};
 pub(crate) use links::{ClusterError, FrameClass, Links};
 pub(crate) use node_socket::NodeSocket;
 pub(crate) use peer::Peer;

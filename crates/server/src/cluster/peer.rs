@@ -23,6 +23,8 @@ pub(crate) struct OpenLink {
     pub(crate) number: u64,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
+    /// The newest level of record kinds that the peer reads.
+    pub(crate) record_level: u16,
     pub(crate) queue: SendQueue,
     /// The newest ping of the peer: its `sent_us`, and when it was received.
     pub(crate) heard: Mutex<Option<(u64, u64)>>,
@@ -33,11 +35,16 @@ pub(crate) struct OpenLink {
 }
 
 impl OpenLink {
-    pub(crate) fn new(number: u64, local: SocketAddr, remote: SocketAddr) -> Self {
+    pub(crate) fn new(
+        number: u64,
+        (local, remote): (SocketAddr, SocketAddr),
+        record_level: u16,
+    ) -> Self {
         Self {
             number,
             local,
             remote,
+            record_level,
             queue: SendQueue::default(),
             heard: Mutex::default(),
             is_closing: AtomicBool::default(),
@@ -143,6 +150,11 @@ impl Peer {
         if let Some(link) = &self.state.lock().current {
             link.tell(control);
         }
+    }
+
+    /// The newest level of record kinds that the peer reads; none while it is not connected.
+    pub(crate) fn record_level(&self) -> Option<u16> {
+        self.state.lock().current.as_ref().map(|link| link.record_level)
     }
 
     /// Closes the link for ever, for this reason.

@@ -37,11 +37,13 @@ pub(crate) enum RefusalCode {
     Busy,
     /// The peer was forgotten.
     Forgotten,
+    /// The peer does not read the records of the cluster.
+    RecordLevel,
 }
 
 impl RefusalCode {
     /// All codes; the place of each is its number, less one.
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::NotALink,
         Self::Malformed,
         Self::Version,
@@ -60,6 +62,7 @@ impl RefusalCode {
         Self::NotFounded,
         Self::Busy,
         Self::Forgotten,
+        Self::RecordLevel,
     ];
 
     /// Place among all codes.
@@ -99,6 +102,7 @@ impl RefusalCode {
             Self::NotFounded => "not_founded",
             Self::Busy => "busy",
             Self::Forgotten => "forgotten",
+            Self::RecordLevel => "record_level",
         }
     }
 
@@ -128,6 +132,10 @@ impl RefusalCode {
             Self::Forgotten => {
                 "its cluster has forgotten this node (forget_cluster_node), which takes no part any more; reset this \
                  node, and it can join again"
+            }
+            Self::RecordLevel => {
+                "its cluster has a higher level of record kinds than this node reads: upgrade this node, or remove \
+                 cluster.record_level from its configuration"
             }
         }
     }
@@ -163,6 +171,11 @@ pub(crate) enum Refusal {
         "node '{name}' was forgotten, and takes no part any more; it can join again after a reset"
     )]
     Forgotten { name: String },
+    #[error(
+        "node '{name}' reads records up to level {theirs}, and the cluster has level {ours}: upgrade the node, or remove \
+         cluster.record_level from its configuration"
+    )]
+    RecordLevel { name: String, ours: u16, theirs: u16 },
     #[error("at {address} is node '{found}', not '{expected}' as {key} says")]
     Name { address: String, expected: String, found: String, key: String },
     #[error(
@@ -216,6 +229,7 @@ impl Refusal {
             Self::Cluster { .. } => RefusalCode::Cluster,
             Self::Node { .. } => RefusalCode::Node,
             Self::Forgotten { .. } => RefusalCode::Forgotten,
+            Self::RecordLevel { .. } => RefusalCode::RecordLevel,
             Self::Name { .. } => RefusalCode::Name,
             Self::Disk { .. } => RefusalCode::Disk,
             Self::OwnDisk { .. } | Self::NewDisk { .. } => RefusalCode::OwnDisk,
@@ -241,6 +255,6 @@ mod tests {
             let same = RefusalCode::ALL.iter().filter(|other| other.as_str() == code.as_str());
             assert_eq!(same.count(), 1);
         }
-        assert_eq!((RefusalCode::from_u8(0), RefusalCode::from_u8(19)), (None, None));
+        assert_eq!((RefusalCode::from_u8(0), RefusalCode::from_u8(20)), (None, None));
     }
 }

@@ -38,7 +38,8 @@ impl Shaken {
     pub(crate) fn into_stream(self) -> NodeStream {
         let Self { socket, local, remote, peer, hello, slot } = self;
         let slot = slot.expect("an admitted stream has a place");
-        NodeStream { purpose: hello.purpose, disk: hello.disk, peer, local, remote, socket, slot }
+        let Hello { purpose, disk, record_level, .. } = hello;
+        NodeStream { purpose, disk, record_level, peer, local, remote, socket, slot }
     }
 }
 

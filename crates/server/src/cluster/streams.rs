@@ -140,6 +140,8 @@ pub(crate) struct NodeStream {
     pub(crate) peer: Arc<Peer>,
     /// Disk of that node.
     pub(crate) disk: DiskId,
+    /// The newest level of record kinds that it reads.
+    pub(crate) record_level: u16,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) socket: NodeSocket,

@@ -9,6 +9,7 @@ use super::discovery::{
     BACKEND, DNS_HOSTNAME, DiscoveryBackend, DiscoveryKeys, DnsDiscovery, TARGET_SIZE,
 };
 use super::values::node_name;
+use crate::cluster::RECORD_LEVEL;
 use crate::disk::private_files;
 use crate::limits::{CLUSTER_SECRET_BYTES, CLUSTER_SECRET_BYTES_GOOD, SHIPMENT_BANDWIDTH_BYTES};
 
@@ -96,6 +97,10 @@ pub(crate) struct ClusterOptions {
     pub(crate) replaces_lost_member: bool,
     /// Number of replicas of vhosts that are made without one; none for all nodes.
     pub(crate) default_replicas: Option<u8>,
+    /// The newest level of record kinds that the node tells the others.
+    pub(crate) record_level: u16,
+    /// True if the level of the cluster rises by itself, while this node leads the metadata.
+    pub(crate) raises_level: bool,
     /// Time after which a write or sync that does not end counts as a failed disk.
     pub(crate) disk_stall_timeout: Duration,
 }
@@ -115,6 +120,8 @@ impl Default for ClusterOptions {
             shipment_bandwidth_bytes: SHIPMENT_BANDWIDTH_BYTES,
             replaces_lost_member: false,
             default_replicas: None,
+            record_level: RECORD_LEVEL,
+            raises_level: true,
             disk_stall_timeout: Duration::from_secs(3),
         }
     }

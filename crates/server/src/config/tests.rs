@@ -124,6 +124,8 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("cluster.tls.required", &["false"], &["maybe"]),
     ("cluster.replace_lost_member", &["true"], &["if lost"]),
     ("cluster.default_replicas", &["1", "7"], &["0", "8", "all"]),
+    ("cluster.record_level", &["1", "2"], &["0", "3", "newest"]),
+    ("cluster.auto_level", &["false"], &["later"]),
     ("raft.log_retention", &["0", "2GiB"], &["much"]),
     ("raft.shipment_bandwidth", &["1MiB"], &["0", "much"]),
     ("raft.disk_stall_timeout", &["500", "600000"], &["499", "infinity"]),

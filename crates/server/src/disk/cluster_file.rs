@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, DiskId};
+use crate::cluster::levels::FIRST_RECORD_LEVEL;
 use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
 use crate::disk::node_file::{self, NodeFileError, checksum};
 
@@ -70,8 +71,19 @@ fn parse(root: &Value) -> Option<ClusterRecord> {
         peers,
         nodes: root.get("nodes").map_or_else(|| Some(NodeList::default()), node_list)?.into(),
         nodes_position: root.get("nodes_position").map_or(Some(0), Value::as_u64)?,
+        record_level: root.get("record_level").map_or(Some(FIRST_RECORD_LEVEL), record_level)?,
         are_nodes_due: root.get("nodes_due").map_or(Some(false), Value::as_bool)?,
     })
+}
+
+/// The item of a level of record kinds.
+pub(crate) fn record_level_value(level: u16) -> Value {
+    Value::from(level)
+}
+
+/// The level of an item; none if the item is not that of a level.
+pub(crate) fn record_level(value: &Value) -> Option<u16> {
+    value.as_u64()?.try_into().ok()
 }
 
 fn node_list(value: &Value) -> Option<NodeList> {
@@ -121,6 +133,7 @@ pub(crate) fn write(data_dir: &Path, record: &ClusterRecord) -> Result<(), NodeF
         "disks": Value::Object(disks.collect::<Map<String, Value>>()),
         "nodes": record.nodes.0.iter().map(|(name, node)| (name.clone(), node_value(node))).collect::<Value>(),
         "nodes_position": record.nodes_position,
+        "record_level": record.record_level,
     });
     if record.are_nodes_due {
         root["nodes_due"] = Value::Bool(true);
@@ -152,6 +165,7 @@ mod tests {
             peers: BTreeMap::from([("b@h".to_owned(), DiskId(2))]),
             nodes: NodeList([("b@h".to_owned(), b)].into()).into(),
             nodes_position: 9,
+            record_level: 2,
             are_nodes_due: true,
         };
         write(&folder, &record).unwrap();
@@ -167,13 +181,15 @@ mod tests {
             assert!(read(&folder).is_err() || is_space, "byte {at}");
         }
         let mut first: Value = serde_json::from_str(&text).unwrap();
-        for later in ["newcomer", "nodes", "nodes_position", "nodes_due", CHECKSUM] {
+        for later in ["newcomer", "nodes", "nodes_position", "record_level", "nodes_due", CHECKSUM]
+        {
             first.as_object_mut().unwrap().remove(later);
         }
         first[CHECKSUM] = Value::String(checksum(&first));
         std::fs::write(&path, first.to_string()).unwrap();
         let read_back = read(&folder).unwrap().unwrap();
         assert!(read_back.is_founded && !read_back.is_newcomer && read_back.nodes.is_empty());
+        assert_eq!(read_back.record_level, FIRST_RECORD_LEVEL);
         std::fs::write(&path, "{\"format\": 2}").unwrap();
         assert!(matches!(read(&folder), Err(ClusterFileError::Version { version: 2, .. })));
         std::fs::remove_dir_all(&folder).unwrap();

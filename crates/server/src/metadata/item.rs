@@ -1,5 +1,7 @@
 //! Items of the metadata, and their records in the log.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
 /// Kind of a record that puts an item.
@@ -8,6 +10,9 @@ const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 /// Kind of a record with the digest of all items.
 const DIGEST: u8 = 3;
+
+/// Kinds of keys.
+const KEY_KINDS: RangeInclusive<u8> = 1..=6;
 
 /// Bytes of a digest.
 pub(super) const DIGEST_BYTES: usize = 32;
@@ -25,6 +30,8 @@ pub(crate) enum ItemKey {
     Parameter(String),
     /// The node of this name, which is one of the cluster or forgotten.
     Node(String),
+    /// The level of record kinds of the cluster, if it is above the first. Itself of level 2.
+    RecordLevel,
 }
 
 impl ItemKey {
@@ -35,12 +42,13 @@ impl ItemKey {
             Self::User(_) => 3,
             Self::Parameter(_) => 4,
             Self::Node(_) => 5,
+            Self::RecordLevel => 6,
         }
     }
 
     fn name(&self) -> &str {
         match self {
-            Self::NextVhostId => "",
+            Self::NextVhostId | Self::RecordLevel => "",
             Self::Vhost(name) | Self::User(name) | Self::Parameter(name) | Self::Node(name) => name,
         }
     }
@@ -54,7 +62,7 @@ impl ItemKey {
         out.extend_from_slice(name.as_bytes());
     }
 
-    /// Reads a key from the front of `bytes`, and returns what follows.
+    /// Reads a key from the front of `bytes`, and returns what follows; none if it is damaged, or of an unknown kind.
     fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, bytes) = bytes.split_first()?;
         let (length, bytes) = bytes.split_first_chunk()?;
@@ -67,6 +75,7 @@ impl ItemKey {
             3 => Self::User(name),
             4 => Self::Parameter(name),
             5 => Self::Node(name),
+            6 if name.is_empty() => Self::RecordLevel,
             _ => return None,
         };
         Some((key, rest))
@@ -121,7 +130,12 @@ impl MetadataRecord {
     /// # Errors
     /// A sentence: the record is damaged, or of a later version.
     pub(super) fn decode(kind: u8, payload: &[u8]) -> Result<Self, String> {
-        let damaged = || format!("a record of kind {kind} cannot be read");
+        let damaged = || match payload.first() {
+            Some(key) if matches!(kind, PUT | REMOVE) && !KEY_KINDS.contains(key) => {
+                format!("an item has kind {key}, which this version does not know")
+            }
+            _ => format!("a record of kind {kind} cannot be read"),
+        };
         match kind {
             PUT => {
                 let (key, value) = ItemKey::decode(payload).ok_or_else(damaged)?;
@@ -161,6 +175,7 @@ mod tests {
             change(ItemKey::User("anna".to_owned()), None),
             change(ItemKey::Parameter("\u{e9}".to_owned()), Some(json!([1, null]))),
             change(ItemKey::Node("a@h".to_owned()), Some(json!({"port": 1}))),
+            change(ItemKey::RecordLevel, Some(json!(2))),
             MetadataRecord::Digest([9; DIGEST_BYTES]),
         ];
         for record in all {
@@ -174,7 +189,9 @@ mod tests {
         }
         assert!(MetadataRecord::decode(99, &[]).is_err());
         // A key of an unknown kind, and a name that is longer than the record.
-        assert!(MetadataRecord::decode(REMOVE, &[9, 0, 0, 0, 0]).is_err());
+        let unknown = MetadataRecord::decode(REMOVE, &[9, 0, 0, 0, 0]).unwrap_err();
+        assert_eq!(unknown, "an item has kind 9, which this version does not know");
+        assert!(MetadataRecord::decode(REMOVE, &[6, 1, 0, 0, 0, b'x']).is_err());
         assert!(MetadataRecord::decode(REMOVE, &[2, 255, 255, 255, 255]).is_err());
     }
 }

@@ -95,6 +95,8 @@ struct State {
     version: u64,
     /// Number of leads that this node has lost.
     lost_leads: u64,
+    /// True if somebody has asked the thread that follows to look again.
+    is_look_due: bool,
     is_stopping: bool,
 }
 
@@ -110,6 +112,7 @@ impl State {
             leader: None,
             version: 1,
             lost_leads: 0,
+            is_look_due: false,
             is_stopping: false,
         }
     }
@@ -277,13 +280,20 @@ impl Metadata {
         self.state.lock().version
     }
 
-    /// Waits until the items may be others than those of this version. False once the node stops.
+    /// Waits until the items may be others than those of this version, or a look is due. False once the node stops.
     pub(crate) fn wait_for_change(&self, version: u64) -> bool {
         let mut state = self.state.lock();
-        while state.version == version && !state.is_stopping {
+        while state.version == version && !state.is_look_due && !state.is_stopping {
             self.changed.wait(&mut state);
         }
+        state.is_look_due = false;
         !state.is_stopping
+    }
+
+    /// Ends a wait for changes, because something beside the items has changed.
+    pub(crate) fn look_again(&self) {
+        self.state.lock().is_look_due = true;
+        self.changed.notify_all();
     }
 
     /// Ends all waits for changes.

@@ -1,12 +1,16 @@
 //! The metadata of a cluster of one node, on a disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use replication::{NodeId, RunId};
+use replication::{GroupId, NodeId, RunId};
 use serde_json::{Value, json};
-use storage::IoCounters;
+use storage::{
+    Applier, EntryIndex, FORMAT_VERSION_OLDEST, Flags, Founding, HardState, IoCounters, LogEntry,
+    LogOptions, Lsn, NewRecord, RealDirectory, ReplicatedLog, ReplicatedOptions, Term, WriteBatch,
+    WriteQueue,
+};
 
 use super::{ItemChange, ItemKey, Metadata, MetadataError};
 use crate::clock::Clock;
@@ -115,6 +119,70 @@ fn large_change_takes_several_entries() {
     assert_eq!(again.values().len(), 100);
     again.stop();
     std::fs::remove_dir_all(&again.folder).unwrap();
+}
+
+/// A log in a folder of its own, and the entries of another leader that it has committed.
+fn committed(folder: &Path, records: &[&[(u8, &[u8])]]) -> (Applier<RealDirectory>, Vec<LogEntry>) {
+    let options = ReplicatedOptions {
+        log: LogOptions { log_id: GroupId::METADATA.0, ..LogOptions::default() },
+        cluster_id: 5,
+        member_id: 7,
+        founding: Some(Founding { voters: vec![7], ..Founding::default() }),
+        tail_bytes_max: 1 << 20,
+        retention_bytes: u64::MAX,
+    };
+    let directory = RealDirectory::open(folder).unwrap();
+    let opened = ReplicatedLog::open(directory, options, &mut storage::IgnoreRecords, &mut |_| {});
+    let (mut log, _) = opened.unwrap();
+    let (mut last, mut entries) = (0, Vec::new());
+    for (index, records) in (1..).zip(records) {
+        let (mut queue, mut batch) = (WriteQueue::default(), WriteBatch::default());
+        for (place, (kind, payload)) in records.iter().enumerate() {
+            last += 1;
+            let record = NewRecord {
+                lsn: Lsn(last),
+                target: Lsn(0),
+                kind: *kind,
+                flags: Flags::NONE,
+                references: 1,
+                format_version: FORMAT_VERSION_OLDEST,
+                is_joined: place > 0,
+            };
+            queue.push(record, |out| out.extend_from_slice(payload));
+        }
+        queue.take_batch(&mut batch);
+        let sealed = batch.seal_as_entry(GroupId::METADATA.0, EntryIndex(index), Term(1), 0);
+        entries.push(sealed.unwrap().0);
+    }
+    log.save_hard_state(&HardState { term: Term(1), ..log.hard_state().clone() }).unwrap();
+    log.append(&entries).unwrap();
+    log.commit(log.last_index());
+    (log.applier(), entries)
+}
+
+#[test]
+fn record_of_a_later_version_is_not_skipped() {
+    const PUT: u8 = 1;
+    // The keys of user `a`, and of an item that nobody knows yet.
+    let (user_a, later): (&[u8], &[u8]) = (b"\x03\x01\0\0\0a7", b"\x63\0\0\0\x007");
+    for (kind, payload, why) in [
+        (99, user_a, "record 3: a record has kind 99, which this version does not know"),
+        (PUT, later, "record 3: an item has kind 99, which this version does not know"),
+    ] {
+        let mut node = Alone::start("later");
+        let folder = node.folder.join("of-the-leader");
+        std::fs::create_dir_all(&folder).unwrap();
+        let known = b"\x03\x01\0\0\0b8";
+        let records: [&[(u8, &[u8])]; 2] =
+            [&[(PUT, user_a)], &[(PUT, known), (kind, payload), (PUT, b"\x03\x01\0\0\0c9")]];
+        let (applier, entries) = committed(&folder, &records);
+        assert_eq!(node.metadata.apply(&entries[0], &applier), Ok(()));
+        assert_eq!(node.metadata.apply(&entries[1], &applier), Err(why.to_owned()));
+        // What stands in front of it has its place; the thread that applies hands on nothing more.
+        assert_eq!(node.values(), [(user("a"), json!(7)), (user("b"), json!(8))]);
+        node.stop();
+        std::fs::remove_dir_all(&node.folder).unwrap();
+    }
 }
 
 /// A node that was deposed tells those that wait, and goes on with what its log has.

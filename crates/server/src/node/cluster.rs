@@ -51,9 +51,10 @@ impl LocalNode for NodeForLinks {
     }
 
     fn followed(&self, peer: NodeId, position: u64) {
-        let metadata = self.0.upgrade().and_then(|node| node.metadata.clone());
-        if let Some(metadata) = metadata {
+        let Some(node) = self.0.upgrade() else { return };
+        if let Some(metadata) = &node.metadata {
             metadata.peer_followed(peer, position);
+            node.look_at_record_levels();
         }
     }
 }
@@ -69,6 +70,7 @@ pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
         let link = state.current.as_ref().map(|link| PeerLink {
             local: link.local,
             remote: link.remote,
+            record_level: link.record_level,
             rtt_us: state.rtt_us,
             clock_skew_ms: state.skew.ms(),
             queued_bytes: link.queue.bytes() as u64,
@@ -90,6 +92,7 @@ pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
     ClusterSnapshot {
         peers: peers.collect(),
         is_founded: links.is_founded(),
+        record_level: links.record_level(),
         refused_links: refused.collect(),
         replication: ReplicationSnapshot::default(),
     }

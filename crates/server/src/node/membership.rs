@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use crate::cluster::ids::{DiskId, NodeId};
 use crate::cluster::join::{JoinAnswer, JoinQuestion, JoinedCluster, read_question, write_answer};
 use crate::cluster::node_list::{Admission, Joining, ListedNode, NodeList};
-use crate::cluster::{NodeStream, StreamHandler};
+use crate::cluster::{NodeStream, StreamHandler, levels};
 use crate::disk::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
 use crate::node::Node;
@@ -72,7 +72,12 @@ impl Node {
     }
 
     /// Answers a node that asks to join.
-    fn answer_joining(&self, name: &str, question: JoinQuestion, disk: DiskId) -> JoinAnswer {
+    fn answer_joining(
+        &self,
+        name: &str,
+        question: JoinQuestion,
+        (disk, record_level): (DiskId, u16),
+    ) -> JoinAnswer {
         let (Some(links), Some(metadata)) = (&self.cluster, &self.metadata) else {
             return JoinAnswer::NotFounded;
         };
@@ -91,6 +96,9 @@ impl Node {
         let _one_at_a_time = self.changes.lock();
         if let Err(error) = self.begin_change_of_metadata() {
             return JoinAnswer::NotNow(error.to_string());
+        }
+        if let Err(refusal) = levels::check_peer(name, record_level, links.record_level()) {
+            return JoinAnswer::Refused(refusal.to_string());
         }
         let JoinQuestion { host, port, content } = question;
         let joining = Joining { name: name.to_owned(), host, port, disk };
@@ -210,8 +218,8 @@ async fn answer(node: Arc<Node>, mut stream: NodeStream) {
     let name = stream.peer.node.name.clone();
     let answered = match read_question(&mut stream).await {
         Ok(question) => {
-            let answer =
-                tokio::task::block_in_place(|| node.answer_joining(&name, question, stream.disk));
+            let told = (stream.disk, stream.record_level);
+            let answer = tokio::task::block_in_place(|| node.answer_joining(&name, question, told));
             write_answer(&mut stream, &answer).await
         }
         Err(error) => Err(error),

@@ -12,6 +12,7 @@ use management::ChangeError;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
+use crate::cluster::levels::FIRST_RECORD_LEVEL;
 use crate::cluster::node_list::{ListedNode, NodeList};
 use crate::disk::cluster_file;
 use crate::disk::node_file::{self, VhostEntry};
@@ -30,13 +31,14 @@ struct Contents {
     users: BTreeMap<String, (Arc<Value>, Arc<User>)>,
     parameters: BTreeMap<String, Value>,
     nodes: NodeList,
+    record_level: u16,
 }
 
 /// The users, vhosts and parameters that items tell. Users whose item has not changed are those of `before`.
 fn contents(items: &CommittedItems, before: &Followed) -> Result<Option<Contents>, String> {
     let mut next_vhost_id = None;
     let (mut vhosts, mut users, mut parameters) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-    let mut nodes = NodeList::default();
+    let (mut nodes, mut record_level) = (NodeList::default(), FIRST_RECORD_LEVEL);
     for (key, value) in &items.values {
         match key {
             ItemKey::NextVhostId => next_vhost_id = value.as_u64(),
@@ -63,9 +65,14 @@ fn contents(items: &CommittedItems, before: &Followed) -> Result<Option<Contents
                 let node = node.ok_or_else(|| format!("node '{name}' cannot be read"))?;
                 nodes.0.insert(name.clone(), node);
             }
+            ItemKey::RecordLevel => {
+                let level = cluster_file::record_level(value);
+                record_level = level.ok_or("the level of record kinds cannot be read")?;
+            }
         }
     }
-    let contents = |next_vhost_id| Contents { next_vhost_id, vhosts, users, parameters, nodes };
+    let contents =
+        |next_vhost_id| Contents { next_vhost_id, vhosts, users, parameters, nodes, record_level };
     Ok(next_vhost_id.map(contents))
 }
 
@@ -314,8 +321,11 @@ impl Node {
         contents: Contents,
         position: u64,
     ) -> Result<(), String> {
-        let Contents { next_vhost_id, vhosts: entries, users, parameters, nodes } = contents;
-        // First, because vhosts may begin on new nodes.
+        let Contents { next_vhost_id, vhosts: entries, users, parameters, nodes, record_level } =
+            contents;
+        // First, because what follows may be of that level.
+        self.settle_record_level(record_level)?;
+        // Before the vhosts, which may begin on new nodes.
         self.settle_nodes(&nodes, position).map_err(|error| error.to_string())?;
         self.vhosts.reserve_ids(next_vhost_id);
         self.global_parameters.replace(parameters).map_err(|error| error.to_string())?;

@@ -21,6 +21,7 @@ mod memory_size;
 pub(crate) mod metadata;
 pub(crate) mod permits;
 mod placements;
+mod record_level;
 pub(crate) mod refusals;
 pub(crate) mod replication;
 pub(crate) mod sampler;

@@ -80,7 +80,10 @@ impl StartError {
                 EXIT_CONFIG
             }
             Self::Cluster(
-                ClusterError::Secret(_) | ClusterError::Record(_) | ClusterError::SameId(..),
+                ClusterError::Secret(_)
+                | ClusterError::Record(_)
+                | ClusterError::RecordLevel(_)
+                | ClusterError::SameId(..),
             ) => EXIT_CONFIG,
             Self::DataDir(_)
             | Self::Metadata(_)

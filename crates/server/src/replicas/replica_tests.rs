@@ -11,10 +11,12 @@ use replication::{
     RunId,
 };
 use storage::{
-    Applier, EntryContent, EntryIndex, Flags, Founding, LogEntry, LogOptions, Lsn, NewRecord,
-    RealDirectory, ReplicatedLog, ReplicatedOptions, WriteBatch, WriteQueue, Written,
+    Applier, EntryContent, EntryIndex, Flags, Founding, HardState, LogEntry, LogOptions, Lsn,
+    NewRecord, RealDirectory, ReplicatedLog, ReplicatedOptions, Term, WriteBatch, WriteQueue,
+    Written,
 };
 
+use super::apply::ApplyQueue;
 use super::disk_watch::DiskWatch;
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
@@ -40,6 +42,25 @@ struct Times {
     is_busy: AtomicBool,
     durable: Mutex<Vec<Lsn>>,
     deposed: Mutex<Vec<Deposition>>,
+    /// Entries that were passed on to be applied.
+    met: Mutex<Vec<EntryIndex>>,
+    /// The first entry that has something unknown; 0 for none.
+    unknown_from: AtomicU64,
+}
+
+impl Times {
+    fn new() -> Self {
+        Self {
+            progress: DiskProgress::new(broker::Lsn(0)),
+            clock_us: AtomicU64::new(1_000_000),
+            next: AtomicU64::new(1),
+            is_busy: AtomicBool::new(false),
+            durable: Mutex::default(),
+            deposed: Mutex::default(),
+            met: Mutex::default(),
+            unknown_from: AtomicU64::new(0),
+        }
+    }
 }
 
 impl LogSource for Times {
@@ -87,6 +108,11 @@ impl ReplicaTarget for Times {
     }
 
     fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
+        self.met.lock().push(entry.index);
+        let unknown_from = self.unknown_from.load(Ordering::Acquire);
+        if unknown_from > 0 && entry.index.0 >= unknown_from {
+            return Err("unknown".to_owned());
+        }
         applier.apply(entry, &mut |_, _| {}).map_err(|fault| fault.to_string())
     }
 
@@ -156,14 +182,7 @@ impl Driven {
         let config =
             MemberConfig { cluster: ClusterId(5), group: GroupId(VHOST.0), me: member_id, seed: 1 };
         let member = Member::open(config, folder.log(member_id.get())).unwrap();
-        let target = Arc::new(Times {
-            progress: DiskProgress::new(broker::Lsn(0)),
-            clock_us: AtomicU64::new(1_000_000),
-            next: AtomicU64::new(1),
-            is_busy: AtomicBool::new(false),
-            durable: Mutex::default(),
-            deposed: Mutex::default(),
-        });
+        let target = Arc::new(Times::new());
         let (tell, reports) = std::sync::mpsc::channel();
         let report = Box::new(move |report| tell.send(report).unwrap());
         let vhost: Arc<Times> = Arc::clone(&target);
@@ -239,6 +258,34 @@ fn no_record_is_newer_than_its_entry() {
         assert!(record_us <= entry_us, "a record of {record_us} is in an entry of {entry_us}");
     }
     driven.replica.stop();
+}
+
+/// Such as a record of a later version.
+#[test]
+fn entry_that_cannot_be_applied_is_never_skipped() {
+    let folder = Folder::new("replica-unknown");
+    let mut log = folder.log(7);
+    let entry = |index| LogEntry {
+        index: EntryIndex(index),
+        term: Term(1),
+        axis_us: 0,
+        content: EntryContent::Empty,
+    };
+    log.save_hard_state(&HardState { term: Term(1), ..log.hard_state().clone() }).unwrap();
+    log.append(&[entry(1), entry(2), entry(3)]).unwrap();
+    log.commit(EntryIndex(3));
+    let target = Arc::new(Times::new());
+    target.unknown_from.store(2, Ordering::Release);
+    let (tell, reports) = std::sync::mpsc::channel();
+    let report = Box::new(move |report| tell.send(report).unwrap());
+    let vhost: Arc<Times> = Arc::clone(&target);
+    let queue = ApplyQueue::start(vhost, log.applier(), report).unwrap();
+    (1..=3).for_each(|index| queue.apply(entry(index)));
+    queue.end();
+    assert_eq!(*target.met.lock(), [EntryIndex(1), EntryIndex(2)]);
+    assert_eq!(log.applier().applied(), EntryIndex(1));
+    let told: Vec<Report> = reports.iter().collect();
+    assert!(matches!(&told[..], [Report::Diverged(why)] if why == "unknown"), "{told:?}");
 }
 
 #[test]

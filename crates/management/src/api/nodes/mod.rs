@@ -113,6 +113,7 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     put("cluster_links", peers::links(&node.cluster().peers));
     put("rabbitmq_version", json!(now.identity.version));
     put("leveret_version", json!(now.leveret_version));
+    put("record_level", json!(now.record_level));
     put("os_pid", json!(process.id.to_string()));
     put("uptime", json!(now.uptime_ms));
     put("processors", json!(process.processors));

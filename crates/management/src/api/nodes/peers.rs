@@ -16,6 +16,9 @@ pub(super) fn to_json(peer: &PeerSnapshot, disable_stats: bool) -> Map<String, V
         return json;
     }
     put("partitions", json!([]));
+    if let Some(link) = &peer.link {
+        put("record_level", json!(link.record_level));
+    }
     let Some(facts) = &peer.facts else { return json };
     let PeerFacts { rabbitmq_version, leveret_version, .. } = facts;
     put("rabbitmq_version", json!(rabbitmq_version));
@@ -79,6 +82,7 @@ mod tests {
         let link = PeerLink {
             local: "127.0.0.1:1".parse().unwrap(),
             remote: "127.0.0.1:2".parse().unwrap(),
+            record_level: 2,
             rtt_us: Some(250),
             clock_skew_ms: Some(-3),
             queued_bytes: 0,
@@ -95,6 +99,7 @@ mod tests {
             dropped_frames: 0,
             lost_links: 0,
         };
+        assert_eq!(to_json(&peer, false)["record_level"], 2);
         assert_eq!(
             links(&[peer]),
             json!([{

@@ -49,7 +49,8 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
             | ["vhosts", _]
             | ["vhosts", _, "deletion", ..]
             | ["parameters", "vhost-limits", ..]
-            | ["nodes", _] => return Scope::Metadata,
+            | ["nodes", _]
+            | ["feature-flags", "all", "enable"] => return Scope::Metadata,
             ["connections", "username", _] | ["rebalance", "queues"] => return Scope::Everywhere,
             _ => {}
         }
@@ -148,6 +149,8 @@ mod tests {
         assert_eq!(get("/api/queues/quorum/v/q/status"), Scope::List(&["Node Name"]));
         assert_eq!(change("/api/rebalance/queues"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h"), Scope::Metadata);
+        assert_eq!(change("/api/feature-flags/all/enable"), Scope::Metadata);
+        assert_eq!(change("/api/feature-flags/quorum_queue/enable"), Scope::Here);
         assert_eq!(change("/api/vhosts/v/leader"), vhost("v"));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::ids::{ClusterId, NodeId};
+use super::super::levels;
 use super::super::node_list::NodeList;
 use super::super::peer::Peer;
 use super::super::refusal::Refusal;
@@ -14,6 +15,8 @@ use crate::config::ClusterNode;
 pub(crate) struct Known<'a> {
     pub(crate) cluster: ClusterId,
     pub(crate) own: NodeId,
+    /// The level of record kinds that the cluster has.
+    pub(crate) record_level: u16,
     pub(crate) peers: &'a [Arc<Peer>],
     /// The list of the metadata, with nodes that are forgotten.
     pub(crate) nodes: &'a NodeList,
@@ -24,7 +27,8 @@ pub(crate) struct Known<'a> {
 /// The peer that a proved hello is from. A node that asks to join is a peer for this connection only.
 ///
 /// # Errors
-/// [`Refusal`]: the node is another one than was dialed, of another cluster, unknown, or this one.
+/// [`Refusal`]: the node is another one than was dialed, of another cluster, unknown, or this one; or it does not read
+/// the records of the cluster. One that asks to join is told that in the answer to its question.
 pub(crate) fn judge(hello: &Hello, known: &Known<'_>) -> Result<Arc<Peer>, Refusal> {
     if hello.node == known.own {
         return Err(Refusal::OwnNode);
@@ -47,6 +51,11 @@ pub(crate) fn judge(hello: &Hello, known: &Known<'_>) -> Result<Arc<Peer>, Refus
     if hello.cluster != known.cluster && !joins {
         let (ours, theirs) = (known.cluster, hello.cluster);
         return Err(Refusal::Cluster { name, ours, theirs });
+    }
+    // An acceptor has done its part of the handshake: it hears the refusal of a link on the link.
+    let is_told_later = joins || known.dialed.is_some() && hello.purpose == Purpose::Link;
+    if !is_told_later {
+        levels::check_peer(&name, hello.record_level, known.record_level)?;
     }
     match known.peers.iter().find(|peer| peer.node.name == name) {
         Some(peer) => Ok(Arc::clone(peer)),

@@ -24,6 +24,8 @@ struct Node {
     exporter: Option<[u8; EXPORTER_BYTES]>,
     nodes: Vec<ClusterNode>,
     list: NodeList,
+    /// The level of record kinds of the cluster, as the node knows it.
+    cluster_level: u16,
     dialed: Option<&'static str>,
     refuses_streams: bool,
 }
@@ -53,8 +55,16 @@ impl Node {
             nonce: [nonce; NONCE_BYTES],
         };
         let secret = Secret::new("the secret of the cluster");
-        let list = NodeList::default();
-        Self { hello, secret, exporter: None, nodes, list, dialed: None, refuses_streams: false }
+        Self {
+            hello,
+            secret,
+            exporter: None,
+            nodes,
+            list: NodeList::default(),
+            cluster_level: 1,
+            dialed: None,
+            refuses_streams: false,
+        }
     }
 
     async fn shake(
@@ -74,6 +84,7 @@ impl Node {
             known: Known {
                 cluster: self.hello.cluster,
                 own: self.hello.node,
+                record_level: self.cluster_level,
                 peers: &peers,
                 nodes: &self.list,
                 dialed,
@@ -131,6 +142,41 @@ async fn strangers_may_ask_to_join_and_nothing_else() {
     without_secret.hello.purpose = Purpose::Join;
     let [_, accepted] = both(&without_secret, &acceptor).await;
     assert_eq!(refusal(accepted), Refusal::Secret);
+}
+
+#[tokio::test]
+async fn node_that_does_not_read_the_records_of_the_cluster_is_told_so() {
+    let node = |name, nonce, reads| {
+        let mut node = Node { cluster_level: 2, ..Node::new(name, nonce) };
+        node.hello.record_level = reads;
+        node
+    };
+    // The level of an equal, a newer and an older node.
+    for (reads, is_refused) in [(2, false), (3, false), (1, true)] {
+        let refused = Refusal::RecordLevel { name: "c@h".to_owned(), ours: 2, theirs: reads };
+        let told = Refusal::Told(RefusalCode::RecordLevel);
+        let [dialed, accepted] = both(&node("c@h", 1, reads), &node("b@h", 2, 2)).await;
+        match is_refused {
+            true => assert_eq!([refusal(dialed), refusal(accepted)], [told, refused.clone()]),
+            false => assert!(dialed.is_ok() && accepted.is_ok(), "{reads}"),
+        }
+        // The dialer of a link refuses the acceptor on the link.
+        for (purpose, may_refuse) in [(Purpose::Link, false), (Purpose::Client, true)] {
+            let mut dialer = node("b@h", 1, 2);
+            (dialer.hello.purpose, dialer.dialed) = (purpose, Some("c@h"));
+            let [dialed, accepted] = both(&dialer, &node("c@h", 2, reads)).await;
+            let is_refused = is_refused && may_refuse;
+            assert_eq!((dialed.is_err(), accepted.is_err()), (is_refused, false));
+            if is_refused {
+                assert_eq!(refusal(dialed), refused);
+            }
+        }
+        // Which nodes may join is decided where the list of the nodes is.
+        let mut asks = node("x@h", 1, reads);
+        asks.hello.purpose = Purpose::Join;
+        let [dialed, accepted] = both(&asks, &node("b@h", 2, 2)).await;
+        assert!(dialed.is_ok() && accepted.is_ok(), "{reads}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Links and streams against scripted peers, and against each other.
 
 mod dialogues;
+mod levels;
 mod running;
 mod streams;

@@ -191,7 +191,7 @@ impl Running {
         self.wait(|one| one == event);
     }
 
-    fn lost(&self, peer: NodeId) -> LostCause {
+    pub(super) fn lost(&self, peer: NodeId) -> LostCause {
         let event = self.wait(|event| matches!(event, Event::Lost(of, _) if *of == peer));
         let Event::Lost(_, cause) = event else { panic!("{event:?}") };
         cause

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::tls::{self, Links};
+use crate::cluster::RECORD_LEVEL;
 use crate::config::cluster::ClusterNode;
 use crate::config::discovery::{BACKEND, DNS_HOSTNAME, DiscoveryBackend, TARGET_SIZE};
 use crate::config::key::Key;
@@ -87,6 +88,14 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("cluster.default_replicas", None, |config, _, value| {
         let replicas = number(value, 1..=u64::from(management::REPLICAS_MAX))?;
         config.cluster.default_replicas = u8::try_from(replicas).ok();
+        Ok(())
+    }),
+    Key::new("cluster.record_level", Some("2"), |config, _, value| {
+        config.cluster.record_level = number(value, 1..=RECORD_LEVEL)?;
+        Ok(())
+    }),
+    Key::new("cluster.auto_level", Some("true"), |config, _, value| {
+        config.cluster.raises_level = boolean(value)?;
         Ok(())
     }),
     Key::new("raft.log_retention", None, |config, _, value| {

@@ -29,6 +29,8 @@ impl NodeStatus for Node {
         NodeSnapshot {
             name: self.identity.name.clone(),
             leveret_version: env!("CARGO_PKG_VERSION"),
+            record_level: self.own_record_level(),
+            cluster_record_level: self.record_level(),
             identity: self.identity.product.clone(),
             cluster_name: self.cluster_name(),
             durability: self.disk.durability.as_str(),
