@@ -195,6 +195,8 @@ def test_cluster_status_names_nodes_that_run(make_cluster, pytestconfig, tmp_pat
     assert chapter("Disk Nodes") == [A, B, C]
     assert chapter("Running Nodes")[:2] == [A, B] and C not in chapter("Running Nodes")
     assert any(line.startswith(f"{B}: RabbitMQ 4.") for line in lines)
+    # Of a cluster that is not founded.
+    assert "Level of record kinds: 1" in lines
     ctl.do("await_online_nodes", "2")
     assert ctl.run("await_online_nodes", "3", "--timeout", "1").code != 0
 

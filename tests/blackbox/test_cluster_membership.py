@@ -99,3 +99,20 @@ def connected(node):
         return pika.BlockingConnection(pika.ConnectionParameters(*node.amqp))
     except pika.exceptions.AMQPError:
         return None
+
+
+def test_level_of_record_kinds_rises_by_command(run_cluster, pytestconfig, tmp_path):
+    cluster = run_cluster(**{"cluster.auto_level": "false"})
+    ctl = {name: tools(cluster.nodes[name], pytestconfig, tmp_path) for name in (A, B)}
+    status = lambda name: json.loads("".join(ctl[name].do("--formatter", "json", "--quiet", "cluster_status")))
+    assert status(A)["cluster_record_level"] == 1
+    ctl[A].do("enable_feature_flag", "quorum_queue")
+    assert status(A)["cluster_record_level"] == 1
+    newest = cluster.nodes[A].api.do("GET", f"/api/nodes/{A}")["record_level"]
+    eventually(lambda: ctl[B].run("enable_feature_flag", "all").code == 0)
+    for name in (A, B):
+        eventually(lambda name=name: status(name)["cluster_record_level"] == newest)
+    assert f"Level of record kinds: {newest}" in ctl[A].do("cluster_status")
+    cluster.nodes[C].kill()
+    # Nothing is left to raise.
+    eventually(lambda: ctl[A].run("enable_feature_flag", "all").code == 0)
