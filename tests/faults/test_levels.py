@@ -69,6 +69,14 @@ def enable_all(cluster, asked):
     return 204, ""
 
 
+def put_on_one_node(cluster):
+    try:
+        cluster.request("a", "PUT", "/api/vhosts/one", {"replicas": 1})
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+    return 204, ""
+
+
 def ends_with(cluster, name, *sentences):
     """Starts a node that ends by itself."""
     node = cluster.nodes[name]
@@ -87,6 +95,10 @@ def test_level_rises_with_the_last_node_and_older_ones_are_refused_then(begin, t
         assert told(cluster, name) == {"a": 2, "b": 2, "c": 1}
     time.sleep(QUIET_S)
     assert has_level(cluster, 1)
+    # What only newer nodes know waits.
+    code, text = put_on_one_node(cluster)
+    assert code == 503 and "once all nodes read records of level 2; the cluster has level 1" in text, text
+    assert contents(cluster, "c") == before
     # A disk of the version before.
     cluster.nodes["c"].stop()
     shutil.copytree(cluster.nodes["c"].data, tmp_path / "older")
@@ -97,6 +109,9 @@ def test_level_rises_with_the_last_node_and_older_ones_are_refused_then(begin, t
         assert "the level of record kinds of the cluster has risen level=2" in cluster.nodes[name].said()
         assert "\nleveret_record_level 2\n" in cluster.text(name, "/metrics")
         assert told(cluster, name) == {"a": 2, "b": 2, "c": 2}
+    in_time(cluster, "a", lambda: put_on_one_node(cluster)[0] == 204)
+    assert len(cluster.request("c", "GET", "/api/vhosts/one")["members"]) == 1
+    cluster.request("b", "DELETE", "/api/vhosts/one")
 
     # Its disk knows the level.
     cluster.nodes["c"].stop()

@@ -42,7 +42,7 @@ mod wire;
 pub(crate) use check::check_bytes;
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
-pub(crate) use hello::{Purpose, RECORD_LEVEL};
+pub(crate) use hello::{PLACEMENT_LEVEL, Purpose, RECORD_LEVEL};
 pub(crate) use links::{ClusterError, FrameClass, Links};
 pub(crate) use node_socket::NodeSocket;
 pub(crate) use peer::Peer;

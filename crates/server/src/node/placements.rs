@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::VhostSettings;
+use management::{ChangeError, VhostChange, VhostSettings};
 use replication::MemberId;
 
+use crate::cluster::PLACEMENT_LEVEL;
 use crate::cluster::node_list::NodeList;
 use crate::disk::node_file::VhostEntry;
 use crate::metadata::placement::{Choice, Placement};
@@ -17,7 +18,7 @@ impl Node {
     pub(super) fn place(&self, vhosts: &mut [VhostEntry], nodes: &NodeList) {
         let mut replicas: BTreeMap<String, usize> =
             nodes.members().map(|(name, _)| (name.to_owned(), 0)).collect();
-        if replicas.is_empty() {
+        if replicas.is_empty() || self.record_level() < PLACEMENT_LEVEL {
             return;
         }
         for vhost in &*vhosts {
@@ -56,7 +57,23 @@ impl Node {
     /// The settings of a new vhost.
     pub(super) fn new_settings(&self) -> VhostSettings {
         let replicas = self.cluster.as_ref().and_then(|links| links.options.default_replicas);
+        let replicas = replicas.filter(|_| self.record_level() >= PLACEMENT_LEVEL);
         VhostSettings { replicas, ..VhostSettings::default() }
+    }
+
+    /// Checks that all nodes of the cluster know vhosts that are on some of them, if a change sets their number.
+    ///
+    /// # Errors
+    /// [`ChangeError::Unable`].
+    pub(super) fn check_replicas(&self, change: &VhostChange) -> Result<(), ChangeError> {
+        let level = self.record_level();
+        if change.replicas.flatten().is_some() && level < PLACEMENT_LEVEL {
+            return Err(ChangeError::Unable(format!(
+                "the number of replicas can be set once all nodes read records of level {PLACEMENT_LEVEL}; the cluster \
+                 has level {level}"
+            )));
+        }
+        Ok(())
     }
 
     /// The members with which the group of a new vhost begins.

@@ -112,6 +112,7 @@ impl Node {
         }
         let mut settings: BTreeMap<String, VhostSettings> = BTreeMap::new();
         for NewVhost { name, change, limits } in vhosts {
+            self.check_replicas(&change)?;
             let known = || self.vhosts.get(&name).map(|handle| (*handle.settings()).clone());
             let settings = settings
                 .entry(name.clone())
@@ -288,6 +289,7 @@ impl Node {
     ) -> Result<bool, ChangeError> {
         let (_one_at_a_time, mut desired) = self.begin_change()?;
         let is_new = !desired.vhosts.contains_key(name);
+        self.check_replicas(&change)?;
         if is_new {
             self.check_memory()?;
             if let Some(maker) = desired.users.get_mut(user) {

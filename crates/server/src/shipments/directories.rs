@@ -24,7 +24,7 @@ use crate::limits::DAMAGED_REPLICAS_KEPT;
 pub(crate) enum Old {
     /// Removed: it was too far behind.
     Outdated,
-    /// Kept under another name, if it has a log.
+    /// Kept under another name, if there is anything of a log.
     Damaged,
 }
 
@@ -55,10 +55,8 @@ pub(crate) fn take_over(data_dir: &Path, vhost: VhostId, old: Old) -> io::Result
     let (path, incoming) = (replica_path(data_dir, vhost), incoming_path(data_dir, vhost));
     let outdated = with_suffix(data_dir, vhost, "outdated");
     if path.exists() {
-        // Of a node that has just got the vhost, there is nothing to be kept.
-        let has_log = storage::has_log(&RealDirectory::open(&path)?)?;
         match old {
-            Old::Damaged if !has_log => remove(&path)?,
+            Old::Damaged if !has_files(&path)? => remove(&path)?,
             Old::Outdated => {
                 remove(&outdated)?;
                 fs::rename(&path, &outdated)?;
@@ -105,6 +103,16 @@ pub(crate) fn resume(data_dir: &Path, vhost: VhostId) -> io::Result<()> {
         // The replica that is there may have voted since.
         _ => remove(&incoming),
     }
+}
+
+/// True if a directory has files. That of a vhost without a replica has directories at the most.
+fn has_files(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        if entry?.file_type()?.is_file() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Damaged replicas that are kept, with their numbers, oldest first.
@@ -176,6 +184,13 @@ mod tests {
         let expected: Vec<String> = (2..DAMAGED_REPLICAS_KEPT + 2).map(|r| r.to_string()).collect();
         assert_eq!(kept, expected);
         assert!(!incoming_path(data_dir, vhost).exists());
+        // A node that gets its first replica has nothing to be kept.
+        fs::remove_dir_all(replica_path(data_dir, vhost)).unwrap();
+        fs::create_dir_all(replica_path(data_dir, vhost).join("pages")).unwrap();
+        make(&incoming_path(data_dir, vhost), "new");
+        take_over(data_dir, vhost, Old::Damaged).unwrap();
+        assert_eq!(content(&replica_path(data_dir, vhost)), "new");
+        assert_eq!(damaged(data_dir, vhost).unwrap().len(), DAMAGED_REPLICAS_KEPT);
     }
 
     #[test]

@@ -36,6 +36,9 @@ const JOIN_PROTOCOL: (u16, u16) = (3, 3);
 /// | 2 | the level of the cluster as an item of the metadata; a vhost names the nodes that have its replicas |
 pub(crate) const RECORD_LEVEL: u16 = 2;
 
+/// The level from which a vhost may be on some of the nodes.
+pub(crate) const PLACEMENT_LEVEL: u16 = 2;
+
 /// First bytes of a hello.
 const MAGIC: [u8; 8] = *b"LVRTLINK";
 
