@@ -94,6 +94,23 @@ def test_node_goes_on_without_the_others(run_cluster, pytestconfig, tmp_path, is
     assert ctl.run("force_standalone_khepri_boot").code == 69
 
 
+def test_vhost_is_on_as_many_nodes_as_commands_say(run_cluster, pytestconfig, tmp_path):
+    cluster = run_cluster()
+    ctl = tools(cluster.nodes[A], pytestconfig, tmp_path)
+    # Not before all nodes are there.
+    eventually(lambda: ctl.run("add_vhost", "v", "--replicas", "1").code == 0)
+    placed = lambda: json.loads("".join(ctl.do("--formatter", "json", "--quiet", "list_vhosts", "name", "replicas", "members")))
+    of_v = lambda: next(vhost for vhost in placed() if vhost["name"] == "v")
+    assert of_v()["replicas"] == 1 and len(of_v()["members"]) == 1
+    ctl.do("update_vhost_metadata", "v", "--description", "kept")
+    assert of_v()["replicas"] == 1
+    ctl.do("update_vhost_metadata", "v", "--replicas", "all")
+    assert of_v()["members"] == [A, B, C] and of_v()["replicas"] in (None, "")
+    for wrong in ("0", "8", "many"):
+        refused = ctl.run("update_vhost_metadata", "v", "--replicas", wrong)
+        assert refused.code == 65 and f"Replicas must be all, or a number from 1 to 7. Provided: {wrong}" in refused.err, refused
+
+
 def connected(node):
     try:
         return pika.BlockingConnection(pika.ConnectionParameters(*node.amqp))

@@ -305,15 +305,16 @@ def test_a_vhost_comes_changes_is_protected_and_goes(site, broker, name):
     page.click(hook("add-vhost"))
     fill(page, vhost_name=name, vhost_description="orders", vhost_tags="a, b")
     page.select_option(hook("vhost-type"), "quorum")
+    page.select_option(hook("vhost-replicas"), "3")
     submit(page, hook("vhost-form"))
     page.wait_for_selector(hook("page-vhost"))
-    made = get(broker, f"vhosts/{name}")
-    assert (made["description"], made["tags"], made["default_queue_type"]) == ("orders", ["a", "b"], "quorum")
+    fields = ("description", "tags", "default_queue_type", "replicas")
+    until(lambda: [get(broker, f"vhosts/{name}")[field] for field in fields], ["orders", ["a", "b"], "quorum", 3])
 
     fill(page, vhost_description="old orders", vhost_tags="")
+    page.select_option(hook("vhost-replicas"), "")
     submit(page, hook("vhost-form"))
-    until(lambda: [get(broker, f"vhosts/{name}")[field] for field in ("description", "tags", "default_queue_type")],
-          ["old orders", [], "quorum"])
+    until(lambda: [get(broker, f"vhosts/{name}")[field] for field in fields], ["old orders", [], "quorum", None])
 
     page.click(hook("protect"))
     page.wait_for_selector("text=protected from deletion")

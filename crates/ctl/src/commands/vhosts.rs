@@ -19,15 +19,18 @@ const METADATA: &[Switch] = &[
     Switch::text("replicas"),
 ];
 
+const REPLICAS: &str = "[--replicas <1-7|all>]";
+
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::VirtualHosts,
         "add_vhost",
         "add_vhost <vhost> [--description <description> --tags \"<tag1>,<tag2>,<...>\" \
-         --default-queue-type <quorum|classic|stream> --replicas <1-7|all>]",
+         --default-queue-type <quorum|classic|stream>]",
         "Creates a vhost",
         add,
     )
+    .own_options(REPLICAS)
     .words(1, 1)
     .switches(METADATA)
     .check(check_metadata)
@@ -58,10 +61,11 @@ pub(super) const COMMANDS: &[Command] = &[
         "update_vhost_metadata",
         "update_vhost_metadata <vhost> [--description=<description>] \
          [--tags=\"<tag1>,<tag2>,<...>\"] [--default-queue-type=<quorum|classic|stream>] \
-         [--protected-from-deletion=<true|false>] [--replicas=<1-7|all>]",
+         [--protected-from-deletion=<true|false>]",
         "Changes description, tags, default queue type, protection or replicas of a vhost",
         update,
     )
+    .own_options(REPLICAS)
     .words(1, 1)
     .switches(METADATA)
     .check(|call| {
