@@ -266,10 +266,13 @@ pub(crate) const LINK_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const LINK_RETRY_MIN: Duration = Duration::from_millis(50);
 pub(crate) const LINK_RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// Interval of pings on a link.
+/// Shortest time between two pings on a link, for those that leave with other frames.
 pub(crate) const LINK_PING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time without a byte after which a link counts as lost: ten pings.
+/// Longest time between two pings on a link: one leaves alone if there are no other frames.
+pub(crate) const LINK_PING_ALONE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Time without a byte after which a link counts as lost: four pings, or more.
 pub(crate) const LINK_SILENCE: Duration = Duration::from_secs(1);
 
 /// Time without progress of a write after which a link counts as lost: its peer lives, but reads nothing.

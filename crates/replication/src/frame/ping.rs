@@ -9,7 +9,7 @@ use super::node_pair::NodePair;
 use crate::clock::ClockReading;
 use crate::ids::RunId;
 
-/// A ping between two nodes, every 100 ms.
+/// A ping between two nodes, with the heartbeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockPing {
     /// The sender and the receiver.

@@ -20,7 +20,8 @@ use super::refusal::Refusal;
 use super::shake::Shaken;
 use super::wire::{Channel, FrameReader, WireError};
 use crate::limits::{
-    LINK_CLOSE_TIMEOUT, LINK_PING_INTERVAL, LINK_READ_BYTES, LINK_SILENCE, LINK_STALL,
+    LINK_CLOSE_TIMEOUT, LINK_PING_ALONE_INTERVAL, LINK_PING_INTERVAL, LINK_READ_BYTES,
+    LINK_SILENCE, LINK_STALL,
 };
 
 /// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
@@ -236,17 +237,22 @@ async fn write(
     link: &OpenLink,
     mut writes: impl AsyncWrite + Unpin,
 ) -> io::Error {
-    let (mut out, mut next_ping) = (BytesMut::new(), Instant::now());
+    let (mut out, mut pinged_at) = (BytesMut::new(), None::<Instant>);
     loop {
-        if Instant::now() >= next_ping {
+        let interval = match link.queue.bytes() {
+            0 => LINK_PING_ALONE_INTERVAL,
+            _ => LINK_PING_INTERVAL,
+        };
+        if pinged_at.is_none_or(|at| at.elapsed() >= interval) {
             let now = links.clock.now();
             link.tell(&link.ping(now.time.as_micros(), now.wall_ms));
-            next_ping = Instant::now() + LINK_PING_INTERVAL;
+            pinged_at = Some(Instant::now());
         }
         let is_finishing = link.is_finishing();
         link.queue.take(&mut out);
         if out.is_empty() {
-            let until = next_ping.saturating_duration_since(Instant::now());
+            let since = pinged_at.map(|at| at.elapsed()).unwrap_or_default();
+            let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since);
             drop(timeout(until.max(Duration::from_millis(1)), link.queue.added.notified()).await);
             continue;
         }

@@ -22,11 +22,11 @@ use crate::replicas::replica::{Clocks, Next, Replica};
 use crate::replicas::report::Report;
 use crate::replicas::target::ReplicaTarget;
 
+/// Ticks between two heartbeats, and between two pings to a node.
+const HEARTBEAT_TICKS: u64 = replication::limits::HEARTBEAT_TICKS as u64;
+
 /// Duration of a tick.
 const TICK: Duration = Duration::from_micros(replication::limits::TICK_US);
-
-/// Time between two pings to a node.
-const PING_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time between two statuses of a replica.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -55,8 +55,8 @@ pub(super) struct Thread {
     next_tick: Instant,
     /// Ticks so far.
     ticks: u64,
-    /// Time of the next pings.
-    next_ping: Instant,
+    /// The tick of the last pings.
+    pinged_at_tick: u64,
     /// Time at which the statuses are told next.
     next_telling: Instant,
     /// Time at which the node began to stop.
@@ -79,7 +79,7 @@ impl Thread {
             vhosts_take_part: false,
             next_tick: Instant::now() + TICK,
             ticks: 0,
-            next_ping: Instant::now(),
+            pinged_at_tick: 0,
             next_telling: Instant::now(),
             stopping_since: None,
             due: BTreeMap::new(),
@@ -338,11 +338,13 @@ impl Thread {
 
     /// Tells the other nodes the clocks of this one.
     fn ping(&mut self) {
-        let now = Instant::now();
-        if now < self.next_ping {
+        // With the heartbeats: they leave together.
+        let is_due =
+            self.ticks.is_multiple_of(HEARTBEAT_TICKS) && self.pinged_at_tick != self.ticks;
+        if !is_due {
             return;
         }
-        self.next_ping = now + PING_INTERVAL;
+        self.pinged_at_tick = self.ticks;
         let (nodes, Some(sender)) = (self.shared.nodes(), self.shared.sender.get()) else { return };
         for to in nodes.others() {
             let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
