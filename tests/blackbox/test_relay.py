@@ -313,7 +313,7 @@ class FormerNode:
         names = "".join(f"{name}\n" for name in sorted(self.cluster.names))
         text = lambda value: bytes([len(value)]) + value.encode()
         hello = (b"LVRTLINK" + struct.pack("<HHBB", *protocol, purpose, 1) + hashlib.sha256(names.encode()).digest()[:8][::-1]
-                 + node[::-1] + bytes(2) + self.disk + struct.pack("<IH", 3, 1) + os.urandom(32) + text(self.name) + text("0"))
+                 + node[::-1] + bytes(2) + self.disk + struct.pack("<IH", 3, 2) + os.urandom(32) + text(self.name) + text("0"))
         stream.sendall(struct.pack("<BH", 1, len(hello)) + hello)
         kind, theirs = self.message(stream)
         assert kind == 1, theirs

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import time
 import urllib.error
 
 import pika
@@ -15,6 +16,8 @@ from test_transfers import PERSISTENT, Load
 
 FIVE = (*NAMES, "d", "e")
 PAUSE_S = 1.0
+# Far less than a node holds a client of a vhost without a leader.
+SERVED_S = 5.0
 
 
 def vhost(cluster, asked, name="%2F"):
@@ -287,3 +290,31 @@ def test_node_that_was_away_gives_its_replica_up(make, is_damaged):
     set_replicas(cluster, away, 3, "v")
     in_time(cluster, away, lambda: has_settled(cluster, "v"))
     assert members(cluster, away, "v") == sorted(NAMES)
+
+
+def test_clients_are_served_by_a_node_whose_replica_is_on_its_way(make):
+    cluster = make("raft.shipment_bandwidth = 1MiB\n")
+    set_replicas(cluster, "a", 1, "v")
+    in_time(cluster, "a", lambda: has_settled(cluster, "v"))
+    [holder] = members(cluster, "a", "v")
+    other = next(name for name in NAMES if name != holder)
+    with in_vhost(cluster, holder, "v") as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("q", durable=True)
+        for _ in range(50):
+            channel.basic_publish("", "q", bytes(100_000), PERSISTENT)
+    set_replicas(cluster, "a", 2, "v")
+    in_time(cluster, "a", lambda: len(members(cluster, "a", "v")) == 2)
+    [coming] = [name for name in members(cluster, "a", "v") if name != holder]
+    in_time(cluster, coming, lambda: "the replica is being rebuilt" in cluster.nodes[coming].said())
+    served = 0
+    while voters(cluster, "v") == [holder]:
+        began = time.monotonic()
+        with in_vhost(cluster, coming, "v") as connection:
+            assert connection.channel().queue_declare("q", passive=True).method.message_count == 50
+        assert time.monotonic() - began < SERVED_S
+        served += 1
+        time.sleep(0.2)
+    assert served > 5
+    in_time(cluster, other, lambda: has_settled(cluster, "v"))

@@ -1,4 +1,4 @@
-//! The notice with which a node tells another one which groups it leads that have no member there.
+//! The notice with which a node tells another one which groups it leads that have no voter there.
 
 use bytes::Bytes;
 
@@ -12,8 +12,8 @@ use crate::limits::LEADS_PER_NOTICE_MAX;
 /// Octets of a group with its term.
 const LEAD_BYTES: usize = 16;
 
-/// A notice to a node, as often as a ping. The receiver has no member of the groups: it cannot know otherwise where
-/// its clients are served, and removes a replica that it still has.
+/// A notice to a node, as often as a ping. The receiver has no voter of the groups: it may not know otherwise where its
+/// clients are served, and removes a replica that it still has and is to have no more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeadsNotice {
     /// The sender and the receiver.

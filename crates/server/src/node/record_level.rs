@@ -30,7 +30,11 @@ impl Node {
     pub(super) fn settle_record_level(&self, level: u16) -> Result<(), String> {
         let Some(links) = &self.cluster else { return Ok(()) };
         check_own(self.own_record_level(), level).map_err(|problem| problem.to_string())?;
-        links.raise_record_level(level).map_err(|error| error.to_string())
+        links.raise_record_level(level).map_err(|error| error.to_string())?;
+        if let Some(replication) = &self.replication {
+            replication.follow_nodes(links);
+        }
+        Ok(())
     }
 
     /// Lets the thread that follows the metadata look again, if the level may rise when a node has come.

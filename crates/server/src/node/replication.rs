@@ -12,7 +12,7 @@ use replication::{FrameClass, MemberId, RunId};
 use crate::clock::Clock;
 use crate::cluster::ids::NodeId;
 use crate::cluster::node_list::{FOUNDER_INCARNATIONS, ListedNode};
-use crate::cluster::{self, LinkEvents, Links, LostCause};
+use crate::cluster::{self, LinkEvents, Links, LostCause, PLACEMENT_LEVEL};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
 use crate::metadata::Metadata;
@@ -235,6 +235,7 @@ fn nodes_of(links: &Links) -> Nodes {
         my_name: links.name.as_str().into(),
         known: peers.iter().map(|peer| known(&peer.node.name)).chain(me).collect(),
         forgotten: forgotten.collect(),
+        tell_leads: links.record_level() >= PLACEMENT_LEVEL,
     }
 }
 

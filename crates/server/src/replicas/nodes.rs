@@ -29,6 +29,8 @@ pub(crate) struct Nodes {
     pub(crate) known: BTreeMap<NodeId, KnownNode>,
     /// The nodes that are forgotten, each with the last incarnation that its members may have had.
     pub(crate) forgotten: BTreeMap<NodeId, u16>,
+    /// True if all nodes know notices of leads.
+    pub(crate) tell_leads: bool,
 }
 
 impl Nodes {
@@ -136,6 +138,7 @@ impl Nodes {
             my_name,
             known: [(me, node)].into(),
             forgotten: BTreeMap::new(),
+            tell_leads: true,
         }
     }
 }

@@ -33,7 +33,7 @@ const JOIN_PROTOCOL: (u16, u16) = (3, 3);
 /// | Level | Adds |
 /// | --- | --- |
 /// | 1 | everything before there were levels |
-/// | 2 | the level of the cluster as an item of the metadata; a vhost names the nodes that have its replicas |
+/// | 2 | the level of the cluster as an item of the metadata; a vhost names the nodes that have its replicas; leaders tell the other nodes so |
 pub(crate) const RECORD_LEVEL: u16 = 2;
 
 /// The level from which a vhost may be on some of the nodes.

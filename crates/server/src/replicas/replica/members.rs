@@ -87,15 +87,16 @@ impl Replica {
         has_gone
     }
 
-    /// The term in which this replica leads and the nodes that have a member, if some nodes are to have none.
-    pub(in crate::replicas) fn lead_to_tell(&self) -> Option<(u64, Vec<NodeId>)> {
+    /// The term in which this replica leads and the nodes that have a voter, if some nodes have none.
+    pub(in crate::replicas) fn lead_to_tell(&self, nodes: &Nodes) -> Option<(u64, Vec<NodeId>)> {
         let term = self.leads_in()?;
-        self.target.placement()?;
-        let (voters, learners) = self.member.members();
-        Some((term, voters.iter().chain(&learners).map(|member| member.node()).collect()))
+        let (voters, _) = self.member.members();
+        let voters: Vec<NodeId> = voters.into_iter().map(MemberId::node).collect();
+        let is_everywhere = nodes.known.keys().all(|node| voters.contains(node));
+        (!is_everywhere).then_some((term, voters))
     }
 
-    /// True if the group does without the member of this node, which a leader of this term tells.
+    /// True if the group does without the member of this node, as a leader of this term tells.
     pub(in crate::replicas) fn is_left_out(&self, term: u64, nodes: &Nodes) -> bool {
         let is_passive = !self.is_leading() && self.is_between_turns();
         self.is_to_leave(nodes) && is_passive && self.member.term().0 <= term

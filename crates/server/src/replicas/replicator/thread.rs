@@ -12,7 +12,7 @@ use replication::{
 };
 
 use super::elsewhere::VhostsElsewhere;
-use super::{EndCause, Lead, LinkChange, Replicator, Work};
+use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, Work};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::replicas::member_log::MemberLog;
@@ -55,8 +55,8 @@ pub(super) struct Thread {
     next_tick: Instant,
     /// Ticks so far.
     ticks: u64,
-    /// The tick of the last pings.
-    pinged_at_tick: u64,
+    /// The last heartbeat with which pings have left.
+    pinged_beat: u64,
     /// Time at which the statuses are told next.
     next_telling: Instant,
     /// Time at which the node began to stop.
@@ -79,7 +79,7 @@ impl Thread {
             vhosts_take_part: false,
             next_tick: Instant::now() + TICK,
             ticks: 0,
-            pinged_at_tick: 0,
+            pinged_beat: 0,
             next_telling: Instant::now(),
             stopping_since: None,
             due: BTreeMap::new(),
@@ -339,24 +339,33 @@ impl Thread {
     /// Tells the other nodes the clocks of this one.
     fn ping(&mut self) {
         // With the heartbeats: they leave together.
-        let is_due =
-            self.ticks.is_multiple_of(HEARTBEAT_TICKS) && self.pinged_at_tick != self.ticks;
-        if !is_due {
+        let beat = self.ticks / HEARTBEAT_TICKS;
+        if beat == self.pinged_beat {
             return;
         }
-        self.pinged_at_tick = self.ticks;
+        self.pinged_beat = beat;
         let (nodes, Some(sender)) = (self.shared.nodes(), self.shared.sender.get()) else { return };
         for to in nodes.others() {
             let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
             let ping = ClockPing { nodes: pair, reading: self.shared.reading() };
             sender.send(to, ping.encode(), FrameClass::Control);
         }
-        let told = self.replicas.iter().filter_map(|(id, it)| Some((id, it.lead_to_tell()?)));
-        let told: Vec<(GroupId, u64, Vec<NodeId>)> =
-            told.map(|(id, (term, members))| (GroupId(id.0), term, members)).collect();
+        if nodes.tell_leads {
+            self.tell_leads(&nodes, &**sender);
+        }
+    }
+
+    /// Tells the nodes that have no voter of a vhost which ones this node leads.
+    fn tell_leads(&self, nodes: &Nodes, sender: &dyn FrameSender) {
+        let vhosts = self.replicas.iter().filter(|(id, _)| **id != VhostId::METADATA);
+        let led = vhosts.filter_map(|(id, replica)| {
+            let (term, voters) = replica.lead_to_tell(nodes)?;
+            Some((GroupId(id.0), term, voters))
+        });
+        let led: Vec<(GroupId, u64, Vec<NodeId>)> = led.collect();
         for to in nodes.others() {
             let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
-            let without = told.iter().filter(|(_, _, members)| !members.contains(&to));
+            let without = led.iter().filter(|(_, _, voters)| !voters.contains(&to));
             let leads: Vec<(GroupId, u64)> = without.map(|(id, term, _)| (*id, *term)).collect();
             for leads in leads.chunks(replication::limits::LEADS_PER_NOTICE_MAX) {
                 let notice = LeadsNotice { nodes: pair, leads: leads.to_vec() };
@@ -365,7 +374,7 @@ impl Thread {
         }
     }
 
-    /// Another node leads these groups, which have no member here as far as it knows.
+    /// Another node leads these groups, which have no voter here as far as it knows.
     fn take_leads(&mut self, from: NodeId, leads: &[(GroupId, u64)], nodes: &Nodes) {
         let (now, name) = (Instant::now(), nodes.name_of(from));
         for (group, term) in leads {
