@@ -15,6 +15,7 @@ import clusters  # noqa: E402
 import definitions as defs  # noqa: E402
 import field_table  # noqa: E402
 import made as made_module  # noqa: E402
+import moving_leaders  # noqa: E402
 import programs  # noqa: E402
 
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # refusals are what is tested here
@@ -26,6 +27,8 @@ def pytest_addoption(parser):
     group.addoption("--broker", choices=["leveret", "rabbitmq"], default="leveret", help="what is tested")
     group.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
     group.addoption("--nodes", type=int, default=1, help="nodes of the Leveret that tests share; tests use a random one")
+    group.addoption("--move-leaders", type=float, metavar="SECONDS", help="let another of the nodes lead so often; tests that "
+                    "a move has interrupted run again")
     group.addoption("--leveretctl-bin", default=os.environ.get("LEVERETCTL_BIN"),
                     help="path of leveretctl (or LEVERETCTL_BIN) [beside the binary, or in ../debug]")
     group.addoption("--amqp", default="127.0.0.1:5672", help="RabbitMQ's AMQP address")
@@ -58,6 +61,26 @@ def pytest_collection_modifyitems(config, items):
             raise pytest.UsageError(f"{item.nodeid}: a test that runs leveretctl needs the marker `tools`")
 
 
+def pytest_runtest_protocol(item, nextitem):
+    if item.config.getoption("--move-leaders") is None:
+        return None
+    moving_leaders.run(item, nextitem, lambda: getattr(item.config, "moving_leaders", None))
+    return True
+
+
+def pytest_sessionfinish(session):
+    moving = getattr(session.config, "moving_leaders", None)
+    if moving is not None and hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["moves"] = (moving.moves, moving.reruns)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):  # noqa: ARG001 - pytest wants both names
+    moves, reruns = getattr(node, "workeroutput", {}).get("moves", (0, []))
+    if moves:
+        print(f"\n{moves} moves of the leader; {len(reruns)} tests ran again: {', '.join(sorted(reruns))}")
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print the figures that tests have measured."""
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
@@ -85,7 +108,11 @@ class BrokerUnderTest:
         letters = "abcde"[:self.config.getoption("--nodes")]
         binary = self.config.getoption("--leveret-bin")
         self._cluster = clusters.Cluster(binary, self.directories.mktemp("cluster"), letters)
-        return self._cluster.start_all()
+        node = self._cluster.start_all()
+        if self.config.getoption("--move-leaders") is not None:
+            self.config.moving_leaders = moving_leaders.MovingLeaders(
+                self._cluster, self.config.getoption("--move-leaders"))
+        return node
 
     def start(self, settings="", definitions=None):
         """A new Leveret, or the RabbitMQ that is there."""
