@@ -57,9 +57,10 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
     }
     match segments[..] {
         ["overview"] => Scope::Overview,
-        ["queues" | "exchanges" | "channels" | "vhosts"]
-        | ["queues", "detailed"]
-        | ["users", _, "queues"] => Scope::List(NAME),
+        ["channels"] => Scope::List(&["name", "connection_details.user_provided_name"]),
+        ["queues" | "exchanges" | "vhosts"] | ["queues", "detailed"] | ["users", _, "queues"] => {
+            Scope::List(NAME)
+        }
         ["connections"] | ["connections", "username", _] => {
             Scope::List(&["name", "user_provided_name"])
         }
@@ -143,6 +144,8 @@ mod tests {
         }
         assert_eq!(get("/api/queues"), Scope::List(&["name"]));
         assert_eq!(get("/api/queues/detailed"), Scope::List(&["name"]));
+        let channels = Scope::List(&["name", "connection_details.user_provided_name"]);
+        assert_eq!(get("/api/channels"), channels);
         assert_eq!(get("/api/connections/c"), Scope::Anywhere);
         assert_eq!(change("/api/connections/username/u"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h/actions"), Scope::Node("a@h".to_owned()));
