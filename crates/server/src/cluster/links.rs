@@ -278,16 +278,16 @@ impl Links {
         self.record_level.load(Ordering::Acquire)
     }
 
-    /// Takes the level of record kinds that the metadata have. A higher one is on the disk on return.
+    /// Takes the level of record kinds that the metadata have. True if it is a higher one, which is on the disk then.
     ///
     /// # Errors
     /// The file cannot be written; nothing has changed.
-    pub(crate) fn raise_record_level(&self, level: u16) -> Result<(), NodeFileError> {
+    pub(crate) fn raise_record_level(&self, level: u16) -> Result<bool, NodeFileError> {
         let mut founding = self.founding.lock();
         let mut next = founding.clone();
         // A node that is not founded follows nothing that the cluster has.
         if !next.is_founded() || !next.raise_record_level(level) {
-            return Ok(());
+            return Ok(false);
         }
         cluster_file::write(&self.data_dir, next.record())?;
         *founding = next;
@@ -303,7 +303,7 @@ impl Links {
                 link.close(LostCause::Refused(refusal));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The level to which the cluster can rise now, if it can: that of its lowest node, when all are connected.

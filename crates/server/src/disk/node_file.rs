@@ -56,6 +56,13 @@ pub(crate) struct VhostEntry {
     pub(crate) placement: Option<Arc<Placement>>,
 }
 
+impl VhostEntry {
+    /// True if a node is one of those that have the vhost.
+    pub(crate) fn is_on(&self, node: &str) -> bool {
+        self.placement.as_ref().is_none_or(|placement| placement.has(node))
+    }
+}
+
 /// Id of the first vhost.
 pub(crate) const FIRST_VHOST_ID: u64 = 1;
 

@@ -16,7 +16,7 @@ use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, NodeId};
 use crate::cluster::node_list::NodeList;
 use crate::disk::cluster_file::{self, ClusterFileError};
-use crate::disk::node_file::{self, NodeFileError, VhostEntry};
+use crate::disk::node_file::{self, NodeFileError};
 use crate::disk::private_files::{self, sync};
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::{VhostId, replica_path};
@@ -59,8 +59,7 @@ struct Group {
 /// other nodes have begin anew.
 fn groups(data_dir: &Path, node: &str) -> Result<Vec<Group>, StandAloneError> {
     let known = node_file::read(data_dir)?.ok_or(StandAloneError::NoCluster)?;
-    let is_here = |vhost: &VhostEntry| vhost.placement.as_ref().is_none_or(|it| it.has(node));
-    let vhosts = known.vhosts.into_iter().filter(is_here);
+    let vhosts = known.vhosts.into_iter().filter(|vhost| vhost.is_on(node));
     let vhosts = vhosts.map(|vhost| (vhost.id, format!("vhost '{}'", vhost.name)));
     let mut names = BTreeMap::from([(VhostId::METADATA, "the metadata".to_owned())]);
     names.extend(vhosts);
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
     use crate::cluster::ids::DiskId;
     use crate::cluster::node_list::ListedNode;
-    use crate::disk::node_file::NodeFile;
+    use crate::disk::node_file::{NodeFile, VhostEntry};
 
     const GROUPS: [VhostId; 3] = [VhostId::METADATA, VhostId(1), VhostId(2)];
     const OLD: ClusterId = ClusterId(5);

@@ -263,7 +263,7 @@ impl Node {
         let mut after = vhosts.clone();
         let mut next_id = self.vhosts.entries().0.max(next_vhost_id);
         for vhost in &mut after {
-            let is_here = vhost.placement.as_ref().is_none_or(|it| it.has(&self.identity.name));
+            let is_here = vhost.is_on(&self.identity.name);
             if !is_here && !vhost_files::has_log(&self.disk.data_dir, vhost.id) {
                 tracing::warn!(
                     vhost = vhost.name,

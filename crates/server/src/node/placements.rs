@@ -22,8 +22,7 @@ impl Node {
             return;
         }
         for vhost in &*vhosts {
-            let is_on = |name: &str| vhost.placement.as_ref().is_none_or(|it| it.has(name));
-            replicas.iter_mut().for_each(|(name, count)| *count += usize::from(is_on(name)));
+            replicas.iter_mut().for_each(|(name, count)| *count += usize::from(vhost.is_on(name)));
         }
         let ready = self.replication.as_ref().map(|it| it.metadata_voters()).unwrap_or_default();
         let is_ready = |name: &str| ready.iter().any(|voter| **voter == *name);
@@ -89,7 +88,7 @@ impl Node {
     pub(super) fn settle_placements(&self, entries: &[VhostEntry]) -> Result<(), String> {
         for entry in entries {
             let Some(handle) = self.vhosts.get(&entry.name) else { continue };
-            if handle.id() == entry.id && handle.entry().placement != entry.placement {
+            if handle.id() == entry.id {
                 let placed = self.vhosts.set_placement(&handle, entry.placement.clone());
                 placed.map_err(|error| error.to_string())?;
             }

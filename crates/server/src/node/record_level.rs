@@ -30,8 +30,8 @@ impl Node {
     pub(super) fn settle_record_level(&self, level: u16) -> Result<(), String> {
         let Some(links) = &self.cluster else { return Ok(()) };
         check_own(self.own_record_level(), level).map_err(|problem| problem.to_string())?;
-        links.raise_record_level(level).map_err(|error| error.to_string())?;
-        if let Some(replication) = &self.replication {
+        let has_risen = links.raise_record_level(level).map_err(|error| error.to_string())?;
+        if let Some(replication) = self.replication.as_ref().filter(|_| has_risen) {
             replication.follow_nodes(links);
         }
         Ok(())

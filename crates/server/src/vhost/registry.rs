@@ -301,10 +301,9 @@ impl Vhosts {
         entry: &VhostEntry,
         age: GroupAge,
     ) -> std::io::Result<(Option<FoundMember>, bool)> {
-        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
         let first = cluster.replicator.nodes().my_first_member();
         let Some(placed) = cluster.first_member(entry.placement.as_deref()) else {
-            if !path.exists() || !storage::has_log(&RealDirectory::open(&path)?)? {
+            if !vhost_files::has_log(&self.data_dir, entry.id) {
                 return Ok((None, false));
             }
             // Its group may not have removed it yet.
@@ -476,6 +475,9 @@ impl Vhosts {
         handle: &Arc<VhostHandle>,
         placement: Option<Arc<Placement>>,
     ) -> Result<(), VhostError> {
+        if *handle.placement.read() == placement {
+            return Ok(());
+        }
         *handle.placement.write() = placement;
         let presence = handle.replica.as_ref().map(|replica| replica.presence);
         let is_placed = handle.is_placed_here();

@@ -20,7 +20,7 @@ use crate::replicas::nodes::Nodes;
 use crate::replicas::preparation::ShipmentNeed;
 use crate::replicas::replica::{Clocks, Next, Replica};
 use crate::replicas::report::Report;
-use crate::replicas::target::ReplicaTarget;
+use crate::replicas::target::{Reopens, ReplicaTarget};
 
 /// Ticks between two heartbeats, and between two pings to a node.
 const HEARTBEAT_TICKS: u64 = replication::limits::HEARTBEAT_TICKS as u64;
@@ -403,11 +403,7 @@ impl Thread {
         self.leads.remove(&id);
         self.shared.leads.lock().remove(&id);
         self.shared.statuses.forget(id);
-        let shared = Arc::clone(&self.shared);
-        self.open_again(replica, move |id| {
-            let reopener = shared.reopener.get().expect("a replica is opened by a registry");
-            reopener.leave(id)
-        });
+        self.open_again(replica, |registry, id| registry.leave(id));
     }
 
     fn advance(&mut self, frames: &mut Vec<Frame>) {
@@ -483,19 +479,11 @@ impl Thread {
 
     /// Opens a replica anew on a thread of its own; the other members of its group do without it meanwhile.
     fn reopen(&self, replica: Replica) {
-        let shared = Arc::clone(&self.shared);
-        self.open_again(replica, move |id| {
-            let reopener = shared.reopener.get().expect("a replica is opened by a registry");
-            reopener.reopen(id)
-        });
+        self.open_again(replica, |registry, id| registry.reopen(id));
     }
 
     /// Ends a replica on a thread of its own and opens it again.
-    fn open_again(
-        &self,
-        replica: Replica,
-        open: impl FnOnce(VhostId) -> Result<(), String> + Send + 'static,
-    ) {
+    fn open_again(&self, replica: Replica, open: fn(&dyn Reopens, VhostId) -> Result<(), String>) {
         let shared = Arc::clone(&self.shared);
         let run = move || {
             let (id, name) = (replica.id(), replica.name().to_owned());
@@ -503,7 +491,8 @@ impl Thread {
             if shared.is_leaving.load(Ordering::Acquire) {
                 return;
             }
-            if let Err(problem) = open(id) {
+            let registry = shared.reopener.get().expect("a replica is opened by a registry");
+            if let Err(problem) = open(&**registry, id) {
                 tracing::error!(
                     vhost = name,
                     "the replica cannot be opened anew: {problem}; the broker ends"
