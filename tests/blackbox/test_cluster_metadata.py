@@ -33,6 +33,14 @@ def names(node, path):
     return sorted(one["name"] for one in node.api.do("GET", path))
 
 
+def comes_to_lead(name, node, vhost):
+    """True once the node leads the vhost; it is asked to, if another one does."""
+    if node.api.do("GET", f"/api/vhosts/{vhost}").get("leader") == name:
+        return True
+    node.api.request("POST", f"/api/vhosts/{vhost}/leader", {"node": name})
+    return False
+
+
 def may_log_in(node, user, vhost="/"):
     host, port = node.amqp
     credentials = pika.PlainCredentials(user, user)
@@ -251,3 +259,40 @@ def test_vhosts_of_a_lone_node_without_queues_work_in_the_cluster(make_cluster, 
 def declare_once_there_is_a_leader(node, vhost, queue):
     path = f"/api/queues/{quoted(vhost)}/{queue}"
     eventually(lambda: node.api.ask(path, method="PUT", body={"durable": True}).status == 201)
+
+
+def test_lists_over_all_vhosts_have_the_parts_of_all_leaders(run_cluster):
+    cluster = run_cluster()
+    for name, node in cluster.nodes.items():
+        vhost = f"v{name[0]}"
+        cluster.nodes[A].api.do("PUT", f"/api/vhosts/{vhost}", {})
+        eventually(lambda name=name, node=node, vhost=vhost: comes_to_lead(name, node, vhost))
+    for at, (name, node) in enumerate(cluster.nodes.items()):
+        host, port = cluster.nodes[B].amqp
+        connection = pika.BlockingConnection(pika.ConnectionParameters(host, port, f"v{name[0]}"))
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("dead", durable=True)
+        channel.queue_declare("q", durable=True, arguments={
+            "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+        for nth in range(3):
+            headers = {"x-opt-delivery-delay": 1000 * (3600 + 3 * nth + at)}
+            properties = pika.BasicProperties(headers=headers, delivery_mode=2, message_id=f"{nth}{name[0]}")
+            channel.basic_publish("", "q", b"", properties)
+        connection.close()
+    expected = [f"{nth}{letter}" for nth in range(3) for letter in "abc"]
+    for node in cluster.nodes.values():
+        page = node.api.do("GET", "/api/scheduled")
+        assert [one["message_id"] for one in page["messages"]] == expected
+        assert (page["cursor"], {"place"} & set(page["messages"][0])) == (None, set())
+        found, cursor = [], ""
+        while cursor is not None:
+            page = node.api.do("GET", f"/api/scheduled?limit=2&cursor={cursor}")
+            found += [one["message_id"] for one in page["messages"]]
+            cursor = page["cursor"]
+        assert found == expected
+        counts = node.api.do("GET", "/api/scheduled-counts?buckets=2&bucket_ms=7200000")
+        assert (counts["messages"], counts["counts"], counts["complete"]) == (9, [9, 0], True)
+        targets = node.api.do("GET", "/api/dead-letter-queues")
+        assert [(one["vhost"], one["name"]) for one in targets] == [(vhost, "dead") for vhost in ("va", "vb", "vc")]
+        assert node.api.ask("/api/scheduled?limit=0").status == 400

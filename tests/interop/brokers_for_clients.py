@@ -1,4 +1,4 @@
-"""The brokers under test: a Leveret with TLS for each client, or a RabbitMQ that runs already."""
+"""The brokers under test: a Leveret with TLS for each client, a cluster of them, or a RabbitMQ that runs already."""
 
 import contextlib
 import random
@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "blackbox" / "su
 
 from brokers import Leveret  # noqa: E402
 from certificates import Authority  # noqa: E402
+from clusters import Cluster  # noqa: E402
+from moving_leaders import MovingLeaders  # noqa: E402
 
 MAX_MESSAGE_SIZE_BYTES = 64 * 1024 * 1024  # the default is 16 MiB, and one scenario sends 20 MB
 
@@ -31,21 +33,38 @@ def free_port():
             return probe.getsockname()[1]
 
 
+class Tls:
+    """The certificate of the nodes of a client's broker."""
+
+    def __init__(self, directory):
+        self.authority = Authority(directory)
+        self.pair = self.authority.sign("localhost", key_type="rsa")
+
+    def settings(self, amqps):
+        """The settings of a node whose listener for TLS has this port."""
+        return SETTINGS.format(size=MAX_MESSAGE_SIZE_BYTES, port=amqps, authority=self.authority.file,
+                               certificate=self.pair.certificate, key=self.pair.key)
+
+    def environment(self, amqp, amqps, api):
+        """What a client is told of a node."""
+        return {"AMQP_HOST": "localhost", "AMQP_PORT": str(amqp), "AMQPS_PORT": str(amqps),
+                "CA_FILE": str(self.authority.file), "HTTP_URL": api.url}
+
+
 class Own:
     """A Leveret process for one client."""
 
     cannot = {}
+    moves = 0
 
     def __init__(self, binary, directory):
-        authority = Authority(directory)
-        pair = authority.sign("localhost", key_type="rsa")
-        amqp, amqps = free_port(), free_port()
-        settings = SETTINGS.format(size=MAX_MESSAGE_SIZE_BYTES, port=amqps, authority=authority.file,
-                                   certificate=pair.certificate, key=pair.key)
-        self._leveret = Leveret(binary, directory, settings, amqp=f"127.0.0.1:{amqp}")
-        self.environment = {
-            "AMQP_HOST": "localhost", "AMQP_PORT": str(amqp), "AMQPS_PORT": str(amqps), "CA_FILE": str(authority.file),
-            "HTTP_URL": self._leveret.api.url}
+        tls, amqp, amqps = Tls(directory), free_port(), free_port()
+        self._leveret = Leveret(binary, directory, tls.settings(amqps), amqp=f"127.0.0.1:{amqp}")
+        self.environment = tls.environment(amqp, amqps, self._leveret.api)
+
+    def has_moved_since(self, _):
+        """It leads all the time."""
+        return False
 
     def restart(self):
         """Without a warning: what was confirmed must be there again."""
@@ -56,15 +75,61 @@ class Own:
         self._leveret.stop()
 
 
+class Clustered:
+    """A cluster of Leveret processes for one client, which uses one of them, while another one may come to lead."""
+
+    cannot = {}
+
+    def __init__(self, binary, directory, nodes, move_leaders_s):
+        tls, self._moving = Tls(directory), None
+        self._cluster = Cluster(binary, directory, "abcde"[:nodes])
+        amqps = {}
+        for name in self._cluster.names:
+            amqps[name] = free_port()
+            self._cluster.amqp[name] = f"127.0.0.1:{free_port()}"
+            settings = (line.split(" = ", 1) for line in tls.settings(amqps[name]).split("\n") if line)
+            self._cluster.start(name, **{key.replace(".", "__"): value for key, value in settings})
+        self._cluster.await_service()
+        name = random.choice(self._cluster.names)
+        node = self._cluster.nodes[name]
+        self.environment = tls.environment(node.amqp[1], amqps[name], node.api)
+        if move_leaders_s is not None:
+            self._moving = MovingLeaders(self._cluster, move_leaders_s)
+
+    def has_moved_since(self, began):
+        """True if a leader has moved after this time of the monotonic clock."""
+        return self._moving is not None and self._moving.has_moved_since(began)
+
+    @property
+    def moves(self):
+        """How often another node came to lead."""
+        return self._moving.moves if self._moving is not None else 0
+
+    def restart(self):
+        """All nodes at once, without a warning."""
+        self._cluster.kill_and_start_again()
+
+    def stop(self):
+        """Also fails when a node died or panicked."""
+        if self._moving is not None:
+            self._moving.stop()
+        self._cluster.stop()
+
+
 class Foreign:
     """A RabbitMQ that runs already, to try the programs themselves."""
 
     cannot = {"tls": "not tried against a broker of others", "restart": "not tried against a broker of others",
               "large": "its max_message_size is not ours to set", "http-api": "its HTTP API is not told"}
+    moves = 0
 
     def __init__(self, amqp):
         host, port = amqp.rsplit(":", 1)
         self.environment = {"AMQP_HOST": host, "AMQP_PORT": port}
+
+    def has_moved_since(self, _):
+        """Its leaders are its own affair."""
+        return False
 
     def stop(self):
         """It goes on."""

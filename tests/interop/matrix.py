@@ -13,7 +13,7 @@ from pathlib import Path
 import clients
 import programs
 import report
-from brokers_for_clients import Foreign, Own
+from brokers_for_clients import Clustered, Foreign, Own
 
 # The clients in Rust take ten minutes of two processors that a whole test run uses for other steps first.
 PREPARED_WITHIN_S = 45 * 60
@@ -44,6 +44,9 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--leveret", default=os.environ.get("LEVERET_BIN"), help="the broker (or LEVERET_BIN)")
     parser.add_argument("--rabbitmq", metavar="HOST:PORT", help="try the programs against this RabbitMQ instead")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes of a client's Leveret; it uses a random one")
+    parser.add_argument("--move-leaders", type=float, metavar="SECONDS",
+                        help="let another of the nodes lead so often; scenarios that a change interrupts run again")
     parser.add_argument("--work", type=Path, help="where what clients need is built and installed; below the target "
                                                   "folder of the broker, or the folder for temporary files, otherwise")
     parser.add_argument("--report", type=Path, help="write the matrix to this file")
@@ -84,16 +87,27 @@ def prepare(group):
     print(f"{group.name}: prepared in {time.monotonic() - began:.1f} s", flush=True)
 
 
+def broker_for_client(options, directory):
+    """What a client is tried against."""
+    if options.rabbitmq:
+        return Foreign(options.rabbitmq)
+    if options.nodes > 1:
+        return Clustered(options.leveret, directory, options.nodes, options.move_leaders)
+    return Own(options.leveret, directory)
+
+
 def attempt(client, options):
     """One client against a broker of its own, reported in one line."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="leveret-interop-") as directory:
-        broker = Foreign(options.rabbitmq) if options.rabbitmq else Own(options.leveret, Path(directory))
+        broker = broker_for_client(options, Path(directory))
         run = programs.run(client, broker)
         broker.stop()
     states = [result.state for result in run.results.values()]
     score = f"{states.count('ok')} of {len(states) - states.count('without')}"
     lines = [f"{client.name} {run.version}: {score} in {time.monotonic() - began:.1f} s"]
+    if moves := broker.moves:
+        lines[0] += f"; {moves} changes of the leader, {len(run.rerun)} scenarios ran again"
     lines += [f"  {name}: {text}" for name, text in run.failed.items()]
     if run.failed or options.show:
         lines.append(run.log)

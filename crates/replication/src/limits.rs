@@ -3,8 +3,8 @@
 /// Duration of a tick, in microseconds: the driver counts ticks from real time.
 pub const TICK_US: u64 = 50_000;
 
-/// Ticks between two heartbeats of a leader: 200 ms.
-pub const HEARTBEAT_TICKS: usize = 4;
+/// Ticks between two heartbeats of a leader: 300 ms, three in the shortest election time.
+pub const HEARTBEAT_TICKS: usize = 6;
 
 /// Shortest time without a leader after which a member campaigns, in ticks: 1 s. Several heartbeats may be lost
 /// before.
@@ -20,8 +20,8 @@ pub const RELUCTANT_FACTOR: usize = 4;
 /// shortest election time, so that a leader that is cut off confirms nothing.
 pub const HEARD_TICKS: u64 = 10;
 
-/// Ticks after which a member without work has a turn: 200 ms.
-pub const IDLE_TURN_TICKS: u64 = 4;
+/// Ticks after which a member without work has a turn: 300 ms, with the heartbeats.
+pub const IDLE_TURN_TICKS: u64 = HEARTBEAT_TICKS as u64;
 
 /// Ticks between the campaigns of two followers that have lost the same leader: the first is elected before the
 /// second begins.

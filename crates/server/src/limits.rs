@@ -269,10 +269,11 @@ pub(crate) const LINK_RETRY_MAX: Duration = Duration::from_secs(1);
 /// Shortest time between two pings on a link, for those that leave with other frames.
 pub(crate) const LINK_PING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Longest time between two pings on a link: one leaves alone if there are no other frames.
-pub(crate) const LINK_PING_ALONE_INTERVAL: Duration = Duration::from_millis(250);
+/// Longest time between two pings on a link, a little more than between heartbeats: one leaves alone if there are no
+/// other frames.
+pub(crate) const LINK_PING_ALONE_INTERVAL: Duration = Duration::from_millis(330);
 
-/// Time without a byte after which a link counts as lost: four pings, or more.
+/// Time without a byte after which a link counts as lost: three pings, or more.
 pub(crate) const LINK_SILENCE: Duration = Duration::from_secs(1);
 
 /// Time without progress of a write after which a link counts as lost: its peer lives, but reads nothing.

@@ -49,6 +49,7 @@ class Cluster:
         self.secret.write_text("the secret of this cluster\n")
         self.secret.chmod(0o600)
         self.nodes = {}
+        self.amqp = {}  # addresses of nodes that take no free port
 
     def config(self, name, **instead):
         """The configuration of a node."""
@@ -63,7 +64,8 @@ class Cluster:
         """Start a node."""
         directory = self.directory / name
         directory.mkdir(exist_ok=True)
-        self.nodes[name] = Leveret(self.binary, directory, self.config(name, **instead))
+        amqp = self.amqp.get(name, "127.0.0.1:0")
+        self.nodes[name] = Leveret(self.binary, directory, self.config(name, **instead), amqp=amqp)
         return self.nodes[name]
 
     def start_alone(self, name):
@@ -80,11 +82,23 @@ class Cluster:
         """Start every node, and wait until they serve clients; one of them, at random."""
         for name in self.names:
             self.start(name)
+        self.await_service()
+        return random.choice(list(self.nodes.values()))
+
+    def await_service(self):
+        """Wait until every node serves clients."""
         for node in self.nodes.values():
             ready = "/api/health/checks/ready-to-serve-clients"
             eventually(lambda node=node: node.api.ask(ready).status == 200)
             eventually(lambda node=node: node.api.do("GET", "/api/vhosts/%2F").get("leader"))
-        return random.choice(list(self.nodes.values()))
+
+    def kill_and_start_again(self):
+        """End all nodes without a warning, and start them again."""
+        for node in self.nodes.values():
+            node.kill()
+        for node in self.nodes.values():
+            node.start_again()
+        self.await_service()
 
     def seen(self, name):
         """The nodes that a node lists, each with whether it runs."""

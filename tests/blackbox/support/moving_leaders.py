@@ -1,5 +1,6 @@
 """Leaders that move while tests run, and tests that a move has interrupted: they run again."""
 
+import contextlib
 import random
 import threading
 import time
@@ -17,16 +18,21 @@ class MovingLeaders:
     def __init__(self, cluster, every_s):
         self.cluster, self.every_s = cluster, every_s
         self.moves, self.last, self.reruns = 0, 0.0, []
+        self.ended = threading.Event()
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
-        while True:
-            time.sleep(self.every_s)
+        while not self.ended.wait(self.every_s):
             node = random.choice(list(self.cluster.nodes.values()))
             self.last = time.monotonic()
-            # Refused if the other node cannot lead now.
-            self.moves += node.api.ask("/api/vhosts/%2F/leader", method="POST", body={}).status == 200
+            # Refused if the other node cannot lead now; the nodes may be down.
+            with contextlib.suppress(OSError):
+                self.moves += node.api.ask("/api/vhosts/%2F/leader", method="POST", body={}).status == 200
             self.last = time.monotonic()
+
+    def stop(self):
+        """Move no more leaders."""
+        self.ended.set()
 
     def has_moved_since(self, began):
         return self.last + SETTLES_S > began

@@ -30,7 +30,7 @@ mod redrives;
 mod replicas;
 mod reset;
 mod row;
-mod scheduled;
+pub(crate) mod scheduled;
 mod user_channel;
 mod users;
 mod vhosts;

@@ -463,6 +463,11 @@ impl<L: EntryLog> Engine<L> {
         self.raw.has_ready()
     }
 
+    /// True if a member lacks entries that the log has no more, or one could not be read.
+    pub(crate) fn lacks_entries(&self) -> bool {
+        self.raw.store().has_news()
+    }
+
     /// Guard 2, first half: begins a turn.
     pub(crate) fn ready(&mut self) -> Work {
         let mut ready = self.raw.ready();

@@ -74,6 +74,11 @@ impl<L: EntryLog> Store<L> {
         self.fault.take()
     }
 
+    /// True if entries were missing or could not be read since the last call of the two above.
+    pub(super) fn has_news(&self) -> bool {
+        !self.needs_snapshot.borrow().is_empty() || self.fault.borrow().is_some()
+    }
+
     /// Entries without their content, of which the engine looks at nothing else.
     fn outlines(&self, low: u64, high: u64) -> raft::Result<Vec<Entry>> {
         let outline = |index| {

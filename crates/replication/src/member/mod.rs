@@ -408,6 +408,16 @@ impl<L: EntryLog> Member<L> {
         }
     }
 
+    /// True if a turn has something to send, to write, to pass on or to tell.
+    fn has_news(&self) -> bool {
+        self.engine.has_ready()
+            || self.engine.lacks_entries()
+            || self.delivered < self.engine.last_index()
+            || self.proposals.has_untold()
+            || self.present_role() != self.told_role
+            || self.quarantine.is_some() != self.is_quarantine_told
+    }
+
     /// The role now.
     fn present_role(&self) -> Role {
         if self.quarantine.is_some() {

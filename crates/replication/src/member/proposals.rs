@@ -72,6 +72,11 @@ impl Proposals {
         self.durable.take()
     }
 
+    /// True if a position is not told yet.
+    pub(super) fn has_untold(&self) -> bool {
+        self.durable.is_some() || !self.positions.is_empty()
+    }
+
     /// Forgets all: leadership is lost, and nobody knows what becomes of them.
     pub(super) fn clear(&mut self) {
         *self = Self::default();

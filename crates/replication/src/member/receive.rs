@@ -14,27 +14,30 @@ use crate::ids::{MemberId, NodeId};
 use crate::limits::LEADER_CLOCKS_MAX;
 
 impl<L: EntryLog> Member<L> {
-    /// Takes a frame that came over the link to the node `from`.
+    /// Takes a frame that came over the link to the node `from`. False if no turn is needed because of it: most answers
+    /// to heartbeats change nothing.
     ///
     /// # Errors
     /// [`FrameError`]: the frame has no effect. The driver counts it by kind.
-    pub fn receive(&mut self, from: NodeId, frame: &Bytes) -> Result<(), FrameError> {
+    pub fn receive(&mut self, from: NodeId, frame: &Bytes) -> Result<bool, FrameError> {
         self.assert_idle();
         let header = FrameHeader::read(frame)?;
         self.check_header(&header, from)?;
         let payload = header.payload(frame)?;
         if self.is_silent() {
-            return Ok(());
+            return Ok(false);
         }
         let message = if header.kind == FrameKind::Part {
             match self.assemblies.entry(from).or_default().push(payload)? {
                 Some(whole) => decode_append(&whole)?,
-                None => return Ok(()),
+                None => return Ok(false),
             }
         } else {
             decode_control(header.kind, payload)?
         };
-        self.take(header.from, message)
+        let is_answer = matches!(message.body, Body::HeartbeatAnswer { .. });
+        self.take(header.from, message)?;
+        Ok(!is_answer || self.has_news())
     }
 
     fn check_header(&self, header: &FrameHeader, from: NodeId) -> Result<(), FrameError> {

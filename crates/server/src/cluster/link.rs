@@ -253,7 +253,7 @@ async fn write(
         if out.is_empty() {
             let since = pinged_at.map(|at| at.elapsed()).unwrap_or_default();
             let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since);
-            drop(timeout(until.max(Duration::from_millis(1)), link.queue.added.notified()).await);
+            drop(timeout(until.max(Duration::from_millis(1)), link.queue.wakes.notified()).await);
             continue;
         }
         if let Err(error) = write_all(&mut writes, &out).await {

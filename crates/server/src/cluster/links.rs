@@ -382,7 +382,7 @@ impl Links {
         Ok(true)
     }
 
-    /// Hands a frame to the link with a peer. Never waits. False if the frame is dropped, because there is no link or no
+    /// Hands a frame to the link with a peer, which sends it with the next [`Links::flush`] at the latest. Never waits. False if the frame is dropped, because there is no link or no
     /// room; its sender sends it again. Frames that were accepted arrive in order, or the link is lost.
     ///
     /// # Panics
@@ -399,6 +399,15 @@ impl Links {
             peer.traffic.dropped_frames.fetch_add(1, Ordering::Relaxed);
         }
         is_sent
+    }
+
+    /// Sends the frames that links have.
+    pub(crate) fn flush(&self) {
+        for peer in self.peers.read().iter() {
+            if let Some(link) = &peer.state.lock().current {
+                link.queue.flush();
+            }
+        }
     }
 
     /// True if this node may vote.
@@ -587,6 +596,8 @@ impl Links {
         if let Some(events) = self.events.get() {
             events.connected(peer.id);
         }
+        // The new peer has none.
+        self.facts_due.notify_one();
     }
 
     /// Takes a link out of use if it is in use.

@@ -62,7 +62,7 @@ impl OpenLink {
     /// Lets the writer end when it has sent the link's own frames.
     pub(crate) fn finish(&self) {
         self.is_closing.store(true, Ordering::Release);
-        self.queue.added.notify_one();
+        self.queue.wakes.notify_one();
     }
 
     /// True if the writer ends when it has sent the link's own frames.
@@ -73,6 +73,7 @@ impl OpenLink {
     /// Adds a frame of the link itself; there is always room, because a link sends few of them.
     pub(crate) fn tell(&self, control: &Control) {
         self.queue.add(Channel::Control, control.encode().into());
+        self.queue.flush();
     }
 
     /// A ping with these readings of this node's clocks.

@@ -4,6 +4,7 @@
 //! link's own frames first, then ordered ones; bulk frames give way to both, but get one chunk of each write.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
@@ -18,8 +19,10 @@ use crate::limits::{
 #[derive(Default, Debug)]
 pub(crate) struct SendQueue {
     waiting: Mutex<[Waiting; Channel::ALL.len()]>,
-    /// Told when a frame was added.
-    pub(crate) added: Notify,
+    /// True if a frame was added since the writer was last woken.
+    is_new: AtomicBool,
+    /// Told when the writer must look at the queue.
+    pub(crate) wakes: Notify,
 }
 
 /// The waiting frames of a channel.
@@ -44,7 +47,8 @@ impl Waiting {
 }
 
 impl SendQueue {
-    /// Adds a frame; false if there is no room. A frame of any length fits into an empty queue.
+    /// Adds a frame, which leaves with the next [`SendQueue::flush`] at the latest; false if there is no room. A frame of any
+    /// length fits into an empty queue.
     ///
     /// # Panics
     /// For a frame that is longer than any of its channel.
@@ -60,8 +64,15 @@ impl SendQueue {
         waiting.bytes += frame.len();
         waiting.frames.push_back(frame);
         drop(all);
-        self.added.notify_one();
+        self.is_new.store(true, Ordering::Release);
         true
+    }
+
+    /// Wakes the writer if frames were added: many of them share a wake-up at both ends of the link.
+    pub(crate) fn flush(&self) {
+        if self.is_new.swap(false, Ordering::AcqRel) {
+            self.wakes.notify_one();
+        }
     }
 
     /// Writes waiting frames as chunks, about [`LINK_WRITE_BYTES`] at the most.

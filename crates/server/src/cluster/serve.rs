@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -267,31 +267,20 @@ async fn watch(links: &Links, peer: &Peer) {
     }
 }
 
-/// Tells facts about this node to all peers from time to time, when they are due, and to a new peer soon.
+/// Tells facts about this node to all peers from time to time, and when they are due.
 async fn tell_facts(links: Arc<Links>) {
     let mut stopping = links.stopping.subscribe();
-    let (mut told, mut numbers, mut is_asked) = (None, Vec::new(), false);
     loop {
-        let is_due = is_asked || told.is_none_or(|at: Instant| at.elapsed() >= FACTS_INTERVAL);
-        let now: Vec<u64> = links.peers().iter().filter_map(|peer| current(peer)).collect();
-        if is_due || now != numbers {
-            let of = Arc::clone(&links);
-            let facts = tokio::task::spawn_blocking(move || of.facts()).await;
-            if let Ok(Some(facts)) = facts {
-                let facts = Control::Facts(facts);
-                links.peers().iter().for_each(|peer| peer.tell(&facts));
-            }
-            (told, numbers) = (Some(Instant::now()), now);
+        let of = Arc::clone(&links);
+        let facts = tokio::task::spawn_blocking(move || of.facts()).await;
+        if let Ok(Some(facts)) = facts {
+            let facts = Control::Facts(facts);
+            links.peers().iter().for_each(|peer| peer.tell(&facts));
         }
         tokio::select! {
-            () = sleep(Duration::from_millis(100)) => is_asked = false,
-            () = links.facts_due.notified() => is_asked = true,
+            () = sleep(FACTS_INTERVAL) => {}
+            () = links.facts_due.notified() => {}
             () = stopped(&mut stopping) => return,
         }
     }
-}
-
-/// Number of the link in use.
-fn current(peer: &Peer) -> Option<u64> {
-    peer.state.lock().current.as_ref().map(|link| link.number)
 }

@@ -256,6 +256,10 @@ impl FrameSender for LinkSender {
         };
         self.0.send(NodeId(node.get()), frame, class)
     }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
 }
 
 /// Events of links for the replicator.

@@ -27,7 +27,10 @@ pub(crate) fn resume(node: &Node) {
 
 /// Takes over the jobs in the logs of vhosts that this node begins to lead, as long as the node runs.
 pub(crate) async fn follow_leads(node: Arc<Node>) {
+    let Some(replication) = &node.replication else { return };
     loop {
+        replication.replicator.lead_changed().await;
+        // Leads of many vhosts change together.
         tokio::time::sleep(REDRIVE_LEADS_INTERVAL).await;
         // Jobs of vhosts that this node has led; the next leaders have them.
         node.redrives.known.lock().jobs.retain(|job| job.keeper.is_here());

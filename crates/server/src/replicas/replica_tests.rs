@@ -210,7 +210,7 @@ impl Driven {
             sends += 1;
             frames.clear();
         };
-        let next = self.replica.advance(clocks, &self.nodes, &mut Vec::new(), &mut send);
+        let next = self.replica.advance(clocks, &self.nodes, &mut Vec::new(), &mut send, &|| ());
         (next, sends)
     }
 

@@ -247,8 +247,7 @@ impl Process {
             self.has_work |= match input {
                 Input::Frame(from, frame) => {
                     // A frame of another time is refused, as by the server.
-                    let _ = self.member.receive(from, &frame);
-                    true
+                    self.member.receive(from, &frame).unwrap_or(true)
                 }
                 Input::Tick if ticks < TICKS_AT_ONCE_MAX => {
                     ticks += 1;

@@ -36,7 +36,8 @@ async fn list(
             _ => {}
         }
     }
-    Ok(Json::ok(page.to_json()))
+    let is_part = caller.only_vhosts.is_some();
+    Ok(Json::ok(if is_part { page.to_part() } else { page.to_json() }))
 }
 
 async fn list_of_vhost(
@@ -108,6 +109,12 @@ struct Shown {
     now: Now,
 }
 
+impl Shown {
+    fn cursor(&self) -> Cursor {
+        Cursor { vhost: self.vhost.clone(), place: self.message.behind }
+    }
+}
+
 impl Page {
     /// Adds the messages of a vhost, which must be behind the others in order.
     async fn add(
@@ -131,12 +138,81 @@ impl Page {
 
     fn to_json(&self) -> Value {
         let last = self.messages.last().filter(|_| self.has_more);
-        let cursor = last.map(|Shown { vhost, message, .. }| {
-            Cursor { vhost: vhost.clone(), place: message.behind }.to_string()
-        });
+        let cursor = last.map(|shown| shown.cursor().to_string());
         let messages = self.messages.iter();
         let messages =
             messages.map(|shown| to_json(&shown.vhost, &shown.message, shown.now)).collect();
         json!({"messages": Value::Array(messages), "cursor": cursor})
+    }
+
+    /// The page as a part of one of several nodes: with the place of each message.
+    fn to_part(&self) -> Value {
+        let mut json = self.to_json();
+        let messages = json.get_mut("messages").and_then(Value::as_array_mut);
+        for (message, shown) in messages.into_iter().flatten().zip(&self.messages) {
+            message[PLACE] = json!(shown.cursor().to_string());
+        }
+        json
+    }
+}
+
+/// The field of a message in a part.
+const PLACE: &str = "place";
+
+/// The number of messages that a query asks for.
+pub(crate) fn limit(query: &str) -> Result<usize, ApiError> {
+    Ok(ListQuery::parse(query)?.limit)
+}
+
+/// One page from those of all nodes, whose vhosts differ.
+pub(crate) fn merge(pages: Vec<Value>, limit: usize) -> Value {
+    let (mut messages, mut has_more) = (Vec::new(), false);
+    for mut page in pages {
+        has_more |= page.get("cursor").is_some_and(|cursor| !cursor.is_null());
+        let Some(Value::Array(of_node)) = page.get_mut("messages").map(Value::take) else {
+            continue;
+        };
+        for mut message in of_node {
+            let place = message.as_object_mut().and_then(|message| message.remove(PLACE));
+            let place = place.and_then(|place| place.as_str()?.parse::<Cursor>().ok());
+            // Without a place, it is not of this build.
+            let Some(place) = place else { continue };
+            messages.push((place, message));
+        }
+    }
+    // The sort is stable: messages of one vhost keep their order.
+    messages.sort_by(|(a, _), (b, _)| {
+        (a.place.ready_at(), &a.vhost).cmp(&(b.place.ready_at(), &b.vhost))
+    });
+    has_more |= messages.len() > limit;
+    messages.truncate(limit);
+    let cursor = messages.last().filter(|_| has_more).map(|(place, _)| place.to_string());
+    let messages: Vec<Value> = messages.into_iter().map(|(_, message)| message).collect();
+    json!({"messages": messages, "cursor": cursor})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(places: &[&str], cursor: Option<&str>) -> Value {
+        let messages = places.iter().map(|place| json!({"id": place, "place": place}));
+        json!({"messages": messages.collect::<Vec<Value>>(), "cursor": cursor})
+    }
+
+    #[test]
+    fn pages_of_nodes_are_one() {
+        let (a, b) = (page(&["5.1.1_61", "9.1.2_61"], None), page(&["5.1.7_62", "7.1.8_62"], None));
+        let all = merge(vec![b.clone(), a.clone()], 10);
+        let ids = |page: &Value| -> Vec<String> {
+            let messages = page["messages"].as_array().unwrap().iter();
+            messages.map(|message| message["id"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(ids(&all), ["5.1.1_61", "5.1.7_62", "7.1.8_62", "9.1.2_61"]);
+        assert_eq!((&all["cursor"], all["messages"][0].get("place")), (&Value::Null, None));
+        let first = merge(vec![a, b], 3);
+        assert_eq!((ids(&first).len(), &first["cursor"]), (3, &json!("7.1.8_62")));
+        let cut = merge(vec![page(&["5.1.1_61"], Some("5.1.1_61")), page(&[], None)], 1);
+        assert_eq!(cut["cursor"], "5.1.1_61");
     }
 }

@@ -8,6 +8,9 @@ mod list;
 mod one;
 mod query;
 
+pub(crate) use counts::add as add_counts;
+pub(crate) use list::{limit, merge};
+
 use axum::Router;
 use axum::http::StatusCode;
 

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::{Sender, copy, wire};
-use crate::api::Query;
+use crate::api::{Query, scheduled};
 use crate::http::answer::{ApiError, Json};
 use crate::limits::{PART_TIMEOUT, PEER_ANSWER_BYTES_MAX};
 use crate::node::Caller;
@@ -114,6 +114,33 @@ pub(super) async fn overview(sender: &Sender, request: Request, next: Next) -> R
         }
     }
     complete(Json::ok(query.select_columns(here)).into_response(), &missing)
+}
+
+/// Answers with a page of the scheduled messages of all nodes.
+pub(super) async fn scheduled_messages(sender: &Sender, request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let limit = match scheduled::limit(query) {
+        Ok(limit) => limit,
+        Err(error) => return error.into_response(),
+    };
+    match parts(sender, request, next).await {
+        Ok(Parts { here, others, missing }) => {
+            let pages = std::iter::once(here).chain(others).collect();
+            complete(Json::ok(scheduled::merge(pages, limit)).into_response(), &missing)
+        }
+        Err(response) => response,
+    }
+}
+
+/// Answers with the numbers of scheduled messages of all nodes.
+pub(super) async fn scheduled_counts(sender: &Sender, request: Request, next: Next) -> Response {
+    match parts(sender, request, next).await {
+        Ok(Parts { mut here, others, missing }) => {
+            others.iter().for_each(|more| scheduled::add_counts(&mut here, more));
+            complete(Json::ok(here).into_response(), &missing)
+        }
+        Err(response) => response,
+    }
 }
 
 /// Adds all numbers of `more` to those of `sum`, and takes over what is only there.

@@ -87,6 +87,8 @@ pub(crate) async fn forward(
         Scope::Everywhere => sender.everywhere(request, next).await,
         Scope::List(found_by) => gather::list(&sender, request, next, found_by).await,
         Scope::Overview => gather::overview(&sender, request, next).await,
+        Scope::Scheduled => gather::scheduled_messages(&sender, request, next).await,
+        Scope::ScheduledCounts => gather::scheduled_counts(&sender, request, next).await,
         Scope::Contents => match sender.leader_of_all() {
             Some(leader) => sender.answer(&leader, request).await,
             None => next.run(request).await,

@@ -21,6 +21,10 @@ pub(super) enum Scope {
     List(&'static [&'static str]),
     /// All nodes have a part of the totals.
     Overview,
+    /// All nodes have a part of the scheduled messages.
+    Scheduled,
+    /// All nodes have a part of the numbers of scheduled messages.
+    ScheduledCounts,
     /// The node that leads all vhosts, if there is one; otherwise the node that was asked tells what it leads.
     Contents,
 }
@@ -58,17 +62,15 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
     match segments[..] {
         ["overview"] => Scope::Overview,
         ["channels"] => Scope::List(&["name", "connection_details.user_provided_name"]),
-        ["queues" | "exchanges" | "vhosts"] | ["queues", "detailed"] | ["users", _, "queues"] => {
-            Scope::List(NAME)
-        }
+        ["queues" | "exchanges" | "vhosts" | "dead-letter-queues"]
+        | ["queues", "detailed"]
+        | ["users", _, "queues"] => Scope::List(NAME),
         ["connections"] | ["connections", "username", _] => {
             Scope::List(&["name", "user_provided_name"])
         }
-        [
-            "definitions" | "scheduled" | "scheduled-counts" | "dead-letter-map"
-            | "dead-letter-queues",
-        ]
-        | ["deprecated-features", "used"] => Scope::Contents,
+        ["scheduled"] => Scope::Scheduled,
+        ["scheduled-counts"] => Scope::ScheduledCounts,
+        ["definitions" | "dead-letter-map"] | ["deprecated-features", "used"] => Scope::Contents,
         ["consumers"] => Scope::List(&["queue.name"]),
         ["replicas"] => Scope::List(&["vhost"]),
         ["queues", "quorum", _, _, "status"] => Scope::List(&["Node Name"]),
@@ -146,6 +148,9 @@ mod tests {
         assert_eq!(get("/api/queues/detailed"), Scope::List(&["name"]));
         let channels = Scope::List(&["name", "connection_details.user_provided_name"]);
         assert_eq!(get("/api/channels"), channels);
+        assert_eq!(get("/api/scheduled"), Scope::Scheduled);
+        assert_eq!(get("/api/scheduled/v"), vhost("v"));
+        assert_eq!(get("/api/dead-letter-queues"), Scope::List(&["name"]));
         assert_eq!(get("/api/connections/c"), Scope::Anywhere);
         assert_eq!(change("/api/connections/username/u"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h/actions"), Scope::Node("a@h".to_owned()));

@@ -499,7 +499,7 @@ fn member_whose_log_lacks_acknowledged_entries_is_quarantined() {
     idle(&mut world, follower);
     let heartbeat = Body::Heartbeat { commit: 1_000_000, needed_from: 1, clock: None };
     let frame = from_leader(&world, (leader, follower), heartbeat);
-    assert_eq!(member(&mut world, follower).receive(node_id(leader), &frame), Ok(()));
+    assert_eq!(member(&mut world, follower).receive(node_id(leader), &frame), Ok(true));
     let reason = member(&mut world, follower).quarantine_reason();
     assert!(matches!(reason, Some(QuarantineReason::Diverged(_))), "{reason:?}");
 }
@@ -650,4 +650,23 @@ fn leaders_of_a_node_send_heartbeats_at_the_same_ticks() {
         }
         assert!(beats >= 3, "{beats}");
     }
+}
+
+/// An idle leader has no turn for each answer to its heartbeats; one with an entry under way has.
+#[test]
+fn answers_to_heartbeats_need_a_turn_only_if_something_is_under_way() {
+    let (mut world, leader) = led(18);
+    let follower = (leader + 1) % 3;
+    let last = member(&mut world, leader).last_index().0;
+    let answer = |world: &World, commit| {
+        from_leader(world, (follower, leader), Body::HeartbeatAnswer { commit })
+    };
+    idle(&mut world, leader);
+    let frame = answer(&world, last);
+    assert_eq!(member(&mut world, leader).receive(node_id(follower), &frame), Ok(false));
+    isolate(&mut world, leader);
+    assert!(world.propose(leader, 10));
+    idle(&mut world, leader);
+    let frame = answer(&world, last);
+    assert_eq!(member(&mut world, leader).receive(node_id(follower), &frame), Ok(true));
 }

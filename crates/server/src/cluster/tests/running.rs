@@ -252,6 +252,7 @@ async fn frames_arrive_in_order_and_short_ones_soon() {
         for frame in &frames {
             assert!(from.links.send(to_id, frame.clone(), FrameClass::Ordered));
         }
+        from.links.flush();
         let mut arrived = Vec::new();
         while arrived.len() < frames.len() + 1 {
             let event = to.wait(|event| matches!(event, Event::Frame(..)));

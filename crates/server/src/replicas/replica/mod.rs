@@ -67,8 +67,8 @@ pub(in crate::replicas) struct Replica {
     applier: Applier<RealDirectory>,
     queue: ApplyQueue,
     watch: Arc<DiskWatch>,
-    /// The leader that the vhost knows.
-    leader: Option<Arc<str>>,
+    /// The leader that the vhost knows, until it is told.
+    new_leader: Option<Arc<str>>,
     /// Stalls of the disk when the vhost began to serve clients.
     stalls: u64,
     service: Service,
@@ -153,7 +153,7 @@ impl Replica {
             applier,
             queue,
             watch,
-            leader: None,
+            new_leader: None,
             stalls: 0,
             service: Service::Follows,
             records: WriteBatch::default(),
@@ -274,6 +274,11 @@ impl Replica {
         self.has_work = true;
     }
 
+    /// Notes a tick of the others at which this one has none.
+    pub(in crate::replicas) fn waits_at_tick(&mut self, number: u64) {
+        self.member.begin_at_tick(number);
+    }
+
     /// A tick. False if the replica need not be advanced because of it.
     pub(in crate::replicas) fn tick(&mut self) -> bool {
         if !self.is_between_turns() {
@@ -285,17 +290,18 @@ impl Replica {
         needs_turn
     }
 
-    /// Takes a frame, unless the replica cannot take any now; the sender sends it again then.
+    /// Takes a frame, unless the replica cannot take any now; the sender sends it again then. False if the replica need
+    /// not be advanced because of it.
     pub(in crate::replicas) fn receive(
         &mut self,
         from: NodeId,
         frame: &Bytes,
-    ) -> Result<(), FrameError> {
+    ) -> Result<bool, FrameError> {
         if !self.is_between_turns() || self.queue.waiting_bytes() > UNAPPLIED_BYTES_MAX {
-            return Ok(());
+            return Ok(false);
         }
-        self.has_work = true;
         let received = self.member.receive(from, frame);
+        self.has_work |= received.as_ref().map_or(true, |needs_turn| *needs_turn);
         if let Err(FrameError::NewerIncarnation { incarnation, .. }) = received {
             let text = format!("its group has a newer incarnation of this member, {incarnation}");
             self.quarantine(QuarantineReason::Diverged(text));
@@ -360,13 +366,15 @@ impl Replica {
         self.has_work = true;
     }
 
-    /// Takes a batch of the vhost, and takes the member through a turn.
+    /// Takes a batch of the vhost, and takes the member through a turn. Frames that were sent leave with `flush`: this
+    /// calls it before the disk is written, and the caller when all replicas were advanced.
     pub(in crate::replicas) fn advance(
         &mut self,
         clocks: Clocks<'_>,
         nodes: &Nodes,
         frames: &mut Vec<Frame>,
         send: &mut dyn FnMut(&mut Vec<Frame>),
+        flush: &dyn Fn(),
     ) -> Next {
         if self.is_leading() && self.watch.stalls() > self.stalls {
             self.service = Service::Deposed;
@@ -396,8 +404,11 @@ impl Replica {
             send(frames);
             has_writes
         };
-        if has_writes && !self.write() {
-            return Next::After(FULL_DISK_RETRY_INTERVAL);
+        if has_writes {
+            flush();
+            if !self.write() {
+                return Next::After(FULL_DISK_RETRY_INTERVAL);
+            }
         }
         let mut result = self.member.end(frames);
         send(frames);
@@ -549,9 +560,9 @@ impl Replica {
         }
     }
 
-    /// The node that leads the vhost, if this one knows one.
-    pub(in crate::replicas) fn leader(&self) -> Option<&Arc<str>> {
-        self.leader.as_ref()
+    /// The node that leads the vhost, if this one has come to know one since the last call.
+    pub(in crate::replicas) fn take_new_leader(&mut self) -> Option<Arc<str>> {
+        self.new_leader.take()
     }
 
     /// The part of this node in the group, for metrics.
@@ -625,7 +636,7 @@ impl Replica {
             }
             (_, Service::Follows | Service::Deposed) => {}
         }
-        self.leader.clone_from(&leader);
+        self.new_leader.clone_from(&leader);
         self.target.set_leader(leader);
     }
 

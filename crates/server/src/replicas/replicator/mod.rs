@@ -19,7 +19,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
 use storage::{EntryIndex, LogSnapshot, RealDirectory};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::disk_watch::DiskWatch;
 use super::member_log::MemberLog;
@@ -35,9 +35,12 @@ use crate::limits::FRAMES_BYTES_MAX;
 
 /// The links to other nodes.
 pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
-    /// Sends a frame to a node. Never waits. False if the frame is dropped, because the link is down or too much waits
-    /// for it.
+    /// Sends a frame to a node, with the next [`FrameSender::flush`] at the latest. Never waits. False if the frame is
+    /// dropped, because the link is down or too much waits for it.
     fn send(&self, node: NodeId, frame: Bytes, class: FrameClass) -> bool;
+
+    /// Lets the frames leave that were sent.
+    fn flush(&self);
 }
 
 /// A change of the link to a node.
@@ -128,6 +131,8 @@ pub(crate) struct Replicator {
     is_leaving: AtomicBool,
     rebuilding: Mutex<Rebuilding>,
     leads: Mutex<BTreeMap<VhostId, Lead>>,
+    /// Told when this node, or another one, begins to lead a vhost or stops.
+    lead_changes: Notify,
 }
 
 /// The one who rebuilds replicas, and what was wanted before that is known, or before vhosts take part.
@@ -173,6 +178,7 @@ impl Replicator {
             is_leaving: AtomicBool::new(false),
             rebuilding: Mutex::default(),
             leads: Mutex::default(),
+            lead_changes: Notify::new(),
         });
         let runs = Arc::clone(&replicator);
         let thread = std::thread::Builder::new()
@@ -212,6 +218,13 @@ impl Replicator {
     pub(crate) fn set_sender(&self, sender: Arc<dyn FrameSender>) {
         let is_first = self.sender.set(sender).is_ok();
         assert!(is_first, "a node has one set of links");
+    }
+
+    /// Lets the frames leave that were sent to other nodes.
+    fn flush(&self) {
+        if let Some(sender) = self.sender.get() {
+            sender.flush();
+        }
     }
 
     /// Sets the function that opens replicas anew.
@@ -352,6 +365,11 @@ impl Replicator {
     /// The node that leads a vhost, as far as this one knows.
     pub(crate) fn leader_of(&self, vhost: VhostId) -> Option<NodeId> {
         self.leads.lock().get(&vhost)?.leader
+    }
+
+    /// Waits until a lead has changed since the last call. One task may wait.
+    pub(crate) async fn lead_changed(&self) {
+        self.lead_changes.notified().await;
     }
 
     /// The term in which this node leads a vhost.

@@ -104,6 +104,7 @@ impl Thread {
             self.tick();
             self.ping();
             self.advance(&mut frames);
+            self.shared.flush();
             self.tell();
             let since = stopping.then(|| *self.stopping_since.get_or_insert_with(Instant::now));
             let is_late = since.is_some_and(|since| since.elapsed() > STOP_WITHOUT_MAJORITY);
@@ -122,6 +123,7 @@ impl Thread {
 
     /// Takes over the member of a vhost.
     fn begin(&mut self, target: Arc<dyn ReplicaTarget>, mut member: Member<MemberLog>) {
+        // All members act at the same ticks.
         member.begin_at_tick(self.ticks);
         let id = target.id();
         self.elsewhere.remove(id);
@@ -272,12 +274,15 @@ impl Thread {
         }
         // A replica that is being opened anew gets the frames again.
         let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
-        let received = replica.receive(from, frame);
-        let name = received.as_ref().err().map(|_| replica.name().to_owned());
-        if let (Err(error), Some(name)) = (received, name) {
-            self.refused(from, &name, &error);
+        match replica.receive(from, frame) {
+            Ok(false) => {}
+            Ok(true) => Self::touch(&mut self.due, VhostId(id)),
+            Err(error) => {
+                let name = replica.name().to_owned();
+                self.refused(from, &name, &error);
+                Self::touch(&mut self.due, VhostId(id));
+            }
         }
-        Self::touch(&mut self.due, VhostId(id));
     }
 
     /// A frame is refused; nothing of it has any effect.
@@ -324,7 +329,11 @@ impl Thread {
             let (is_founded, all) = (self.is_founded, self.vhosts_take_part);
             let takes_part = |id| is_founded && (all || id == VhostId::METADATA);
             let is_reluctant = self.shared.is_reluctant.load(Ordering::Acquire);
-            for (id, replica) in self.replicas.iter_mut().filter(|(id, _)| takes_part(**id)) {
+            for (id, replica) in &mut self.replicas {
+                if !takes_part(*id) {
+                    replica.waits_at_tick(self.ticks);
+                    continue;
+                }
                 replica.set_reluctant(is_reluctant);
                 if replica.tick() {
                     Self::touch(&mut self.due, *id);
@@ -429,7 +438,8 @@ impl Thread {
                 }),
                 None => frames.clear(),
             };
-            match replica.advance(clocks, &nodes, frames, &mut send) {
+            let flush = || self.shared.flush();
+            match replica.advance(clocks, &nodes, frames, &mut send, &flush) {
                 Next::Idle => {}
                 Next::After(wait) => {
                     self.due.insert(id, Instant::now() + wait);
@@ -460,12 +470,13 @@ impl Thread {
             let known = self.leads.insert(id, lead);
             if known != Some(lead) {
                 self.shared.leads.lock().insert(id, lead);
+                self.shared.lead_changes.notify_one();
             }
             if let Some((need, leader)) = replica.take_wanted() {
                 self.shared.want(id, need, leader);
             }
-            if let Some(leader) = replica.leader() {
-                self.shared.statuses.leads(id, leader);
+            if let Some(leader) = replica.take_new_leader() {
+                self.shared.statuses.leads(id, &leader);
             }
             lost.into_iter().for_each(|member| replica.link_changed(member));
             let shared = Arc::clone(&self.shared);
