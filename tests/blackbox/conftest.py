@@ -103,6 +103,11 @@ class BrokerUnderTest:
             self._shared = self.start() if self.config.getoption("--nodes") == 1 else self._start_cluster()
         return self._shared
 
+    def leader(self):
+        """The node that leads the default vhost, and tells what happens in it."""
+        node = self.shared()
+        return self._cluster.nodes[node.api.do("GET", "/api/vhosts/%2F")["leader"]] if self._cluster else node
+
     def _start_cluster(self):
         """A node of a new cluster."""
         letters = "abcde"[:self.config.getoption("--nodes")]
@@ -261,4 +266,6 @@ def made(api, prefix):
 @pytest.fixture
 def metrics_url(under, pytestconfig):
     """Where the shared broker tells its metrics."""
-    return under.shared().api.url if under.name == "leveret" else pytestconfig.getoption("--metrics").rstrip("/")
+    if under.name == "rabbitmq":
+        return pytestconfig.getoption("--metrics").rstrip("/")
+    return under.leader().api.url

@@ -14,7 +14,7 @@ from ledger import Fault
 START_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 30.0
 CPU_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-START_LINE = re.compile(r"AMQP on (\S+):(\d+), HTTP on (\S+):(\d+)")
+START_LINE = re.compile(r"AMQP on (\S+):(\d+),.* HTTP on (\S+):(\d+)")
 
 
 def cpu_s(pids):

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "blackbox" / "su
 
 from brokers import Leveret  # noqa: E402
 from certificates import Authority  # noqa: E402
+from clusters import PORTS as CLUSTER_PORTS  # noqa: E402
 from clusters import Cluster  # noqa: E402
 from moving_leaders import MovingLeaders  # noqa: E402
 
@@ -29,8 +30,9 @@ def free_port():
     end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.randrange(10_000, max(end, 20_000))))
-            return probe.getsockname()[1]
+            port = random.choice([port for port in range(10_000, max(end, 20_000)) if port not in CLUSTER_PORTS])
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Tls:

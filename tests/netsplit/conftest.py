@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "crash"))
+TESTS = Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "crash"), str(TESTS / "blackbox" / "support")]
 
 
 def pytest_addoption(parser):

@@ -12,10 +12,11 @@ import tempfile
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-# The clients, the ledger and the processes of the crash loop.
-sys.path.append(str(TESTS / "crash"))
+# The clients, the ledger and the processes of the crash loop; the certificates of the black-box tests.
+sys.path += [str(TESTS / "crash"), str(TESTS / "blackbox" / "support")]
 
 import delays  # noqa: E402 - needs the path
+import foreign  # noqa: E402
 import namespaces  # noqa: E402
 import nemeses  # noqa: E402
 import pairs  # noqa: E402
@@ -61,6 +62,7 @@ def declare(entrances):
     connection = entrances["/"].connect()
     pairs.declare(connection.channel())
     rounds.declare(connection.channel())
+    foreign.declare(connection.channel())
     connection.close()
 
 
@@ -107,13 +109,14 @@ def commit(sabotage, cluster, entrances, books):
         connection.close()
 
 
-def run(cluster, rng, steps, totals, sabotage=None):
+def run(cluster, rng, steps, totals, programs, sabotage=None):
     """One run: the clients work, the steps are done and healed, and everything is compared."""
     cluster.begin()
     entrances = {vhost: Entrance(cluster, vhost, random.Random(rng.random())) for vhost in VHOSTS}
     declare(entrances)
     books = Books()
     clients = Clients(clients_of(entrances, books), rng)
+    programs.start(cluster.tls, rng)
     time.sleep(rng.uniform(0.5, 1.5))
     for step in steps:
         victims = nemeses.harm(cluster, step, functools.partial(probes.Silence, cluster))
@@ -123,9 +126,12 @@ def run(cluster, rng, steps, totals, sabotage=None):
         totals["steps"] += 1
         print(f"  {step} (victims {', '.join(victims)}): confirms from every node {took_s:.2f} s after healing")
         clients.check()
+        programs.check()
         cluster.check_replicas()
         time.sleep(step.quiet_s)
     clients.end(END_WITHIN_S)
+    totals["foreign"] += programs.judge(END_WITHIN_S)
+    programs.end()
     totals.update({"lost_connections": clients.losses.total()})
     if sabotage:
         commit(sabotage, cluster, entrances, books)
@@ -145,7 +151,13 @@ def main():
     parser.add_argument("--sabotage", choices=SABOTAGES, help="a fault made by hand at the end: it must be seen")
     parser.add_argument(
         "--namespaces", action="store_true", help="a network namespace for each node instead of proxies; needs root")
+    parser.add_argument("--programs", action="store_true", help="also programs with clients of other languages, over TLS")
+    parser.add_argument("--work", type=pathlib.Path, help="where the clients of other languages are installed; below the "
+                                                          "target folder of the broker otherwise")
     arguments = parser.parse_args()
+    work = arguments.work or pathlib.Path(arguments.leveret).resolve().parent.parent / "xtask" / "interop"
+    if arguments.programs:
+        foreign.prepare(work)
     names = tuple(NAMES[:arguments.nodes])
     if arguments.namespaces:
         namespaces.enter()
@@ -160,8 +172,9 @@ def main():
         folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-netsplit-"))
         network = namespaces.Namespaces(names) if arguments.namespaces else Network()
         cluster = SplitCluster(arguments.leveret, folder, network, names)
+        programs = foreign.Programs(foreign.commands(work) if arguments.programs else {})
         try:
-            run(cluster, rng, steps, totals, arguments.sabotage)
+            run(cluster, rng, steps, totals, programs, arguments.sabotage)
         except Sabotage as seen:
             print(f"seen: {seen}")
         except (Fault, *GONE) as fault:
@@ -169,6 +182,7 @@ def main():
             print("; ".join(map(str, steps)), file=sys.stderr)
             return 1
         finally:
+            programs.end()
             cluster.close()
         shutil.rmtree(folder)
         runs += 1

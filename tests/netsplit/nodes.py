@@ -9,7 +9,8 @@ import time
 import pika
 
 from broker_process import Broker
-from cluster_processes import GONE, Cluster
+from cluster_processes import GONE, Cluster, free_ports
+from foreign import Tls
 from ledger import Fault
 
 ASK_TIMEOUT_S = 1.0
@@ -80,8 +81,11 @@ class SplitCluster(Cluster):
     """Nodes with a vhost for each queue type, whose links are proxies."""
 
     def __init__(self, binary, folder, network, names):
+        # In namespaces, clients get to nodes by other addresses, for which there is no certificate.
+        self.tls = Tls(folder, dict(zip(names, free_ports(len(names))))) if network.is_local else None
+
         def make(binary, folder, config):
-            node = Node(binary, folder, config)
+            node = Node(binary, folder, config + (self.tls.config(folder.name) if self.tls else ""))
             node.host, node.prefix = network.host(folder.name), network.prefix(folder.name)
             return node
 

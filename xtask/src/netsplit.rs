@@ -32,6 +32,10 @@ pub(crate) struct Options {
     #[arg(long)]
     namespaces: bool,
 
+    /// Also programs with clients of other languages, which recover by themselves, over TLS
+    #[arg(long, conflicts_with = "namespaces")]
+    programs: bool,
+
     /// Make a fault by hand at the end of a run: the checks must see it
     #[arg(long, value_name = "NAME")]
     sabotage: Option<String>,
@@ -42,7 +46,8 @@ pub(crate) struct Options {
 /// # Errors
 /// When the broker cannot be built or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let test::Prepared { interpreter, broker } = test::prepare(&[])?;
+    let needs: &[&str] = if options.programs { &["interop-packages"] } else { &[] };
+    let test::Prepared { interpreter, broker } = test::prepare(needs)?;
     let mut command = Command::new(interpreter);
     command.arg(repository::root().join("tests/netsplit/netsplit.py")).arg("--leveret").arg(broker);
     command.args(["--nodes", &options.nodes]);
@@ -55,6 +60,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     if options.namespaces {
         command.arg("--namespaces");
+    }
+    if options.programs {
+        command.arg("--programs");
     }
     if let Some(sabotage) = &options.sabotage {
         command.args(["--sabotage", sabotage]);

@@ -471,6 +471,8 @@ impl Thread {
             if known != Some(lead) {
                 self.shared.leads.lock().insert(id, lead);
                 self.shared.lead_changes.notify_one();
+                // Whoever asks for the leader must not wait for long to see the new one.
+                self.next_telling = self.next_telling.min(now + TICK);
             }
             if let Some((need, leader)) = replica.take_wanted() {
                 self.shared.want(id, need, leader);
