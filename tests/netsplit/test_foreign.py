@@ -33,7 +33,7 @@ def judge(program, within_s=WITHIN_S):
     return program.judge(time.monotonic() + within_s)
 
 
-def test_what_is_confirmed_arrives(program):
+def test_confirmed_messages_that_arrive_are_counted(program):
     assert judge(program("sent 0", "confirmed 0", "got 0", "sent 1", "confirmed 1", "got 1", "got 1", "sent 2")) == 2
 
 

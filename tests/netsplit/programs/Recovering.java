@@ -18,7 +18,10 @@ import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** The Java client and its automatic recovery: publishes numbered messages with confirms, and consumes them. foreign.py says how. */
+/**
+ * The Java client and its automatic recovery: publishes numbered messages with confirms, and consumes them. foreign.py
+ * says how.
+ */
 public final class Recovering {
     private static final int PERIOD_MS = 30;
     private static final int ANSWER_MS = 10_000;
