@@ -382,8 +382,9 @@ impl Links {
         Ok(true)
     }
 
-    /// Hands a frame to the link with a peer, which sends it with the next [`Links::flush`] at the latest. Never waits. False if the frame is dropped, because there is no link or no
-    /// room; its sender sends it again. Frames that were accepted arrive in order, or the link is lost.
+    /// Hands a frame to the link with a peer, which sends it with the next [`Links::flush`] at the latest. Never waits.
+    /// False if the frame is dropped, because there is no link or no room; its sender sends it again. Frames that were
+    /// accepted arrive in order, or the link is lost.
     ///
     /// # Panics
     /// For a frame of more than [`LINK_FRAME_BYTES_MAX`](crate::limits::LINK_FRAME_BYTES_MAX) bytes.

@@ -161,10 +161,14 @@ mod tests {
 
     #[test]
     fn counts_of_nodes_are_sums() {
-        let counts = |counts: [u64; 2], complete| json!({"from": 1, "bucket_ms": 5, "counts": counts, "later": 3, "messages": 9, "complete": complete});
+        let counts = |counts: [u64; 2], complete| {
+            json!({"from": 1, "bucket_ms": 5, "counts": counts, "later": 3, "messages": 9,
+                "complete": complete})
+        };
         let mut sum = counts([1, 2], true);
         add(&mut sum, &counts([3, 4], false));
-        let expected = json!({"from": 1, "bucket_ms": 5, "counts": [4, 6], "later": 6, "messages": 18, "complete": false});
+        let expected = json!({"from": 1, "bucket_ms": 5, "counts": [4, 6], "later": 6,
+            "messages": 18, "complete": false});
         assert_eq!(sum, expected);
     }
 
