@@ -113,8 +113,9 @@ def test_ready_is_sent_when_the_start_is_complete_and_amqp_answers(service, tmp_
     # The runtime of the broker works.
     broker.received("WATCHDOG=1", after=broker.received("WATCHDOG=1"))
     assert not broker.has("READY=1") and not broker.has("RELOADING=1")
-    with definitions:
-        definitions.write("{}")
+    # The broker opens the file twice; to open it here waits until the second time has come.
+    with definitions, (tmp_path / "definitions.json").open("w") as read_by_now:
+        read_by_now.write("{}")
     at = broker.received("READY=1")
     status = broker.status(at)
     assert status.startswith("serving AMQP on ")
