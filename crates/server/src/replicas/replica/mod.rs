@@ -367,7 +367,7 @@ impl Replica {
     }
 
     /// Takes a batch of the vhost, and takes the member through a turn. Frames that were sent leave with `flush`: this
-    /// calls it before the disk is written, and the caller when all replicas were advanced.
+    /// calls it before the disk is written and after it, and the caller when all replicas were advanced.
     pub(in crate::replicas) fn advance(
         &mut self,
         clocks: Clocks<'_>,
@@ -412,6 +412,10 @@ impl Replica {
         }
         let mut result = self.member.end(frames);
         send(frames);
+        if has_writes {
+            // Another member waits for the answer.
+            flush();
+        }
         if self.service == Service::Deposed {
             return Next::Reopen;
         }
