@@ -150,9 +150,7 @@ def test_tls_ends_at_the_entry_node(run_cluster, tmp_path):
     server, anna = authority.sign("server"), authority.sign("anna")
     link = {"cluster.tls.certfile": server.certificate, "cluster.tls.keyfile": server.key,
             "cluster.tls.cacertfile": authority.file, "cluster.tls.required": "true"}
-    cluster = run_cluster(**link, **{
-        "listeners.ssl.1": "127.0.0.1:0", "ssl_options.cacertfile": authority.file, "ssl_options.certfile": server.certificate,
-        "ssl_options.keyfile": server.key, "ssl_options.verify": "verify_peer"})
+    cluster = run_cluster(**link, **authority.listener(server), **{"ssl_options.verify": "verify_peer"})
     leader, (follower, _) = placed(cluster)
     for version, name in ((ssl.TLSVersion.TLSv1_2, "tlsv1.2"), (ssl.TLSVersion.TLSv1_3, "tlsv1.3")):
         options = pika.SSLOptions(authority.context(anna, version), "localhost")

@@ -16,14 +16,6 @@ from moving_leaders import MovingLeaders  # noqa: E402
 
 MAX_MESSAGE_SIZE_BYTES = 64 * 1024 * 1024  # the default is 16 MiB, and one scenario sends 20 MB
 
-SETTINGS = """
-max_message_size = {size}
-listeners.ssl.1 = 127.0.0.1:{port}
-ssl_options.cacertfile = {authority}
-ssl_options.certfile = {certificate}
-ssl_options.keyfile = {key}
-"""
-
 
 def free_port():
     """A free port that stays free while the broker restarts: below those that outgoing connections are given."""
@@ -44,8 +36,7 @@ class Tls:
 
     def settings(self, amqps):
         """The settings of a node whose listener for TLS has this port."""
-        return SETTINGS.format(size=MAX_MESSAGE_SIZE_BYTES, port=amqps, authority=self.authority.file,
-                               certificate=self.pair.certificate, key=self.pair.key)
+        return {"max_message_size": MAX_MESSAGE_SIZE_BYTES, **self.authority.listener(self.pair, amqps)}
 
     def environment(self, amqp, amqps, api):
         """What a client is told of a node."""
@@ -61,7 +52,8 @@ class Own:
 
     def __init__(self, binary, directory):
         tls, amqp, amqps = Tls(directory), free_port(), free_port()
-        self._leveret = Leveret(binary, directory, tls.settings(amqps), amqp=f"127.0.0.1:{amqp}")
+        settings = "".join(f"{key} = {value}\n" for key, value in tls.settings(amqps).items())
+        self._leveret = Leveret(binary, directory, settings, amqp=f"127.0.0.1:{amqp}")
         self.environment = tls.environment(amqp, amqps, self._leveret.api)
 
     def has_moved_since(self, _):
@@ -89,8 +81,7 @@ class Clustered:
         for name in self._cluster.names:
             amqps[name] = free_port()
             self._cluster.amqp[name] = f"127.0.0.1:{free_port()}"
-            settings = (line.split(" = ", 1) for line in tls.settings(amqps[name]).split("\n") if line)
-            self._cluster.start(name, **{key.replace(".", "__"): value for key, value in settings})
+            self._cluster.start(name, **tls.settings(amqps[name]))
         self._cluster.await_service()
         name = random.choice(self._cluster.names)
         node = self._cluster.nodes[name]

@@ -19,7 +19,6 @@ from ledger import Fault
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 INTEROP = PROGRAMS.parent.parent / "interop" / "clients"
 JARS = ":".join(f"/usr/share/java/{jar}.jar" for jar in ("amqp-client", "slf4j-api", "slf4j-nop"))
-LANGUAGES = ("java", "javascript", "ruby")
 FOLDER = "netsplit"
 PREPARED_WITHIN_S = 600
 
@@ -46,15 +45,13 @@ class Tls:
     """The listeners for TLS: one port for each node, in all of its lives."""
 
     def __init__(self, folder, ports):
-        authority = certificates.Authority(folder)
-        pair = authority.sign("localhost")
-        self.file, self.ports = authority.file, ports
-        self.settings = (f"ssl_options.cacertfile = {authority.file}\nssl_options.certfile = {pair.certificate}\n"
-                         f"ssl_options.keyfile = {pair.key}\n")
+        self.authority, self.ports = certificates.Authority(folder), ports
+        self.pair = self.authority.sign("localhost")
 
     def config(self, name):
         """What a node is told."""
-        return f"listeners.ssl.1 = 127.0.0.1:{self.ports[name]}\n{self.settings}"
+        settings = self.authority.listener(self.pair, self.ports[name])
+        return "".join(f"{key} = {value}\n" for key, value in settings.items())
 
 
 def queue_of(language):
@@ -70,7 +67,7 @@ class Program:
         rng.shuffle(ports)
         nodes = ",".join(f"localhost:{port}" for port in ports)
         self.process = subprocess.Popen([*command, queue_of(language)], text=True, errors="replace",
-                                        env={**os.environ, "NODES": nodes, "CA_FILE": str(tls.file)},
+                                        env={**os.environ, "NODES": nodes, "CA_FILE": str(tls.authority.file)},
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.sent, self.confirmed, self.got, self.is_done, self.rest = set(), set(), set(), False, []
         threading.Thread(target=self._read, daemon=True).start()
@@ -119,21 +116,19 @@ class Program:
             self.process.wait()
 
 
-def declare(channel):
-    """Declares the queues of the programs."""
-    for language in LANGUAGES:
-        channel.queue_declare(queue_of(language), durable=True)
-
-
 class Programs:
-    """Those with these commands; none where nodes have no listeners for TLS."""
+    """Those with these commands, which use listeners for TLS."""
 
     def __init__(self, commands):
         self.commands, self.all = commands, []
 
+    def declare(self, channel):
+        """Declares their queues."""
+        for language in self.commands:
+            channel.queue_declare(queue_of(language), durable=True)
+
     def start(self, tls, rng):
-        if tls is not None:
-            self.all = [Program(language, command, tls, rng) for language, command in self.commands.items()]
+        self.all = [Program(language, command, tls, rng) for language, command in self.commands.items()]
 
     def check(self):
         for program in self.all:

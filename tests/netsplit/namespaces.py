@@ -41,8 +41,6 @@ def does(*command, text=None):
 class Namespaces:
     """A bridge to which each node is connected; it has the rules of a `Network`."""
 
-    is_local = False
-
     def __init__(self, names):
         does("ip", "link", "set", "lo", "up")
         does("ip", "link", "add", BRIDGE, "type", "bridge")

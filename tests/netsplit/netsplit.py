@@ -52,7 +52,7 @@ class Books:
         self.rounds = rounds.Rounds()
 
 
-def declare(entrances):
+def declare(entrances, programs):
     for entrance in entrances.values():
         workload.declare(entrance)
         connection = entrance.connect()
@@ -62,7 +62,7 @@ def declare(entrances):
     connection = entrances["/"].connect()
     pairs.declare(connection.channel())
     rounds.declare(connection.channel())
-    foreign.declare(connection.channel())
+    programs.declare(connection.channel())
     connection.close()
 
 
@@ -113,7 +113,7 @@ def run(cluster, rng, steps, totals, programs, sabotage=None):
     """One run: the clients work, the steps are done and healed, and everything is compared."""
     cluster.begin()
     entrances = {vhost: Entrance(cluster, vhost, random.Random(rng.random())) for vhost in VHOSTS}
-    declare(entrances)
+    declare(entrances, programs)
     books = Books()
     clients = Clients(clients_of(entrances, books), rng)
     programs.start(cluster.tls, rng)
@@ -149,9 +149,10 @@ def main():
         "--seed", type=int, default=random.randrange(1 << 32), help="of the first run; each next has one more")
     parser.add_argument("--nodes", type=int, default=3, choices=(3, 5))
     parser.add_argument("--sabotage", choices=SABOTAGES, help="a fault made by hand at the end: it must be seen")
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()  # certificates are for nodes on the loopback address
+    either.add_argument(
         "--namespaces", action="store_true", help="a network namespace for each node instead of proxies; needs root")
-    parser.add_argument("--programs", action="store_true", help="also programs with clients of other languages, over TLS")
+    either.add_argument("--programs", action="store_true", help="also programs with clients of other languages, over TLS")
     parser.add_argument("--work", type=pathlib.Path, help="where the clients of other languages are installed; below the "
                                                           "target folder of the broker otherwise")
     arguments = parser.parse_args()
@@ -171,7 +172,7 @@ def main():
         print(f"run {runs + 1}: --runs 1 --seed {seed} --nodes {arguments.nodes}{mode}", flush=True)
         folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-netsplit-"))
         network = namespaces.Namespaces(names) if arguments.namespaces else Network()
-        cluster = SplitCluster(arguments.leveret, folder, network, names)
+        cluster = SplitCluster(arguments.leveret, folder, network, names, with_tls=arguments.programs)
         programs = foreign.Programs(foreign.commands(work) if arguments.programs else {})
         try:
             run(cluster, rng, steps, totals, programs, arguments.sabotage)

@@ -13,8 +13,6 @@ PROXY = pathlib.Path(__file__).with_name("proxy.py")
 class Network:
     """The proxies of all links. A rule is of a direction: `{("a", "b"): {"hold": True}}`; see proxy.py."""
 
-    is_local = True  # nodes are on this machine's loopback address
-
     def __init__(self):
         self.process = subprocess.Popen(
             [sys.executable, PROXY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -80,9 +80,8 @@ class Node(Broker):
 class SplitCluster(Cluster):
     """Nodes with a vhost for each queue type, whose links are proxies."""
 
-    def __init__(self, binary, folder, network, names):
-        # In namespaces, clients get to nodes by other addresses, for which there is no certificate.
-        self.tls = Tls(folder, dict(zip(names, free_ports(len(names))))) if network.is_local else None
+    def __init__(self, binary, folder, network, names, with_tls=False):
+        self.tls = Tls(folder, dict(zip(names, free_ports(len(names))))) if with_tls else None
 
         def make(binary, folder, config):
             node = Node(binary, folder, config + (self.tls.config(folder.name) if self.tls else ""))

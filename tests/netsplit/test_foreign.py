@@ -10,7 +10,7 @@ from foreign import Program
 from ledger import Fault
 
 WITHIN_S = 5.0
-TLS = SimpleNamespace(ports={"a": 1}, file="ca.pem")
+TLS = SimpleNamespace(ports={"a": 1}, authority=SimpleNamespace(file="ca.pem"))
 
 
 @pytest.fixture

@@ -72,6 +72,11 @@ class Authority:
         _save_key(pair.key, key, form, password)
         return pair
 
+    def listener(self, pair, port=0):
+        """The settings of a broker that listens for TLS with a certificate of this authority."""
+        return {"listeners.ssl.1": f"127.0.0.1:{port}", "ssl_options.cacertfile": self.file,
+                "ssl_options.certfile": pair.certificate, "ssl_options.keyfile": pair.key}
+
     def context(self, pair=None, version=None):
         """What a client needs that trusts this authority and, with a pair, has a certificate."""
         context = ssl.create_default_context(cafile=self.file)

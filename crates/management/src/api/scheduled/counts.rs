@@ -141,36 +141,9 @@ impl Counts {
     }
 }
 
-/// Adds the numbers of another node.
-pub(crate) fn add(counts: &mut Value, more: &Value) {
-    let number = |value: &Value| value.as_u64().unwrap_or_default();
-    let sum = |one: &Value, other: &Value| json!(number(one).saturating_add(number(other)));
-    for name in ["later", "messages"] {
-        counts[name] = sum(&counts[name], &more[name]);
-    }
-    let buckets = counts["counts"].as_array_mut().into_iter().flatten();
-    for (bucket, more) in buckets.zip(more["counts"].as_array().into_iter().flatten()) {
-        *bucket = sum(bucket, more);
-    }
-    counts["complete"] = json!(counts["complete"] == true && more["complete"] == true);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_of_nodes_are_sums() {
-        let counts = |counts: [u64; 2], complete| {
-            json!({"from": 1, "bucket_ms": 5, "counts": counts, "later": 3, "messages": 9,
-                "complete": complete})
-        };
-        let mut sum = counts([1, 2], true);
-        add(&mut sum, &counts([3, 4], false));
-        let expected = json!({"from": 1, "bucket_ms": 5, "counts": [4, 6], "later": 6,
-            "messages": 18, "complete": false});
-        assert_eq!(sum, expected);
-    }
 
     #[test]
     fn counts_are_by_delivery_time() {

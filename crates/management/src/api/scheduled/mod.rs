@@ -8,7 +8,6 @@ mod list;
 mod one;
 mod query;
 
-pub(crate) use counts::add as add_counts;
 pub(crate) use list::{limit, merge};
 
 use axum::Router;

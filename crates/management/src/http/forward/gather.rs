@@ -136,11 +136,22 @@ pub(super) async fn scheduled_messages(sender: &Sender, request: Request, next: 
 pub(super) async fn scheduled_counts(sender: &Sender, request: Request, next: Next) -> Response {
     match parts(sender, request, next).await {
         Ok(Parts { mut here, others, missing }) => {
-            others.iter().for_each(|more| scheduled::add_counts(&mut here, more));
+            others.iter().for_each(|more| add_counts(&mut here, more));
             complete(Json::ok(here).into_response(), &missing)
         }
         Err(response) => response,
     }
+}
+
+/// Adds the numbers of scheduled messages of another node.
+fn add_counts(counts: &mut Value, more: &Value) {
+    for name in ["later", "messages"] {
+        add(&mut counts[name], &more[name]);
+    }
+    let buckets = counts["counts"].as_array_mut().into_iter().flatten();
+    let more_buckets = more["counts"].as_array().into_iter().flatten();
+    buckets.zip(more_buckets).for_each(|(bucket, more)| add(bucket, more));
+    counts["complete"] = json!(counts["complete"] == true && more["complete"] == true);
 }
 
 /// Adds all numbers of `more` to those of `sum`, and takes over what is only there.
@@ -257,6 +268,19 @@ mod tests {
             json!({"publish": 2, "publish_details": {"rate": 1}, "ack": 3, "name": "b", "s": [2]});
         add(&mut sum, &more);
         let expected = json!({"publish": 3, "publish_details": {"rate": 1.5}, "name": "a", "s": [1], "ack": 3});
+        assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn counts_of_scheduled_messages_are_sums() {
+        let counts = |counts: [u64; 2], complete| {
+            json!({"from": 1, "bucket_ms": 5, "counts": counts, "later": 3, "messages": 9,
+                "complete": complete})
+        };
+        let mut sum = counts([1, 2], true);
+        add_counts(&mut sum, &counts([3, 4], false));
+        let expected = json!({"from": 1, "bucket_ms": 5, "counts": [4, 6], "later": 6,
+            "messages": 18, "complete": false});
         assert_eq!(sum, expected);
     }
 

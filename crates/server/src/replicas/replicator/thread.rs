@@ -274,14 +274,13 @@ impl Thread {
         }
         // A replica that is being opened anew gets the frames again.
         let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
-        match replica.receive(from, frame) {
-            Ok(false) => {}
-            Ok(true) => Self::touch(&mut self.due, VhostId(id)),
-            Err(error) => {
-                let name = replica.name().to_owned();
-                self.refused(from, &name, &error);
-                Self::touch(&mut self.due, VhostId(id));
-            }
+        let received = replica.receive(from, frame);
+        if !matches!(received, Ok(false)) {
+            Self::touch(&mut self.due, VhostId(id));
+        }
+        if let Err(error) = received {
+            let name = replica.name().to_owned();
+            self.refused(from, &name, &error);
         }
     }
 
