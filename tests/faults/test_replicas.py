@@ -1,7 +1,9 @@
 """Vhosts that are on some nodes of a cluster: under load, with kills, with nodes that come and go, from any node."""
 
+import http.client
 import random
 import shutil
+import threading
 import time
 import urllib.error
 
@@ -230,17 +232,49 @@ def queues(cluster, node):
     return {queue["name"]: queue.get("messages") for queue in listed}
 
 
+class ListedVhosts(threading.Thread):
+    """Asks a node for its vhosts, again and again; `found` has the names of each answer."""
+
+    def __init__(self, cluster, node):
+        super().__init__(daemon=True)
+        self.cluster, self.node = cluster, node
+        self.found, self.ends = [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.ends.is_set():
+            try:
+                listed = self.cluster.request(self.node, "GET", "/api/vhosts?disable_stats=true")
+            except (OSError, http.client.HTTPException):
+                # The node starts anew.
+                continue
+            self.found.append({vhost["name"] for vhost in listed})
+
+    def end(self):
+        self.ends.set()
+        self.join()
+        return self.found
+
+
 def test_vhosts_of_lost_nodes_begin_anew_where_a_node_goes_on_alone(make):
     cluster = make()
     holder, other = on_one_node_alone(cluster)
+    more = [f"more-{number}" for number in range(10)]
+    for name in more:
+        set_replicas(cluster, "a", 1, name)
+    in_time(cluster, "a", lambda: all(has_settled(cluster, name) for name in more))
+    lost = {name for name in ("v", *more) if other not in members(cluster, "a", name)}
     for name in NAMES:
         if name != other:
             lose_disk(cluster, name)
+    listed = ListedVhosts(cluster, other)
     goes_on_alone(cluster, other)
-    in_time(cluster, other, lambda: has_settled(cluster) and has_settled(cluster, "v"))
+    in_time(cluster, other, lambda: all(has_settled(cluster, name) for name in ("%2F", "v", *more)))
     in_time(cluster, other, lambda: queues(cluster, other) == {"in-default": 1})
-    [told] = [line for line in cluster.nodes[other].said().splitlines() if "begins empty" in line]
-    assert 'vhost="v"' in told
+    # None is missing while another one takes its place.
+    assert {frozenset(names) for names in listed.end()} == {frozenset({"/", "v", *more})}
+    told = [line for line in cluster.nodes[other].said().splitlines() if "begins empty" in line]
+    assert len(told) == len(lost) and all(any(f'vhost="{name}"' in line for line in told) for name in lost)
     with in_vhost(cluster, other, "v") as connection:
         connection.channel().queue_declare("again", durable=True)
     cluster.nodes[other].kill()

@@ -341,9 +341,14 @@ impl Node {
         };
         let gone: Vec<Arc<VhostHandle>> =
             self.vhosts.all().into_iter().filter(|handle| !is_wanted(handle)).collect();
-        let gone: Vec<Arc<VhostHandle>> = if was_followed {
-            // Before others take their names. A handle is another one if the replica was opened anew meanwhile.
-            gone.iter().filter_map(|handle| self.vhosts.remove(handle.name())).collect()
+        let mut gone: Vec<Arc<VhostHandle>> = if was_followed {
+            // Another vhost takes the place of one whose name is still wanted.
+            let is_nameless = |handle: &&Arc<VhostHandle>| {
+                entries.iter().all(|entry| entry.name != handle.name())
+            };
+            let gone = gone.iter().filter(is_nameless);
+            // A handle is another one if the replica was opened anew meanwhile.
+            gone.filter_map(|handle| self.vhosts.remove(handle.name())).collect()
         } else {
             // Vhosts of the cluster may have their ids, and so the names of their directories.
             gone.iter().try_for_each(|handle| self.set_aside(handle))?;
@@ -363,7 +368,7 @@ impl Node {
             entries.iter().map(|entry| (entry.name.clone(), Arc::clone(&entry.settings)));
         let vhosts = settings.collect();
         // At once, because a new vhost may lead already. The log has everything that `node.json` lacks.
-        self.settle(Desired { users: users.clone(), vhosts }, &made);
+        gone.extend(self.settle(Desired { users: users.clone(), vhosts }, &made));
         *metadata.position.lock() = Some(position);
         let written = self.write_down(next_vhost_id, entries, &users);
         let ends = |handle| match &written {

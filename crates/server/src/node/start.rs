@@ -184,7 +184,8 @@ impl Node {
             ..VhostSettings::default()
         };
         let handle = self.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
-        self.vhosts.insert(&handle);
+        let replaced = self.vhosts.replace(&handle);
+        assert!(replaced.is_none(), "the first vhost has the name of another");
         Ok(())
     }
 

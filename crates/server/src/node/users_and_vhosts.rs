@@ -163,7 +163,8 @@ impl Node {
         let gone: Vec<Arc<VhostHandle>> = self.vhosts.all().into_iter().filter(is_gone).collect();
         let gone = gone.iter().filter_map(|handle| self.vhosts.remove(handle.name()));
         let gone: Vec<Arc<VhostHandle>> = gone.collect();
-        self.settle(desired, &made);
+        let replaced = self.settle(desired, &made);
+        assert!(replaced.is_empty(), "a vhost was made under the name of another");
         gone.iter().for_each(|handle| self.discard(handle));
         Ok(())
     }
@@ -193,9 +194,14 @@ impl Node {
     }
 
     /// Lets saved users and vhosts take effect; `made` are the vhosts that are new, and those that are gone cannot be
-    /// found any more.
-    pub(super) fn settle(&self, desired: Desired, made: &[Arc<VhostHandle>]) {
+    /// found any more. Returns those that had the name of a new one until now.
+    pub(super) fn settle(
+        &self,
+        desired: Desired,
+        made: &[Arc<VhostHandle>],
+    ) -> Vec<Arc<VhostHandle>> {
         let Desired { users, vhosts } = desired;
+        let replaced = made.iter().filter_map(|handle| self.vhosts.replace(handle)).collect();
         for handle in self.vhosts.all() {
             if let Some(settings) = vhosts.get(handle.name())
                 && *settings != handle.settings()
@@ -203,7 +209,6 @@ impl Node {
                 handle.set_settings(Arc::clone(settings));
             }
         }
-        made.iter().for_each(|handle| self.vhosts.insert(handle));
         let before = self.auth.to_change();
         let changed = users
             .iter()
@@ -217,6 +222,7 @@ impl Node {
             let refusal = user_deleted(name);
             self.vhosts.all().iter().for_each(|handle| handle.close_user(name, &refusal));
         }
+        replaced
     }
 
     /// Checks that memory allows more users and vhosts.

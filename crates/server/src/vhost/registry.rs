@@ -158,17 +158,27 @@ impl Vhosts {
         )
     }
 
-    /// Makes a vhost available by its name.
-    pub(crate) fn insert(&self, handle: &Arc<VhostHandle>) {
-        self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
+    /// Makes a vhost that was begun available by its name, and returns another one that had the name until now: there is
+    /// no moment without a vhost of this name.
+    pub(crate) fn replace(&self, handle: &Arc<VhostHandle>) -> Option<Arc<VhostHandle>> {
+        let _not_reopened_meanwhile = self.reopening.lock();
+        self.insert(handle)
+    }
+
+    fn insert(&self, handle: &Arc<VhostHandle>) -> Option<Arc<VhostHandle>> {
+        let before = self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
         // The vhost has missed earlier changes of the alarm.
         handle.alarm_changed();
-        let Some(replica) = &handle.replica else { return };
-        // Not earlier: what is rebuilt is opened by the name of the vhost.
-        match replica.presence {
-            Presence::Lost => replica.replicator.want(handle.id, ShipmentNeed::Replacement, None),
-            Presence::Here | Presence::Elsewhere => {}
+        if let Some(replica) = &handle.replica {
+            // Not earlier: what is rebuilt is opened by the name of the vhost.
+            match replica.presence {
+                Presence::Lost => {
+                    replica.replicator.want(handle.id, ShipmentNeed::Replacement, None);
+                }
+                Presence::Here | Presence::Elsewhere => {}
+            }
         }
+        before
     }
 
     /// Removes a vhost, so that it cannot be found and is not opened anew any more.
