@@ -23,6 +23,7 @@ mod stopped_router;
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
 pub use http::forward::request_of_node;
+pub use json::import_preview::add_preview;
 pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};
 pub use json::table::table_to_json;

@@ -8,15 +8,16 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::multipart;
 use crate::json::bounded;
+use crate::json::import_preview::preview_to_json;
 use crate::limits::DEFINITIONS_VALUES_MAX;
-use crate::node::{Difference, FamilyPreview, ImportError, ImportPreview, PreviewedItem};
+use crate::node::ImportError;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -27,11 +28,31 @@ pub(super) fn routes() -> Router<SharedNode> {
 
 async fn export(
     State(node): State<SharedNode>,
-    Administrator(_): Administrator,
+    Administrator(caller): Administrator,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let download = download(query.as_deref())?;
-    Ok(file(node.definitions(), download))
+    Ok(file(node.definitions(caller.only_vhosts.as_deref()), download))
+}
+
+/// The families whose items are in a vhost.
+const OF_VHOSTS: [&str; 5] = ["parameters", "policies", "exchanges", "queues", "bindings"];
+
+/// Puts together what nodes have exported, each for other vhosts. Users, vhosts and what else all nodes have is that of
+/// the first.
+pub(crate) fn merge(mut first: Value, others: &[Value]) -> Value {
+    for family in OF_VHOSTS {
+        let Some(items) = first.get_mut(family).and_then(Value::as_array_mut) else { continue };
+        for other in others {
+            items
+                .extend(other.get(family).and_then(Value::as_array).into_iter().flatten().cloned());
+        }
+        // The sort is stable: items of one vhost keep their order.
+        items.sort_by_cached_key(|item| {
+            item.get("vhost").and_then(Value::as_str).map(str::to_owned)
+        });
+    }
+    first
 }
 
 async fn export_vhost(
@@ -45,7 +66,7 @@ async fn export_vhost(
 }
 
 /// The name of the file that a browser is to make of the answer.
-fn download(query: Option<&str>) -> Result<Option<String>, ApiError> {
+pub(crate) fn download(query: Option<&str>) -> Result<Option<String>, ApiError> {
     let query = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let Some((_, name)) = query.into_iter().find(|(key, _)| key == "download") else {
         return Ok(None);
@@ -57,7 +78,7 @@ fn download(query: Option<&str>) -> Result<Option<String>, ApiError> {
     Ok(Some(name.into_owned()))
 }
 
-fn file(definitions: Value, name: Option<String>) -> Response {
+pub(crate) fn file(definitions: Value, name: Option<String>) -> Response {
     let answer = Json::ok(definitions);
     match name {
         None => answer.into_response(),
@@ -119,45 +140,6 @@ async fn take(
     }
     node.import(vhost, definitions).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// The changes by family, in an object with the names of the families.
-fn preview_to_json(preview: &ImportPreview) -> Value {
-    let families = preview.families.iter();
-    families.map(|(name, family)| ((*name).to_owned(), family_to_json(family))).collect()
-}
-
-fn family_to_json(family: &FamilyPreview) -> Value {
-    let FamilyPreview { new, equal, changed, kept, skipped, items } = family;
-    json!({
-        "new": new,
-        "equal": equal,
-        "changed": changed,
-        "kept": kept,
-        "skipped": skipped,
-        "items": items.iter().map(item_to_json).collect::<Vec<_>>(),
-    })
-}
-
-fn item_to_json(item: &PreviewedItem) -> Value {
-    let mut fields = item.identity.clone();
-    fields.insert("change".to_owned(), json!(item.change.as_str()));
-    if !item.differences.is_empty() {
-        let differences: Vec<Value> = item.differences.iter().map(difference_to_json).collect();
-        fields.insert("differences".to_owned(), json!(differences));
-    }
-    Value::Object(fields)
-}
-
-/// A missing value has no field.
-fn difference_to_json(difference: &Difference) -> Value {
-    let mut fields = Map::from_iter([("field".to_owned(), json!(difference.field))]);
-    for (name, value) in [("before", &difference.before), ("after", &difference.after)] {
-        if let Some(value) = value {
-            fields.insert(name.to_owned(), value.clone());
-        }
-    }
-    Value::Object(fields)
 }
 
 /// The definitions in a body, or in the file of a form.

@@ -133,9 +133,10 @@ async fn deprecated(State(node): State<SharedNode>, _: Management) -> Json {
     Json::ok(json.into_iter().collect())
 }
 
-/// The deprecated features in use.
-async fn used(State(node): State<SharedNode>, _: Management) -> Json {
-    let totals = node.vhost_names().into_iter().filter_map(|name| node.vhost_totals(&name, None));
+/// The deprecated features in use, in whatever vhost.
+async fn used(State(node): State<SharedNode>, Management(caller): Management) -> Json {
+    let asked_for = node.vhost_names().into_iter().filter(|vhost| caller.is_asked_for(vhost));
+    let totals = asked_for.filter_map(|name| node.vhost_totals(&name, None));
     let (transient, global_qos) = totals.fold((false, false), |(queues, channels), vhost| {
         (queues || vhost.has_transient_queue, channels || vhost.has_global_prefetch)
     });

@@ -5,25 +5,25 @@
 //! unknown values are left out.
 
 mod backup;
-mod bindings;
+pub(crate) mod bindings;
 mod channels;
 mod client_filter;
 mod connections;
 mod consumers;
-mod dead_letters;
-mod definitions;
+pub(crate) mod dead_letters;
+pub(crate) mod definitions;
 mod exchanges;
 mod features;
 mod global_parameters;
-mod health;
+pub(crate) mod health;
 mod limits;
 mod list_query;
 mod logins;
 pub(crate) mod nodes;
 mod overview;
-mod parameters;
+pub(crate) mod parameters;
 mod permissions;
-mod policies;
+pub(crate) mod policies;
 mod queues;
 mod rates;
 mod redrives;

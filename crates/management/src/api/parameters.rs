@@ -68,7 +68,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
 /// The fields that a filter looks into.
 ///
 /// COMPAT: pages of more lists: RabbitMQ's lists of parameters have no pages.
-const FOUND_BY: [&str; 3] = ["name", "component", "vhost"];
+pub(crate) const FOUND_BY: &[&str] = &["name", "component", "vhost"];
 
 /// All but policies, which have paths of their own, as in RabbitMQ.
 async fn list(
@@ -78,7 +78,7 @@ async fn list(
 ) -> Result<Json, ApiError> {
     let components = [OPERATOR_POLICY, VHOST_LIMITS].into_iter();
     let all = components.flat_map(|component| everywhere(&node, &caller, component));
-    query.answer_found_by(all.collect(), &FOUND_BY)
+    query.answer_found_by(all.collect(), FOUND_BY)
 }
 
 async fn list_of_component(
@@ -87,7 +87,7 @@ async fn list_of_component(
     Name(component): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    query.answer_found_by(everywhere(&node, &caller, &component), &FOUND_BY)
+    query.answer_found_by(everywhere(&node, &caller, &component), FOUND_BY)
 }
 
 fn everywhere(node: &SharedNode, caller: &Caller, component: &str) -> Vec<Value> {
@@ -104,7 +104,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     let parameters = of_vhost(&node, &component, &vhost).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
-    query.answer_found_by(parameters, &FOUND_BY)
+    query.answer_found_by(parameters, FOUND_BY)
 }
 
 /// The parameters of a component in a vhost; none without such a vhost.

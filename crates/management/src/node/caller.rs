@@ -82,7 +82,8 @@ impl Caller {
         (self.is_monitor() || self.has_permissions_in(vhost)) && self.is_asked_for(vhost)
     }
 
-    fn is_asked_for(&self, vhost: &str) -> bool {
+    /// True if the answer is to be about `vhost`, if the caller may see the vhost.
+    pub(crate) fn is_asked_for(&self, vhost: &str) -> bool {
         self.only_vhosts.as_ref().is_none_or(|only| only.contains(vhost))
     }
 

@@ -33,6 +33,9 @@ pub trait Peers {
     /// Leader of a vhost; this node if there is no such vhost.
     fn leader_of_vhost(&self, vhost: &str) -> Leader;
 
+    /// False if this node has no usable replica of the vhost: nothing of its contents is known here.
+    fn has_contents(&self, vhost: &str) -> bool;
+
     /// Leader of users, vhosts and global parameters.
     fn leader_of_metadata(&self) -> Leader;
 

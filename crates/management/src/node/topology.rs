@@ -1,6 +1,6 @@
 //! Vhosts and everything that is declared in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use broker::{DeadLetterMap, DryRun, Explanation, Policy, PolicyChange, PolicyKind};
@@ -140,8 +140,8 @@ pub trait Topology {
     /// The condition of a vhost, for findings.
     fn vhost_condition(&self, vhost: &str) -> Option<VhostCondition>;
 
-    /// The definitions of the whole node, as RabbitMQ exports them.
-    fn definitions(&self) -> Value;
+    /// The definitions of the whole node, as RabbitMQ exports them; the contents of these vhosts only, or of all.
+    fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Value;
 
     /// The definitions of a vhost.
     fn definitions_of(&self, vhost: &str) -> Option<Value>;

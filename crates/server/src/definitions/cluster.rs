@@ -1,58 +1,213 @@
 //! Imports in a cluster: users and vhosts at the node that leads them, and the contents of each vhost at its leader.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::http::Method;
 use management::limits::PEER_ANSWER_BYTES_MAX;
-use management::{ImportError, Leader, Peers as _, Topology as _, request_of_node};
+use management::{ImportError, ImportPreview, Leader, Peers as _, add_preview, request_of_node};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::Document;
-use crate::limits::{LEADER_CHECK_INTERVAL, METADATA_RETRY_INTERVAL, PEER_IMPORT_TIMEOUT};
+use super::{Document, Imported, ItemError, Scope, parts};
+use crate::limits::{
+    LEADER_CHECK_INTERVAL, METADATA_RETRY_INTERVAL, PEER_IMPORT_TIMEOUT, PREVIEWED_ITEMS_MAX,
+};
 use crate::node::Node;
 
-/// Lets the leader of a vhost import definitions of this vhost.
+/// Imports all definitions or none, as far as that can be known before: vhosts that this node knows nothing about are
+/// checked by their leaders first. Vhosts that other nodes lead are imported by these.
 ///
 /// # Errors
-/// [`ImportError`], as the leader words it.
-pub(crate) async fn import_at_leader(
+/// [`ImportError`], as the node words it that refuses.
+pub(crate) async fn import_whole(
+    node: &Arc<Node>,
+    vhost: Option<String>,
+    definitions: Document,
+) -> Result<(), ImportError> {
+    let definitions = match &vhost {
+        Some(vhost) => limits_set(node, vhost, definitions).await?,
+        None => {
+            for (vhost, part) in parts_unknown_here(node, &definitions) {
+                preview_at_leader(node, &vhost, &part).await?;
+            }
+            definitions
+        }
+    };
+    let import = {
+        let (node, vhost) = (Arc::clone(node), vhost.clone());
+        move || -> Result<Imported, ImportError> {
+            let imported = super::import(&node, &definitions, scope(vhost.as_deref()));
+            // Part of the import may have been applied before the disk refused a write.
+            let saved = node.save();
+            let imported = imported.map_err(|error| refused(&error))?;
+            saved.map_err(|error| ImportError::Node(error.to_string()))?;
+            Ok(imported)
+        }
+    };
+    let Imported { durable, elsewhere } = blocking(import).await??;
+    for (handle, lsn) in durable {
+        let durable = handle.durable_at(lsn).await;
+        durable.map_err(|problem| ImportError::Node(problem.to_string()))?;
+    }
+    for (of, part) in elsewhere {
+        // The node that leads a vhost passes nothing on: two nodes could do so for ever.
+        if vhost.is_some() {
+            return Err(leader_has_changed(&of));
+        }
+        import_at_leader(node, &of, &part).await?;
+    }
+    Ok(())
+}
+
+/// Previews an import, with the help of the leaders of vhosts that this node knows nothing about.
+///
+/// # Errors
+/// [`ImportError`], as that of the import.
+pub(crate) async fn preview_whole(
+    node: &Arc<Node>,
+    vhost: Option<String>,
+    definitions: Document,
+) -> Result<ImportPreview, ImportError> {
+    let elsewhere = match vhost {
+        Some(_) => Vec::new(),
+        None => parts_unknown_here(node, &definitions),
+    };
+    let mut preview = preview_here(node, vhost, definitions).await?;
+    for (vhost, part) in elsewhere {
+        let of_vhost = preview_at_leader(node, &vhost, &part).await?;
+        let added = add_preview(&mut preview, &of_vhost, PREVIEWED_ITEMS_MAX);
+        let odd = || ImportError::Node(format!("the leader of vhost '{vhost}' tells no preview"));
+        added.ok_or_else(odd)?;
+    }
+    Ok(preview)
+}
+
+async fn preview_here(
+    node: &Arc<Node>,
+    vhost: Option<String>,
+    definitions: Document,
+) -> Result<ImportPreview, ImportError> {
+    let node = Arc::clone(node);
+    let preview = move || super::dry_run(&node, &definitions, scope(vhost.as_deref()));
+    blocking(preview).await?.map_err(|error| refused(&error))
+}
+
+fn scope(vhost: Option<&str>) -> Scope<'_> {
+    vhost.map_or(Scope::Node, Scope::Vhost)
+}
+
+fn refused(error: &ItemError) -> ImportError {
+    ImportError::Definitions(error.in_rabbitmqs_order())
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ImportError> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.map_err(|error| ImportError::Node(error.to_string()))
+}
+
+/// The parts of definitions that are in vhosts whose contents this node does not have, by vhost.
+fn parts_unknown_here(node: &Node, definitions: &Document) -> Vec<(String, Document)> {
+    let unknown = parts::vhosts_with_items(definitions).into_iter();
+    let unknown = unknown.filter(|vhost| !node.has_contents(vhost));
+    unknown.map(|vhost| (vhost.to_owned(), parts::part_of_vhost(definitions, vhost))).collect()
+}
+
+/// Lets the leader of the metadata set the limits in definitions of a vhost that this node leads. Returns the definitions
+/// that are left to import.
+async fn limits_set(
+    node: &Arc<Node>,
+    vhost: &str,
+    definitions: Document,
+) -> Result<Document, ImportError> {
+    let limits: Vec<Value> = parts::limits_in(&definitions).cloned().collect();
+    let leader = match node.leader_of_metadata() {
+        _ if limits.is_empty() => return Ok(definitions),
+        Leader::Here => return Ok(definitions),
+        Leader::Node(leader) => leader,
+        Leader::None => {
+            return Err(ImportError::Node("no node leads users and vhosts now".to_owned()));
+        }
+    };
+    // All or nothing.
+    preview_here(node, Some(vhost.to_owned()), definitions.clone()).await?;
+    let path = format!("/api/parameters/vhost-limits/{}/limits", encoded(vhost));
+    for item in limits {
+        change_at(node, &leader, Method::PUT, &path, item.to_string().into_bytes()).await?;
+    }
+    Ok(parts::without_limits(&definitions))
+}
+
+/// Lets the leader of a vhost import definitions of this vhost.
+async fn import_at_leader(
     node: &Node,
     vhost: &str,
     definitions: &Document,
 ) -> Result<(), ImportError> {
-    let path = format!("/api/definitions/{}", utf8_percent_encode(vhost, NON_ALPHANUMERIC));
+    let leader = leader(node, vhost).await?;
+    let path = format!("/api/definitions/{}", encoded(vhost));
+    change_at(node, &leader, Method::POST, &path, bytes(definitions)).await.map(drop)
+}
+
+/// Lets the leader of a vhost check definitions of this vhost; its preview in JSON.
+async fn preview_at_leader(
+    node: &Node,
+    vhost: &str,
+    definitions: &Document,
+) -> Result<Value, ImportError> {
+    let leader = leader(node, vhost).await?;
+    let path = format!("/api/definitions/{}?dry_run=true", encoded(vhost));
+    change_at(node, &leader, Method::POST, &path, bytes(definitions)).await
+}
+
+/// Name of the other node that leads a vhost.
+async fn leader(node: &Node, vhost: &str) -> Result<String, ImportError> {
+    node.vhosts.leader_settled(vhost).await;
     match node.leader_of_vhost(vhost) {
-        Leader::Node(leader) => import_at(node, &leader, &path, definitions).await,
-        Leader::Here | Leader::None => {
-            let text = format!("the leader of vhost '{vhost}' has changed; import again");
-            Err(ImportError::Node(text))
-        }
+        Leader::Node(leader) => Ok(leader),
+        Leader::Here | Leader::None => Err(leader_has_changed(vhost)),
     }
 }
 
-/// Lets another node import definitions at a path.
-async fn import_at(
+fn leader_has_changed(vhost: &str) -> ImportError {
+    ImportError::Node(format!("the leader of vhost '{vhost}' has changed; import again"))
+}
+
+fn bytes(definitions: &Document) -> Vec<u8> {
+    serde_json::to_vec(definitions).expect("a map of JSON is JSON")
+}
+
+fn encoded(vhost: &str) -> impl Display {
+    utf8_percent_encode(vhost, NON_ALPHANUMERIC)
+}
+
+/// Lets another node answer a request; its answer from JSON, null if it has no body.
+async fn change_at(
     node: &Node,
     leader: &str,
+    method: Method,
     path: &str,
-    definitions: &Document,
-) -> Result<(), ImportError> {
-    let body = serde_json::to_vec(definitions).expect("a map of JSON is JSON");
-    let request = request_of_node(Method::POST, path, body);
+    body: Vec<u8>,
+) -> Result<Value, ImportError> {
+    let request = request_of_node(method, path, body);
     let answer = node.answer_of_peer(leader, request, PEER_IMPORT_TIMEOUT).await;
     let answer = answer.map_err(|reason| {
         ImportError::Node(format!("node '{leader}' does not answer: {reason}"))
     })?;
-    if answer.status().is_success() {
-        return Ok(());
-    }
-    let is_unable = answer.status().is_server_error();
+    let status = answer.status();
     let body = to_bytes(answer.into_body(), PEER_ANSWER_BYTES_MAX).await.unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if status.is_success() {
+        return Ok(body);
+    }
     let reason = body["reason"].as_str().unwrap_or("no reason is told").to_owned();
-    Err(if is_unable { ImportError::Node(reason) } else { ImportError::Definitions(reason) })
+    Err(match status.is_server_error() {
+        true => ImportError::Node(reason),
+        false => ImportError::Definitions(reason),
+    })
 }
 
 /// Lets the cluster import the definitions of this node's start, once there is a leader.
@@ -60,9 +215,10 @@ pub(crate) async fn import_in_cluster(node: Arc<Node>, definitions: Document) {
     let mut stopping = node.lifecycle.stopping.subscribe();
     while !*stopping.borrow() {
         let imported = match node.leader_of_metadata() {
-            Leader::Here => Arc::clone(&node).import(None, definitions.clone()).await,
+            Leader::Here => import_whole(&node, None, definitions.clone()).await,
             Leader::Node(leader) => {
-                import_at(&node, &leader, "/api/definitions", &definitions).await
+                let path = "/api/definitions";
+                change_at(&node, &leader, Method::POST, path, bytes(&definitions)).await.map(drop)
             }
             Leader::None => {
                 let wait = tokio::time::timeout(LEADER_CHECK_INTERVAL, stopping.changed());

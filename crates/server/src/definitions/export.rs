@@ -3,6 +3,8 @@
 //! Exclusive queues are left out, and so are names that clients cannot declare, together with the bindings to
 //! either.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::PolicyKind;
@@ -19,8 +21,8 @@ use crate::vhost::VhostHandle;
 
 type Object = Map<String, Value>;
 
-/// Exports the definitions of the whole node.
-pub(crate) fn export_all(node: &Node) -> Value {
+/// Exports the definitions of the whole node, with the contents of these vhosts only, or of all.
+pub(crate) fn export_all(node: &Node, only_vhosts: Option<&BTreeSet<String>>) -> Value {
     let cluster = node.cluster_name();
     let mut root =
         header(&node.identity.product, "cluster", format!("Definitions of cluster '{cluster}'"));
@@ -38,7 +40,8 @@ pub(crate) fn export_all(node: &Node) -> Value {
     root.insert("topic_permissions".to_owned(), all(&topic_permissions));
     root.insert("global_parameters".to_owned(), list(global_parameters(node)));
     let mut contents: Vec<Contents> = Vec::new();
-    for handle in &vhosts {
+    let is_wanted = |name: &str| only_vhosts.is_none_or(|only| only.contains(name));
+    for handle in vhosts.iter().filter(|handle| is_wanted(handle.name())) {
         contents.push(Contents::of(node, handle.name(), Some(handle.name())));
     }
     for (family, of) in FAMILIES {

@@ -14,6 +14,7 @@ mod difference;
 mod export;
 mod item;
 mod lines;
+mod parts;
 mod plan;
 mod preview;
 mod topology;
@@ -23,10 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use broker::Lsn;
-use management::ImportPreview;
+use management::{ImportPreview, Peers as _};
 use serde_json::{Map, Value};
 
-pub(crate) use cluster::{import_at_leader, import_in_cluster};
+pub(crate) use cluster::{import_in_cluster, import_whole, preview_whole};
 pub(crate) use export::{export_all, export_vhost};
 pub(crate) use item::{Place, Scope};
 
@@ -127,13 +128,13 @@ pub(crate) fn import(
     validate::validate(node, &plan)?;
     let (durable, elsewhere) = apply::apply(node, plan)?;
     let part = |vhost: String| {
-        let part = plan::part_of_vhost(root, &vhost);
+        let part = parts::part_of_vhost(root, &vhost);
         (vhost, part)
     };
     Ok(Imported { durable, elsewhere: elsewhere.into_iter().map(part).collect() })
 }
 
-/// Computes the changes that an import would make, and makes none. Takes as long as an import.
+/// Computes the changes that an import would make in what this node has, and makes none. Takes as long as an import.
 ///
 /// # Errors
 /// The error of the import.
@@ -142,9 +143,10 @@ pub(crate) fn dry_run(
     root: &Document,
     scope: Scope<'_>,
 ) -> Result<ImportPreview, ItemError> {
-    let plan = plan::read(root, scope, &node.auth.to_change())?;
+    let mut plan = plan::read(root, scope, &node.auth.to_change())?;
     let _turn = node.importing.lock();
     validate::validate(node, &plan)?;
+    plan.retain_vhosts(&|vhost| node.has_contents(vhost));
     preview::preview(node, plan)
 }
 

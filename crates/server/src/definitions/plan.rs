@@ -90,16 +90,13 @@ impl Plan {
     }
 }
 
-/// The part of definitions that is in one vhost, as definitions of that vhost.
-pub(super) fn part_of_vhost(root: &Map<String, Value>, vhost: &str) -> Map<String, Value> {
-    let is_in_vhost = |item: &&Value| item.get("vhost").and_then(Value::as_str) == Some(vhost);
-    let families = FAMILIES.iter().filter(|(family, _)| !OF_THE_NODE.contains(family));
-    let families = families.filter_map(|(family, _)| {
-        let items = root.get(*family)?.as_array()?;
-        Some(((*family).to_owned(), items.iter().filter(is_in_vhost).cloned().collect()))
-    });
-    families.collect()
+/// The families that definitions of a vhost have.
+pub(super) fn families_of_vhosts() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().map(|(family, _)| *family).filter(|family| !OF_THE_NODE.contains(family))
 }
+
+/// The component of the parameter that has the limits of a vhost.
+pub(super) const VHOST_LIMITS: &str = "vhost-limits";
 
 /// Reads one item of a family into the plan.
 type Read = fn(&mut Plan, Place, &Item<'_>) -> Result<(), Problem>;
@@ -268,7 +265,7 @@ fn parameter(plan: &mut Plan, place: Place, item: &Item<'_>) -> Result<(), Probl
             let policy = policy(item, &item.with(value()?), PolicyKind::Operator);
             keep(&mut plan.policies, place, policy)
         }
-        "vhost-limits" => {
+        VHOST_LIMITS => {
             let object = value()?.as_object().ok_or_else(|| "limits not a list".to_owned())?;
             let limits = Some(limits_from_json(object, "limits")?);
             let vhost = NewVhost { name: item.vhost()?, change: VhostChange::default(), limits };

@@ -7,6 +7,7 @@ use amqp::table::Table;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{Vhost, VhostOptions};
+use management::Peers as _;
 
 use super::ItemError;
 use super::plan::{InVhost, Plan, Planned};
@@ -34,13 +35,15 @@ pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
         known.check_vhost(planned, &planned.item.vhost)?;
         known.check_user(planned, &planned.item.user)?;
     }
-    for vhost in known.vhosts_of(&plan.policies)? {
+    // Other nodes check their vhosts.
+    let is_known = |vhost: &&str| node.has_contents(vhost);
+    for vhost in known.vhosts_of(&plan.policies)?.into_iter().filter(is_known) {
         check_policies(node, plan, vhost)?;
     }
     let mut vhosts = known.vhosts_of(&plan.exchanges)?;
     vhosts.append(&mut known.vhosts_of(&plan.queues)?);
     vhosts.append(&mut known.vhosts_of(&plan.bindings)?);
-    vhosts.into_iter().try_for_each(|vhost| topology(node, plan, vhost))
+    vhosts.into_iter().filter(is_known).try_for_each(|vhost| topology(node, plan, vhost))
 }
 
 /// Checks that a vhost has room for the policies of `plan`.

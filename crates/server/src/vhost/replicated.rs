@@ -41,6 +41,11 @@ impl VhostHandle {
         self.replica.as_ref().is_some_and(|replica| replica.presence == Presence::Elsewhere)
     }
 
+    /// True if this node has a replica of the vhost that can be used, or has the vhost alone.
+    pub(crate) fn has_contents(&self) -> bool {
+        self.replica.as_ref().is_none_or(|replica| replica.presence == Presence::Here)
+    }
+
     /// True if this node is one of those that have the vhost.
     pub(crate) fn is_placed_here(&self) -> bool {
         let (Some(place), Some(placement)) = (&self.replica, &*self.placement.read()) else {

@@ -28,12 +28,15 @@ pub(super) fn routes() -> Router<SharedNode> {
         .merge(between::routes())
 }
 
-/// The fields that a filter looks into: not into the end that all bindings of the list have.
+/// The fields that a filter of all bindings looks into.
 ///
 /// COMPAT: pages of more lists: RabbitMQ's lists of bindings have no pages.
+pub(crate) const FOUND_BY: &[&str] = &["source", "destination", "routing_key"];
+
+/// The fields that a filter looks into: not into the end that all bindings of the list have.
 fn found_by(which: BindingFilter<'_>) -> &'static [&'static str] {
     match which {
-        BindingFilter::Vhost => &["source", "destination", "routing_key"],
+        BindingFilter::Vhost => FOUND_BY,
         BindingFilter::Source(_) => &["destination", "routing_key"],
         BindingFilter::Queue(_) | BindingFilter::Destination(_) => &["source", "routing_key"],
     }

@@ -37,7 +37,7 @@ async fn show(
     Management(caller): Management,
     query: MapQuery,
 ) -> Result<Json, ApiError> {
-    answer(&Mapped::all(&node, &caller), &query)
+    answer(&Mapped::all(&node, &caller), &query, caller.only_vhosts.is_some())
 }
 
 async fn show_vhost(
@@ -46,15 +46,17 @@ async fn show_vhost(
     Name(vhost): Name,
     query: MapQuery,
 ) -> Result<Json, ApiError> {
-    answer(&[Mapped::one(&node, &caller, vhost)?], &query)
+    answer(&[Mapped::one(&node, &caller, vhost)?], &query, false)
 }
 
-fn answer(vhosts: &[Mapped], query: &MapQuery) -> Result<Json, ApiError> {
+/// The map of some vhosts, or a part that [`merge`](super::merge::merge) puts together with those of other nodes.
+fn answer(vhosts: &[Mapped], query: &MapQuery, is_part: bool) -> Result<Json, ApiError> {
     let Selection { entries, total_edges, filtered_edges } = select(vhosts, query);
     let delays = Delays::of(vhosts, query);
     let query = &query.list;
     let entries = query.order_by_json(entries, |one| edge(one).unwrap_or_default());
-    let (page, place) = query.cut(entries, total_edges)?;
+    let (page, place) =
+        if is_part { query.part(entries) } else { query.cut(entries, total_edges)? };
     let mut queues = Vec::new();
     let mut exchanges = Vec::new();
     for mapped in vhosts {
@@ -71,7 +73,7 @@ fn answer(vhosts: &[Mapped], query: &MapQuery) -> Result<Json, ApiError> {
         let through: BTreeSet<usize> = of_vhost().map(|(_, route)| route.exchange).collect();
         exchanges.extend(through.into_iter().filter_map(|at| exchange(mapped, at)));
     }
-    let warnings = WantedWarnings::of(vhosts, query);
+    let warnings = WantedWarnings::of(vhosts, query, is_part);
     let edges: Vec<Value> = page.iter().filter_map(edge).collect();
     let mut json = Map::new();
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
@@ -184,7 +186,7 @@ struct WantedWarnings {
 }
 
 impl WantedWarnings {
-    fn of(vhosts: &[Mapped], query: &Query) -> Self {
+    fn of(vhosts: &[Mapped], query: &Query, is_part: bool) -> Self {
         let all = vhosts.iter().flat_map(|mapped| {
             let all = mapped.map.warnings.iter();
             let wanted = all.filter(|one| mapped.matches_warning(one, query));
@@ -192,10 +194,11 @@ impl WantedWarnings {
         });
         let mut all: Vec<_> = all.collect();
         all.sort_by_key(|(_, warning)| (warning.severity, warning.kind));
-        let groups = warning_groups::of(all.iter().map(|(mapped, warning)| {
+        let warned = all.iter().map(|(mapped, warning)| {
             let lost = warning.queues.iter().map(|queue| mapped.rate(*queue, "dead_letters_lost"));
             Warned { vhost: &mapped.vhost, map: &mapped.map, warning, lost: lost.sum() }
-        }));
+        });
+        let groups = warning_groups::of(warned, is_part);
         Self { worst: worst(&all), groups, total: all.len() }
     }
 }

@@ -4,11 +4,15 @@ mod delays;
 mod history;
 mod map;
 mod mapped;
+mod merge;
 mod queues;
 mod selection;
 mod warning_groups;
 
 use axum::Router;
+
+pub(crate) use merge::merge;
+pub(crate) use selection::MapQuery;
 
 use crate::http::extract::SharedNode;
 

@@ -12,7 +12,7 @@ use crate::http::answer::ApiError;
 
 /// The query of a map: of a list that always has pages, and what is special about a map.
 #[derive(Debug)]
-pub(super) struct MapQuery {
+pub(crate) struct MapQuery {
     pub(super) list: Query,
     /// Edges that look alike are one entry.
     pub(super) is_grouped: bool,
@@ -23,9 +23,18 @@ pub(super) struct MapQuery {
 impl<S: Sync> FromRequestParts<S> for MapQuery {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let PagedQuery(list) = PagedQuery::from_request_parts(parts, state).await?;
-        let query = parts.uri.query().unwrap_or_default();
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl MapQuery {
+    /// Reads the query of a URI.
+    ///
+    /// # Errors
+    /// [`ApiError`] for a parameter that is out of its range.
+    pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
+        let PagedQuery(list) = PagedQuery::parse(query)?;
         let is_set = |wanted: &str| {
             let mut pairs = form_urlencoded::parse(query.as_bytes());
             pairs.any(|(name, value)| name == wanted && value == "true")

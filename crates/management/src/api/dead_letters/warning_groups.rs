@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use broker::{DeadLetterMap, DeadLetterStrategy, MapWarning, Severity, WarningKind, words};
 use serde_json::{Value, json};
 
+use crate::json::severity::severity;
 use crate::limits::WARNING_GROUP_NAMES_MAX;
 
 /// A warning in its map.
@@ -22,7 +23,7 @@ pub(super) struct Warned<'a> {
 struct Group<'a> {
     /// Number of queues, or of cycles.
     count: u64,
-    warnings: usize,
+    warnings: u64,
     /// Messages that wait in the queues.
     messages: u64,
     /// Lost dead letters per second.
@@ -51,6 +52,24 @@ impl<'a> Group<'a> {
                 self.queues.push((vhost, &queue.name));
             }
         }
+    }
+
+    /// Adds the group of another part of the map.
+    fn add_group(&mut self, group: &'a Value) {
+        let number = |name: &str| group[name].as_u64().unwrap_or_default();
+        if self.warnings == 0 {
+            self.first = group["text"].as_str().unwrap_or_default();
+        }
+        self.count += number("count");
+        self.warnings += number("total_warnings");
+        self.messages += number("messages");
+        self.rate += group["rate"].as_f64().unwrap_or_default();
+        let queues = group["queues"].as_array().into_iter().flatten();
+        self.queues
+            .extend(queues.filter_map(|one| Some((one["vhost"].as_str()?, one["name"].as_str()?))));
+        // The sort is stable. Each part has the first queues of its vhosts.
+        self.queues.sort_by_key(|(vhost, _)| *vhost);
+        self.queues.truncate(WARNING_GROUP_NAMES_MAX);
     }
 
     fn text(&self, kind: WarningKind, severity: Severity, keeps: bool) -> String {
@@ -121,17 +140,36 @@ fn keeps(Warned { map, warning, .. }: Warned<'_>) -> bool {
         })
 }
 
-/// The groups of these warnings, the most severe first.
-pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>) -> Vec<Value> {
-    let mut groups: BTreeMap<(Severity, WarningKind, bool), Group<'_>> = BTreeMap::new();
+/// The groups by severity, kind and fate, the most severe first.
+type Groups<'a> = BTreeMap<(Severity, WarningKind, bool), Group<'a>>;
+
+/// The groups of these warnings, the most severe first; with what [`merge`] needs in a part.
+pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>, is_part: bool) -> Vec<Value> {
+    let mut groups = Groups::new();
     for warned in warnings {
         let key = (warned.warning.severity, warned.warning.kind, keeps(warned));
         groups.entry(key).or_default().add(warned);
     }
+    groups_to_json(&groups, is_part)
+}
+
+/// The groups of several parts of a map.
+pub(super) fn merge(parts: &[Value]) -> Vec<Value> {
+    let mut groups = Groups::new();
+    let told = parts.iter().filter_map(|part| part.get("warning_groups")?.as_array()).flatten();
+    for group in told {
+        let Some(kind) = group["kind"].as_str().and_then(kind_of) else { continue };
+        let key = (severity(group), kind, group["keeps"] == true);
+        groups.entry(key).or_default().add_group(group);
+    }
+    groups_to_json(&groups, false)
+}
+
+fn groups_to_json(groups: &Groups<'_>, is_part: bool) -> Vec<Value> {
     let json = groups.iter().map(|((severity, kind, keeps), group)| {
         let queues = group.queues.iter();
         let queues = queues.map(|(vhost, name)| json!({"vhost": vhost, "name": name}));
-        json!({
+        let mut json = json!({
             "kind": kind.as_str(),
             "severity": severity.as_str(),
             "text": group.text(*kind, *severity, *keeps),
@@ -139,9 +177,22 @@ pub(super) fn of<'a>(warnings: impl Iterator<Item = Warned<'a>>) -> Vec<Value> {
             "total_warnings": group.warnings,
             "rate": is_loss(*kind).then_some(group.rate),
             "queues": queues.collect::<Vec<Value>>(),
-        })
+        });
+        if is_part {
+            json["messages"] = json!(group.messages);
+            json["keeps"] = json!(keeps);
+        }
+        json
     });
     json.collect()
+}
+
+/// The kind of this name.
+pub(super) fn kind_of(name: &str) -> Option<WarningKind> {
+    use WarningKind::{ExchangeMissing, Limit, Loop, NoConsumer, ShorterTtl, Unroutable};
+
+    let kinds = [ExchangeMissing, Unroutable, Loop, ShorterTtl, Limit, NoConsumer];
+    kinds.into_iter().find(|kind| kind.as_str() == name)
 }
 
 #[cfg(test)]
@@ -213,7 +264,7 @@ mod tests {
             is_whole: true,
         };
         let warned = |warning| Warned { vhost: "/", map: &map, warning, lost: 1.5 };
-        let groups = of(map.warnings.iter().map(warned));
+        let groups = of(map.warnings.iter().map(warned), false);
         let told: Vec<_> = groups
             .iter()
             .map(|one| (one["text"].as_str().unwrap(), one["count"].as_u64().unwrap()))

@@ -16,6 +16,7 @@ use crate::history::{History, TimeRanges};
 use crate::http::access::{Management, VhostUser};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::json::severity::{severity, severity_of_name};
 use crate::node::{Caller, LimitName as _, VhostLimit, maximum};
 use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
 use crate::snapshot::cluster::PeerSnapshot;
@@ -36,7 +37,10 @@ pub(super) fn routes() -> Router<SharedNode> {
 /// All findings, with status 200.
 async fn show(State(node): State<SharedNode>, Management(caller): Management) -> Json {
     let facts = facts(&node, &caller);
-    Json::ok(report(&find(&facts), facts.node.is_some()))
+    if caller.only_vhosts.is_some() {
+        return part(facts);
+    }
+    Json::ok(report(&to_json(&find(&facts)), facts.node.is_some()))
 }
 
 /// The findings about one vhost.
@@ -45,12 +49,13 @@ async fn show_vhost(
     VhostUser { caller, vhost }: VhostUser,
 ) -> Result<Json, ApiError> {
     let facts = vhost_facts(&node, &caller, vhost).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(report(&find(&Facts { node: None, vhosts: vec![facts] }), false)))
+    let findings = find(&Facts { node: None, vhosts: vec![facts] });
+    Ok(Json::ok(report(&to_json(&findings), false)))
 }
 
 /// Fails on an error or a warning.
 async fn check(State(node): State<SharedNode>, Management(caller): Management) -> Json {
-    checked(&facts(&node, &caller), Severity::Warning)
+    check_from(&node, &caller, Severity::Warning)
 }
 
 /// Fails on findings of this severity, and on more severe ones.
@@ -59,12 +64,65 @@ async fn check_severity(
     Management(caller): Management,
     Name(severity): Name,
 ) -> Result<Json, ApiError> {
-    let all = [Severity::Error, Severity::Warning, Severity::Info];
-    let least = all
-        .into_iter()
-        .find(|one| one.as_str() == severity)
-        .ok_or_else(|| ApiError::bad_request("severity must be one of: error, warning, info"))?;
-    Ok(checked(&facts(&node, &caller), least))
+    Ok(check_from(&node, &caller, severity_of(&severity)?))
+}
+
+/// The severity of this name.
+///
+/// # Errors
+/// [`ApiError`] if there is none.
+fn severity_of(name: &str) -> Result<Severity, ApiError> {
+    let wrong = || ApiError::bad_request("severity must be one of: error, warning, info");
+    severity_of_name(name).ok_or_else(wrong)
+}
+
+fn check_from(node: &SharedNode, caller: &Caller, least: Severity) -> Json {
+    let facts = facts(node, caller);
+    if caller.only_vhosts.is_some() {
+        return part(facts);
+    }
+    checked(&to_json(&find(&facts)), least, facts.node.is_some())
+}
+
+/// The name of the parts about the node, and about its vhosts.
+const NODE_PART: &str = "node";
+const VHOSTS_PART: &str = "vhosts";
+
+/// The part of a node in the findings of a cluster.
+fn part(facts: Facts) -> Json {
+    let Facts { node, vhosts } = facts;
+    let node = node.map(|node| to_json(&find(&Facts { node: Some(node), vhosts: Vec::new() })));
+    let vhosts = to_json(&find(&Facts { node: None, vhosts }));
+    Json::ok(json!({NODE_PART: node, VHOSTS_PART: vhosts}))
+}
+
+/// The findings of a cluster: about the node that is asked, and about the vhosts of all. `check` has the last segment of the
+/// path of a health check, if it names a severity.
+///
+/// # Errors
+/// [`ApiError`] if this is no severity.
+pub(crate) fn merge(
+    mut here: Value,
+    others: Vec<Value>,
+    check: Option<Option<&str>>,
+) -> Result<Json, ApiError> {
+    let taken = |part: &mut Value, name: &str| match part.get_mut(name).map(Value::take) {
+        Some(Value::Array(findings)) => Some(findings),
+        _ => None,
+    };
+    let of_node = taken(&mut here, NODE_PART);
+    let includes_node = of_node.is_some();
+    let mut findings = of_node.unwrap_or_default();
+    for mut part in std::iter::once(here).chain(others) {
+        findings.extend(taken(&mut part, VHOSTS_PART).unwrap_or_default());
+    }
+    // The sort is stable: those about the node come before those about vhosts, and the kinds of a node keep their order.
+    findings.sort_by_key(severity);
+    Ok(match check {
+        None => Json::ok(report(&findings, includes_node)),
+        Some(None) => checked(&findings, Severity::Warning, includes_node),
+        Some(Some(name)) => checked(&findings, severity_of(name)?, includes_node),
+    })
 }
 
 /// An alarm that blocks publishers.
@@ -134,25 +192,23 @@ fn shown(alarms: &[BlockingAlarm], is_monitor: bool) -> Vec<Value> {
     ["memory", "disk"].into_iter().filter(is_on).map(shown).collect()
 }
 
-fn checked(facts: &Facts, least: Severity) -> Json {
-    let findings = find(facts);
-    let mut failed = findings.iter().filter(|one| one.severity <= least);
+fn checked(findings: &[Value], least: Severity, includes_node: bool) -> Json {
+    let mut failed = findings.iter().filter(|one| severity(one) <= least);
     // The most severe finding comes first.
     let Some(worst) = failed.next() else { return Json::ok(json!({"status": "ok"})) };
+    let worst = worst["text"].as_str().unwrap_or_default();
     let reason = match failed.count() as u64 {
-        0 => worst.text.clone(),
-        more => format!("{} And {}.", worst.text, words::count(more, "further finding")),
+        0 => worst.to_owned(),
+        more => format!("{worst} And {}.", words::count(more, "further finding")),
     };
-    let mut report = report(&findings, facts.node.is_some());
-    if let Some(fields) = report.as_object_mut() {
-        fields.insert("status".to_owned(), json!("failed"));
-        fields.insert("reason".to_owned(), json!(reason));
-    }
+    let mut report = report(findings, includes_node);
+    report["status"] = json!("failed");
+    report["reason"] = json!(reason);
     Json(StatusCode::SERVICE_UNAVAILABLE, report)
 }
 
-fn report(findings: &[Finding], includes_node: bool) -> Value {
-    let count = |of| findings.iter().filter(|one| one.severity == of).count();
+fn report(findings: &[Value], includes_node: bool) -> Value {
+    let count = |of| findings.iter().filter(|one| severity(one) == of).count();
     let [errors, warnings] = [count(Severity::Error), count(Severity::Warning)];
     let status = match (errors, warnings) {
         (0, 0) => "ok",
@@ -164,8 +220,12 @@ fn report(findings: &[Finding], includes_node: bool) -> Value {
         "includes_node": includes_node,
         "errors": errors,
         "warnings": warnings,
-        "findings": findings.iter().map(finding).collect::<Vec<Value>>(),
+        "findings": findings,
     })
+}
+
+fn to_json(findings: &[Finding]) -> Vec<Value> {
+    findings.iter().map(finding).collect()
 }
 
 fn finding(finding: &Finding) -> Value {

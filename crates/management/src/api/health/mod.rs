@@ -3,7 +3,7 @@
 
 mod aliveness;
 mod cluster;
-mod findings;
+pub(crate) mod findings;
 
 use axum::Router;
 use axum::extract::State;

@@ -73,7 +73,16 @@ impl<S: Sync> FromRequestParts<S> for PagedQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let query = parts.uri.query().unwrap_or_default();
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl PagedQuery {
+    /// Reads the query of a URI.
+    ///
+    /// # Errors
+    /// [`ApiError`] for a parameter that is out of its range.
+    pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let has_page = form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "page");
         let first = if has_page { "" } else { "page=1&" };
         Query::parse(&format!("{first}{query}")).map(Self)
@@ -159,13 +168,32 @@ impl Query {
         things: Vec<T>,
         total_count: usize,
     ) -> Result<(Vec<T>, Map<String, Value>), ApiError> {
+        let filtered_count = things.len();
+        self.cut_of(things, filtered_count, total_count)
+    }
+
+    /// The page of `filtered_count` items, of which those behind the page may be missing, and its position.
+    pub(crate) fn cut_of<T>(
+        &self,
+        things: Vec<T>,
+        filtered_count: usize,
+        total_count: usize,
+    ) -> Result<(Vec<T>, Map<String, Value>), ApiError> {
         let Some(page) = &self.page else {
             return Ok((things, Map::new()));
         };
-        let filtered_count = things.len();
-        let things: Vec<T> = page.cut(things)?.collect();
+        let things: Vec<T> = page.cut_of(things, filtered_count)?.collect();
         let position = page.position(things.len(), filtered_count, total_count);
         Ok((things, position))
+    }
+
+    /// The items of the page and of all before, and the number of items: what a node adds to a page of all nodes.
+    pub(crate) fn part<T>(&self, mut things: Vec<T>) -> (Vec<T>, Map<String, Value>) {
+        let filtered_count = things.len();
+        if let Some(page) = &self.page {
+            things.truncate(page.end());
+        }
+        (things, Map::from_iter([("filtered_count".to_owned(), json!(filtered_count))]))
     }
 
     /// Orders things by a field of their JSON if the query has a field to sort by.

@@ -74,17 +74,34 @@ impl Page {
 
     /// The items of the page. The first page exists even if it is empty.
     pub(super) fn cut<T>(&self, items: Vec<T>) -> Result<impl Iterator<Item = T>, ApiError> {
+        let len = items.len();
+        self.cut_of(items, len)
+    }
+
+    /// The items of the page, of `len` items, of which those behind the page may be missing.
+    pub(super) fn cut_of<T>(
+        &self,
+        items: Vec<T>,
+        len: usize,
+    ) -> Result<impl Iterator<Item = T>, ApiError> {
         let Self { number, size, .. } = self;
-        if *number > self.count(items.len()).max(1) {
-            let len = items.len();
+        if *number > self.count(len).max(1) {
             let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
             return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
         }
         // Within the list, as checked above.
         let skipped = (number - 1).saturating_mul(*size);
-        let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
     }
+
+    /// Number of the items of this page and all before.
+    pub(super) fn end(&self) -> usize {
+        as_count(self.number.saturating_mul(self.size))
+    }
+}
+
+fn as_count(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 impl Filter {

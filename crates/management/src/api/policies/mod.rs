@@ -59,7 +59,7 @@ pub(super) fn routes() -> Router<SharedNode> {
 /// The fields that a filter looks into.
 ///
 /// COMPAT: pages of more lists: RabbitMQ's lists of policies have no pages.
-const FOUND_BY: [&str; 3] = ["name", "pattern", "vhost"];
+pub(crate) const FOUND_BY: &[&str] = &["name", "pattern", "vhost"];
 
 /// The policies of all vhosts in which the user has permissions.
 async fn list(
@@ -71,7 +71,7 @@ async fn list(
     let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost deleted meanwhile has none.
     let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
-    query.answer_found_by(all.collect(), &FOUND_BY)
+    query.answer_found_by(all.collect(), FOUND_BY)
 }
 
 async fn list_of_vhost(
@@ -83,7 +83,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     let policies = in_vhost(&node, &vhost, kind).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
-    query.answer_found_by(policies, &FOUND_BY)
+    query.answer_found_by(policies, FOUND_BY)
 }
 
 fn in_vhost(node: &SharedNode, vhost: &str, kind: PolicyKind) -> Option<Vec<Value>> {

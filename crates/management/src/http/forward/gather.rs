@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::Request;
@@ -11,9 +12,10 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::{Sender, copy, wire};
-use crate::api::{Query, scheduled};
+use crate::api::dead_letters::{self, MapQuery};
+use crate::api::{Query, definitions, health, scheduled};
 use crate::http::answer::{ApiError, Json};
-use crate::limits::{PART_TIMEOUT, PEER_ANSWER_BYTES_MAX};
+use crate::limits::{PART_TIMEOUT, PEER_ANSWER_BYTES_MAX, PEER_TIMEOUT};
 use crate::node::Caller;
 
 /// Names the nodes whose part is missing.
@@ -56,6 +58,8 @@ struct Parts {
     here: Value,
     others: Vec<Value>,
     missing: Vec<String>,
+    /// The vhosts that this node answers for.
+    vhosts_here: Vec<String>,
 }
 
 /// Answers with a list of all nodes.
@@ -69,7 +73,8 @@ pub(super) async fn list(
         Ok(query) => query,
         Err(error) => return error.into_response(),
     };
-    let Parts { here, others, missing } = match parts(sender, request, next).await {
+    let Parts { here, others, missing, .. } = match parts(sender, request, next, PART_TIMEOUT).await
+    {
         Ok(parts) => parts,
         Err(response) => return response,
     };
@@ -84,8 +89,60 @@ pub(super) async fn list(
         (text("vhost"), text("name"), text("node"), text("Node Name"))
     };
     items.sort_by_cached_key(place);
+    // Nodes may tell the same.
+    items.dedup();
     let answer = query.answer_found_by(items, found_by);
     complete(answer.into_response(), &missing)
+}
+
+/// Answers with the definitions of all nodes, or with none at all: those without the queues of a vhost would pass for
+/// a backup.
+pub(super) async fn definitions(sender: &Sender, request: Request, next: Next) -> Response {
+    let download = match definitions::download(request.uri().query()) {
+        Ok(download) => download,
+        Err(error) => return error.into_response(),
+    };
+    let parts = parts(sender, request, next, PEER_TIMEOUT).await;
+    let Parts { here, others, missing, vhosts_here } = match parts {
+        Ok(parts) => parts,
+        Err(response) => return response,
+    };
+    let unknown = vhosts_here.iter().filter(|vhost| !sender.node.has_contents(vhost));
+    if let Some(vhost) = unknown.into_iter().next() {
+        let reason =
+            format!("the definitions of vhost '{vhost}' are on other nodes, which do not answer");
+        return ApiError::unavailable(reason).into_response();
+    }
+    complete(definitions::file(definitions::merge(here, &others), download), &missing)
+}
+
+/// Answers with the dead-letter map of all nodes.
+pub(super) async fn dead_letter_map(sender: &Sender, request: Request, next: Next) -> Response {
+    let query = match MapQuery::parse(request.uri().query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(error) => return error.into_response(),
+    };
+    match parts_as_asked(sender, request, next, PART_TIMEOUT).await {
+        Ok(Parts { here, others, missing, .. }) => {
+            let parts = std::iter::once(here).chain(others).collect();
+            complete(dead_letters::merge(parts, &query).into_response(), &missing)
+        }
+        Err(response) => response,
+    }
+}
+
+/// Answers with the findings of all nodes, or with a health check of them.
+pub(super) async fn findings(sender: &Sender, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let check = path.strip_prefix("/api/health/checks/findings");
+    let check = check.map(|severity| severity.strip_prefix('/'));
+    match parts(sender, request, next, PART_TIMEOUT).await {
+        Ok(Parts { here, others, missing, .. }) => {
+            let answer = health::findings::merge(here, others, check);
+            complete(answer.into_response(), &missing)
+        }
+        Err(response) => response,
+    }
 }
 
 /// Answers with the totals of all nodes.
@@ -94,10 +151,11 @@ pub(super) async fn overview(sender: &Sender, request: Request, next: Next) -> R
         Ok(query) => query,
         Err(error) => return error.into_response(),
     };
-    let Parts { mut here, others, missing } = match parts(sender, request, next).await {
-        Ok(parts) => parts,
-        Err(response) => return response,
-    };
+    let Parts { mut here, others, missing, .. } =
+        match parts(sender, request, next, PART_TIMEOUT).await {
+            Ok(parts) => parts,
+            Err(response) => return response,
+        };
     for part in &others {
         for name in SUMS {
             if let (Some(sum), Some(more)) = (here.get_mut(name), part.get(name)) {
@@ -123,8 +181,8 @@ pub(super) async fn scheduled_messages(sender: &Sender, request: Request, next: 
         Ok(limit) => limit,
         Err(error) => return error.into_response(),
     };
-    match parts(sender, request, next).await {
-        Ok(Parts { here, others, missing }) => {
+    match parts(sender, request, next, PART_TIMEOUT).await {
+        Ok(Parts { here, others, missing, .. }) => {
             let pages = std::iter::once(here).chain(others).collect();
             complete(Json::ok(scheduled::merge(pages, limit)).into_response(), &missing)
         }
@@ -134,8 +192,8 @@ pub(super) async fn scheduled_messages(sender: &Sender, request: Request, next: 
 
 /// Answers with the numbers of scheduled messages of all nodes.
 pub(super) async fn scheduled_counts(sender: &Sender, request: Request, next: Next) -> Response {
-    match parts(sender, request, next).await {
-        Ok(Parts { mut here, others, missing }) => {
+    match parts(sender, request, next, PART_TIMEOUT).await {
+        Ok(Parts { mut here, others, missing, .. }) => {
             others.iter().for_each(|more| add_counts(&mut here, more));
             complete(Json::ok(here).into_response(), &missing)
         }
@@ -201,12 +259,27 @@ pub(super) async fn answer_part(caller: &Caller, response: Response) -> Response
 }
 
 /// The parts of all nodes; an error answer of this node as it is.
-async fn parts(sender: &Sender, request: Request, next: Next) -> Result<Parts, Response> {
+async fn parts(
+    sender: &Sender,
+    request: Request,
+    next: Next,
+    limit: Duration,
+) -> Result<Parts, Response> {
     let mut request = request;
     *request.uri_mut() = without(request.uri());
+    parts_as_asked(sender, request, next, limit).await
+}
+
+/// The parts of all nodes, which know the page that is asked for.
+async fn parts_as_asked(
+    sender: &Sender,
+    mut request: Request,
+    next: Next,
+    limit: Duration,
+) -> Result<Parts, Response> {
     let (mut others, mut missing, mut answered) = (Vec::new(), Vec::new(), BTreeSet::new());
     for peer in sender.node.connected_peers() {
-        let part = part_of(sender, &peer, copy(&request)).await;
+        let part = part_of(sender, &peer, copy(&request), limit).await;
         match part {
             Some(Part { vhosts, answer }) => {
                 others.push(answer);
@@ -217,7 +290,7 @@ async fn parts(sender: &Sender, request: Request, next: Next) -> Result<Parts, R
     }
     let mut names = sender.node.vhost_names();
     names.retain(|vhost| !answered.contains(vhost));
-    let only_vhosts = Some(Arc::new(names.into_iter().collect()));
+    let only_vhosts = Some(Arc::new(names.iter().cloned().collect()));
     let confined = Caller { only_vhosts, ..Caller::clone(&sender.caller) };
     request.extensions_mut().insert(Arc::new(confined));
     let response = next.run(request).await;
@@ -225,15 +298,15 @@ async fn parts(sender: &Sender, request: Request, next: Next) -> Result<Parts, R
         return Err(response);
     }
     match json_of(response).await {
-        Some(here) => Ok(Parts { here, others, missing }),
+        Some(here) => Ok(Parts { here, others, missing, vhosts_here: names }),
         None => Err(ApiError::internal("the list of this node cannot be read").into_response()),
     }
 }
 
 /// The part of a peer, if the peer answers in time.
-async fn part_of(sender: &Sender, peer: &str, request: Request) -> Option<Part> {
+async fn part_of(sender: &Sender, peer: &str, request: Request, limit: Duration) -> Option<Part> {
     let request = wire::sent(request, &sender.caller, sender.client, true);
-    let answer = sender.node.answer_of_peer(peer, request, PART_TIMEOUT).await.ok()?;
+    let answer = sender.node.answer_of_peer(peer, request, limit).await.ok()?;
     if answer.status() == StatusCode::OK { Part::of_json(json_of(answer).await?) } else { None }
 }
 

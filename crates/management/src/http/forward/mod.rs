@@ -89,10 +89,9 @@ pub(crate) async fn forward(
         Scope::Overview => gather::overview(&sender, request, next).await,
         Scope::Scheduled => gather::scheduled_messages(&sender, request, next).await,
         Scope::ScheduledCounts => gather::scheduled_counts(&sender, request, next).await,
-        Scope::Contents => match sender.leader_of_all() {
-            Some(leader) => sender.answer(&leader, request).await,
-            None => next.run(request).await,
-        },
+        Scope::Definitions => gather::definitions(&sender, request, next).await,
+        Scope::Findings => gather::findings(&sender, request, next).await,
+        Scope::DeadLetterMap => gather::dead_letter_map(&sender, request, next).await,
     }
 }
 
@@ -104,19 +103,6 @@ struct Sender {
 }
 
 impl Sender {
-    /// The other node that leads all vhosts.
-    fn leader_of_all(&self) -> Option<String> {
-        let names = self.node.vhost_names();
-        let mut leaders = names.iter().map(|vhost| self.node.leader_of_vhost(vhost));
-        match leaders.next()? {
-            Leader::Node(leader) => {
-                let is_same = |other| matches!(other, Leader::Node(name) if name == leader);
-                leaders.all(is_same).then_some(leader)
-            }
-            Leader::Here | Leader::None => None,
-        }
-    }
-
     /// The answer of another node.
     async fn answer(&self, peer: &str, request: Request) -> Response {
         match self.try_answer(peer, request).await {

@@ -2,6 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
+use crate::api::{bindings, parameters, policies};
+
 /// The nodes that can answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Scope {
@@ -25,8 +27,12 @@ pub(super) enum Scope {
     Scheduled,
     /// All nodes have a part of the numbers of scheduled messages.
     ScheduledCounts,
-    /// The node that leads all vhosts, if there is one; otherwise the node that was asked tells what it leads.
-    Contents,
+    /// All nodes have a part of the definitions.
+    Definitions,
+    /// All nodes have a part of the findings.
+    Findings,
+    /// All nodes have a part of the dead-letter map.
+    DeadLetterMap,
 }
 
 /// The paths at which the filter of most lists looks for a name.
@@ -70,7 +76,15 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
         }
         ["scheduled"] => Scope::Scheduled,
         ["scheduled-counts"] => Scope::ScheduledCounts,
-        ["definitions" | "dead-letter-map"] | ["deprecated-features", "used"] => Scope::Contents,
+        ["definitions"] => Scope::Definitions,
+        ["dead-letter-map"] => Scope::DeadLetterMap,
+        ["health", "findings"]
+        | ["health", "checks", "findings"]
+        | ["health", "checks", "findings", _] => Scope::Findings,
+        ["deprecated-features", "used"] => Scope::List(NAME),
+        ["bindings"] => Scope::List(bindings::FOUND_BY),
+        ["policies" | "operator-policies"] => Scope::List(policies::FOUND_BY),
+        ["parameters"] | ["parameters", _] => Scope::List(parameters::FOUND_BY),
         ["consumers"] => Scope::List(&["queue.name"]),
         ["replicas"] => Scope::List(&["vhost"]),
         ["queues", "quorum", _, _, "status"] => Scope::List(&["Node Name"]),
@@ -139,8 +153,11 @@ mod tests {
         ] {
             assert_eq!(change(path), Scope::Metadata, "{path}");
         }
-        assert_eq!(get("/api/definitions"), Scope::Contents);
+        assert_eq!(get("/api/definitions"), Scope::Definitions);
         assert_eq!(get("/api/queues/%C3%A9%zz%+1%2/q"), vhost("\u{e9}%zz%+1%2"));
+        for path in ["/api/bindings", "/api/policies", "/api/parameters/operator_policy"] {
+            assert!(matches!(get(path), Scope::List(_)), "{path}");
+        }
         for path in ["/api/users/u", "/api/permissions", "/metrics", "/"] {
             assert_eq!(get(path), Scope::Here, "{path}");
         }

@@ -33,6 +33,10 @@ impl Peers for Node {
         self.leader(handle.is_served_here(), handle.leader().as_deref())
     }
 
+    fn has_contents(&self, vhost: &str) -> bool {
+        self.vhosts.get(vhost).is_none_or(|handle| handle.has_contents())
+    }
+
     fn leader_of_metadata(&self) -> Leader {
         let Some(metadata) = &self.metadata else { return Leader::Here };
         self.leader(metadata.store.is_leading(), metadata.store.leader().as_deref())

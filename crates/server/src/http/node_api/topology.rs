@@ -1,6 +1,6 @@
 //! Vhosts and everything that is declared in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use broker::{
@@ -14,7 +14,7 @@ use management::{
 };
 
 use super::{change, set_limit};
-use crate::definitions::{self, Document, Exported, Imported, Scope};
+use crate::definitions::{self, Document, Exported};
 use crate::limits::{MAPPED_PER_LOCK, SAMPLED_PER_LOCK};
 use crate::node::Node;
 use crate::vhost::{NotLeading, VhostHandle};
@@ -209,8 +209,8 @@ impl Topology for Node {
         Some(condition)
     }
 
-    fn definitions(&self) -> Exported {
-        definitions::export_all(self)
+    fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Exported {
+        definitions::export_all(self, only_vhosts)
     }
 
     fn definitions_of(&self, vhost: &str) -> Option<Exported> {
@@ -222,30 +222,7 @@ impl Topology for Node {
         vhost: Option<String>,
         definitions: Document,
     ) -> ChangeFuture<'static, Result<(), ImportError>> {
-        let node = Arc::clone(&self);
-        let import = move || -> Result<Imported, ImportError> {
-            let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
-            let imported = definitions::import(&self, &definitions, scope);
-            // Part of the import may have been applied before the disk refused a write.
-            let saved = self.save();
-            let imported =
-                imported.map_err(|error| ImportError::Definitions(error.in_rabbitmqs_order()))?;
-            saved.map_err(|error| ImportError::Node(error.to_string()))?;
-            Ok(imported)
-        };
-        Box::pin(async move {
-            let imported = tokio::task::spawn_blocking(import).await;
-            let Imported { durable, elsewhere } =
-                imported.map_err(|error| ImportError::Node(error.to_string()))??;
-            for (handle, lsn) in durable {
-                let durable = handle.durable_at(lsn).await;
-                durable.map_err(|problem| ImportError::Node(problem.to_string()))?;
-            }
-            for (vhost, part) in elsewhere {
-                definitions::import_at_leader(&node, &vhost, &part).await?;
-            }
-            Ok(())
-        })
+        Box::pin(async move { definitions::import_whole(&self, vhost, definitions).await })
     }
 
     fn preview_import(
@@ -253,15 +230,7 @@ impl Topology for Node {
         vhost: Option<String>,
         definitions: Document,
     ) -> ChangeFuture<'static, Result<ImportPreview, ImportError>> {
-        let preview = move || {
-            let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
-            definitions::dry_run(&self, &definitions, scope)
-        };
-        Box::pin(async move {
-            let told = tokio::task::spawn_blocking(preview).await;
-            let told = told.map_err(|error| ImportError::Node(error.to_string()))?;
-            told.map_err(|error| ImportError::Definitions(error.in_rabbitmqs_order()))
-        })
+        Box::pin(async move { definitions::preview_whole(&self, vhost, definitions).await })
     }
 }
 

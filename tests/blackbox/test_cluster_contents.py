@@ -1,0 +1,211 @@
+"""Definitions, lists and the dead-letter map of a cluster whose vhosts are each on one node: whole on every node."""
+
+import pytest
+
+from brokers import Leveret
+from clusters import eventually
+
+pytestmark = [pytest.mark.better]
+
+VHOSTS = [f"v{number}" for number in range(6)]
+FAMILIES = ("users", "vhosts", "permissions", "parameters", "policies", "exchanges", "queues", "bindings")
+LISTS = ("bindings", "policies", "operator-policies", "parameters", "parameters/operator_policy")
+
+
+@pytest.fixture
+def cluster(run_cluster):
+    """Three nodes, and vhosts that are on one of them each."""
+    cluster = run_cluster()
+    node = any_node(cluster)
+    for vhost in VHOSTS:
+        path = f"/api/vhosts/{vhost}"
+        eventually(lambda path=path: node.api.request("PUT", path, {"replicas": 1})[0] in (201, 204))
+        eventually(lambda path=path: len(node.api.do("GET", path)["members"]) == 1 and node.api.do("GET", path)["leader"])
+    # Each node has some.
+    assert len(set(leaders(node).values())) == 3
+    return cluster
+
+
+def any_node(cluster):
+    return next(iter(cluster.nodes.values()))
+
+
+def leaders(node):
+    return {vhost: node.api.do("GET", f"/api/vhosts/{vhost}")["leader"] for vhost in VHOSTS}
+
+
+def fill(cluster):
+    """Dead-letter topologies with and without faults, policies and limits, declared by way of all nodes."""
+    nodes = list(cluster.nodes.values())
+    for at, vhost in enumerate(VHOSTS):
+        api = nodes[at % 3].api
+        api.do("PUT", f"/api/exchanges/{vhost}/dlx", {"type": "fanout", "durable": True})
+        for queue in ("dead", "other"):
+            api.do("PUT", f"/api/queues/{vhost}/{queue}", {"durable": True})
+            api.do("POST", f"/api/bindings/{vhost}/e/dlx/q/{queue}", {})
+        for number in range(at + 1):
+            exchange = "missing" if number % 3 == 2 else "dlx"
+            arguments = {"x-dead-letter-exchange": exchange, "x-message-ttl": 1000 * number}
+            api.do("PUT", f"/api/queues/{vhost}/q{number}", {"durable": True, "arguments": arguments})
+        api.do("PUT", f"/api/queues/{vhost}/loop", {"durable": True, "arguments": {
+            "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "loop", "x-max-length": 5}})
+        api.do("PUT", f"/api/queues/{vhost}/retry", {"durable": True, "arguments": {
+            "x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": 1000}})
+        api.do("PUT", f"/api/policies/{vhost}/p", {"pattern": "^q", "definition": {"max-length": at + 1}})
+        api.do("PUT", f"/api/operator-policies/{vhost}/o", {"pattern": "^q", "definition": {"max-length-bytes": 1000}})
+        api.do("PUT", f"/api/vhost-limits/{vhost}/max-queues", {"value": 100 + at})
+
+
+@pytest.fixture
+def alone(cluster):
+    """A node of its own with everything that the cluster has, from the cluster's definitions."""
+    fill(cluster)
+    (cluster.directory / "alone").mkdir()
+    alone = Leveret(cluster.binary, cluster.directory / "alone", "nodename = alone@127.0.0.1\n")
+    alone.api.do("POST", "/api/definitions", any_node(cluster).api.do("GET", "/api/definitions"))
+    yield alone
+    alone.stop()
+
+
+def without_rates(value):
+    """What does not change between two reads. The name of the node is that of a cluster by default."""
+    if isinstance(value, dict):
+        return {name: without_rates(one) for name, one in value.items() if "rate" not in name}
+    return [without_rates(one) for one in value] if isinstance(value, list) else value
+
+
+def test_contents_of_all_vhosts_are_those_of_a_node_that_has_them_all(cluster, alone):
+    expected = alone.api.do("GET", "/api/definitions")
+    assert {queue["vhost"] for queue in expected["queues"]} == set(VHOSTS)
+    for node in cluster.nodes.values():
+        exported = node.api.do("GET", "/api/definitions")
+        for family in FAMILIES:
+            assert exported[family] == expected[family], family
+        for path in LISTS:
+            listed = [without_rates(item) for item in node.api.do("GET", f"/api/{path}")]
+            wanted = [without_rates(item) for item in alone.api.do("GET", f"/api/{path}")]
+            assert sorted(listed, key=str) == sorted(wanted, key=str), path
+        assert node.api.do("GET", "/api/policies?page=2&page_size=4&sort=vhost")["filtered_count"] == len(VHOSTS)
+    file = any_node(cluster).api.ask("/api/definitions?download=all.json")
+    assert file.headers["content-disposition"] == "attachment; filename=all.json"
+
+
+@pytest.mark.parametrize("query", (
+    "", "page_size=5", "page=3&page_size=5", "group=true", "has_warning=true&page_size=3&page=2", "name=q1", "name=dlx&group=true",
+    "sort=from_queue&sort_reverse=true&page=2&page_size=7"))
+def test_dead_letter_map_is_that_of_a_node_that_has_all_vhosts(cluster, alone, query):
+    expected = without_rates(alone.api.do("GET", f"/api/dead-letter-map?{query}"))
+    assert expected["edges"] and expected["queues"]
+    for node in cluster.nodes.values():
+        found = without_rates(node.api.do("GET", f"/api/dead-letter-map?{query}"))
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert found[name] == value, name
+
+
+def test_dead_letter_map_has_no_page_behind_the_last(cluster, alone):
+    texts = [broker.api.ask("/api/dead-letter-map?page=9&page_size=50") for broker in (alone, *cluster.nodes.values())]
+    assert {(text.status, text.json["error"], text.json["reason"]) for text in texts} == {
+        (400, "page_out_of_range", texts[0].json["reason"])}
+
+
+def counts_by_kind(findings):
+    counts = {}
+    for finding in findings:
+        counts[finding["kind"]] = counts.get(finding["kind"], 0) + finding["count"]
+    return counts
+
+
+def test_findings_are_about_the_vhosts_of_all_nodes(cluster, alone):
+    kind = "dead_letters_without_route"
+    expected = counts_by_kind(alone.api.do("GET", "/api/health/findings")["findings"])[kind]
+    for node in cluster.nodes.values():
+        told = node.api.do("GET", "/api/health/findings")
+        assert counts_by_kind(told["findings"])[kind] == expected and told["includes_node"]
+        severities = [("error", "warning", "info").index(finding["severity"]) for finding in told["findings"]]
+        assert severities == sorted(severities) and told["status"] == "warning"
+        failed = node.api.ask("/api/health/checks/findings")
+        assert failed.status == 503 and failed.json["status"] == "failed" and failed.json["reason"]
+        assert counts_by_kind(failed.json["findings"])[kind] == expected
+        assert node.api.ask("/api/health/checks/findings/error").json == {"status": "ok"}
+        assert node.api.ask("/api/health/checks/findings/odd").status == 400
+
+
+def binding(vhost, source, queue):
+    return {"vhost": vhost, "source": source, "destination": queue, "destination_type": "queue", "routing_key": "k",
+            "arguments": {}}
+
+
+def queue_of(vhost, name, durable=True):
+    return {"vhost": vhost, "name": name, "durable": durable, "auto_delete": False, "arguments": {}}
+
+
+def test_import_is_compared_with_the_contents_of_all_nodes(cluster):
+    fill(cluster)
+    for at, node in enumerate(cluster.nodes.values()):
+        definitions = {
+            "queues": [queue_of(vhost, name) for vhost in VHOSTS for name in ("dead", f"new-{at}")]
+                      + [queue_of(vhost, "other", durable=False) for vhost in VHOSTS],
+            "bindings": [binding(vhost, "dlx", f"new-{at}") for vhost in VHOSTS],
+            "policies": [{"vhost": vhost, "name": "p", "pattern": "^q", "definition": {"max-length": 50 + at}} for vhost in VHOSTS]}
+        told = node.api.do("POST", "/api/definitions?dry_run=true", definitions)
+        counts = {name: {kind: told[name][kind] for kind in ("new", "equal", "changed", "kept")} for name in definitions}
+        every = len(VHOSTS)
+        assert counts["queues"] == {"new": every, "equal": every, "changed": 0, "kept": every}
+        assert counts["bindings"] == {"new": every, "equal": 0, "changed": 0, "kept": 0}
+        assert counts["policies"] == {"new": 0, "equal": 0, "changed": every, "kept": 0}
+        [kept] = {item["differences"][0]["field"] for item in told["queues"]["items"] if item["change"] == "kept"}
+        assert kept == "durable" and len(told["queues"]["items"]) == 2 * every
+        node.api.do("POST", "/api/definitions", definitions)
+        told = node.api.do("POST", "/api/definitions?dry_run=true", definitions)
+        assert told["queues"]["new"] == told["bindings"]["new"] == told["policies"]["changed"] == 0
+
+
+def test_import_that_one_leader_refuses_changes_nothing(cluster):
+    for node in cluster.nodes.values():
+        definitions = {
+            "users": [{"name": "anna", "password": "anna", "tags": []}],
+            "queues": [queue_of(vhost, "q") for vhost in VHOSTS],
+            "bindings": [binding(VHOSTS[-1], "missing", "q")]}
+        refused = node.api.ask("/api/definitions", method="POST", body=definitions)
+        assert refused.status == 400 and "no exchange 'missing' in vhost 'v5'" in refused.json["reason"]
+        assert node.api.ask("/api/users/anna").status == 404
+        assert node.api.do("GET", "/api/queues") == []
+
+
+def test_limits_in_definitions_of_a_vhost_reach_the_node_that_leads_users_and_vhosts(cluster):
+    fill(cluster)
+    for at, node in enumerate(cluster.nodes.values()):
+        for vhost in VHOSTS:
+            definitions = node.api.do("GET", f"/api/definitions/{vhost}")
+            [limits] = [one for one in definitions["parameters"] if one["component"] == "vhost-limits"]
+            limits["value"] = {"max-queues": 200 + at}
+            definitions["queues"].append({"name": f"new-{at}", "durable": True, "auto_delete": False, "arguments": {}})
+            node.api.do("POST", f"/api/definitions/{vhost}", definitions)
+            listed = node.api.do("GET", f"/api/vhost-limits/{vhost}")
+            assert listed == [{"vhost": vhost, "value": {"max-queues": 200 + at}}]
+            assert node.api.ask(f"/api/queues/{vhost}/new-{at}").status == 200
+
+
+def test_definitions_without_those_of_a_lost_node_are_refused(cluster):
+    fill(cluster)
+    leads = leaders(any_node(cluster))
+    [lost, *kept] = cluster.nodes
+    cluster.nodes[lost].kill()
+    missing = sorted(vhost for vhost, leader in leads.items() if leader == lost)
+    for name in kept:
+        api = cluster.nodes[name].api
+        refused = eventually(lambda api=api: answer_if(api.ask("/api/definitions"), 503))
+        assert refused.json["error"] == "unavailable"
+        assert f"the definitions of vhost '{missing[0]}' are on other nodes, which do not answer" in refused.json["reason"]
+        at_hand = next(vhost for vhost in VHOSTS if vhost not in missing)
+        assert api.do("GET", f"/api/definitions/{at_hand}")["queues"]
+    cluster.nodes[lost].start_again()
+    for name in kept:
+        api = cluster.nodes[name].api
+        exported = eventually(lambda api=api: answer_if(api.ask("/api/definitions"), 200))
+        assert {queue["vhost"] for queue in exported.json["queues"]} == set(VHOSTS)
+
+
+def answer_if(answer, status):
+    return answer if answer.status == status else None
