@@ -53,6 +53,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if config.getoption("--broker") == "leveret" and item.get_closest_marker("stream") is not None:
             item.add_marker(pytest.mark.skip(reason="Leveret has no streams yet"))
+        if config.getoption("--nodes") > 1 and item.get_closest_marker("alone") is not None:
+            item.add_marker(pytest.mark.skip(reason="about a node that is alone"))
         differs = "by_broker" in item.fixturenames
         if differs != (item.get_closest_marker("better") is not None):
             raise pytest.UsageError(f"{item.nodeid}: the fixture by_broker and the marker `better` belong together")

@@ -96,6 +96,7 @@ def crowd(defined, prefix):
     return Crowd()
 
 
+@pytest.mark.alone
 def test_a_connection_tells_what_it_is(client, api):
     connection = client.connect()
     connection.channel()

@@ -159,6 +159,7 @@ def test_the_vhost_is_asked_first_then_the_user_then_his_permissions(made, clien
     assert refused(client, vhost, user) == ("connection", 530, text)
 
 
+@pytest.mark.alone
 def test_a_limit_of_a_user_is_about_all_vhosts(made, client, place):
     vhost, user = place
     made.permit(user, "/")

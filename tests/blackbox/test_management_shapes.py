@@ -88,6 +88,7 @@ def scene(client):
     return Scene(client)
 
 
+@pytest.mark.alone
 def test_answers_have_the_fields_of_rabbitmq(scene):
     recorded = json.loads(shapes.RECORDED.read_text())
     assert recorded.keys() == scene.paths.keys()

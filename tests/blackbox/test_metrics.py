@@ -118,6 +118,7 @@ def test_a_pattern_that_is_none_is_refused(under, metrics_url):
         Metrics.fetch(metrics_url + "/metrics/detailed?family=queue_coarse_metrics&queue=(")
 
 
+@pytest.mark.alone
 def test_the_document_names_every_family(busy, under, fetch):
     """docs/reference/metrics.md, with types and labels; and no family that is missing in a scrape."""
     if under.name == "rabbitmq":

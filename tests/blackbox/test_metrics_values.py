@@ -292,6 +292,7 @@ def test_the_oldest_message_has_an_age(ch, kind, fetch, own):
     assert age() is None
 
 
+@pytest.mark.alone
 def test_logins_are_counted_by_protocol(ch, client, fetch, under):
     told = lambda: [fetch("/metrics").value(f"rabbitmq_auth_attempts_{what}", protocol="amqp091") or 0
                     for what in ("total", "succeeded_total", "failed_total")]

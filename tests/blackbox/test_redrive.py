@@ -269,6 +269,7 @@ def test_a_job_ends_with_its_queue_and_with_its_target(redrives, ch, dlq):
     assert ch.count(other) == job["moved"]
 
 
+@pytest.mark.alone
 def test_a_job_ends_with_its_vhost(redrives, client, made):
     vhost = made.vhost()
     ch = client.connect(vhost=vhost).channel().confirm_select()
@@ -322,14 +323,14 @@ def test_a_long_queue(defined, settings, by_broker, prefix):
     ch.client.close()
 
 
-def test_counters_tell_of_it(redrives, api, ch, dlq, work):
+def test_counters_tell_of_it(redrives, api, under, ch, dlq, work):
     die(ch, work, "a", "b")
     redrives.run(dlq, limit=1)
     stats = lambda queue: api.do("GET", "/api/queues/" + quoted("/", queue))["message_stats"]  # noqa: E731
     assert (stats(dlq)["redriven"], stats(work)["redriven"]) == (1, 0)
     # It is neither acknowledged nor dropped.
     assert (stats(dlq).get("ack", 0), stats(dlq)["dropped"], stats(dlq)["dead_lettered"]) == (0, 0, 0)
-    detailed = api.ask("/metrics/per-object").text.decode()
+    detailed = under.leader().api.ask("/metrics/per-object").text.decode()
     [line] = [line for line in detailed.splitlines() if "queue_messages_redriven_total{" in line and dlq in line]
     assert line.endswith(" 1")
 
@@ -472,7 +473,7 @@ def test_running_jobs_are_limited(redrives, ch, dlq):
 def test_the_log_tells_who_did_it(redrives, under, ch, dlq, work):
     die(ch, work, "m")
     job = redrives.run(dlq)
-    said = lambda: [line for line in under.shared().log if f"id={job['id']}" in line]  # noqa: E731
+    said = lambda: [line for line in under.leader().log if f"id={job['id']}" in line]  # noqa: E731
     begun, ended = ch.poll(lambda: len(said()) == 2 and said())
     assert "messages are redriven" in begun and 'user="guest" to=origin' in begun
     assert "messages have been redriven" in ended and "moved=1 " in ended

@@ -7,6 +7,8 @@ pub(crate) mod get;
 mod given_reasons;
 pub(crate) mod message;
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -31,7 +33,7 @@ use crate::http::fields::Fields;
 use crate::json::policy::definition_to_json;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
-use crate::node::Caller;
+use crate::node::{Caller, VhostPlacement};
 use crate::snapshot::fields::{QUEUE, StatsKind};
 use crate::snapshot::queue::QueueSnapshot;
 
@@ -123,7 +125,8 @@ async fn show(
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = trend(&node, &queue, &query);
-    let mut object = to_row(&name, &queue, &trend, &query, Part::Whole).into_fields();
+    let place = QueuePlace::of(&node, &vhost);
+    let mut object = to_row(&place, &queue, &trend, &query, Part::Whole).into_fields();
     if !query.disable_stats {
         let consumers = consumers.iter().map(|one| consumers::to_json(&name, one));
         object.insert("consumer_details".to_owned(), consumers.collect());
@@ -154,13 +157,15 @@ fn list_to_json(
     nulls: Nulls,
     part: Part<'_>,
 ) -> Vec<Value> {
-    let name = node.snapshot().name;
+    let mut places = BTreeMap::new();
     let trends = trends(node, queues, &query.ranges, part, |history, queue, ranges| {
         history.of_queue(&queue.vhost, queue.number, ranges)
     });
     let all = queues.iter().zip(&trends);
     let json = all.map(|(queue, trend)| {
-        let mut json = to_row(&name, queue, trend, query, part).into_fields();
+        let place =
+            places.entry(&queue.vhost).or_insert_with(|| QueuePlace::of(node, &queue.vhost));
+        let mut json = to_row(place, queue, trend, query, part).into_fields();
         // As in RabbitMQ, nulls stay if statistics are left out.
         let keeps = nulls == Nulls::Shown || query.disable_stats;
         json.retain(|_, value| keeps || !value.is_null());
@@ -173,9 +178,28 @@ fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend 
     node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
 }
 
+/// The nodes that have the queues of a vhost.
+struct QueuePlace {
+    leader: String,
+    members: Vec<String>,
+    /// The members that this node is connected to.
+    online: Vec<String>,
+}
+
+impl QueuePlace {
+    fn of(node: &SharedNode, vhost: &str) -> Self {
+        let own = node.snapshot().name;
+        let VhostPlacement { leader, members } = node.vhost_placement(vhost).unwrap_or_default();
+        let connected = node.connected_peers();
+        let is_online = |member: &&String| **member == own || connected.contains(member);
+        let online = members.iter().filter(is_online).cloned().collect();
+        Self { leader: leader.unwrap_or(own), members, online }
+    }
+}
+
 /// A queue as a row.
 fn to_row<'a>(
-    node: &str,
+    place: &QueuePlace,
     queue: &QueueSnapshot,
     trend: &QueueTrend,
     query: &Query,
@@ -192,16 +216,16 @@ fn to_row<'a>(
     // RabbitMQ has internal queues for plugins.
     row.put("internal", || json!(false));
     row.put("internal_owner", || json!(false));
-    row.put("node", || json!(node));
+    row.put("node", || json!(place.leader));
     row.put("state", || json!("running"));
     row.put("policy", || policy_name(queue.policies.user.as_deref()));
     row.put("operator_policy", || policy_name(queue.policies.operator.as_deref()));
     // An object even if empty: clients do not expect null.
     row.put("effective_policy_definition", || definition_to_json(&queue.policies.definition()));
     if queue.kind == QueueType::Quorum {
-        row.put("leader", || json!(node));
-        row.put("members", || json!([node]));
-        row.put("online", || json!([node]));
+        row.put("leader", || json!(place.leader));
+        row.put("members", || json!(place.members));
+        row.put("online", || json!(place.online));
         let limit = queue.settings.delivery_limit;
         row.put("delivery_limit", || {
             limit.map_or_else(|| json!("unlimited"), |limit| json!(limit))
@@ -326,7 +350,11 @@ async fn declare(
 /// Checks that the field `node`, if given, names this node.
 fn check_node(user_vhost: &UserVhost, fields: &Fields) -> Result<(), ApiError> {
     let wanted = fields.text("node")?;
-    if wanted.is_empty() || wanted == user_vhost.node().snapshot().name {
+    let node = user_vhost.node();
+    let mut peers = node.cluster().peers.into_iter();
+    // The queue is on the nodes that have its vhost.
+    if wanted.is_empty() || wanted == node.snapshot().name || peers.any(|peer| peer.name == wanted)
+    {
         return Ok(());
     }
     Err(ApiError::bad_request(format!("Node {wanted} is not a cluster member")))
