@@ -92,6 +92,7 @@ def test_the_name_of_the_cluster_is_for_administrators(under, http, by_broker, p
         http.do("DELETE", "/api/users/" + quoted(user))
 
 
+@pytest.mark.alone
 @pytest.mark.better
 def test_the_name_of_the_cluster_is_a_global_parameter(under, http, prefix, by_broker):
     if by_broker(rabbitmq=True, leveret=False):

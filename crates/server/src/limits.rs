@@ -385,6 +385,13 @@ pub(crate) const DNS_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const DNS_LOG_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) const DNS_LOG_INTERVAL_MIN: Duration = Duration::from_secs(5);
 
+/// Shortest time between two frames with which a node tells the others how many clients users with limits have.
+pub(crate) const USERS_TOLD_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Users with limits and connections to one node that the node tells the others about; the clients of more are counted
+/// for each node.
+pub(crate) const USERS_TOLD_MAX: usize = 4096;
+
 /// Interval at which nodes tell each other facts to show.
 pub(crate) const FACTS_INTERVAL: Duration = Duration::from_secs(5);
 

@@ -1,4 +1,4 @@
-//! The frames of the link itself: pings, introductions, facts about the node, refusals, and the end.
+//! The frames of the link itself: pings, introductions, facts about the node, counts of clients, refusals, and the end.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use super::fields::{Fields, Malformed, put_count, put_maybe_u64, put_text};
 use super::ids::{DiskId, NodeId};
 use super::node_list::NodeList;
 use super::refusal::RefusalCode;
+use crate::auth::user_slots::{ClientCounts, UserCounts};
 
 const PING: u8 = 1;
 const INTRODUCTION: u8 = 2;
@@ -14,6 +15,7 @@ const REFUSED: u8 = 4;
 const GOODBYE: u8 = 5;
 const FOLLOWED: u8 = 6;
 const NODES: u8 = 7;
+const USERS: u8 = 8;
 
 /// A sign of life, every 100 ms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +70,8 @@ pub(crate) enum Control {
     /// The list of the nodes, as the sender has known it at this position: a node that was away does not know those that
     /// have come since, and perhaps one of them leads.
     Nodes(u64, NodeList),
+    /// The clients that the sender counts for users with limits.
+    Users(UserCounts),
 }
 
 impl Control {
@@ -117,6 +121,15 @@ impl Control {
                 put(&mut out, *position);
                 nodes.encode(&mut out);
             }
+            Self::Users(users) => {
+                out.push(USERS);
+                put_count(&mut out, users.len());
+                for (user, counts) in users {
+                    put_text(&mut out, user);
+                    put(&mut out, counts.connections);
+                    put(&mut out, counts.channels);
+                }
+            }
         }
         out
     }
@@ -140,6 +153,7 @@ impl Control {
             GOODBYE => Self::Goodbye,
             FOLLOWED => Self::Followed(fields.u64()?),
             NODES => Self::Nodes(fields.u64()?, NodeList::decode(&mut fields)?),
+            USERS => Self::Users(users(&mut fields)?),
             _ => return Ok(None),
         };
         Ok(Some(control))
@@ -152,6 +166,17 @@ fn introduction(fields: &mut Fields<'_>) -> Result<Introduction, Malformed> {
         introduction.disks.insert(NodeId(fields.u64()?), DiskId(fields.u64()?));
     }
     Ok(introduction)
+}
+
+fn users(fields: &mut Fields<'_>) -> Result<UserCounts, Malformed> {
+    let mut users = UserCounts::new();
+    // The length of a name, and two numbers.
+    for _ in 0..fields.count(18)? {
+        let user = fields.text()?;
+        let counts = ClientCounts { connections: fields.u64()?, channels: fields.u64()? };
+        users.insert(user, counts);
+    }
+    Ok(users)
 }
 
 fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
@@ -188,6 +213,7 @@ mod tests {
             disk_alarm: true,
             ..Facts::default()
         };
+        let counts = ClientCounts { connections: 1, channels: u64::MAX };
         let (host, disk) = ("h".to_owned(), DiskId(3));
         let node = ListedNode { host, port: 1, disk, joins: 2, is_forgotten: true };
         vec![
@@ -199,6 +225,8 @@ mod tests {
             Control::Refused(RefusalCode::OwnDisk),
             Control::Goodbye,
             Control::Followed(7),
+            Control::Users(UserCounts::new()),
+            Control::Users([("anna".to_owned(), counts)].into()),
             Control::Nodes(8, NodeList([("a@h".to_owned(), node)].into())),
         ]
     }

@@ -6,6 +6,7 @@ use super::control::Facts;
 use super::ids::NodeId;
 use super::refusal::Refusal;
 use super::wire::WireError;
+use crate::auth::user_slots::UserCounts;
 
 /// The reason why a link is lost.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -64,6 +65,9 @@ pub(crate) trait LinkEvents: Send + Sync {
 pub(crate) trait LocalNode: Send + Sync {
     /// Facts for other nodes to show, with the alarms of this one. May take some milliseconds.
     fn facts(&self) -> Facts;
+
+    /// The clients that this node counts for users with limits.
+    fn users(&self) -> UserCounts;
 
     /// A peer has told a change of its alarms. Must not wait.
     fn alarm_told(&self);

@@ -174,6 +174,7 @@ impl Reading<'_> {
                     if let Some(nodes) = self.links.told_nodes() {
                         self.link.tell(&nodes);
                     }
+                    self.links.tell_users_on(self.link);
                 }
             }
             Some(Control::Facts(facts)) => {
@@ -182,6 +183,7 @@ impl Reading<'_> {
                     local.alarm_told();
                 }
             }
+            Some(Control::Users(users)) => self.peer.state.lock().users = users,
             Some(Control::Refused(code)) => return Err(LostCause::Refused(Refusal::Told(code))),
             Some(Control::Goodbye) => return Err(LostCause::PeerStops),
             Some(Control::Followed(position)) => {

@@ -21,6 +21,7 @@ use super::peer::{OpenLink, Peer};
 use super::refusal::{Refusal, RefusalCode};
 use super::streams::Streams;
 use super::wire::Channel;
+use crate::auth::user_slots::UserCounts;
 use crate::clock::Clock;
 use crate::config::ClusterOptions;
 use crate::disk::cluster_file::{self, ClusterFileError};
@@ -106,7 +107,17 @@ pub(crate) struct Links {
     pub(crate) followed: AtomicU64,
     /// Told when peers must get the facts about this node at once.
     pub(crate) facts_due: Notify,
+    pub(crate) users: ToldUsers,
     pub(crate) streams: Streams,
+}
+
+/// The counts of clients of this node, as peers know them.
+#[derive(Default, Debug)]
+pub(crate) struct ToldUsers {
+    /// Held while peers are told: all get the counts in the same order.
+    pub(super) told: Mutex<UserCounts>,
+    /// Told when the counts may be others than before.
+    pub(crate) due: Arc<Notify>,
 }
 
 impl std::fmt::Debug for Links {
@@ -208,6 +219,7 @@ impl Links {
             next_number: AtomicU64::new(1),
             followed: AtomicU64::new(0),
             facts_due: Notify::new(),
+            users: ToldUsers::default(),
             streams: Streams::default(),
             options: options.clone(),
         }))

@@ -37,6 +37,7 @@ mod skew;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod users;
 mod wire;
 
 pub(crate) use check::check_bytes;

@@ -13,6 +13,7 @@ use super::ids::NodeId;
 use super::send_queue::SendQueue;
 use super::skew::ClockSkew;
 use super::wire::Channel;
+use crate::auth::user_slots::UserCounts;
 use crate::config::ClusterNode;
 use crate::limits::STREAM_DIALS_MAX;
 
@@ -123,6 +124,8 @@ pub(crate) struct PeerState {
     pub(crate) rtt_us: Option<u64>,
     pub(crate) skew: ClockSkew,
     pub(crate) facts: Option<Facts>,
+    /// The clients that the peer counts for users with limits.
+    pub(crate) users: UserCounts,
 }
 
 impl Peer {
@@ -138,6 +141,7 @@ impl Peer {
                 rtt_us: None,
                 skew: ClockSkew::default(),
                 facts: None,
+                users: UserCounts::new(),
             }),
             calls: Mutex::default(),
             traffic: Traffic::default(),
@@ -189,6 +193,8 @@ impl PeerState {
         self.rtt_us = None;
         self.skew = ClockSkew::default();
         self.facts = None;
+        // Those of a peer that is gone are gone, too.
+        self.users.clear();
         true
     }
 

@@ -18,6 +18,7 @@ use super::handshake::HandshakeError;
 use super::hello::Purpose;
 use super::link::run;
 use super::links::{ClusterError, Links, stopped};
+use super::users::tell_users;
 
 use super::peer::Peer;
 use super::refusal::Refusal;
@@ -69,6 +70,7 @@ impl RunningLinks {
         }
         runtime.spawn(follow_peers(Arc::clone(&links), alive));
         runtime.spawn(tell_facts(Arc::clone(&links)));
+        runtime.spawn(tell_users(Arc::clone(&links)));
         Ok(Self { links, runtime: Some(runtime), gone })
     }
 

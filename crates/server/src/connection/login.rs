@@ -132,7 +132,8 @@ impl Connection {
         // The current state of the user: tags, limits and permissions may have changed since the login.
         let user = self.node.auth.user(&login).ok_or_else(|| refused(name, &login, ""))?;
         let max = user.maximum(UserLimit::MaxConnections);
-        let slot = self.node.user_slots.take(&login, max).ok_or_else(|| {
+        let elsewhere = self.node.clients_elsewhere(&user);
+        let slot = self.node.user_slots.take(&login, max, elsewhere).ok_or_else(|| {
             full(ConnectionRefusal::UserLimit, &login);
             let max = max.unwrap_or_default();
             Refusal::not_allowed(format!(

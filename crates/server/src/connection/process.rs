@@ -12,7 +12,7 @@ use session::{Credentials, Session, Step};
 use tokio::sync::SemaphorePermit;
 
 use crate::auth::User;
-use crate::auth::user_slots::UserSlot;
+use crate::auth::user_slots::{ClientCounts, UserSlot};
 use crate::connection::counters::ReadState;
 use crate::connection::read_buffer::Read;
 use crate::connection::socket::Reader;
@@ -169,7 +169,10 @@ impl Connection {
                         {
                             let user = self.node.auth.user(&user.name);
                             let count = self.session.channel_count();
-                            limit_channels(&mut request, count, user.as_deref(), slot);
+                            let elsewhere =
+                                user.as_ref().map(|user| self.node.clients_elsewhere(user));
+                            let elsewhere = elsewhere.unwrap_or_default();
+                            limit_channels(&mut request, count, user.as_deref(), (slot, elsewhere));
                         }
                         let may_wait = request.command.may_wait();
                         requests.push(request);
@@ -207,7 +210,7 @@ impl Connection {
                 Box::pin(handle.long_hold_ended()).await;
             }
             if let Some(slot) = &mut self.slot {
-                slot.set_channels(self.session.channel_count(), None);
+                slot.set_channels(self.session.channel_count(), None, ClientCounts::default());
             }
             self.socket_writer.send(&out);
             out.clear();
@@ -230,10 +233,10 @@ fn limit_channels(
     request: &mut Request<'_>,
     channel_count: u64,
     user: Option<&User>,
-    slot: &mut UserSlot,
+    (slot, elsewhere): (&mut UserSlot, ClientCounts),
 ) {
     let max = user.and_then(|user| user.maximum(UserLimit::MaxChannels));
-    if let (false, Some(max)) = (slot.set_channels(channel_count, max), max) {
+    if let (false, Some(max)) = (slot.set_channels(channel_count, max, elsewhere), max) {
         let name = user.map_or("", |user| user.name.as_str());
         request.method = MethodId::NONE;
         request.command = Command::Refused(Refusal::not_allowed(format!(

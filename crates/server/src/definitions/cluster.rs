@@ -1,5 +1,6 @@
 //! Imports in a cluster: users and vhosts at the node that leads them, and the contents of each vhost at its leader.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::limits::{
 };
 use crate::node::Node;
 
-/// Imports all definitions or none, as far as that can be known before: vhosts that this node knows nothing about are
-/// checked by their leaders first. Vhosts that other nodes lead are imported by these.
+/// Imports all definitions or none, as far as that can be known before: vhosts that other nodes lead are checked by these
+/// first, and imported by these.
 ///
 /// # Errors
 /// [`ImportError`], as the node words it that refuses.
@@ -26,19 +27,21 @@ pub(crate) async fn import_whole(
     vhost: Option<String>,
     definitions: Document,
 ) -> Result<(), ImportError> {
-    let definitions = match &vhost {
-        Some(vhost) => limits_set(node, vhost, definitions).await?,
+    let (definitions, parts) = match &vhost {
+        Some(vhost) => (limits_set(node, vhost, definitions).await?, Vec::new()),
         None => {
-            for (vhost, part) in parts_unknown_here(node, &definitions) {
-                preview_at_leader(node, &vhost, &part).await?;
-            }
-            definitions
+            let parts = parts_elsewhere(node, &definitions);
+            (definitions, parts)
         }
     };
+    for (vhost, part) in &parts {
+        preview_at_leader(node, vhost, part).await?;
+    }
+    let checked = names(parts);
     let import = {
         let (node, vhost) = (Arc::clone(node), vhost.clone());
         move || -> Result<Imported, ImportError> {
-            let imported = super::import(&node, &definitions, scope(vhost.as_deref()));
+            let imported = super::import(&node, &definitions, scope(vhost.as_deref()), &checked);
             // Part of the import may have been applied before the disk refused a write.
             let saved = node.save();
             let imported = imported.map_err(|error| refused(&error))?;
@@ -61,7 +64,7 @@ pub(crate) async fn import_whole(
     Ok(())
 }
 
-/// Previews an import, with the help of the leaders of vhosts that this node knows nothing about.
+/// Previews an import, with the help of the nodes that lead the vhosts.
 ///
 /// # Errors
 /// [`ImportError`], as that of the import.
@@ -70,13 +73,16 @@ pub(crate) async fn preview_whole(
     vhost: Option<String>,
     definitions: Document,
 ) -> Result<ImportPreview, ImportError> {
-    let elsewhere = match vhost {
+    let parts = match vhost {
         Some(_) => Vec::new(),
-        None => parts_unknown_here(node, &definitions),
+        None => parts_elsewhere(node, &definitions),
     };
-    let mut preview = preview_here(node, vhost, definitions).await?;
-    for (vhost, part) in elsewhere {
-        let of_vhost = preview_at_leader(node, &vhost, &part).await?;
+    let mut previews = Vec::new();
+    for (vhost, part) in &parts {
+        previews.push((vhost.clone(), preview_at_leader(node, vhost, part).await?));
+    }
+    let mut preview = preview_here(node, vhost, definitions, names(parts)).await?;
+    for (vhost, of_vhost) in previews {
         let added = add_preview(&mut preview, &of_vhost, PREVIEWED_ITEMS_MAX);
         let odd = || ImportError::Node(format!("the leader of vhost '{vhost}' tells no preview"));
         added.ok_or_else(odd)?;
@@ -88,9 +94,10 @@ async fn preview_here(
     node: &Arc<Node>,
     vhost: Option<String>,
     definitions: Document,
+    elsewhere: BTreeSet<String>,
 ) -> Result<ImportPreview, ImportError> {
     let node = Arc::clone(node);
-    let preview = move || super::dry_run(&node, &definitions, scope(vhost.as_deref()));
+    let preview = move || super::dry_run(&node, &definitions, scope(vhost.as_deref()), &elsewhere);
     blocking(preview).await?.map_err(|error| refused(&error))
 }
 
@@ -109,11 +116,20 @@ async fn blocking<T: Send + 'static>(
     worked.map_err(|error| ImportError::Node(error.to_string()))
 }
 
-/// The parts of definitions that are in vhosts whose contents this node does not have, by vhost.
-fn parts_unknown_here(node: &Node, definitions: &Document) -> Vec<(String, Document)> {
-    let unknown = parts::vhosts_with_items(definitions).into_iter();
-    let unknown = unknown.filter(|vhost| !node.has_contents(vhost));
-    unknown.map(|vhost| (vhost.to_owned(), parts::part_of_vhost(definitions, vhost))).collect()
+/// The parts of definitions that are in vhosts which other nodes lead, by vhost. A replica may be behind its leader, or lack
+/// the contents; without a leader it has to do.
+fn parts_elsewhere(node: &Node, definitions: &Document) -> Vec<(String, Document)> {
+    let is_elsewhere = |vhost: &&str| match node.leader_of_vhost(vhost) {
+        Leader::Here => false,
+        Leader::Node(_) => true,
+        Leader::None => !node.has_contents(vhost),
+    };
+    let vhosts = parts::vhosts_with_items(definitions).into_iter().filter(is_elsewhere);
+    vhosts.map(|vhost| (vhost.to_owned(), parts::part_of_vhost(definitions, vhost))).collect()
+}
+
+fn names(parts: Vec<(String, Document)>) -> BTreeSet<String> {
+    parts.into_iter().map(|(vhost, _)| vhost).collect()
 }
 
 /// Lets the leader of the metadata set the limits in definitions of a vhost that this node leads. Returns the definitions
@@ -133,7 +149,7 @@ async fn limits_set(
         }
     };
     // All or nothing.
-    preview_here(node, Some(vhost.to_owned()), definitions.clone()).await?;
+    preview_here(node, Some(vhost.to_owned()), definitions.clone(), BTreeSet::new()).await?;
     let path = format!("/api/parameters/vhost-limits/{}/limits", encoded(vhost));
     for item in limits {
         change_at(node, &leader, Method::PUT, &path, item.to_string().into_bytes()).await?;

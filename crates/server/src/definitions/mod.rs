@@ -20,11 +20,12 @@ mod preview;
 mod topology;
 mod validate;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use broker::Lsn;
-use management::{ImportPreview, Peers as _};
+use management::ImportPreview;
 use serde_json::{Map, Value};
 
 pub(crate) use cluster::{import_in_cluster, import_whole, preview_whole};
@@ -100,10 +101,12 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Document), DefinitionsError>
 pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
     let (text, root) = read(path)?;
     let result = match node.metadata {
-        None => import(node, &root, Scope::Node).map(drop),
+        None => import(node, &root, Scope::Node, &BTreeSet::new()).map(drop),
         Some(_) => {
             let plan = plan::read(&root, Scope::Node, &node.auth.to_change());
-            plan.and_then(|plan| validate::validate(node, &plan))
+            let unknown = node.vhosts.all().into_iter().filter(|handle| !handle.has_contents());
+            let unknown = unknown.map(|handle| handle.name().to_owned()).collect();
+            plan.and_then(|plan| validate::validate(node, &plan, &unknown))
         }
     };
     result.map_err(|error| {
@@ -112,7 +115,7 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
     })
 }
 
-/// Imports all definitions or none. Hashes passwords and writes files, so it may take seconds.
+/// Imports all definitions or none; other nodes have checked the contents of the vhosts in `checked`. Hashes passwords and writes files, so it may take seconds.
 ///
 /// # Errors
 /// [`ItemError`], which names the first invalid item. Nothing has changed then, unless the disk refused a
@@ -121,11 +124,12 @@ pub(crate) fn import(
     node: &Node,
     root: &Document,
     scope: Scope<'_>,
+    checked: &BTreeSet<String>,
 ) -> Result<Imported, ItemError> {
     let plan = plan::read(root, scope, &node.auth.to_change())?;
     // Imports run one after the other, so that each is validated against the result of the previous one.
     let _turn = node.importing.lock();
-    validate::validate(node, &plan)?;
+    validate::validate(node, &plan, checked)?;
     let (durable, elsewhere) = apply::apply(node, plan)?;
     let part = |vhost: String| {
         let part = parts::part_of_vhost(root, &vhost);
@@ -134,7 +138,8 @@ pub(crate) fn import(
     Ok(Imported { durable, elsewhere: elsewhere.into_iter().map(part).collect() })
 }
 
-/// Computes the changes that an import would make in what this node has, and makes none. Takes as long as an import.
+/// Computes the changes that an import would make, but for the contents of the vhosts `elsewhere`, and makes none. Takes as
+/// long as an import.
 ///
 /// # Errors
 /// The error of the import.
@@ -142,11 +147,12 @@ pub(crate) fn dry_run(
     node: &Node,
     root: &Document,
     scope: Scope<'_>,
+    elsewhere: &BTreeSet<String>,
 ) -> Result<ImportPreview, ItemError> {
     let mut plan = plan::read(root, scope, &node.auth.to_change())?;
     let _turn = node.importing.lock();
-    validate::validate(node, &plan)?;
-    plan.retain_vhosts(&|vhost| node.has_contents(vhost));
+    validate::validate(node, &plan, elsewhere)?;
+    plan.retain_vhosts(&|vhost| !elsewhere.contains(vhost));
     preview::preview(node, plan)
 }
 
@@ -210,7 +216,8 @@ mod tests {
 
     /// Counts of new, equal, changed, kept and skipped items by family, without families that have none.
     fn preview(node: &Node, definitions: &Value) -> Vec<(&'static str, [u64; 5])> {
-        let told = dry_run(node, definitions.as_object().unwrap(), Scope::Node).unwrap();
+        let told =
+            dry_run(node, definitions.as_object().unwrap(), Scope::Node, &BTreeSet::new()).unwrap();
         let counts = told.families.iter().map(|(name, family)| {
             let FamilyPreview { new, equal, changed, kept, skipped, .. } = family;
             (*name, [*new, *equal, *changed, *kept, *skipped])

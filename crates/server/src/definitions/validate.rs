@@ -7,18 +7,22 @@ use amqp::table::Table;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{Vhost, VhostOptions};
-use management::Peers as _;
 
 use super::ItemError;
 use super::plan::{InVhost, Plan, Planned};
 use super::topology::{ExchangeDefinition, QueueDefinition, is_reserved};
 use crate::node::Node;
 
-/// Checks that everything in `plan` can be applied.
+/// Checks that everything in `plan` can be applied, but for the contents of the vhosts in `checked`, which other nodes
+/// check.
 ///
 /// # Errors
 /// [`ItemError`] for the first item that cannot.
-pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
+pub(super) fn validate(
+    node: &Node,
+    plan: &Plan,
+    checked: &BTreeSet<String>,
+) -> Result<(), ItemError> {
     let known = Known {
         node,
         users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
@@ -35,15 +39,14 @@ pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
         known.check_vhost(planned, &planned.item.vhost)?;
         known.check_user(planned, &planned.item.user)?;
     }
-    // Other nodes check their vhosts.
-    let is_known = |vhost: &&str| node.has_contents(vhost);
-    for vhost in known.vhosts_of(&plan.policies)?.into_iter().filter(is_known) {
+    let is_own = |vhost: &&str| !checked.contains(*vhost);
+    for vhost in known.vhosts_of(&plan.policies)?.into_iter().filter(is_own) {
         check_policies(node, plan, vhost)?;
     }
     let mut vhosts = known.vhosts_of(&plan.exchanges)?;
     vhosts.append(&mut known.vhosts_of(&plan.queues)?);
     vhosts.append(&mut known.vhosts_of(&plan.bindings)?);
-    vhosts.into_iter().filter(is_known).try_for_each(|vhost| topology(node, plan, vhost))
+    vhosts.into_iter().filter(is_own).try_for_each(|vhost| topology(node, plan, vhost))
 }
 
 /// Checks that a vhost has room for the policies of `plan`.

@@ -7,8 +7,11 @@ use management::{
     ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot, ReplicationSnapshot,
 };
 
+use crate::auth::User;
+use crate::auth::user_slots::{ClientCounts, UserCounts};
 use crate::cluster::ids::NodeId;
 use crate::cluster::{Facts, Links, LocalNode};
+use crate::limits::USERS_TOLD_MAX;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::known_alarms::Alarms;
@@ -38,6 +41,13 @@ impl LocalNode for NodeForLinks {
         }
     }
 
+    fn users(&self) -> UserCounts {
+        let Some(node) = self.0.upgrade() else { return UserCounts::new() };
+        let has_limits =
+            |user: &str| node.auth.user(user).is_some_and(|user| !user.limits.is_empty());
+        node.user_slots.counts(has_limits, USERS_TOLD_MAX)
+    }
+
     fn alarm_told(&self) {
         if let Some(node) = self.0.upgrade() {
             node.alarms.note_change_elsewhere();
@@ -55,6 +65,16 @@ impl LocalNode for NodeForLinks {
         if let Some(metadata) = &node.metadata {
             metadata.peer_followed(peer, position);
             node.look_at_record_levels();
+        }
+    }
+}
+
+impl Node {
+    /// The clients that a user has at other nodes, for the limits of the user; none without limits.
+    pub(crate) fn clients_elsewhere(&self, user: &User) -> ClientCounts {
+        match &self.cluster {
+            Some(links) if !user.limits.is_empty() => links.clients_elsewhere(&user.name),
+            _ => ClientCounts::default(),
         }
     }
 }

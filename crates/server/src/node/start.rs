@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::auth::ctl_token::CtlToken;
 use crate::auth::password::PasswordHash;
+use crate::auth::user_slots::UserSlots;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
@@ -79,6 +80,8 @@ impl Node {
         let replication =
             cluster.as_ref().map(|links| Replication::start(links, clock)).transpose()?;
         let followed = known.as_ref().and_then(|known| known.followed);
+        let users_due =
+            cluster.as_ref().map(|links| Arc::clone(&links.users.due)).unwrap_or_default();
         let mut node = Self {
             clock,
             lifecycle: Lifecycle::new(),
@@ -88,7 +91,7 @@ impl Node {
             clients: Clients::new(&identity.name, clock.now().wall_ms / 1000),
             permits: Permits::new(workers(), config.connections_max),
             auth: Auth::new(loopback_users(config, known.as_ref()))?,
-            user_slots: Arc::default(),
+            user_slots: Arc::new(UserSlots::new(users_due)),
             ctl_token: CtlToken::new()?,
             vhosts: Arc::new(Vhosts::new(
                 &identity.name,

@@ -217,6 +217,8 @@ impl Node {
         let gone = before.keys().filter(|name| !users.contains_key(*name));
         let gone: Vec<&String> = gone.collect();
         self.auth.replace(users);
+        // Users may have limits now.
+        self.user_slots.note_change();
         changed.iter().for_each(|name| self.refresh_access(name));
         for name in gone {
             let refusal = user_deleted(name);

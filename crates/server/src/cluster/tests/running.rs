@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::auth::user_slots::UserCounts;
 use crate::clock::Clock;
 use crate::cluster::control::Facts;
 use crate::cluster::events::{LinkEvents, LocalNode, LostCause};
@@ -75,6 +76,10 @@ struct Local;
 impl LocalNode for Local {
     fn facts(&self) -> Facts {
         Facts { processors: 7, ..Facts::default() }
+    }
+
+    fn users(&self) -> UserCounts {
+        UserCounts::new()
     }
 
     fn alarm_told(&self) {}
