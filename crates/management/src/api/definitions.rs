@@ -40,12 +40,13 @@ const OF_VHOSTS: [&str; 5] = ["parameters", "policies", "exchanges", "queues", "
 
 /// Puts together what nodes have exported, each for other vhosts. Users, vhosts and what else all nodes have is that of
 /// the first.
-pub(crate) fn merge(mut first: Value, others: &[Value]) -> Value {
+pub(crate) fn merge(mut first: Value, mut others: Vec<Value>) -> Value {
     for family in OF_VHOSTS {
         let Some(items) = first.get_mut(family).and_then(Value::as_array_mut) else { continue };
-        for other in others {
-            items
-                .extend(other.get(family).and_then(Value::as_array).into_iter().flatten().cloned());
+        for other in &mut others {
+            if let Some(Value::Array(more)) = other.get_mut(family).map(Value::take) {
+                items.extend(more);
+            }
         }
         // The sort is stable: items of one vhost keep their order.
         items.sort_by_cached_key(|item| {

@@ -48,12 +48,17 @@ fn difference_to_json(difference: &Difference) -> Value {
 pub fn add_preview(preview: &mut ImportPreview, part: &Value, items_max: u64) -> Option<()> {
     for (name, family) in &mut preview.families {
         let part = part.get(*name)?;
-        let count = |name: &str| part.get(name).and_then(Value::as_u64);
-        family.new += count("new")?;
-        family.equal += count("equal")?;
-        family.changed += count("changed")?;
-        family.kept += count("kept")?;
-        family.skipped += count("skipped")?;
+        let counts = [
+            ("new", &mut family.new),
+            ("equal", &mut family.equal),
+            ("changed", &mut family.changed),
+            ("kept", &mut family.kept),
+            ("skipped", &mut family.skipped),
+        ];
+        for (name, count) in counts {
+            // Another node may tell any number.
+            *count = count.saturating_add(part.get(name)?.as_u64()?);
+        }
         for item in part.get("items")?.as_array()? {
             let item = item_of_json(item)?;
             let of_kind = family.items.iter().filter(|known| known.change == item.change);

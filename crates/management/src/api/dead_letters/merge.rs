@@ -18,7 +18,8 @@ use crate::limits::{MAP_DELAYS_MAX, MAP_WARNINGS_MAX};
 /// # Errors
 /// [`ApiError`] if there is no such page.
 pub(crate) fn merge(mut parts: Vec<Value>, query: &MapQuery) -> Result<Json, ApiError> {
-    let sum = |name: &str| parts.iter().map(|part| number(part, name)).sum::<u64>();
+    // Another node may tell any number.
+    let sum = |name: &str| parts.iter().map(|part| number(part, name)).fold(0, u64::saturating_add);
     let (total_edges, filtered_edges) = (sum("total_edges"), sum("filtered_edges"));
     let sums = ["total_delays", "filtered_delays", "delay_entries", "total_warnings"];
     let sums = sums.map(|name| (name, sum(name)));

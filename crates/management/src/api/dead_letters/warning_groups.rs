@@ -60,9 +60,10 @@ impl<'a> Group<'a> {
         if self.warnings == 0 {
             self.first = group["text"].as_str().unwrap_or_default();
         }
-        self.count += number("count");
-        self.warnings += number("total_warnings");
-        self.messages += number("messages");
+        // Another node may tell any number.
+        self.count = self.count.saturating_add(number("count"));
+        self.warnings = self.warnings.saturating_add(number("total_warnings"));
+        self.messages = self.messages.saturating_add(number("messages"));
         self.rate += group["rate"].as_f64().unwrap_or_default();
         let queues = group["queues"].as_array().into_iter().flatten();
         self.queues

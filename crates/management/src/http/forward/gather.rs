@@ -113,7 +113,7 @@ pub(super) async fn definitions(sender: &Sender, request: Request, next: Next) -
             format!("the definitions of vhost '{vhost}' are on other nodes, which do not answer");
         return ApiError::unavailable(reason).into_response();
     }
-    complete(definitions::file(definitions::merge(here, &others), download), &missing)
+    complete(definitions::file(definitions::merge(here, others), download), &missing)
 }
 
 /// Answers with the dead-letter map of all nodes.
