@@ -1,6 +1,9 @@
 """Users, vhosts, parameters and definitions of a cluster: changed on any node, seen on all, kept through failures."""
 
+import contextlib
+import http.client
 import json
+import threading
 import time
 
 import pika
@@ -188,6 +191,40 @@ def test_definitions_of_the_start_are_imported_once_there_is_a_leader(run_cluste
         "queues": [{"name": "q", "vhost": "shop", "durable": True, "auto_delete": False, "arguments": {}}]}))
     cluster = run_cluster(load_definitions=file)
     assert on_all(cluster, lambda node: node.api.ask("/api/queues/shop/q").status == 200)
+
+
+def test_node_stops_while_it_imports(run_cluster):
+    """An import waits for the leaders of new vhosts; a node ends all the same, and without a panic."""
+    cluster = run_cluster()
+    leader = eventually(lambda: leader_of_metadata(cluster.nodes[A]))
+    vhosts = [f"v{number}" for number in range(10)]
+    definitions = {
+        "vhosts": [{"name": vhost} for vhost in vhosts],
+        "queues": [{"name": "q", "vhost": vhost, "durable": True, "auto_delete": False, "arguments": {}} for vhost in vhosts]}
+    node = cluster.nodes[leader]
+
+    def run():
+        # The node may end without an answer.
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            node.api.request("POST", "/api/definitions", definitions)
+
+    importing = threading.Thread(target=run)
+    importing.start()
+    eventually(lambda: vhosts[-1] in names(node, "/api/vhosts"))
+    # There is no leader to come.
+    for name in cluster.names:
+        if name != leader:
+            cluster.nodes[name].kill()
+    node.stop()
+    importing.join()
+
+
+def leader_of_metadata(node):
+    """The node that leads the group of users and vhosts; None while there is none."""
+    vhosts = names(node, "/api/vhosts")
+    leads = [one["node"] for one in node.api.do("GET", "/api/replicas")
+             if one["state"] == "leader" and one["vhost"] not in vhosts]
+    return leads[0] if leads else None
 
 
 @pytest.mark.tools

@@ -610,6 +610,9 @@ pub(crate) const DAMAGED_REPLICAS_KEPT: usize = 2;
 /// transfer, because the vhosts of a node share a disk.
 pub(crate) const LEADS_TRANSFER_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Interval at which an import looks for the leader of a vhost.
+pub(crate) const IMPORT_LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// Time after which a client that waits for a leader looks again, because the vhost was opened anew meanwhile.
 pub(crate) const LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 

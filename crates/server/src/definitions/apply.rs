@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use broker::access::Permissions;
 use management::{ChangeError, Leader, Peers as _};
@@ -10,6 +11,7 @@ use super::plan::{InVhost, Plan, Planned};
 use super::validate::text;
 use super::{Durable, ItemError, Place};
 use crate::auth::TopicPattern;
+use crate::limits::{IMPORT_LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
 use crate::node::users_and_vhosts::{Grant, Identities, NewUser, NewVhost};
 use crate::vhost::VhostHandle;
@@ -115,12 +117,23 @@ fn led_elsewhere(node: &Node, plan: &Plan) -> Vec<String> {
     if node.cluster.is_none() {
         return Vec::new();
     }
-    let runtime = tokio::runtime::Handle::current();
     let vhosts = plan.changed_vhosts().into_iter().filter(|vhost| {
-        runtime.block_on(node.vhosts.leader_settled(vhost));
+        wait_for_leader(node, vhost);
         node.leader_of_vhost(vhost) != Leader::Here
     });
     vhosts.map(str::to_owned).collect()
+}
+
+/// Waits until a vhost has a leader, but neither longer than clients do, nor once the node stops. Without the runtime, which
+/// may end before this thread.
+fn wait_for_leader(node: &Node, vhost: &str) {
+    let until = Instant::now() + LEADER_WAIT;
+    while !node.vhosts.has_leader_settled(vhost)
+        && !*node.lifecycle.stopping.borrow()
+        && Instant::now() < until
+    {
+        std::thread::sleep(IMPORT_LEADER_CHECK_INTERVAL);
+    }
 }
 
 /// Users and vhosts with permissions, as the node takes them over.

@@ -119,6 +119,11 @@ impl Vhosts {
         let _ = tokio::time::timeout(LEADER_WAIT, wait).await;
     }
 
+    /// True if this node serves the vhost or knows the node that does, or if there is no such vhost.
+    pub(crate) fn has_leader_settled(&self, name: &str) -> bool {
+        self.get(name).is_none_or(|handle| handle.has_settled())
+    }
+
     /// Name of the other node that leads the vhost, as far as known; none if this node serves it.
     pub(crate) fn leader_elsewhere(&self, name: &str) -> Option<Arc<str>> {
         let leader = self.get(name)?.not_leading().leader?;
