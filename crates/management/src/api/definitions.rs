@@ -16,6 +16,7 @@ use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::multipart;
 use crate::json::bounded;
 use crate::json::import_preview::preview_to_json;
+use crate::json::taken::taken;
 use crate::limits::DEFINITIONS_VALUES_MAX;
 use crate::node::ImportError;
 
@@ -44,9 +45,7 @@ pub(crate) fn merge(mut first: Value, mut others: Vec<Value>) -> Value {
     for family in OF_VHOSTS {
         let Some(items) = first.get_mut(family).and_then(Value::as_array_mut) else { continue };
         for other in &mut others {
-            if let Some(Value::Array(more)) = other.get_mut(family).map(Value::take) {
-                items.extend(more);
-            }
+            items.extend(taken(other, family).unwrap_or_default());
         }
         // The sort is stable: items of one vhost keep their order.
         items.sort_by_cached_key(|item| {

@@ -6,5 +6,6 @@ pub(crate) mod limits;
 pub(crate) mod policy;
 pub(crate) mod severity;
 pub(crate) mod table;
+pub(crate) mod taken;
 pub(crate) mod timestamp;
 pub(crate) mod vhost;

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::api::dead_letters::selection::MapQuery;
 use crate::api::dead_letters::warning_groups;
+use crate::api::list_query::as_count;
 use crate::http::answer::{ApiError, Json};
 use crate::json::severity::severity;
+use crate::json::taken::taken;
 use crate::limits::{MAP_DELAYS_MAX, MAP_WARNINGS_MAX};
 
 /// Answers with the map of all parts.
@@ -27,10 +29,7 @@ pub(crate) fn merge(mut parts: Vec<Value>, query: &MapQuery) -> Result<Json, Api
     let is_whole = parts.iter().all(|part| part["whole"] == true);
     let warning_groups = warning_groups::merge(&parts);
     let mut all = |name: &str| -> Vec<Value> {
-        let lists = parts.iter_mut().filter_map(|part| match part.get_mut(name).map(Value::take) {
-            Some(Value::Array(items)) => Some(items),
-            _ => None,
-        });
+        let lists = parts.iter_mut().filter_map(|part| taken(part, name));
         let mut items: Vec<Value> = lists.flatten().collect();
         // The sorts are stable: the items of a vhost keep their order.
         items.sort_by_cached_key(|item| text(item, "vhost").to_owned());
@@ -97,8 +96,4 @@ fn number(item: &Value, name: &str) -> u64 {
 
 fn rate(edge: &Value) -> f64 {
     edge.get("rate").and_then(Value::as_f64).unwrap_or_default()
-}
-
-fn as_count(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }

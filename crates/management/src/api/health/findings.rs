@@ -17,6 +17,7 @@ use crate::http::access::{Management, VhostUser};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::json::severity::{severity, severity_of_name};
+use crate::json::taken::taken;
 use crate::node::{Caller, LimitName as _, VhostLimit, maximum};
 use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
 use crate::snapshot::cluster::PeerSnapshot;
@@ -106,10 +107,6 @@ pub(crate) fn merge(
     others: Vec<Value>,
     check: Option<Option<&str>>,
 ) -> Result<Json, ApiError> {
-    let taken = |part: &mut Value, name: &str| match part.get_mut(name).map(Value::take) {
-        Some(Value::Array(findings)) => Some(findings),
-        _ => None,
-    };
     let of_node = taken(&mut here, NODE_PART);
     let includes_node = of_node.is_some();
     let mut findings = of_node.unwrap_or_default();

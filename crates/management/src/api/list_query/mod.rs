@@ -10,6 +10,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
 
+pub(crate) use crate::api::list_query::page::as_count;
+
 use crate::api::list_query::columns::{at, compare, select_paths};
 use crate::api::list_query::page::{Filter, Page};
 use crate::api::row::Part;

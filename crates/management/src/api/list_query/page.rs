@@ -100,7 +100,8 @@ impl Page {
     }
 }
 
-fn as_count(count: u64) -> usize {
+/// A count that a list can have.
+pub(crate) fn as_count(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 

@@ -107,8 +107,7 @@ pub(super) async fn definitions(sender: &Sender, request: Request, next: Next) -
         Ok(parts) => parts,
         Err(response) => return response,
     };
-    let unknown = vhosts_here.iter().filter(|vhost| !sender.node.has_contents(vhost));
-    if let Some(vhost) = unknown.into_iter().next() {
+    if let Some(vhost) = vhosts_here.iter().find(|vhost| !sender.node.has_contents(vhost)) {
         let reason =
             format!("the definitions of vhost '{vhost}' are on other nodes, which do not answer");
         return ApiError::unavailable(reason).into_response();
