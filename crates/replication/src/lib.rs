@@ -32,7 +32,7 @@ pub use frame::{
 };
 pub use ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
 pub use member::{
-    BeginError, Committed, HandOver, HandOverStep, Member, MemberConfig, ProposeError, Proposed,
-    QuarantineReason, ReplacementStep, Role, SnapshotOffer, TurnResult,
+    BeginError, CommitNews, Committed, HandOver, HandOverStep, Member, MemberConfig, ProposeError,
+    Proposed, QuarantineReason, ReplacementStep, Role, SnapshotOffer, TurnResult,
 };
 pub use membership::MembershipChange;

@@ -347,6 +347,10 @@ pub(crate) const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Bytes that a link writes at once.
 pub(crate) const LINK_WRITE_BYTES: usize = 128 * 1024;
 
+/// Bytes in the queue of a link that whoever flushes it writes; the thread of the links writes longer ones, so that a
+/// write to the disk need not wait for them.
+pub(crate) const LINK_FLUSH_BYTES_MAX: usize = 64 * 1024;
+
 /// Room for one read from a link, in bytes.
 pub(crate) const LINK_READ_BYTES: usize = 128 * 1024;
 

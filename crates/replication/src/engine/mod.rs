@@ -33,6 +33,7 @@ use crate::limits::{
     APPEND_BYTES_MAX, COMMITTED_PER_READY, ELECTION_TICKS_MAX, ELECTION_TICKS_MIN, HEARTBEAT_TICKS,
     IN_FLIGHT_MAX, RELUCTANT_FACTOR,
 };
+use crate::member::CommitNews;
 use crate::membership::MembershipChange;
 
 /// Role of a member, as the engine sees it.
@@ -104,6 +105,9 @@ pub(crate) struct Engine<L: EntryLog> {
     tick_number: u64,
     /// Ticks that wait until unwritten entries are written.
     deferred_ticks: u32,
+    tells_commits: CommitNews,
+    /// The newest commit of which a message to all was made.
+    told_commit: u64,
 }
 
 impl<L: EntryLog> fmt::Debug for Engine<L> {
@@ -154,6 +158,8 @@ impl<L: EntryLog> Engine<L> {
             is_reluctant: false,
             tick_number: 0,
             deferred_ticks: 0,
+            tells_commits: CommitNews::AtOnce,
+            told_commit: 0,
         };
         engine.settle();
         Ok(engine)
@@ -221,6 +227,26 @@ impl<L: EntryLog> Engine<L> {
         raft.set_randomized_election_timeout(ticks);
     }
 
+    /// Sets when this member, as the leader, tells the others of commits.
+    pub(crate) fn set_tells_commits(&mut self, when: CommitNews) {
+        self.tells_commits = when;
+        self.raw.skip_bcast_commit(when == CommitNews::AtTick);
+    }
+
+    /// Tells the others of the commit, if no message to all has done so. False if there is nothing to tell. A member
+    /// that does not get it learns the commit from a heartbeat.
+    fn tell_commit(&mut self) -> bool {
+        let committed = self.raw.raft.raft_log.committed;
+        let is_due = self.tells_commits == CommitNews::AtTick
+            && self.is_leader()
+            && committed > self.told_commit;
+        if is_due {
+            self.told_commit = committed;
+            self.raw.raft.bcast_append();
+        }
+        is_due
+    }
+
     /// Makes this member campaign only when no other has for long.
     pub(crate) fn set_reluctant(&mut self, is_reluctant: bool) {
         if std::mem::replace(&mut self.is_reluctant, is_reluctant) != is_reluctant {
@@ -239,17 +265,18 @@ impl<L: EntryLog> Engine<L> {
             self.deferred_ticks = (self.deferred_ticks + 1).min(2);
             return true;
         }
+        let has_told = self.tell_commit();
         let is_led = self.is_leader();
         let is_beat_due = self.raw.raft.heartbeat_elapsed() + 1 >= HEARTBEAT_TICKS;
         if is_led && is_beat_due && !number.is_multiple_of(HEARTBEAT_TICKS as u64) {
-            return false;
+            return has_told;
         }
         let has_effect = self.raw.tick();
         if has_effect && !is_led {
             self.timeouts.redraw();
         }
         self.settle();
-        has_effect
+        has_effect || has_told
     }
 
     fn has_unwritten(&self) -> bool {
@@ -397,6 +424,8 @@ impl<L: EntryLog> Engine<L> {
         message.entries = vec![convert::to_engine(entry)].into();
         self.raw.raft.step(message).expect("a leader takes a proposal");
         assert_eq!(self.last_index(), index, "an entry gets the predicted index");
+        // The message with the entry has the commit.
+        self.told_commit = self.raw.raft.raft_log.committed;
     }
 
     /// True if a change of the members was proposed and is not applied.

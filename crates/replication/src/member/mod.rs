@@ -33,8 +33,8 @@ use crate::limits::{
 pub use hand_over::{HandOver, HandOverStep};
 pub use replacement::ReplacementStep;
 pub use types::{
-    BeginError, Committed, MemberConfig, ProposeError, Proposed, QuarantineReason, Role,
-    SnapshotOffer, TurnResult,
+    BeginError, CommitNews, Committed, MemberConfig, ProposeError, Proposed, QuarantineReason,
+    Role, SnapshotOffer, TurnResult,
 };
 
 /// A campaign after the loss of a leader.
@@ -144,8 +144,9 @@ impl<L: EntryLog> Member<L> {
         let newest = newest.transpose()?.unwrap_or_default();
         let last_axis_us = newest.first().map_or(0, |entry| entry.axis_us);
         let me = config.me.get();
-        let engine = Engine::new(me, config.seed, log, applied, committed, memberships)
+        let mut engine = Engine::new(me, config.seed, log, applied, committed, memberships)
             .map_err(|error| BeginError::Contradiction(error.0))?;
+        engine.set_tells_commits(config.tells_commits);
         Ok(Self {
             config,
             engine,

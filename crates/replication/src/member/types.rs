@@ -16,6 +16,18 @@ pub struct MemberConfig {
     pub me: MemberId,
     /// Seed of its election times.
     pub seed: u64,
+    /// When this member, as the leader, tells the others of a commit.
+    pub tells_commits: CommitNews,
+}
+
+/// The time at which a leader tells the others that entries are committed, if no new entries leave before: these carry
+/// the commit, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitNews {
+    /// At once: the others apply entries as soon as the leader.
+    AtOnce,
+    /// With the next tick: a frame, its answer and the wake-ups of both are saved for most entries.
+    AtTick,
 }
 
 /// Role of a member.

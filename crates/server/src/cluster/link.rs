@@ -7,14 +7,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::control::{Control, Ping};
 use super::events::LostCause;
 use super::hello::Hello;
+use super::link_output::{Left, LinkOutput};
 use super::links::{Links, stopped};
+use super::node_socket::WriteHalf;
 use super::peer::{OpenLink, Peer};
 use super::refusal::Refusal;
 use super::shake::Shaken;
@@ -27,12 +29,14 @@ use crate::limits::{
 /// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
 pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
     let Shaken { socket, local, remote, peer, hello, slot: _ } = shaken;
-    let link = Arc::new(OpenLink::new(links.number(), (local, remote), hello.record_level));
+    let (reads, writes) = socket.split();
+    let output = LinkOutput::new(writes.shared(), Arc::clone(&peer.traffic));
+    let addresses = (local, remote);
+    let link = Arc::new(OpenLink::new(links.number(), addresses, hello.record_level, output));
     link.tell(&Control::Introduction(links.introduction()));
-    let (reads, writes) = tokio::io::split(socket);
     let mut reading = Reading { links, peer: &peer, link: &link, hello, is_introduced: false };
     let mut stopping = links.stopping.subscribe();
-    let mut writer = pin!(write(links, &peer, &link, writes));
+    let mut writer = pin!(write(links, &link, writes));
     let (cause, can_write) = {
         let mut reader = pin!(reading.run(reads));
         tokio::select! {
@@ -233,15 +237,10 @@ impl Reading<'_> {
 }
 
 /// The writing half. Ends with an error, or when the link finishes.
-async fn write(
-    links: &Links,
-    peer: &Peer,
-    link: &OpenLink,
-    mut writes: impl AsyncWrite + Unpin,
-) -> io::Error {
-    let (mut out, mut pinged_at) = (BytesMut::new(), None::<Instant>);
+async fn write(links: &Links, link: &OpenLink, mut writes: WriteHalf) -> io::Error {
+    let mut pinged_at = None::<Instant>;
     loop {
-        let interval = match link.queue.bytes() {
+        let interval = match link.output.bytes() {
             0 => LINK_PING_ALONE_INTERVAL,
             _ => LINK_PING_INTERVAL,
         };
@@ -251,38 +250,56 @@ async fn write(
             pinged_at = Some(Instant::now());
         }
         let is_finishing = link.is_finishing();
-        link.queue.take(&mut out);
-        if out.is_empty() {
-            let since = pinged_at.map(|at| at.elapsed()).unwrap_or_default();
-            let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since);
-            drop(timeout(until.max(Duration::from_millis(1)), link.queue.wakes.notified()).await);
-            continue;
-        }
-        if let Err(error) = write_all(&mut writes, &out).await {
-            return error;
-        }
-        peer.traffic.sent_bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
-        out.clear();
-        // The other half has a turn.
-        yield_now().await;
-        if is_finishing {
-            let closed = writes.shutdown().await;
-            return closed.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
+        match write_waiting(&link.output, &mut writes).await {
+            Err(error) => return error,
+            // The other half has a turn.
+            Ok(Left::Frames | Left::Bytes) => yield_now().await,
+            Ok(Left::Nothing) if is_finishing => {
+                let closed = match &mut writes {
+                    WriteHalf::Plain(_) => Ok(()),
+                    WriteHalf::Tls(socket) => socket.shutdown().await,
+                };
+                return closed.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
+            }
+            Ok(Left::Nothing) => {
+                let since = pinged_at.map(|at| at.elapsed()).unwrap_or_default();
+                let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since);
+                let until = until.max(Duration::from_millis(1));
+                drop(timeout(until, link.output.wakes.notified()).await);
+            }
         }
     }
 }
 
-/// Writes everything. A write that makes no progress for [`LINK_STALL`] fails.
-async fn write_all(writes: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<()> {
+/// Writes waiting frames. Waits until the socket takes something, [`LINK_STALL`] at the most.
+async fn write_waiting(output: &LinkOutput, writes: &mut WriteHalf) -> io::Result<Left> {
     let stalled = || io::Error::from(io::ErrorKind::TimedOut);
-    while !bytes.is_empty() {
-        let written = timeout(LINK_STALL, writes.write(bytes)).await.map_err(|_| stalled())??;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
+    match writes {
+        WriteHalf::Plain(socket) => {
+            let left = output.write(socket)?;
+            if left == Left::Bytes {
+                timeout(LINK_STALL, socket.writable()).await.map_err(|_| stalled())??;
+            }
+            Ok(left)
         }
-        bytes = bytes.get(written..).unwrap_or_default();
+        WriteHalf::Tls(socket) => {
+            let mut out = BytesMut::new();
+            output.take(&mut out);
+            if out.is_empty() {
+                return Ok(Left::Nothing);
+            }
+            while !out.is_empty() {
+                let written = timeout(LINK_STALL, socket.write_buf(&mut out));
+                let written = written.await.map_err(|_| stalled())??;
+                if written == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                output.sent(written);
+            }
+            timeout(LINK_STALL, socket.flush()).await.map_err(|_| stalled())??;
+            Ok(Left::Frames)
+        }
     }
-    timeout(LINK_STALL, writes.flush()).await.map_err(|_| stalled())?
 }
 
 #[cfg(test)]

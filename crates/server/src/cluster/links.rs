@@ -407,7 +407,7 @@ impl Links {
         };
         let Some(peer) = self.peer(peer) else { return false };
         let Some(link) = peer.state.lock().current.clone() else { return false };
-        let is_sent = link.queue.add(channel, frame);
+        let is_sent = link.output.add(channel, frame);
         if !is_sent {
             peer.traffic.dropped_frames.fetch_add(1, Ordering::Relaxed);
         }
@@ -417,8 +417,9 @@ impl Links {
     /// Sends the frames that links have.
     pub(crate) fn flush(&self) {
         for peer in self.peers.read().iter() {
-            if let Some(link) = &peer.state.lock().current {
-                link.queue.flush();
+            let link = peer.state.lock().current.clone();
+            if let Some(link) = link {
+                link.output.flush();
             }
         }
     }

@@ -23,6 +23,7 @@ pub(crate) mod join;
 pub(crate) mod joiner;
 pub(crate) mod levels;
 mod link;
+mod link_output;
 mod links;
 pub(crate) mod node_list;
 mod node_socket;

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::control::{Control, Facts, Ping};
 use super::events::LostCause;
 use super::ids::NodeId;
-use super::send_queue::SendQueue;
+use super::link_output::LinkOutput;
 use super::skew::ClockSkew;
 use super::wire::Channel;
 use crate::auth::user_slots::UserCounts;
@@ -26,7 +26,7 @@ pub(crate) struct OpenLink {
     pub(crate) remote: SocketAddr,
     /// The newest level of record kinds that the peer reads.
     pub(crate) record_level: u16,
-    pub(crate) queue: SendQueue,
+    pub(crate) output: LinkOutput,
     /// The newest ping of the peer: its `sent_us`, and when it was received.
     pub(crate) heard: Mutex<Option<(u64, u64)>>,
     is_closing: AtomicBool,
@@ -40,13 +40,14 @@ impl OpenLink {
         number: u64,
         (local, remote): (SocketAddr, SocketAddr),
         record_level: u16,
+        output: LinkOutput,
     ) -> Self {
         Self {
             number,
             local,
             remote,
             record_level,
-            queue: SendQueue::default(),
+            output,
             heard: Mutex::default(),
             is_closing: AtomicBool::default(),
             closing: Notify::new(),
@@ -63,7 +64,7 @@ impl OpenLink {
     /// Lets the writer end when it has sent the link's own frames.
     pub(crate) fn finish(&self) {
         self.is_closing.store(true, Ordering::Release);
-        self.queue.wakes.notify_one();
+        self.output.wakes.notify_one();
     }
 
     /// True if the writer ends when it has sent the link's own frames.
@@ -73,8 +74,8 @@ impl OpenLink {
 
     /// Adds a frame of the link itself; there is always room, because a link sends few of them.
     pub(crate) fn tell(&self, control: &Control) {
-        self.queue.add(Channel::Control, control.encode().into());
-        self.queue.flush();
+        self.output.add(Channel::Control, control.encode().into());
+        self.output.flush();
     }
 
     /// A ping with these readings of this node's clocks.
@@ -93,7 +94,7 @@ pub(crate) struct Peer {
     pub(crate) state: Mutex<PeerState>,
     /// Held during calls about this peer, so that they have an order.
     pub(crate) calls: Mutex<()>,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: Arc<Traffic>,
     /// Turns for streams that are being dialed.
     pub(crate) dials: Semaphore,
     /// True once the node is not one of the cluster any more.
@@ -144,7 +145,7 @@ impl Peer {
                 users: UserCounts::new(),
             }),
             calls: Mutex::default(),
-            traffic: Traffic::default(),
+            traffic: Arc::default(),
             dials: Semaphore::new(STREAM_DIALS_MAX),
             has_left: watch::Sender::new(false),
         }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::wire::{Channel, put_chunk};
 use crate::limits::{
@@ -19,10 +18,8 @@ use crate::limits::{
 #[derive(Default, Debug)]
 pub(crate) struct SendQueue {
     waiting: Mutex<[Waiting; Channel::ALL.len()]>,
-    /// True if a frame was added since the writer was last woken.
+    /// True if a frame was added since someone last took notice.
     is_new: AtomicBool,
-    /// Told when the writer must look at the queue.
-    pub(crate) wakes: Notify,
 }
 
 /// The waiting frames of a channel.
@@ -47,8 +44,7 @@ impl Waiting {
 }
 
 impl SendQueue {
-    /// Adds a frame, which leaves with the next [`SendQueue::flush`] at the latest; false if there is no room. A frame of any
-    /// length fits into an empty queue.
+    /// Adds a frame; false if there is no room. A frame of any length fits into an empty queue.
     ///
     /// # Panics
     /// For a frame that is longer than any of its channel.
@@ -68,11 +64,9 @@ impl SendQueue {
         true
     }
 
-    /// Wakes the writer if frames were added: many of them share a wake-up at both ends of the link.
-    pub(crate) fn flush(&self) {
-        if self.is_new.swap(false, Ordering::AcqRel) {
-            self.wakes.notify_one();
-        }
+    /// True if a frame was added since the last call: many of them share a write, and a wake-up at the other end.
+    pub(crate) fn take_news(&self) -> bool {
+        self.is_new.swap(false, Ordering::AcqRel)
     }
 
     /// Writes waiting frames as chunks, about [`LINK_WRITE_BYTES`] at the most.

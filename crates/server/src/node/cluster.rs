@@ -93,7 +93,7 @@ pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
             record_level: link.record_level,
             rtt_us: state.rtt_us,
             clock_skew_ms: state.skew.ms(),
-            queued_bytes: link.queue.bytes() as u64,
+            queued_bytes: link.output.bytes() as u64,
         });
         PeerSnapshot {
             name: peer.node.name.clone(),

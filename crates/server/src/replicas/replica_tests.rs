@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use replication::{
-    ClockBounds, ClockReading, ClusterId, GroupId, Member, MemberConfig, NodeId, QuarantineReason,
-    RunId,
+    ClockBounds, ClockReading, ClusterId, CommitNews, GroupId, Member, MemberConfig, NodeId,
+    QuarantineReason, RunId,
 };
 use storage::{
     Applier, EntryContent, EntryIndex, Flags, Founding, HardState, LogEntry, LogOptions, Lsn,
@@ -179,8 +179,13 @@ impl Driven {
     fn new(folder: &Folder, timeout: Duration) -> Self {
         let me = NodeId::new(7).unwrap();
         let member_id = me.member(1);
-        let config =
-            MemberConfig { cluster: ClusterId(5), group: GroupId(VHOST.0), me: member_id, seed: 1 };
+        let config = MemberConfig {
+            cluster: ClusterId(5),
+            group: GroupId(VHOST.0),
+            me: member_id,
+            seed: 1,
+            tells_commits: CommitNews::AtTick,
+        };
         let member = Member::open(config, folder.log(member_id.get())).unwrap();
         let target = Arc::new(Times::new());
         let (tell, reports) = std::sync::mpsc::channel();

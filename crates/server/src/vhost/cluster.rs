@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use replication::{GroupId, MemberConfig, MemberId};
+use replication::{CommitNews, GroupId, MemberConfig, MemberId};
 
 use crate::disk::recovery::MemberIdentity;
+use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
 use crate::replicas::Replicator;
 
@@ -65,6 +66,11 @@ impl Cluster {
         me: MemberId,
     ) -> Result<MemberConfig, getrandom::Error> {
         let cluster = self.replicator.nodes().cluster;
-        Ok(MemberConfig { cluster, group, me, seed: getrandom::u64()? })
+        let tells_commits = match group == GroupId(VhostId::METADATA.0) {
+            // Whoever declares a vhost waits until all nodes have it.
+            true => CommitNews::AtOnce,
+            false => CommitNews::AtTick,
+        };
+        Ok(MemberConfig { cluster, group, me, seed: getrandom::u64()?, tells_commits })
     }
 }

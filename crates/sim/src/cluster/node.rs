@@ -1,8 +1,8 @@
 //! A node: its disk, its clocks, and its process while it runs.
 
 use replication::{
-    BeginError, ClockBounds, ClockReading, ClusterId, GroupId, Member, MemberConfig, MemberId,
-    NodeId, QuarantineReason, RunId,
+    BeginError, ClockBounds, ClockReading, ClusterId, CommitNews, GroupId, Member, MemberConfig,
+    MemberId, NodeId, QuarantineReason, RunId,
 };
 use simdisk::{Disk, Random};
 use storage::{Founding, LogOptions, OpenError, ReplicatedLog, ReplicatedOptions};
@@ -177,6 +177,7 @@ impl Node {
             group: GROUP,
             me: member_id(self.number),
             seed: random.next(),
+            tells_commits: CommitNews::AtTick,
         };
         let mut member = Member::open(config, log).map_err(StartError::Member)?;
         if let Some(fault) = fault {

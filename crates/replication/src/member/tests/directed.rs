@@ -8,8 +8,8 @@ use storage::{
 };
 
 use super::super::{
-    BeginError, HandOverStep, Member, MemberConfig, ProposeError, Proposed, QuarantineReason,
-    ReplacementStep, Role,
+    BeginError, CommitNews, HandOverStep, Member, MemberConfig, ProposeError, Proposed,
+    QuarantineReason, ReplacementStep, Role,
 };
 use super::network::Faults;
 use super::node::{CLUSTER, GROUP, batch, member_id, node_id, record};
@@ -583,7 +583,13 @@ fn frames_of_others_are_refused_by_kind() {
 }
 
 fn config() -> MemberConfig {
-    MemberConfig { cluster: CLUSTER, group: GROUP, me: member_id(0), seed: 1 }
+    MemberConfig {
+        cluster: CLUSTER,
+        group: GROUP,
+        me: member_id(0),
+        seed: 1,
+        tells_commits: CommitNews::AtOnce,
+    }
 }
 
 #[test]
@@ -669,4 +675,33 @@ fn answers_to_heartbeats_need_a_turn_only_if_something_is_under_way() {
     idle(&mut world, leader);
     let frame = answer(&world, last);
     assert_eq!(member(&mut world, leader).receive(node_id(follower), &frame), Ok(true));
+}
+
+/// The leader's own way to tell commits: nodes with even numbers tell them at once, the others with a tick.
+#[test]
+fn commit_without_new_entries_is_told_at_once_or_with_the_next_tick() {
+    let mut seen = [0, 0];
+    for seed in 0..12 {
+        let (mut world, leader) = led(seed);
+        let waits = !leader.is_multiple_of(2);
+        let delivered = |world: &mut World| [0, 1, 2].map(|node| member(world, node).delivered().0);
+        // Just behind a tick, so that the next one is far.
+        let ticks = member(&mut world, leader).ticks;
+        while member(&mut world, leader).ticks == ticks {
+            world.run(200);
+        }
+        idle(&mut world, leader);
+        assert!(world.propose(leader, 10));
+        let last = member(&mut world, leader).last_index().0;
+        world.run(TICK_US / 2);
+        let after = delivered(&mut world);
+        assert_eq!(after[leader], last, "seed {seed}");
+        let behind = after.iter().filter(|of| **of < last).count();
+        assert_eq!(behind, if waits { 2 } else { 0 }, "seed {seed}: {after:?} of {last}");
+        world.run(TICK_US);
+        assert_eq!(delivered(&mut world), [last; 3], "seed {seed}");
+        seen[usize::from(waits)] += 1;
+        end(&world);
+    }
+    assert!(seen.iter().all(|of| *of > 0), "{seen:?}");
 }

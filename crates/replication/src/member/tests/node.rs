@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use storage::{EntryContent, EntryIndex, Flags, Lsn, NewRecord, WriteBatch, WriteQueue};
 
-use super::super::{BeginError, Member, MemberConfig, Proposed};
+use super::super::{BeginError, CommitNews, Member, MemberConfig, Proposed};
 use crate::clock::{ClockBounds, ClockReading};
 use crate::entry_log::{EntryLog, MemoryLog};
 use crate::ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
@@ -138,7 +138,11 @@ impl Node {
         let log = self.log.take().expect("a node that is down has a log");
         self.delivered = log.hard_state().commit.0;
         let (cluster, group, me) = (CLUSTER, GROUP, member_id(self.number));
-        let config = MemberConfig { cluster, group, me, seed: draws.0.next_u64() };
+        let tells_commits = match self.number.is_multiple_of(2) {
+            true => CommitNews::AtOnce,
+            false => CommitNews::AtTick,
+        };
+        let config = MemberConfig { cluster, group, me, seed: draws.0.next_u64(), tells_commits };
         self.member = Some(Member::open(config, log)?);
         self.bounds = ClockBounds::default();
         self.run = RunId(draws.0.next_u64());
