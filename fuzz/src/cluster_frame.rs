@@ -4,8 +4,9 @@
 //! when its highest bit is set, the octets are a payload, behind a header that is right.
 
 use replication::{
-    ClockBounds, ClockReading, ClusterId, FRAME_HEADER_BYTES, Frame, FrameHeader, GroupId, Member,
-    MemberConfig, MemoryLog, NodeFrame, NodeId, NodePair, RunId, TurnClock, check_frame,
+    ClockBounds, ClockReading, ClusterId, CommitNews, FRAME_HEADER_BYTES, Frame, FrameHeader,
+    GroupId, Member, MemberConfig, MemoryLog, NodeFrame, NodeId, NodePair, RunId, TurnClock,
+    check_frame,
 };
 
 const CLUSTER: ClusterId = ClusterId(7);
@@ -28,7 +29,13 @@ pub fn check(input: &[u8]) {
         0 => vec![me.member(1).get(), from.member(1).get()],
         _ => vec![me.member(1).get()],
     };
-    let config = MemberConfig { cluster: CLUSTER, group: GROUP, me: me.member(1), seed: 1 };
+    let config = MemberConfig {
+        cluster: CLUSTER,
+        group: GROUP,
+        me: me.member(1),
+        seed: 1,
+        tells_commits: CommitNews::AtTick,
+    };
     let log = MemoryLog::new(GROUP.0, voters);
     let mut member = Member::open(config, log).expect("an empty log");
     for _ in 0..usize::from(*choice) {

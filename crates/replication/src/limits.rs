@@ -20,8 +20,9 @@ pub const RELUCTANT_FACTOR: usize = 4;
 /// shortest election time, so that a leader that is cut off confirms nothing.
 pub const HEARD_TICKS: u64 = 10;
 
-/// Ticks after which a member without work has a turn: 300 ms, with the heartbeats.
-pub const IDLE_TURN_TICKS: u64 = HEARTBEAT_TICKS as u64;
+/// Ticks without a turn after which a member has one: 600 ms, longer than from one heartbeat to the next, which have one
+/// each.
+pub const IDLE_TURN_TICKS: u64 = 2 * HEARTBEAT_TICKS as u64;
 
 /// Ticks between the campaigns of two followers that have lost the same leader: the first is elected before the
 /// second begins.

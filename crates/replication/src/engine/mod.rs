@@ -236,15 +236,18 @@ impl<L: EntryLog> Engine<L> {
     /// Tells the others of the commit, if no message to all has done so. False if there is nothing to tell. A member
     /// that does not get it learns the commit from a heartbeat.
     fn tell_commit(&mut self) -> bool {
-        let committed = self.raw.raft.raft_log.committed;
-        let is_due = self.tells_commits == CommitNews::AtTick
-            && self.is_leader()
-            && committed > self.told_commit;
-        if is_due {
-            self.told_commit = committed;
+        let has_news = self.has_untold_commit();
+        if has_news {
+            self.told_commit = self.raw.raft.raft_log.committed;
             self.raw.raft.bcast_append();
         }
-        is_due
+        has_news
+    }
+
+    fn has_untold_commit(&self) -> bool {
+        self.tells_commits == CommitNews::AtTick
+            && self.is_leader()
+            && self.raw.raft.raft_log.committed > self.told_commit
     }
 
     /// Makes this member campaign only when no other has for long.
@@ -277,6 +280,23 @@ impl<L: EntryLog> Engine<L> {
         }
         self.settle();
         has_effect || has_told
+    }
+
+    /// The next ticks after this number that surely have no effect, if nothing else happens.
+    pub(crate) fn quiet_ticks(&self, number: u64) -> u64 {
+        if self.has_unwritten() || self.has_untold_commit() {
+            return 0;
+        }
+        let raft = &self.raw.raft;
+        let (timeout, to_beat) = match self.is_leader() {
+            // A leader asks whether a majority has answered.
+            true => {
+                let beats = HEARTBEAT_TICKS as u64;
+                (raft.election_timeout(), beats - 1 - number % beats)
+            }
+            false => (raft.randomized_election_timeout(), u64::MAX),
+        };
+        to_beat.min(timeout.saturating_sub(raft.election_elapsed + 1) as u64)
     }
 
     fn has_unwritten(&self) -> bool {

@@ -68,6 +68,8 @@ pub struct Member<L: EntryLog> {
     part_number: u64,
     /// Ticks since the beginning.
     ticks: u64,
+    /// The tick at which the last turn began.
+    turned_at: u64,
     /// Term that this member leads.
     leads: Option<u64>,
     hearing: Hearing,
@@ -154,6 +156,7 @@ impl<L: EntryLog> Member<L> {
             assemblies: BTreeMap::new(),
             part_number: 0,
             ticks: 0,
+            turned_at: 0,
             leads: None,
             hearing: Hearing::default(),
             proposals: Proposals::default(),
@@ -182,14 +185,15 @@ impl<L: EntryLog> Member<L> {
     /// Notes how many ticks the driver has counted before the first one of this member. Members with the same count act at
     /// the same ticks.
     pub fn begin_at_tick(&mut self, ticks: u64) {
-        self.ticks = ticks;
+        (self.ticks, self.turned_at) = (ticks, ticks);
     }
 
     /// A tick, every 50 ms of real time. A thread that has slept gives at most two at once, so that it does not jump
-    /// to an election. False if no turn is needed because of it: a member without work has a turn every fourth tick at
-    /// least.
+    /// to an election. False if no turn is needed because of it: a member without work has one every
+    /// [`IDLE_TURN_TICKS`] at least.
     pub fn tick(&mut self) -> bool {
         self.assert_idle();
+        let is_quiet = self.quiet_ticks() > 0;
         self.ticks += 1;
         let ticks = self.ticks;
         self.told.retain(|_, told| ticks - told.tick <= TOLD_TICKS);
@@ -199,7 +203,20 @@ impl<L: EntryLog> Member<L> {
         self.tick_campaign();
         let has_effect = self.engine.tick(self.ticks) || self.campaign.is_some();
         self.settle();
-        has_effect || self.ticks.is_multiple_of(IDLE_TURN_TICKS)
+        let needs_turn = has_effect || self.ticks >= self.turned_at + IDLE_TURN_TICKS;
+        assert!(!is_quiet || !needs_turn, "a quiet tick needs no turn");
+        needs_turn
+    }
+
+    /// The next ticks that surely have no effect on others and need no turn, if nothing else happens to this member. A
+    /// driver may give them later, before the next input.
+    #[must_use]
+    pub fn quiet_ticks(&self) -> u64 {
+        if self.is_silent() || self.campaign.is_some() {
+            return 0;
+        }
+        let to_idle_turn = (self.turned_at + IDLE_TURN_TICKS).saturating_sub(self.ticks + 1);
+        to_idle_turn.min(self.engine.quiet_ticks(self.ticks))
     }
 
     fn tick_campaign(&mut self) {

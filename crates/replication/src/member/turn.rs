@@ -26,6 +26,7 @@ impl<L: EntryLog> Member<L> {
     /// If a turn is under way.
     pub fn begin(&mut self, clock: &TurnClock<'_>, out: &mut Vec<Frame>) -> bool {
         self.assert_idle();
+        self.turned_at = self.ticks;
         let mut pending = Box::new(Pending { is_written: true, ..Pending::default() });
         if self.quarantine.is_none() {
             self.restore_clock(clock);

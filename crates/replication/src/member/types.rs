@@ -16,7 +16,7 @@ pub struct MemberConfig {
     pub me: MemberId,
     /// Seed of its election times.
     pub seed: u64,
-    /// When this member, as the leader, tells the others of a commit.
+    /// The time at which this member, as the leader, tells the others of a commit.
     pub tells_commits: CommitNews,
 }
 

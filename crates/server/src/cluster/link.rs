@@ -4,7 +4,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -238,17 +238,12 @@ impl Reading<'_> {
 
 /// The writing half. Ends with an error, or when the link finishes.
 async fn write(links: &Links, link: &OpenLink, mut writes: WriteHalf) -> io::Error {
-    let mut pinged_at = None::<Instant>;
     loop {
         let interval = match link.output.bytes() {
             0 => LINK_PING_ALONE_INTERVAL,
             _ => LINK_PING_INTERVAL,
         };
-        if pinged_at.is_none_or(|at| at.elapsed() >= interval) {
-            let now = links.clock.now();
-            link.tell(&link.ping(now.time.as_micros(), now.wall_ms));
-            pinged_at = Some(Instant::now());
-        }
+        let since_ping = link.ping_after(interval, &links.clock);
         let is_finishing = link.is_finishing();
         match write_waiting(&link.output, &mut writes).await {
             Err(error) => return error,
@@ -262,8 +257,7 @@ async fn write(links: &Links, link: &OpenLink, mut writes: WriteHalf) -> io::Err
                 return closed.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
             }
             Ok(Left::Nothing) => {
-                let since = pinged_at.map(|at| at.elapsed()).unwrap_or_default();
-                let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since);
+                let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since_ping);
                 let until = until.max(Duration::from_millis(1));
                 drop(timeout(until, link.output.wakes.notified()).await);
             }

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
-use super::peer::Traffic;
 use super::send_queue::SendQueue;
+use super::traffic::Traffic;
 use super::wire::Channel;
 use crate::limits::LINK_FLUSH_BYTES_MAX;
 
@@ -31,10 +31,10 @@ pub(crate) struct LinkOutput {
     pub(super) wakes: Notify,
 }
 
-/// What a write to the socket has left.
+/// The rest that a write to the socket has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Left {
-    /// Nothing.
+    /// No rest.
     Nothing,
     /// Frames in the queue.
     Frames,
@@ -55,6 +55,11 @@ impl LinkOutput {
     /// For a frame that is longer than any of its channel.
     pub(crate) fn add(&self, channel: Channel, frame: Bytes) -> bool {
         self.queue.add(channel, frame)
+    }
+
+    /// True if frames were added since the last [`LinkOutput::flush`].
+    pub(crate) fn has_news(&self) -> bool {
+        self.queue.has_news()
     }
 
     /// Lets the frames leave that were added since the last call. Never waits.
@@ -86,6 +91,8 @@ impl LinkOutput {
     }
 
     fn write_unsent(&self, socket: &OwnedWriteHalf, bytes: &mut BytesMut) -> io::Result<Left> {
+        // What is added from now on is new.
+        self.queue.take_news();
         if bytes.is_empty() {
             self.queue.take(bytes);
         }

@@ -29,7 +29,7 @@ use crate::disk::data_dir::DataDirError;
 use crate::disk::node_file::NodeFileError;
 use crate::disk::reset;
 use crate::disk::stand_alone::StandAloneError;
-use crate::limits::{LINK_LOG_INTERVAL, LINK_PROBLEMS_MAX};
+use crate::limits::{LINK_LOG_INTERVAL, LINK_PING_INTERVAL, LINK_PROBLEMS_MAX};
 use crate::tls::{Tls, TlsError};
 
 /// The class of a frame.
@@ -414,11 +414,13 @@ impl Links {
         is_sent
     }
 
-    /// Sends the frames that links have.
+    /// Sends the frames that links have, with a ping if there was none for [`LINK_PING_INTERVAL`]: the peer wakes up once
+    /// for both.
     pub(crate) fn flush(&self) {
         for peer in self.peers.read().iter() {
             let link = peer.state.lock().current.clone();
-            if let Some(link) = link {
+            if let Some(link) = link.filter(|link| link.output.has_news()) {
+                link.ping_after(LINK_PING_INTERVAL, &self.clock);
                 link.output.flush();
             }
         }

@@ -38,6 +38,7 @@ mod skew;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod users;
 mod wire;
 

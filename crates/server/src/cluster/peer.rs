@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -12,8 +13,10 @@ use super::events::LostCause;
 use super::ids::NodeId;
 use super::link_output::LinkOutput;
 use super::skew::ClockSkew;
+use super::traffic::Traffic;
 use super::wire::Channel;
 use crate::auth::user_slots::UserCounts;
+use crate::clock::Clock;
 use crate::config::ClusterNode;
 use crate::limits::STREAM_DIALS_MAX;
 
@@ -27,6 +30,8 @@ pub(crate) struct OpenLink {
     /// The newest level of record kinds that the peer reads.
     pub(crate) record_level: u16,
     pub(crate) output: LinkOutput,
+    /// Time of the last ping of this node, by its clock.
+    pinged_us: Mutex<Option<u64>>,
     /// The newest ping of the peer: its `sent_us`, and when it was received.
     pub(crate) heard: Mutex<Option<(u64, u64)>>,
     is_closing: AtomicBool,
@@ -48,6 +53,7 @@ impl OpenLink {
             remote,
             record_level,
             output,
+            pinged_us: Mutex::default(),
             heard: Mutex::default(),
             is_closing: AtomicBool::default(),
             closing: Notify::new(),
@@ -78,11 +84,21 @@ impl OpenLink {
         self.output.flush();
     }
 
-    /// A ping with these readings of this node's clocks.
-    pub(crate) fn ping(&self, sent_us: u64, wall_ms: u64) -> Control {
+    /// Adds a ping if the last one is as old as this, or there is none. Returns the time since the last one.
+    pub(crate) fn ping_after(&self, interval: Duration, clock: &Clock) -> Duration {
+        let mut pinged_us = self.pinged_us.lock();
+        let now = clock.now();
+        let sent_us = now.time.as_micros();
+        let since = pinged_us.map(|at| Duration::from_micros(sent_us.saturating_sub(at)));
+        if let Some(since) = since.filter(|since| *since < interval) {
+            return since;
+        }
         let heard = *self.heard.lock();
         let echo = heard.map(|(theirs, received_us)| (theirs, sent_us.saturating_sub(received_us)));
-        Control::Ping(Ping { sent_us, wall_ms, echo })
+        let ping = Control::Ping(Ping { sent_us, wall_ms: now.wall_ms, echo });
+        self.output.add(Channel::Control, ping.encode().into());
+        *pinged_us = Some(sent_us);
+        Duration::ZERO
     }
 }
 
@@ -99,17 +115,6 @@ pub(crate) struct Peer {
     pub(crate) dials: Semaphore,
     /// True once the node is not one of the cluster any more.
     pub(crate) has_left: watch::Sender<bool>,
-}
-
-/// Numbers of a peer since the start.
-#[derive(Default, Debug)]
-pub(crate) struct Traffic {
-    pub(crate) sent_bytes: AtomicU64,
-    pub(crate) received_bytes: AtomicU64,
-    /// Frames that found no room.
-    pub(crate) dropped_frames: AtomicU64,
-    /// Links that were lost.
-    pub(crate) lost_links: AtomicU64,
 }
 
 /// The state of a peer.

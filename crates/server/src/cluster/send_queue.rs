@@ -64,6 +64,11 @@ impl SendQueue {
         true
     }
 
+    /// True if a frame was added since the last [`SendQueue::take_news`].
+    pub(crate) fn has_news(&self) -> bool {
+        self.is_new.load(Ordering::Acquire)
+    }
+
     /// True if a frame was added since the last call: many of them share a write, and a wake-up at the other end.
     pub(crate) fn take_news(&self) -> bool {
         self.is_new.swap(false, Ordering::AcqRel)

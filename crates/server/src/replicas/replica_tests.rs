@@ -172,6 +172,7 @@ struct Driven {
     nodes: Nodes,
     bounds: ClockBounds,
     reports: std::sync::mpsc::Receiver<Report>,
+    ticks: u64,
 }
 
 impl Driven {
@@ -192,9 +193,15 @@ impl Driven {
         let report = Box::new(move |report| tell.send(report).unwrap());
         let vhost: Arc<Times> = Arc::clone(&target);
         let watch = DiskWatch::start(timeout).unwrap();
-        let replica = Replica::start(vhost, member, Arc::clone(&watch), report).unwrap();
+        let mut replica = Replica::start(vhost, member, Arc::clone(&watch), report).unwrap();
+        replica.take_part(0);
         let nodes = Nodes::alone(me, "a@127.0.0.1");
-        Self { replica, target, watch, nodes, bounds: ClockBounds::default(), reports }
+        Self { replica, target, watch, nodes, bounds: ClockBounds::default(), reports, ticks: 0 }
+    }
+
+    fn tick(&mut self) {
+        self.ticks += 1;
+        self.replica.tick_to(self.ticks);
     }
 
     fn advance(&mut self) -> Next {
@@ -222,7 +229,7 @@ impl Driven {
     /// Ticks until the member leads and its vhost is promoted.
     fn lead(&mut self) {
         for _ in 0..100 {
-            self.replica.tick();
+            self.tick();
             while self.advance() == Next::After(Duration::ZERO) {}
             if self.replica.member().axis().is_some()
                 && let Ok(Report::Promoted(term)) = self.reports.recv()
@@ -338,7 +345,7 @@ fn leader_of_a_busy_vhost_tells_that_it_lives() {
     driven.replica.set_dirty();
     assert!(matches!(driven.advance(), Next::After(wait) if !wait.is_zero()));
     for _ in 0..20 {
-        driven.replica.tick();
+        driven.tick();
         let (next, sends) = driven.advance_counted();
         assert!(sends > 0 && matches!(next, Next::After(_)), "{next:?}");
     }

@@ -1,6 +1,7 @@
 //! The member of one group on this node, owned by the replicator, with its stage between two turns.
 
 mod members;
+mod ticks;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -99,6 +100,8 @@ pub(in crate::replicas) struct Replica {
     preparation: Option<JoinHandle<io::Result<Prepared<RealDirectory>>>>,
     /// The thread that compacts the log.
     compaction: Option<JoinHandle<()>>,
+    /// Number of the last tick of the node that the member has had; none before it takes part in its group.
+    ticked: Option<u64>,
     /// Entries until the next digest.
     entries_to_digest: u32,
     /// Committed batches since the last compaction check.
@@ -170,6 +173,7 @@ impl Replica {
             has_work: true,
             preparation: None,
             compaction: None,
+            ticked: None,
             entries_to_digest: ENTRIES_PER_DIGEST,
             entries: 0,
         })
@@ -259,35 +263,10 @@ impl Replica {
         matches!(self.service, Service::Leads(_))
     }
 
-    /// True if nothing is under way that goes on with each tick.
-    fn is_idle(&self) -> bool {
-        matches!(self.service, Service::Follows | Service::Leads(_))
-            && self.is_quiet()
-            && self.full_since.is_none()
-            && self.transfer.is_none()
-            && self.preparations.is_empty()
-    }
-
     /// Notes that the vhost has records.
     pub(in crate::replicas) fn set_dirty(&mut self) {
         self.is_dirty = true;
         self.has_work = true;
-    }
-
-    /// Notes a tick of the others at which this one has none.
-    pub(in crate::replicas) fn waits_at_tick(&mut self, number: u64) {
-        self.member.begin_at_tick(number);
-    }
-
-    /// A tick. False if the replica need not be advanced because of it.
-    pub(in crate::replicas) fn tick(&mut self) -> bool {
-        if !self.is_between_turns() {
-            return true;
-        }
-        let needs_turn = self.member.tick() || !self.is_idle();
-        self.has_work |= needs_turn;
-        self.looks_at_members |= needs_turn;
-        needs_turn
     }
 
     /// Takes a frame, unless the replica cannot take any now; the sender sends it again then. False if the replica need

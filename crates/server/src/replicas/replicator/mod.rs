@@ -5,6 +5,7 @@
 
 mod elsewhere;
 mod thread;
+mod ticks;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,6 +12,7 @@ use replication::{
 };
 
 use super::elsewhere::VhostsElsewhere;
+use super::ticks::{TICK, Ticks};
 use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, Work};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
@@ -25,17 +26,11 @@ use crate::replicas::target::{Reopens, ReplicaTarget};
 /// Ticks between two heartbeats, and between two pings to a node.
 const HEARTBEAT_TICKS: u64 = replication::limits::HEARTBEAT_TICKS as u64;
 
-/// Duration of a tick.
-const TICK: Duration = Duration::from_micros(replication::limits::TICK_US);
-
 /// Time between two statuses of a replica.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time after which a node stops although a majority has not taken what it has.
 const STOP_WITHOUT_MAJORITY: Duration = Duration::from_secs(2);
-
-/// Ticks that a member gets at once after the thread has slept: it must not jump to an election.
-const TICKS_AT_ONCE_MAX: u32 = 2;
 
 /// Time without a tick after which other nodes may elect another leader.
 const LATE: Duration = Duration::from_micros(
@@ -51,10 +46,9 @@ pub(super) struct Thread {
     is_founded: bool,
     /// True once vhosts have the ids of the cluster; until then, only the metadata have a leader.
     vhosts_take_part: bool,
-    /// Time of the next tick.
-    next_tick: Instant,
-    /// Ticks so far.
-    ticks: u64,
+    ticks: Ticks,
+    /// True while the members lead only if no other can.
+    is_reluctant: bool,
     /// The last heartbeat with which pings have left.
     pinged_beat: u64,
     /// Time at which the statuses are told next.
@@ -77,8 +71,8 @@ impl Thread {
             bounds: ClockBounds::default(),
             is_founded: false,
             vhosts_take_part: false,
-            next_tick: Instant::now() + TICK,
-            ticks: 0,
+            ticks: Ticks::new(Instant::now()),
+            is_reluctant: false,
             pinged_beat: 0,
             next_telling: Instant::now(),
             stopping_since: None,
@@ -92,12 +86,8 @@ impl Thread {
         let mut frames = Vec::new();
         loop {
             let now = Instant::now();
-            let next = self
-                .due
-                .values()
-                .min()
-                .copied()
-                .map_or(self.next_tick, |due| due.min(self.next_tick));
+            let next = self.ticks.plan(now).min(self.next_telling);
+            let next = self.due.values().min().map_or(next, |due| next.min(*due));
             let work = self.shared.next_work(next.saturating_duration_since(now));
             let stopping = work.stopping;
             self.take(work);
@@ -122,9 +112,7 @@ impl Thread {
     }
 
     /// Takes over the member of a vhost.
-    fn begin(&mut self, target: Arc<dyn ReplicaTarget>, mut member: Member<MemberLog>) {
-        // All members act at the same ticks.
-        member.begin_at_tick(self.ticks);
+    fn begin(&mut self, target: Arc<dyn ReplicaTarget>, member: Member<MemberLog>) {
         let id = target.id();
         self.elsewhere.remove(id);
         let name = target.name().to_owned();
@@ -132,9 +120,11 @@ impl Thread {
         let report = move |report| shared.report(id, report);
         let watch = Arc::clone(&self.shared.watch);
         match Replica::start(target, member, watch, Box::new(report)) {
-            Ok(replica) => {
+            Ok(mut replica) => {
+                replica.set_reluctant(self.is_reluctant);
                 let before = self.replicas.insert(id, replica);
                 assert!(before.is_none(), "a vhost has one replica on a node");
+                self.let_take_part(id);
                 Self::touch(&mut self.due, id);
             }
             Err(error) => {
@@ -152,7 +142,7 @@ impl Thread {
             self.receive(from, &frame, received_us);
         }
         for (vhost, report) in work.reports {
-            let Some(replica) = self.replicas.get_mut(&vhost) else { continue };
+            let Some(replica) = self.replica(vhost) else { continue };
             match report {
                 Report::Promoted(term) => replica.promoted(term),
                 // The replica looks for the file when it is advanced.
@@ -165,19 +155,19 @@ impl Thread {
         }
         for (vhost, request) in work.transfers {
             // Without a replica, whoever asked learns it from the end of the channel.
-            if let Some(replica) = self.replicas.get_mut(&vhost) {
+            if let Some(replica) = self.replica(vhost) {
                 replica.begin_transfer(request);
                 Self::touch(&mut self.due, vhost);
             }
         }
         for (vhost, request) in work.shipments {
-            if let Some(replica) = self.replicas.get_mut(&vhost) {
+            if let Some(replica) = self.replica(vhost) {
                 replica.prepare_shipment(request);
                 Self::touch(&mut self.due, vhost);
             }
         }
         for (vhost, member, index) in work.shipped {
-            if let Some(replica) = self.replicas.get_mut(&vhost) {
+            if let Some(replica) = self.replica(vhost) {
                 replica.shipped(member, index);
                 Self::touch(&mut self.due, vhost);
             }
@@ -195,7 +185,7 @@ impl Thread {
             if cause == EndCause::Deleted {
                 self.elsewhere.remove(vhost);
             }
-            let Some(replica) = self.replicas.remove(&vhost) else { continue };
+            let Some(replica) = self.remove(vhost) else { continue };
             match cause {
                 EndCause::Replaced => end(move || replica.end(), move || drop(done)),
                 EndCause::Deleted => {
@@ -205,13 +195,13 @@ impl Thread {
             }
         }
         for vhost in work.dirty {
-            if let Some(replica) = self.replicas.get_mut(&vhost) {
+            if let Some(replica) = self.replica(vhost) {
                 replica.set_dirty();
                 Self::touch(&mut self.due, vhost);
             }
         }
         if work.has_lost_disk
-            && let Some(metadata) = self.replicas.get_mut(&VhostId::METADATA)
+            && let Some(metadata) = self.replica(VhostId::METADATA)
         {
             let why = "the disk of this node was lost".to_owned();
             metadata.quarantine(QuarantineReason::Damaged(why));
@@ -221,8 +211,12 @@ impl Thread {
             // Members of nodes that are gone are to be removed.
             self.replicas.keys().for_each(|id| Self::touch(&mut self.due, *id));
         }
-        self.is_founded |= work.founded;
-        self.vhosts_take_part |= work.vhosts_take_part;
+        if work.founded || work.vhosts_take_part {
+            self.is_founded |= work.founded;
+            self.vhosts_take_part |= work.vhosts_take_part;
+            let ids: Vec<VhostId> = self.replicas.keys().copied().collect();
+            ids.into_iter().for_each(|id| self.let_take_part(id));
+        }
         if work.looks_for_space {
             self.replicas.values_mut().for_each(|replica| compact(&self.shared, replica));
         }
@@ -235,7 +229,9 @@ impl Thread {
         if matches!(change, LinkChange::Lost) {
             self.forget_leads(Some(node));
         }
+        let number = self.ticks.number();
         for (id, replica) in &mut self.replicas {
+            replica.catch_up(number);
             let (voters, learners) = replica.member().members();
             let of_node = voters.into_iter().chain(learners).filter(|member| member.node() == node);
             for member in of_node {
@@ -245,6 +241,28 @@ impl Thread {
                 }
             }
             Self::touch(&mut self.due, *id);
+        }
+    }
+
+    /// A replica that has had all ticks so far.
+    fn replica(&mut self, id: VhostId) -> Option<&mut Replica> {
+        let replica = self.replicas.get_mut(&id)?;
+        replica.catch_up(self.ticks.number());
+        Some(replica)
+    }
+
+    /// Takes a replica away.
+    fn remove(&mut self, id: VhostId) -> Option<Replica> {
+        self.ticks.forget(id);
+        self.replicas.remove(&id)
+    }
+
+    /// Lets a replica take part in its group if it may.
+    fn let_take_part(&mut self, id: VhostId) {
+        let (number, takes_part) = (self.ticks.number(), self.takes_part(id));
+        if let Some(replica) = self.replicas.get_mut(&id).filter(|_| takes_part) {
+            replica.take_part(number);
+            self.ticks.need(id, replica.needed_tick());
         }
     }
 
@@ -273,13 +291,15 @@ impl Thread {
             return;
         }
         // A replica that is being opened anew gets the frames again.
-        let Some(replica) = self.replicas.get_mut(&VhostId(id)) else { return };
-        let received = replica.receive(from, frame);
+        let id = VhostId(id);
+        let Some(replica) = self.replica(id) else { return };
+        let (received, needed) = (replica.receive(from, frame), replica.needed_tick());
+        self.ticks.need(id, needed);
         if !matches!(received, Ok(false)) {
-            Self::touch(&mut self.due, VhostId(id));
+            Self::touch(&mut self.due, id);
         }
         if let Err(error) = received {
-            let name = replica.name().to_owned();
+            let name = self.replicas[&id].name().to_owned();
             self.refused(from, &name, &error);
         }
     }
@@ -299,7 +319,9 @@ impl Thread {
         }
         self.next_telling = now + STATUS_INTERVAL;
         let nodes = self.shared.nodes();
+        let number = self.ticks.number();
         for (id, replica) in &mut self.replicas {
+            replica.catch_up(number);
             self.shared.statuses.note(*id, replica.status(&nodes));
             if replica.looks_for_gone(&nodes) {
                 Self::touch(&mut self.due, *id);
@@ -308,9 +330,8 @@ impl Thread {
     }
 
     fn tick(&mut self) {
-        let now = Instant::now();
         self.forget_leads(None);
-        let late = now.saturating_duration_since(self.next_tick);
+        let late = self.ticks.elapse(Instant::now());
         let longest_write_ms = self.shared.watch.take_longest_ms();
         if late > LATE {
             tracing::warn!(
@@ -320,34 +341,28 @@ impl Thread {
                  processors are too slow"
             );
         }
-        let mut ticks = 0;
-        while self.next_tick <= now && ticks < TICKS_AT_ONCE_MAX {
-            ticks += 1;
-            self.ticks += 1;
-            self.next_tick += TICK;
-            let (is_founded, all) = (self.is_founded, self.vhosts_take_part);
-            let takes_part = |id| is_founded && (all || id == VhostId::METADATA);
-            let is_reluctant = self.shared.is_reluctant.load(Ordering::Acquire);
-            for (id, replica) in &mut self.replicas {
-                if !takes_part(*id) {
-                    replica.waits_at_tick(self.ticks);
-                    continue;
-                }
-                replica.set_reluctant(is_reluctant);
-                if replica.tick() {
-                    Self::touch(&mut self.due, *id);
-                }
+        let (number, is_reluctant) =
+            (self.ticks.number(), self.shared.is_reluctant.load(Ordering::Acquire));
+        let due = match is_reluctant == self.is_reluctant {
+            true => self.ticks.due(),
+            false => self.replicas.keys().copied().collect(),
+        };
+        self.is_reluctant = is_reluctant;
+        for id in due {
+            let replica = self.replicas.get_mut(&id).expect("a tick is needed by a replica");
+            let needs_turn = replica.tick_to(number);
+            replica.set_reluctant(is_reluctant);
+            self.ticks.need(id, replica.needed_tick());
+            if needs_turn {
+                Self::touch(&mut self.due, id);
             }
-        }
-        if self.next_tick <= now {
-            self.next_tick = now + TICK;
         }
     }
 
     /// Tells the other nodes the clocks of this one.
     fn ping(&mut self) {
         // With the heartbeats: they leave together.
-        let beat = self.ticks / HEARTBEAT_TICKS;
+        let beat = self.ticks.number() / HEARTBEAT_TICKS;
         if beat == self.pinged_beat {
             return;
         }
@@ -406,7 +421,7 @@ impl Thread {
 
     /// Ends a replica that its group does without, and removes its files.
     fn leave(&mut self, id: VhostId) {
-        let replica = self.replicas.remove(&id).expect("a replica that was looked at");
+        let replica = self.remove(id).expect("a replica that was looked at");
         self.due.remove(&id);
         self.leads.remove(&id);
         self.shared.leads.lock().remove(&id);
@@ -423,7 +438,9 @@ impl Thread {
             self.due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         for id in due {
             self.due.remove(&id);
+            let number = self.ticks.number();
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            replica.tick_to(number);
             let read = || self.shared.bounded_reading();
             let clocks = Clocks { read: &read, bounds: &self.bounds };
             let sender = self.shared.sender.get();
@@ -444,7 +461,7 @@ impl Thread {
                     self.due.insert(id, Instant::now() + wait);
                 }
                 Next::Reopen => {
-                    let replica = self.replicas.remove(&id).expect("a replica that was advanced");
+                    let replica = self.remove(id).expect("a replica that was advanced");
                     self.reopen(replica);
                     continue;
                 }
@@ -453,7 +470,7 @@ impl Thread {
                     continue;
                 }
                 Next::Rebuild => {
-                    let replica = self.replicas.remove(&id).expect("a replica that was advanced");
+                    let replica = self.remove(id).expect("a replica that was advanced");
                     self.shared.statuses.note(id, replica.status(&nodes));
                     let shared = Arc::clone(&self.shared);
                     end(
@@ -464,6 +481,7 @@ impl Thread {
                 }
             }
             let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            self.ticks.need(id, replica.needed_tick());
             let leader = replica.member().leader().map(MemberId::node);
             let lead = Lead { leader, term: replica.leads_in() };
             let known = self.leads.insert(id, lead);

@@ -1,0 +1,50 @@
+//! The ticks of a replica: its member gets those that mean nothing to it when it must act.
+
+use super::{Replica, Service};
+
+impl Replica {
+    /// True if nothing is under way that goes on with each tick.
+    fn is_idle(&self) -> bool {
+        matches!(self.service, Service::Follows | Service::Leads(_))
+            && self.is_quiet()
+            && self.is_between_turns()
+            && self.transfer.is_none()
+            && self.preparations.is_empty()
+    }
+
+    /// Takes part in the group from this tick on.
+    pub(in crate::replicas) fn take_part(&mut self, number: u64) {
+        if self.ticked.is_none() {
+            // All members act at the same ticks.
+            self.member.begin_at_tick(number);
+            self.ticked = Some(number);
+        }
+    }
+
+    /// The first tick at which the replica must be advanced, if nothing else happens to it.
+    pub(in crate::replicas) fn needed_tick(&self) -> u64 {
+        let quiet = if self.is_idle() { self.member.quiet_ticks() } else { 0 };
+        self.ticked.map_or(u64::MAX, |ticked| ticked + quiet + 1)
+    }
+
+    /// Gives the member the ticks before an input: all of them are before the one that it needs.
+    pub(in crate::replicas) fn catch_up(&mut self, number: u64) {
+        let needs_turn = self.tick_to(number);
+        assert!(!needs_turn, "a replica is advanced at the tick that it needs");
+    }
+
+    /// Gives the member the ticks up to this one. False if the replica need not be advanced because of them.
+    pub(in crate::replicas) fn tick_to(&mut self, number: u64) -> bool {
+        let Some(ticked) = self.ticked else { return false };
+        let mut needs_turn = false;
+        for _ in ticked..number {
+            needs_turn |= !self.is_between_turns() || self.member.tick() || !self.is_idle();
+        }
+        self.ticked = Some(number.max(ticked));
+        if self.is_between_turns() {
+            self.has_work |= needs_turn;
+            self.looks_at_members |= needs_turn;
+        }
+        needs_turn
+    }
+}
