@@ -165,6 +165,29 @@ def test_node_that_is_far_behind_gets_files(make):
     published.check()
 
 
+def test_majority_of_a_leader_and_a_node_that_is_far_behind(make):
+    """The leader commits nothing of its term before the other node has got files, and the files hold what is committed."""
+    cluster = make("raft.log_retention = 0\n")
+    published = Published(cluster)
+    published.publish()
+    behind = other(cluster.leader)
+    cluster.nodes[behind].stop()
+    published.churn(300)
+    published.publish()
+    leader = cluster.leader
+    compacted = re.compile(r'leveret_replica_compacted_index\{vhost="/"\} (\d+)')
+    assert cluster.nodes[leader].wait_until(
+        lambda: is_compacted(cluster, published, leader, compacted), WITHIN_S)
+    third = next(one for one in NAMES if one not in (leader, behind))
+    cluster.nodes[third].kill()
+    cluster.nodes[leader].kill()
+    cluster.nodes[leader].start()
+    cluster.nodes[behind].start()
+    rebuilt(cluster, behind)
+    published.publish()
+    published.check()
+
+
 def is_compacted(cluster, published, leader, pattern):
     found = pattern.search(cluster.text(leader, "/metrics"))
     if found and int(found[1]) > 300:

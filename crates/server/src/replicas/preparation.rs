@@ -67,6 +67,11 @@ impl Preparation {
         self.request.node
     }
 
+    /// The files that are asked for.
+    pub(super) fn need(&self) -> ShipmentNeed {
+        self.request.need
+    }
+
     /// Does what can be done now, at a leader between two turns.
     ///
     /// # Errors
@@ -119,11 +124,19 @@ impl Preparation {
                 Err(error) => return Err(error),
             },
         };
-        if applier.applied() < sealed {
-            return Ok(Prepared::Waits(self));
-        }
-        let Some(shipment) = member.log().sealed_up_to(sealed) else {
-            // A compaction has considered more meanwhile.
+        let shipment = match self.request.need {
+            // The log has the entries behind. A new leader commits nothing, perhaps, before this member has them.
+            ShipmentNeed::Behind => match member.log().sealed_up_to_applied() {
+                Ok(shipment) => shipment,
+                Err(error) => return Ok(self.refuse(&error.to_string())),
+            },
+            ShipmentNeed::Replacement if applier.applied() < sealed => {
+                return Ok(Prepared::Waits(self));
+            }
+            ShipmentNeed::Replacement => member.log().sealed_up_to(sealed),
+        };
+        let Some(shipment) = shipment else {
+            // A compaction has considered more meanwhile, or the log has grown.
             self.sealed = None;
             return Ok(Prepared::Waits(self));
         };

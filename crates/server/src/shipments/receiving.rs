@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use replication::MemberId;
-use storage::{HardState, Installation, OpenError, RealDirectory, ShipmentPlan};
+use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, ShipmentPlan};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 
@@ -213,6 +213,12 @@ impl Receiver {
         let (files, index) = (plan.files.len(), plan.index.0);
         tracing::info!(vhost = name, %leader, %member, files, index, "the replica is being rebuilt from its leader");
         let installation = self.receive(vhost, &mut stream, &plan).await?;
+        if !self.end_replica(vhost, need, plan.index) {
+            tracing::info!(vhost = name, %leader, index, "the replica is not behind the files of its leader any more");
+            remove(&incoming_path(&self.data_dir, vhost))?;
+            // If it still lacks entries, the leader offers files again.
+            return Ok(());
+        }
         self.install(vhost, need, installation, member, state)?;
         vhosts.open_rebuilt(vhost).map_err(Failure::Open)?;
         tracing::info!(vhost = name, %leader, %member, index, "the replica is rebuilt");
@@ -266,7 +272,19 @@ impl Receiver {
         }
     }
 
-    /// Checks what has arrived and puts it in the place of the replica, which must not run meanwhile.
+    /// Ends the replica that the files are to replace. False if it goes on: entries that it has acknowledged must not be
+    /// replaced by files without them.
+    fn end_replica(&self, vhost: VhostId, need: ShipmentNeed, files_end: EntryIndex) -> bool {
+        match need {
+            ShipmentNeed::Replacement => {
+                self.replicator.end_replica(vhost);
+                true
+            }
+            ShipmentNeed::Behind => self.replicator.end_replica_behind(vhost, files_end),
+        }
+    }
+
+    /// Checks what has arrived and puts it in the place of the replica, which has ended.
     fn install(
         &self,
         vhost: VhostId,
@@ -276,7 +294,6 @@ impl Receiver {
         state: HardState,
     ) -> Result<(), Failure> {
         let cluster = self.replicator.nodes().cluster.0;
-        self.replicator.end_replica(vhost);
         let (old, state) = match need {
             ShipmentNeed::Replacement => (Old::Damaged, state),
             ShipmentNeed::Behind => (Old::Outdated, self.kept_state(vhost, member, state)?),
@@ -304,9 +321,6 @@ impl Receiver {
         let Some(saved) = saved.filter(|saved| saved.member_id == member.get()) else {
             return Err(Failure::Open("the replica belongs to another member".to_owned()));
         };
-        let own = saved.state;
-        let term = own.term.max(state.term);
-        let vote = if term == own.term { own.vote } else { 0 };
-        Ok(HardState { term, vote, ..state })
+        Ok(state.keeping_vote_of(&saved.state))
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Sender {
     bandwidth: u64,
     counts: Arc<ShipmentCounts>,
     /// Shipments that were cut off, by vhost and receiver: a receiver goes on where it was.
-    kept: Mutex<BTreeMap<(VhostId, replication::NodeId), Kept>>,
+    kept: Arc<Mutex<BTreeMap<(VhostId, replication::NodeId), Kept>>>,
     /// Time until which the bandwidth is used.
     paced: Mutex<Instant>,
 }
@@ -50,7 +50,7 @@ impl Sender {
         bandwidth: u64,
         counts: Arc<ShipmentCounts>,
     ) -> Self {
-        let (kept, paced) = (Mutex::default(), Mutex::new(Instant::now()));
+        let (kept, paced) = (Arc::default(), Mutex::new(Instant::now()));
         Self { replicator, runtime, bandwidth, counts, kept, paced }
     }
 
@@ -119,6 +119,13 @@ impl Sender {
             let until = Instant::now() + SHIPMENT_KEPT_TIME;
             let kept = Kept { need, term, shipment: Arc::clone(&shipment), until };
             self.kept.lock().insert((vhost, to), kept);
+            // It holds files and entries of the log.
+            let all = Arc::clone(&self.kept);
+            self.runtime.spawn(async move {
+                tokio::time::sleep(SHIPMENT_KEPT_TIME).await;
+                let now = Instant::now();
+                all.lock().retain(|_, kept| kept.until > now);
+            });
         }
         Ok(shipment)
     }

@@ -1,6 +1,8 @@
 //! The entries of a log as far as background work needs to know them: which there are, which are committed,
 //! which are applied, and which members still need.
 
+use std::sync::{Arc, Weak};
+
 use super::entry::{EntryIndex, Term};
 use super::entry_map::{EntryMap, EntryMark};
 use crate::format::{EntryHeader, Layout, Lsn};
@@ -21,12 +23,26 @@ pub(crate) struct EntryState {
     pub(crate) needed_from: EntryIndex,
     /// Bytes of entries in sealed files that are kept for members that need them.
     pub(crate) retention_bytes: u64,
+    /// Shipments on their way: whoever has one needs the entries behind it next.
+    pub(crate) shipped: Vec<Weak<ShippedEnd>>,
+}
+
+/// The end of a shipment that is on its way.
+#[derive(Debug)]
+pub(crate) struct ShippedEnd {
+    /// Last entry whose effects are in the files.
+    pub(crate) index: EntryIndex,
+    /// Bytes of the files.
+    pub(crate) bytes: u64,
 }
 
 impl EntryState {
     /// Ids of the sealed files that a compaction may rewrite: all their entries are applied, and no member needs
-    /// them or the bytes that members need are too many.
+    /// them or the bytes that members need are too many. Behind a shipment, as many bytes as it has itself are not too
+    /// many: a member that gets files more slowly than entries are written would never become level otherwise.
     pub(crate) fn compactable(&self, manifest: &Manifest) -> Vec<u64> {
+        let on_their_way: Vec<Arc<ShippedEnd>> =
+            self.shipped.iter().filter_map(Weak::upgrade).collect();
         let mut free = Vec::new();
         let mut needed_bytes = 0_u64;
         // The last entry of a file is the one before the next.
@@ -36,7 +52,11 @@ impl EntryState {
             if is_needed {
                 needed_bytes = needed_bytes.saturating_add(file.bytes);
             }
-            let is_retained = is_needed && needed_bytes <= self.retention_bytes;
+            let mut shipped = on_their_way.iter();
+            let is_behind_shipment =
+                shipped.any(|shipped| last > shipped.index && needed_bytes <= shipped.bytes);
+            let is_retained =
+                is_needed && (needed_bytes <= self.retention_bytes || is_behind_shipment);
             if file.is_sealed() && last <= self.applied && !is_retained {
                 free.push(file.id);
             }
@@ -129,6 +149,7 @@ impl EntryReading {
             applied_position: self.applied_position,
             needed_from: EntryIndex(0),
             retention_bytes: 0,
+            shipped: Vec::new(),
         };
         (state, end)
     }

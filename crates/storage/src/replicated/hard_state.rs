@@ -75,6 +75,17 @@ pub struct HardState {
     pub clock: Option<SavedClock>,
 }
 
+impl HardState {
+    /// The state of a member that begins with files of its leader and keeps its identity: this one, which came with the
+    /// files, with the vote that the member has given. In a term in which it has voted it must not vote again.
+    #[must_use]
+    pub fn keeping_vote_of(self, own: &Self) -> Self {
+        let term = own.term.max(self.term);
+        let vote = if term == own.term { own.vote } else { 0 };
+        Self { term, vote, ..self }
+    }
+}
+
 /// The axis of a leader as the wall clock of a node shows it: with it, the axis goes on after all nodes were down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SavedClock {

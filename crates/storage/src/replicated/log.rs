@@ -18,6 +18,7 @@ use crate::format::Lsn;
 use crate::log::{
     Durability, LogError, Preparation, Prepared, Segments, Written, io_failed, lock, open_segments,
 };
+use crate::manifest::FileEntry;
 use crate::recovery::{OpenError, OpenReport, ReadProgress, RecordSink};
 use crate::snapshot::LogSnapshot;
 
@@ -297,7 +298,36 @@ impl<D: Directory> ReplicatedLog<D> {
         manifest.group.commit = index;
         manifest.group.base = (index, term, position);
         let snapshot = LogSnapshot::new(&self.segments, &mut shared, manifest, position, None);
-        Some(Shipment::new(snapshot, self.hard_state_file.newest().identity.member_id))
+        let sender = self.hard_state_file.newest().identity.member_id;
+        Some(Shipment::new(snapshot, sender, shared.entries_mut()))
+    }
+
+    /// The sealed files up to the last entry that was applied, also if others follow in the same file: a new leader may
+    /// be unable to commit these before another member has got the files. `None` if the entry stands in the active
+    /// segment: seal the log, and ask again.
+    ///
+    /// # Errors
+    /// [`EntryError`]: the end of that entry cannot be read.
+    pub fn sealed_up_to_applied(&self) -> Result<Option<Shipment<D>>, EntryError> {
+        let mut shared = lock(&self.segments.shared);
+        let entries = shared.entries();
+        let (index, map) = (entries.applied, entries.map.clone());
+        if index == map.last() || index == EntryIndex(0) {
+            drop(shared);
+            return Ok(self.sealed_up_to(index));
+        }
+        let (manifest, position) = (shared.manifest.clone(), shared.written);
+        let snapshot = LogSnapshot::new(&self.segments, &mut shared, manifest, position, None);
+        drop(shared);
+        // The files stay while the snapshot exists.
+        let end = end_of(&*self.segments.directory, snapshot.manifest(), &map, index)?;
+        let snapshot = snapshot.ending_at(end);
+        if !snapshot.manifest().files.iter().all(FileEntry::is_sealed) {
+            return Ok(None);
+        }
+        let sender = self.hard_state_file.newest().identity.member_id;
+        let mut shared = lock(&self.segments.shared);
+        Ok(Some(Shipment::new(snapshot, sender, shared.entries_mut())))
     }
 
     /// The most worthwhile compaction now, if there is one. Only one may run at a time.

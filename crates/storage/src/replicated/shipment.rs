@@ -1,8 +1,10 @@
 //! The sealed files of a log as the snapshot for a member that lacks entries.
 
 use std::io;
+use std::sync::Arc;
 
 use super::entry::{EntryIndex, Term};
+use super::entry_state::{EntryState, ShippedEnd};
 use crate::directory::{Directory, DirectoryFile};
 use crate::manifest::file_name;
 use crate::snapshot::LogSnapshot;
@@ -22,20 +24,28 @@ pub struct ShipmentPlan {
     pub files: Vec<(u64, u64)>,
 }
 
-/// The sealed files of a log up to an entry. They are not removed before the shipment is dropped.
+/// The sealed files of a log up to an entry. They are not removed before the shipment is dropped, and the entries behind
+/// them are kept for members that need them, beyond the retention bound, as far as they are no longer than the files.
 #[derive(Debug)]
 pub struct Shipment<D: Directory> {
     snapshot: LogSnapshot<D>,
     plan: ShipmentPlan,
+    /// Keeps the entries behind the files.
+    _end: Arc<ShippedEnd>,
 }
 
 impl<D: Directory> Shipment<D> {
-    pub(super) fn new(snapshot: LogSnapshot<D>, sender: u64) -> Self {
+    pub(super) fn new(snapshot: LogSnapshot<D>, sender: u64, entries: &mut EntryState) -> Self {
         let manifest = snapshot.manifest();
         let (index, term, _) = manifest.group.base;
-        let files = manifest.files.iter().map(|file| (file.id, file.bytes)).collect();
+        let files: Vec<(u64, u64)> =
+            manifest.files.iter().map(|file| (file.id, file.bytes)).collect();
+        let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+        let end = Arc::new(ShippedEnd { index, bytes });
+        entries.shipped.retain(|other| other.strong_count() > 0);
+        entries.shipped.push(Arc::downgrade(&end));
         let plan = ShipmentPlan { sender, index, term, manifest: manifest.encode(), files };
-        Self { snapshot, plan }
+        Self { snapshot, plan, _end: end }
     }
 
     /// List of the files.

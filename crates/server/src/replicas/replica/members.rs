@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use replication::{Frame, MemberId, MembershipChange, NodeId, TurnClock};
+use replication::{Frame, MemberId, MembershipChange, NodeId, Role, TurnClock};
 use storage::{EntryIndex, Term};
 use tokio::sync::oneshot;
 
-use super::{Replica, SOON, exit};
+use super::{Replica, SOON, Service, exit};
 use crate::replicas::nodes::Nodes;
-use crate::replicas::preparation::{Preparation, Prepared, ShipmentRequest};
+use crate::replicas::preparation::{Preparation, Prepared, ShipmentNeed, ShipmentRequest};
 use crate::replicas::transfer::{Progress, Transfer, TransferError, TransferRequest};
 
 /// Time between two offers of files to a member.
@@ -60,9 +60,24 @@ impl Replica {
         None
     }
 
+    /// True if all that the replica has is in files that end with this entry: a leader's may have been acknowledged.
+    pub(in crate::replicas) fn is_behind(&self, files_end: EntryIndex) -> bool {
+        let is_follower = matches!(self.service, Service::Follows) && self.is_between_turns();
+        is_follower && self.member.last_index() <= files_end
+    }
+
+    /// True if files can be prepared now. A new leader may depend on them: a member that lacks entries is perhaps the one
+    /// that is missing for a majority.
+    fn can_prepare(&self, need: ShipmentNeed) -> bool {
+        match need {
+            ShipmentNeed::Behind => matches!(self.member.role(), Role::Leader { .. }),
+            ShipmentNeed::Replacement => self.is_leading(),
+        }
+    }
+
     /// Begins to prepare files for a member of another node.
     pub(in crate::replicas) fn prepare_shipment(&mut self, request: ShipmentRequest) {
-        if self.is_leading() {
+        if self.can_prepare(request.need) {
             // A node that asks again does not wait for the first answer.
             self.preparations.retain(|other| other.node() != request.node);
             self.preparations.push(Preparation::new(request));
@@ -110,15 +125,12 @@ impl Replica {
     /// Goes on with the shipments that are being prepared, with learners that can vote, and with members of nodes that
     /// are not of the cluster any more.
     pub(super) fn step_members(&mut self, clock: &TurnClock<'_>, nodes: &Nodes) {
-        if !self.is_leading() {
-            self.preparations.clear();
-            self.promoting = None;
-            return;
-        }
-        self.tell_promoted();
         let placement = self.target.placement();
         let placement = placement.as_deref();
         for preparation in std::mem::take(&mut self.preparations) {
+            if !self.can_prepare(preparation.need()) {
+                continue;
+            }
             match preparation.step(&mut self.member, &self.applier, clock, nodes, placement) {
                 Ok(Prepared::Waits(preparation)) => self.preparations.push(preparation),
                 Ok(Prepared::Changed(preparation)) => {
@@ -129,6 +141,11 @@ impl Replica {
                 Err(error) => exit(self.target.name(), &error),
             }
         }
+        if !self.is_leading() {
+            self.promoting = None;
+            return;
+        }
+        self.tell_promoted();
         if !std::mem::take(&mut self.looks_at_members) {
             return;
         }

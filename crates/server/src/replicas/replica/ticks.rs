@@ -21,10 +21,11 @@ impl Replica {
         }
     }
 
-    /// The first tick at which the replica must be advanced, if nothing else happens to it.
-    pub(in crate::replicas) fn needed_tick(&self) -> u64 {
+    /// The first tick at which the replica must be advanced, if nothing else happens to it; none if it has no part in its
+    /// group.
+    pub(in crate::replicas) fn needed_tick(&self) -> Option<u64> {
         let quiet = if self.is_idle() { self.member.quiet_ticks() } else { 0 };
-        self.ticked.map_or(u64::MAX, |ticked| ticked + quiet + 1)
+        self.ticked.map(|ticked| ticked + quiet + 1)
     }
 
     /// Gives the member the ticks before an input: all of them are before the one that it needs.

@@ -69,7 +69,8 @@ struct Work {
     shipments: Vec<(VhostId, ShipmentRequest)>,
     shipped: Vec<(VhostId, MemberId, EntryIndex)>,
     snapshots: Vec<(VhostId, SnapshotAnswer)>,
-    /// Replicas that end, each with a channel that is closed when nothing touches its log any more.
+    /// Replicas that end, each with a channel that is closed when nothing touches its log any more. A message says that it
+    /// goes on.
     ended: Vec<(VhostId, EndCause, Sender<()>)>,
     looks_for_space: bool,
     has_lost_disk: bool,
@@ -87,6 +88,8 @@ type SnapshotAnswer = Sender<Result<LogSnapshot<RealDirectory>, String>>;
 enum EndCause {
     /// Another replica takes the place.
     Replaced,
+    /// Files up to this entry take the place, if the replica has no later ones.
+    Behind(EntryIndex),
     /// The vhost is deleted.
     Deleted,
 }
@@ -268,11 +271,12 @@ impl Replicator {
         self.end(vhost, EndCause::Deleted);
     }
 
-    fn end(&self, vhost: VhostId, cause: EndCause) {
-        let (done, is_done) = channel();
+    /// False if the replica goes on.
+    fn end(&self, vhost: VhostId, cause: EndCause) -> bool {
+        let (done, goes_on) = channel();
         self.push(|work| work.ended.push((vhost, cause, done)));
         // Closed, without a value, when the replica has ended; or when the node has stopped.
-        let _ = is_done.recv();
+        goes_on.recv().is_err()
     }
 
     /// Takes over the member of a vhost.
@@ -414,6 +418,12 @@ impl Replicator {
     /// Ends a replica, which is about to be replaced. After the call, nothing touches its log.
     pub(crate) fn end_replica(&self, vhost: VhostId) {
         self.end(vhost, EndCause::Replaced);
+    }
+
+    /// Ends a replica that has no entries behind this one, and is about to be replaced by files that end there. False if it
+    /// goes on, or is being opened.
+    pub(crate) fn end_replica_behind(&self, vhost: VhostId, files_end: EntryIndex) -> bool {
+        self.end(vhost, EndCause::Behind(files_end))
     }
 
     /// Makes the members of this node lead only if no other can, or as all others.

@@ -181,13 +181,23 @@ impl Thread {
             }
         }
         for (vhost, cause, done) in work.ended {
+            if let EndCause::Behind(files_end) = cause {
+                let replica = self.replicas.get(&vhost);
+                if !replica.is_some_and(|replica| replica.is_behind(files_end)) {
+                    // Whoever asked may be gone.
+                    let _ = done.send(());
+                    continue;
+                }
+            }
             self.due.remove(&vhost);
             if cause == EndCause::Deleted {
                 self.elsewhere.remove(vhost);
             }
             let Some(replica) = self.remove(vhost) else { continue };
             match cause {
-                EndCause::Replaced => end(move || replica.end(), move || drop(done)),
+                EndCause::Replaced | EndCause::Behind(_) => {
+                    end(move || replica.end(), move || drop(done));
+                }
                 EndCause::Deleted => {
                     self.shared.statuses.forget(vhost);
                     end(move || replica.stop(), move || drop(done));

@@ -35,9 +35,14 @@ impl Ticks {
         self.number
     }
 
-    /// Notes the first tick that a replica must not miss.
-    pub(super) fn need(&mut self, replica: VhostId, number: u64) {
-        self.needed.insert(replica, number);
+    /// Notes the first tick that a replica must not miss; none if it has no part in its group.
+    pub(super) fn need(&mut self, replica: VhostId, number: Option<u64>) {
+        match number {
+            Some(number) => {
+                self.needed.insert(replica, number);
+            }
+            None => self.forget(replica),
+        }
     }
 
     /// Forgets a replica.
@@ -94,8 +99,8 @@ mod tests {
     fn thread_sleeps_until_the_first_tick_that_is_needed() {
         let began = Instant::now();
         let mut ticks = Ticks::new(began);
-        ticks.need(A, 6);
-        ticks.need(B, 4);
+        ticks.need(A, Some(6));
+        ticks.need(B, Some(4));
         assert_eq!(ticks.plan(began), began + TICK * 4);
         // A frame wakes the thread up before.
         assert_eq!(ticks.elapse(began + TICK * 2), Duration::ZERO);
@@ -103,23 +108,36 @@ mod tests {
         assert_eq!(ticks.plan(began + TICK * 2), began + TICK * 4);
         ticks.elapse(began + TICK * 4);
         assert_eq!((ticks.number(), ticks.due()), (4, vec![B]));
-        ticks.need(B, 10);
+        ticks.need(B, Some(10));
         assert_eq!(ticks.plan(began + TICK * 4), began + TICK * 6);
         ticks.forget(A);
         assert_eq!(ticks.plan(began + TICK * 4), began + TICK * 10);
     }
 
     #[test]
+    fn replica_without_a_part_needs_no_tick() {
+        let began = Instant::now();
+        let mut ticks = Ticks::new(began);
+        ticks.need(A, None);
+        assert_eq!(ticks.plan(began), began + TICK);
+        ticks.elapse(began + TICK);
+        assert_eq!((ticks.number(), ticks.due()), (1, vec![]));
+        ticks.need(A, Some(7));
+        ticks.need(A, None);
+        assert_eq!(ticks.plan(began + TICK), began + TICK * 2);
+    }
+
+    #[test]
     fn thread_without_a_turn_gives_few_ticks() {
         let began = Instant::now();
         let mut ticks = Ticks::new(began);
-        ticks.need(A, 6);
+        ticks.need(A, Some(6));
         ticks.plan(began);
         // The processors were busy with others for half a minute.
         let late = ticks.elapse(began + TICK * 600);
         assert_eq!((ticks.number(), late), (7, TICK * 594));
         // Then the disk was slow: the thread has not slept.
-        ticks.need(A, 12);
+        ticks.need(A, Some(12));
         ticks.plan(began + TICK * 700);
         ticks.elapse(began + TICK * 700);
         assert_eq!(ticks.number(), 9);

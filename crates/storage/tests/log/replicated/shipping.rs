@@ -164,6 +164,82 @@ fn shipment_reaches_what_compactions_considered() {
     assert!(world.log.sealed_up_to(sealed).is_some());
 }
 
+/// A leader whose newest entries are not committed ships what is.
+#[test]
+fn shipment_ends_with_the_last_applied_entry() {
+    let mut seen_none = 0;
+    for seed in 0..30 {
+        let (_, mut world, mut random) = world(seed, 100);
+        settle(&mut world);
+        let applied = world.log.applier().applied();
+        let book = world.living.clone();
+        let then = world.model.clone();
+        for _ in 0..1 + random.below(5) {
+            let more = world.model.proposal(&mut random, 3);
+            world.log.append(&super::world::plain(&more)).unwrap();
+            world.model.add(&more);
+        }
+        let in_active = world.log.sealed_up_to_applied().unwrap();
+        if random.percent(50) {
+            // Compactions consider all that is applied.
+            world.log.set_needed_from(EntryIndex(u64::MAX));
+            while let Some(compaction) = world.log.compaction() {
+                compaction.run().unwrap();
+            }
+        }
+        let last = world.log.seal().unwrap();
+        assert!(applied < last && world.log.sealed_up_to(last).is_none());
+        seen_none += usize::from(in_active.is_none());
+        let shipment = world.log.sealed_up_to_applied().unwrap().unwrap();
+        assert_eq!(shipment.plan().index, applied);
+        let disk = Disk::new();
+        let mut installation = Installation::begin(disk.clone(), LOG, shipment.plan()).unwrap();
+        copy(&shipment, &mut installation, 3000, usize::MAX).unwrap();
+        installation.finish(5, OTHER, &state()).unwrap();
+        let opened = open_with(&disk, receiver()).unwrap();
+        assert_eq!(opened.report.damages, []);
+        assert_eq!((opened.log.applier().applied(), opened.log.last_index()), (applied, applied));
+        assert!(opened.book == book, "seed {seed}: another book at entry {applied}");
+        goes_on(&disk, opened, then, world.model.term, &mut random);
+    }
+    // Otherwise the entry was the last of its file.
+    assert!(seen_none > 5, "{seen_none}");
+}
+
+/// Otherwise a member that gets files more slowly than entries are written never has all of them.
+#[test]
+fn entries_behind_a_shipment_are_kept_as_long_as_it_is_on_its_way() {
+    let (disk, mut random) = (Disk::new(), Random(5));
+    let mut world = World::new(&disk).unwrap();
+    let keeps_nothing = ReplicatedOptions { retention_bytes: 0, ..options(Durability::Fsync) };
+    world.log = open_with(&disk, keeps_nothing).unwrap().log;
+    for _ in 0..60 {
+        world.step(&mut random).unwrap();
+    }
+    let sealed = world.log.seal().unwrap();
+    settle(&mut world);
+    let shipment = world.log.sealed_up_to(sealed).unwrap();
+    let bytes: u64 = shipment.plan().files.iter().map(|(_, bytes)| bytes).sum();
+    let compact = |world: &mut World| {
+        world.log.set_needed_from(EntryIndex(1));
+        while let Some(compaction) = world.log.compaction() {
+            compaction.run().unwrap();
+        }
+        world.log.first_index()
+    };
+    for _ in 0..8 {
+        world.step(&mut random).unwrap();
+    }
+    world.log.seal().unwrap();
+    settle(&mut world);
+    assert!(bytes > 0 && world.log.last_index() > sealed);
+    let first = compact(&mut world);
+    assert!(first.0 <= sealed.0 + 1, "{first} behind {sealed}, {bytes} bytes");
+    drop(shipment);
+    let first = compact(&mut world);
+    assert!(first.0 > sealed.0 + 1, "{first} behind {sealed}");
+}
+
 #[test]
 fn damaged_shipment_is_not_installed() {
     let (_, mut world, mut random) = world(4, 150);
