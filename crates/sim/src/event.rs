@@ -2,6 +2,7 @@
 
 use crate::cluster::network::Arrival;
 use crate::cluster::process::Later;
+use crate::cluster::transfer::Need;
 
 /// An event.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -14,6 +15,10 @@ pub(crate) enum Event {
     Lost(usize, usize),
     Later(usize, u64, Later),
     Start(usize),
+    /// A node asks for files.
+    Ask(usize, Need),
+    /// Octets of files arrive at a node.
+    Chunk(usize),
 
     Client(usize),
     Bytes(usize, usize, u64, u64, Vec<u8>),

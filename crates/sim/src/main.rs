@@ -131,10 +131,11 @@ fn tell(outcome: &Outcome, shown: usize) {
     for (at_us, line) in outcome.story.last(shown) {
         println!("{:>12.6} {line}", std::time::Duration::from_micros(*at_us).as_secs_f64());
     }
-    let Outcome { published, confirmed, deliveries, dead_letters, entries, starts, .. } = outcome;
+    let Outcome { published, confirmed, deliveries, dead_letters, entries, .. } = outcome;
+    let (starts, rebuilt) = (outcome.starts, outcome.rebuilt);
     println!(
         "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, {entries} \
-         entries, {starts} starts, hash {:016x}",
+         entries, {starts} starts, {rebuilt} rebuilt, hash {:016x}",
         outcome.story.hash()
     );
     outcome.violations.iter().for_each(|violation| println!("VIOLATION: {violation}"));
@@ -143,7 +144,7 @@ fn tell(outcome: &Outcome, shown: usize) {
 /// Runs many seeds; the first failure ends them.
 fn many(options: &Options) -> bool {
     let (mut published, mut confirmed, mut deliveries, mut dead_letters) = (0, 0, 0, 0);
-    let (mut entries, mut starts) = (0, 0);
+    let (mut entries, mut starts, mut rebuilt) = (0, 0, 0);
     for seed in options.first..options.first + options.seeds {
         let outcome = run(&Plan::draw(seed, None), false);
         if let Some(violation) = outcome.violations.first() {
@@ -157,6 +158,7 @@ fn many(options: &Options) -> bool {
         dead_letters += outcome.dead_letters;
         entries += outcome.entries;
         starts += outcome.starts;
+        rebuilt += outcome.rebuilt;
         let done = seed + 1 - options.first;
         if done.is_multiple_of(PROGRESS_SEEDS) {
             println!("{done} seeds, {confirmed} confirmed");
@@ -164,7 +166,7 @@ fn many(options: &Options) -> bool {
     }
     println!(
         "{} seeds, 0 violations: {published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} \
-         dead letters, {entries} entries, {starts} starts",
+         dead letters, {entries} entries, {starts} starts, {rebuilt} rebuilt",
         options.seeds
     );
     true

@@ -2,7 +2,7 @@
 
 use simdisk::Random;
 
-use crate::sabotage::Sabotage;
+use crate::faults::sabotage::Sabotage;
 
 /// Most by which the rate of a clock is wrong, in millionths: two clocks differ by twice as much, and
 /// `replication::limits::DRIFT_PPM` allows for more.
@@ -36,8 +36,10 @@ pub enum Nemesis {
     FailSync(usize),
     /// The disk of a node is full.
     FullDisk(usize, u64),
-    /// The files of a node are damaged while it is down; it takes no part any more.
+    /// The files of a node are damaged while it is down.
     Rot(usize, u64),
+    /// A node loses its disk.
+    LoseDisk(usize, u64),
     /// A node compacts its log.
     Compact(usize),
     /// The wall clock of a node steps by so much.
@@ -59,6 +61,8 @@ pub struct Plan {
     pub clients: (usize, usize),
     /// Time for which faults happen and clients work, in microseconds.
     pub chaos_us: u64,
+    /// Octets of entries that a log keeps for members that are behind.
+    pub retention_bytes: u64,
     /// Faults, each with its time in microseconds.
     pub nemeses: Vec<(u64, Nemesis)>,
     /// The guard that is left out.
@@ -77,12 +81,18 @@ impl Plan {
         let clients = (1 + below(&mut random, 2), 1 + below(&mut random, 3));
         let chaos_us = 6_000_000 + random.below(14_000_000);
         let count = 1 + random.below(10);
-        let mut plan = Self { seed, nodes, clients, chaos_us, nemeses: Vec::new(), sabotage };
+        let retention_bytes = match random.percent(50) {
+            true => u64::MAX,
+            false => 65_536 << random.below(4),
+        };
+        let nemeses = Vec::new();
+        let mut plan = Self { seed, nodes, clients, chaos_us, retention_bytes, nemeses, sabotage };
         let mut has_rot = false;
         for _ in 0..count {
             let at_us = CALM_US + random.below(chaos_us - CALM_US);
             let nemesis = plan.nemesis(&mut random);
-            let is_rot = matches!(nemesis, Nemesis::Rot(..));
+            // Two of them could take what a majority had.
+            let is_rot = matches!(nemesis, Nemesis::Rot(..) | Nemesis::LoseDisk(..));
             if !is_rot || !has_rot {
                 plan.nemeses.push((at_us, nemesis));
             }
@@ -94,6 +104,22 @@ impl Plan {
             plan.nemeses = times
                 .map(|at_us| (at_us, Nemesis::Storm(30_000 + random.below(150_000))))
                 .collect();
+        }
+        if sabotage == Some(Sabotage::LostDiskVotes) {
+            // The one that has what is confirmed is down while the others elect.
+            let (behind, lost) = (below(&mut random, nodes), 1 + below(&mut random, nodes - 1));
+            let others = (0..nodes).filter(|node| *node != behind);
+            let others: Vec<usize> = others.collect();
+            let (lost, at_us) = (others[lost % others.len()], CALM_US + 2_000_000);
+            plan.nemeses = others
+                .into_iter()
+                .map(|node| match node == lost {
+                    true => Nemesis::LoseDisk(node, 50_000),
+                    false => Nemesis::PowerCut(node, 4_000_000),
+                })
+                .map(|nemesis| (at_us, nemesis))
+                .collect();
+            plan.nemeses.push((CALM_US, Nemesis::Isolate(behind, 2_000_000)));
         }
         plan.nemeses.sort_by_key(|(at_us, _)| *at_us);
         plan
@@ -122,7 +148,8 @@ impl Plan {
             80..83 => Nemesis::FailSync(node),
             83..86 => Nemesis::FullDisk(node, random.below(3_000_000)),
             86..88 => Nemesis::Rot(node, down_us),
-            88..91 => Nemesis::Compact(node),
+            88..90 => Nemesis::LoseDisk(node, down_us),
+            90..91 => Nemesis::Compact(node),
             91..94 => Nemesis::Storm(30_000 + random.below(150_000)),
             94..97 => {
                 let us = i64::try_from(random.below(120_000_000)).unwrap_or(0) - 60_000_000;

@@ -2,7 +2,7 @@
 
 use crate::clients::client::Client;
 use crate::clients::client::Part;
-use crate::cluster::process::Service;
+use crate::cluster::process::{Process, Service};
 use crate::plan::Plan;
 use crate::story::Story;
 use crate::world::World;
@@ -32,6 +32,8 @@ pub struct Outcome {
     pub entries: u64,
     /// Starts of processes and replicas.
     pub starts: u64,
+    /// Replicas that were rebuilt from the files of a leader.
+    pub rebuilt: u64,
 }
 
 /// Runs a plan. With `keeps_story`, the story has its lines.
@@ -60,6 +62,7 @@ fn outcome(mut world: World) -> Outcome {
         dead_letters: world.book.ledger.dead_letters,
         entries: world.book.ledger.len(),
         starts: world.starts,
+        rebuilt: world.rebuilt,
         violations: world.book.violations,
         story: world.story,
     }
@@ -76,40 +79,34 @@ fn heal(world: &mut World) {
         node.disk.free_room();
     }
     for node in 0..world.nodes.len() {
-        if !world.nodes[node].is_rotten {
-            world.start(node);
-        }
+        world.start(node);
     }
 }
 
-/// True if one node serves clients, and all have applied what it has.
-fn agrees(world: &World) -> bool {
-    let mut processes = Vec::new();
-    for node in &world.nodes {
-        match &node.process {
-            // Not every octet that rots is in use.
-            Some(process) if process.member.quarantine_reason().is_none() => {
-                processes.push(process);
-            }
-            Some(_) | None if node.is_rotten => {}
-            Some(_) | None => return false,
-        }
+/// True if one node serves clients, and all have applied the committed log up to this entry.
+fn agrees(world: &World, up_to: u64) -> bool {
+    let running = world.nodes.iter().filter_map(|node| node.process.as_ref());
+    let is_sound = |process: &&Process| process.member.quarantine_reason().is_none();
+    let processes: Vec<&Process> = running.filter(is_sound).collect();
+    if processes.len() < world.nodes.len() {
+        return false;
     }
-    let committed = world.book.ledger.len();
+    let are_voters = |process: &&Process| process.member.is_voter();
     let leaders =
         processes.iter().filter(|process| matches!(process.service, Service::Leads(_))).count();
     leaders == 1
-        && processes
-            .iter()
-            .all(|process| process.is_caught_up() && process.member.delivered().0 == committed)
+        && processes.iter().all(are_voters)
+        && processes.iter().all(|process| process.applied().0 >= up_to)
 }
 
 /// All must agree, and serve clients.
 fn agree(world: &mut World) {
     let end_us = world.now_us + AGREE_US;
+    // Clients go on working: nodes need not have what is committed from now on.
+    let up_to = world.book.ledger.len();
     while world.now_us < end_us && world.book.violations.is_empty() {
         world.run(100_000);
-        if agrees(world) && world.is_ready {
+        if agrees(world, up_to) && world.is_ready {
             return;
         }
     }
@@ -155,7 +152,7 @@ fn drain(world: &mut World) {
     let end_us = world.now_us + DRAIN_US;
     while world.now_us < end_us && world.book.violations.is_empty() {
         world.run(200_000);
-        if world.book.ledger.standing() == 0 && agrees(world) {
+        if world.book.ledger.standing() == 0 && agrees(world, world.book.ledger.len()) {
             break;
         }
     }
@@ -174,7 +171,7 @@ fn drain(world: &mut World) {
 /// Every node reads its own log back: the state must be the one it had.
 fn read_back(world: &mut World) {
     for node in 0..world.nodes.len() {
-        if !world.nodes[node].is_rotten && world.book.violations.is_empty() {
+        if world.book.violations.is_empty() {
             world.kill(node, 10_000);
             world.run(50_000);
         }

@@ -10,10 +10,13 @@ use storage::OpenError;
 use crate::checks::book::Book;
 use crate::clients::client::{Client, Part, Place, Source};
 use crate::clients::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
+use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::network::{Arrival, Network};
-use crate::cluster::node::{CLUSTER, Node, StartError, member_id, node_id, number_of};
+use crate::cluster::node::{Node, StartError};
 use crate::cluster::process::{Context, Input, Later, Process};
+use crate::cluster::transfer::Need;
 use crate::event::Event;
+use crate::faults::sabotage::Sabotage;
 use crate::plan::Plan;
 use crate::story::Story;
 
@@ -42,6 +45,7 @@ pub(crate) struct World {
     next_id: u64,
     pub(crate) is_ready: bool,
     pub(crate) starts: u64,
+    pub(crate) rebuilt: u64,
     /// Until then, a node that has voted for another ends at once.
     pub(crate) ambush_until_us: u64,
 }
@@ -79,6 +83,7 @@ impl World {
             next_id: 0,
             is_ready: false,
             starts: 0,
+            rebuilt: 0,
             ambush_until_us: 0,
             plan,
         };
@@ -136,6 +141,8 @@ impl World {
             Event::Arrival(arrival) => arrival.to,
             Event::Look
             | Event::Start(_)
+            | Event::Ask(..)
+            | Event::Chunk(_)
             | Event::Client(_)
             | Event::Nemesis(_)
             | Event::Heal(..)
@@ -175,11 +182,13 @@ impl World {
             Event::Arrival(arrival) => self.arrive(&arrival),
             Event::Lost(node, peer) => {
                 self.with(node, |process, ctx| {
-                    process.input(Input::PeerLost(member_id(peer)), ctx);
+                    process.input(Input::PeerLost(node_id(peer)), ctx);
                 });
             }
             Event::Later(node, run, later) => self.later(node, run, later),
             Event::Start(node) => self.start(node),
+            Event::Ask(node, need) => self.ask(node, need),
+            Event::Chunk(node) => self.chunk(node),
 
             Event::Client(client) => self.client(client),
             Event::Bytes(client, node, run, number, bytes) => {
@@ -215,12 +224,15 @@ impl World {
             is_rotten,
         };
         act(process, &mut ctx);
-        let run = process.run;
+        let (run, prepared) = (process.run, std::mem::take(&mut process.prepared));
         for (us, what) in later {
             self.after(us, Event::Later(node, run, what));
         }
         self.send_all(node, frames);
         self.depart(node);
+        for prepared in prepared {
+            self.begin_transfer(node, run, prepared);
+        }
     }
 
     fn later(&mut self, node: usize, run: u64, later: Later) {
@@ -230,6 +242,8 @@ impl World {
         match later {
             Later::Exit => self.kill(node, 300_000),
             Later::Reopen => self.reopen(node),
+            Later::Ask => self.ask(node, Need::Behind),
+            Later::Rebuild => self.rebuild(node),
             Later::Written
             | Later::Retry
             | Later::Apply
@@ -251,7 +265,7 @@ impl World {
     /// The term and vote of a node, if it has voted for another.
     fn vote(&self, node: usize) -> Option<(u64, u64)> {
         let state = self.nodes[node].process.as_ref()?.member.log().log.hard_state();
-        let is_other = state.vote != 0 && state.vote != member_id(node).get();
+        let is_other = state.vote != 0 && state.vote != self.nodes[node].member.get();
         is_other.then_some((state.term.0, state.vote))
     }
 
@@ -276,16 +290,21 @@ impl World {
     }
 
     pub(crate) fn start(&mut self, node: usize) {
-        if self.nodes[node].process.is_none() {
+        let there = &self.nodes[node];
+        if there.has_lost_disk && self.plan.sabotage != Some(Sabotage::LostDiskVotes) {
+            self.ask(node, Need::Replacement);
+        } else if there.process.is_none() {
             self.open(node, None);
         }
     }
 
-    fn open(&mut self, node: usize, goes_on: Option<(u64, replication::ClockBounds)>) {
+    pub(crate) fn open(&mut self, node: usize, goes_on: Option<(u64, replication::ClockBounds)>) {
         self.starts += 1;
         let nodes = self.nodes.len();
         let Self { book, random, now_us, .. } = self;
-        let started = self.nodes[node].start(nodes, goes_on, book, random, *now_us);
+        let retention_bytes = self.plan.retention_bytes;
+        let there = &mut self.nodes[node];
+        let started = there.start(nodes, retention_bytes, goes_on, book, random, *now_us);
         match started {
             Ok(()) => {
                 self.tell(format_args!("node {node} begins"));
@@ -311,6 +330,18 @@ impl World {
         if !self.nodes[node].is_rotten {
             self.book.violation(format!("node {node} does not begin: {text}"));
         }
+        self.ask(node, Need::Replacement);
+    }
+
+    /// A replica that must not be used any more is given up.
+    fn rebuild(&mut self, node: usize) {
+        let there = &mut self.nodes[node];
+        if there.process.as_ref().is_some_and(|process| process.is_writing) {
+            let run = there.process.as_ref().map_or(0, |process| process.run);
+            return self.after(1_000, Event::Later(node, run, Later::Rebuild));
+        }
+        there.process = None;
+        self.ask(node, Need::Replacement);
     }
 
     /// The process of a node ends; it begins anew after this time.
@@ -321,6 +352,7 @@ impl World {
         self.tell(format_args!("node {node} is killed"));
         let there = &mut self.nodes[node];
         there.disk.after_kill(&mut self.random);
+        there.incoming.after_kill(&mut self.random);
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             if let Some(at_us) = self.network.process_gone(node, other, self.now_us) {
                 self.after(at_us - self.now_us, Event::Lost(other, node));
@@ -335,6 +367,7 @@ impl World {
         self.tell(format_args!("node {node} has no power"));
         let after = self.nodes[node].disk.after_cut(&mut self.random);
         self.nodes[node].disk = after;
+        self.nodes[node].incoming = self.nodes[node].incoming.after_cut(&mut self.random);
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             self.network.break_link(node, other);
         }
@@ -347,6 +380,7 @@ impl World {
     fn end_process(&mut self, node: usize) -> bool {
         self.resume(node);
         let there = &mut self.nodes[node];
+        there.transfer = None;
         let Some(mut process) = there.process.take() else { return false };
         if process.is_writing && self.random.percent(70) {
             let operations = self.random.below(6);
@@ -430,7 +464,7 @@ impl World {
             self.tell(format_args!("nodes {one} and {other} are {state}"));
             for (node, peer) in [(one, other), (other, one)] {
                 self.with(node, |process, ctx| {
-                    process.input(Input::LinkChanged(member_id(peer)), ctx);
+                    process.input(Input::LinkChanged(node_id(peer)), ctx);
                 });
             }
         }

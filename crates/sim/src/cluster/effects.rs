@@ -5,7 +5,7 @@ use broker::{Effect, Lsn, Record};
 use vhost_log::QueuedRecord;
 
 use crate::cluster::serving::{Deferred, Serving};
-use crate::sabotage::Sabotage;
+use crate::faults::sabotage::Sabotage;
 
 impl Serving {
     /// Ends a batch: sends `replies`, applies all effects, and frees what is durable. Returns the position that the

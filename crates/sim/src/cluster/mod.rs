@@ -3,8 +3,11 @@
 pub(crate) mod applying;
 mod effects;
 pub(crate) mod follower;
+pub(crate) mod ids;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod process;
 pub(crate) mod serving;
+mod shipping;
 mod sim_log;
+pub(crate) mod transfer;

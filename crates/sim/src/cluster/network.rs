@@ -149,6 +149,12 @@ impl Network {
         arrivals.map(|(class, frame)| self.arrival((from, to), class, frame, now_us)).collect()
     }
 
+    /// True if octets of one node arrive at another.
+    pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
+        !self.directions[from * self.nodes + to].is_cut
+            && !self.directions[to * self.nodes + from].is_cut
+    }
+
     pub(crate) fn slow(&mut self, from: usize, to: usize, slow_us: u64) {
         self.direction(from, to).slow_us = slow_us;
     }

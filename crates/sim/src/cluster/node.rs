@@ -1,40 +1,25 @@
 //! A node: its disk, its clocks, and its process while it runs.
 
 use replication::{
-    BeginError, ClockBounds, ClockReading, ClusterId, CommitNews, GroupId, Member, MemberConfig,
-    MemberId, NodeId, QuarantineReason, RunId,
+    BeginError, ClockBounds, ClockReading, CommitNews, Member, MemberConfig, MemberId,
+    QuarantineReason, RunId,
 };
 use simdisk::{Disk, Random};
 use storage::{Founding, LogOptions, OpenError, ReplicatedLog, ReplicatedOptions};
 
 use crate::checks::book::Book;
 use crate::cluster::follower::{Follower, release};
+use crate::cluster::ids::{CLUSTER, GROUP, member_id};
 use crate::cluster::process::Process;
 use crate::cluster::serving::{Brain, Serving};
 use crate::cluster::sim_log::SimLog;
+use crate::cluster::transfer::Transfer;
 use crate::event::Event;
+use crate::faults::sabotage::Sabotage;
 use crate::plan::DRIFT_PPM;
-use crate::sabotage::Sabotage;
-
-pub(crate) const CLUSTER: ClusterId = ClusterId(77);
-pub(crate) const GROUP: GroupId = GroupId(5);
 
 /// True time at the beginning of a run, in microseconds since 1970.
 const EPOCH_US: u64 = 1_700_000_000_000_000;
-
-/// The id of a node by its number.
-pub(crate) fn node_id(number: usize) -> NodeId {
-    NodeId::new(number as u64 + 1).expect("a node has a number")
-}
-
-pub(crate) fn member_id(number: usize) -> MemberId {
-    node_id(number).member(1)
-}
-
-/// The number of the node of a member.
-pub(crate) fn number_of(member: MemberId) -> usize {
-    usize::try_from(member.node().get()).expect("few nodes") - 1
-}
 
 /// The clocks of a node.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +63,12 @@ impl Clocks {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) number: usize,
+    /// The member of the group on this node.
+    pub(crate) member: MemberId,
     pub(crate) disk: Disk,
+    /// The disk that gets the files of a leader, and those that are on their way.
+    pub(crate) incoming: Disk,
+    pub(crate) transfer: Option<Transfer>,
     pub(crate) clocks: Clocks,
     pub(crate) process: Option<Process>,
     /// True while its process stands still.
@@ -87,8 +77,10 @@ pub(crate) struct Node {
     pub(crate) missed: Vec<Event>,
     /// Longest sync, and the time until which it is so.
     pub(crate) sync_us: (u64, u64),
-    /// True if its disk was damaged.
+    /// True if its disk was damaged or lost, and the replica is not rebuilt.
     pub(crate) is_rotten: bool,
+    /// True if its disk was lost, and the replica is not rebuilt.
+    pub(crate) has_lost_disk: bool,
     sabotage: Option<Sabotage>,
 }
 
@@ -111,13 +103,17 @@ impl Node {
         }
         Self {
             number,
+            member: member_id(number),
             disk,
+            incoming: Disk::new(),
+            transfer: None,
             clocks: Clocks::draw(random),
             process: None,
             is_paused: false,
             missed: Vec::new(),
             sync_us: (0, 0),
             is_rotten: false,
+            has_lost_disk: false,
             sabotage,
         }
     }
@@ -140,6 +136,7 @@ impl Node {
     pub(crate) fn start(
         &mut self,
         nodes: usize,
+        retention_bytes: u64,
         goes_on: Option<(u64, ClockBounds)>,
         book: &mut Book,
         random: &mut Random,
@@ -156,7 +153,7 @@ impl Node {
                 fault.get_or_insert(problem);
             }
         };
-        let options = options(self.number, nodes);
+        let options = options(self.member, nodes, retention_bytes);
         let opened = ReplicatedLog::open(self.disk.clone(), options, &mut each, &mut |_| {});
         let (log, report) = opened.map_err(StartError::Log)?;
         if let Some(damage) = report.damages.first() {
@@ -175,7 +172,7 @@ impl Node {
         let config = MemberConfig {
             cluster: CLUSTER,
             group: GROUP,
-            me: member_id(self.number),
+            me: self.member,
             seed: random.next(),
             tells_commits: CommitNews::AtTick,
         };
@@ -197,7 +194,7 @@ impl Node {
     }
 }
 
-fn options(number: usize, nodes: usize) -> ReplicatedOptions {
+fn options(member: MemberId, nodes: usize, retention_bytes: u64) -> ReplicatedOptions {
     ReplicatedOptions {
         log: LogOptions {
             log_id: GROUP.0,
@@ -206,12 +203,12 @@ fn options(number: usize, nodes: usize) -> ReplicatedOptions {
             ..LogOptions::default()
         },
         cluster_id: CLUSTER.0,
-        member_id: member_id(number).get(),
+        member_id: member.get(),
         founding: Some(Founding {
             voters: (0..nodes).map(|node| member_id(node).get()).collect(),
             ..Founding::default()
         }),
         tail_bytes_max: 16 * 1024,
-        retention_bytes: u64::MAX,
+        retention_bytes,
     }
 }

@@ -1,13 +1,14 @@
 //! The process of a node: its member between two turns, as the server's replicator drives it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use broker::Lsn;
 use broker::time::{Now, Time};
 use bytes::Bytes;
 use replication::{
-    AxisOrigin, ClockBounds, ClockReading, Committed, EntryLog as _, Frame, HandOver, HandOverStep,
-    Member, MemberId, NodeId, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
+    AxisOrigin, ClockBounds, ClockReading, Committed, EntryLog as _, Frame, FrameError, HandOver,
+    HandOverStep, Member, MemberId, NodeId, Proposed, QuarantineReason, Role, TurnClock,
+    TurnResult,
 };
 use simdisk::{Disk, Random};
 use storage::{Applier, EntryIndex, LogEntry, LogError, Term, WriteBatch};
@@ -16,7 +17,8 @@ use crate::checks::book::Book;
 use crate::checks::ledger::word;
 use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
-use crate::sabotage::Sabotage;
+use crate::cluster::transfer::{Preparation, Prepared};
+use crate::faults::sabotage::Sabotage;
 use crate::story::Story;
 
 /// Entries from one digest to the next.
@@ -57,8 +59,8 @@ pub(super) enum Job {
 pub(crate) enum Input {
     Frame(NodeId, Bytes),
     Tick,
-    LinkChanged(MemberId),
-    PeerLost(MemberId),
+    LinkChanged(NodeId),
+    PeerLost(NodeId),
 }
 
 /// Work that a process does later.
@@ -78,6 +80,10 @@ pub(crate) enum Later {
     Room,
     /// The replica is opened anew.
     Reopen,
+    /// The leader is asked for files: the log ends before its first entry.
+    Ask,
+    /// The replica is given up and rebuilt.
+    Rebuild,
     /// The process ends itself.
     Exit,
 }
@@ -122,6 +128,12 @@ pub(crate) struct Process {
     pub(super) is_full: bool,
     pub(super) is_advance_due: bool,
     hand_over: Option<HandOver>,
+    /// Files that are being prepared for other nodes, and those that are ready to leave.
+    pub(super) preparations: Vec<Preparation>,
+    pub(crate) prepared: Vec<Prepared>,
+    /// True time at which files were offered to members.
+    pub(super) offered: BTreeMap<MemberId, u64>,
+    pub(super) looks_at_members: bool,
     pub(super) inbox: Vec<Input>,
     pub(crate) bounds: ClockBounds,
     pub(super) shift_us: i64,
@@ -163,6 +175,10 @@ impl Process {
             is_full: false,
             is_advance_due: false,
             hand_over: None,
+            preparations: Vec::new(),
+            prepared: Vec::new(),
+            offered: BTreeMap::new(),
+            looks_at_members: false,
             inbox: Vec::new(),
             bounds,
             shift_us: 0,
@@ -226,7 +242,7 @@ impl Process {
     /// A frame to a member was dropped.
     pub(crate) fn link_changed(&mut self, member: MemberId) {
         if self.is_writing {
-            self.inbox.push(Input::LinkChanged(member));
+            self.inbox.push(Input::LinkChanged(member.node()));
         } else {
             self.member.link_lost(member);
         }
@@ -239,6 +255,11 @@ impl Process {
             && matches!(self.batch, Batch::None)
             && !self.is_full
             && self.hand_over.is_none()
+            && self.preparations.is_empty()
+    }
+
+    fn members_of(&self, node: NodeId) -> Vec<MemberId> {
+        self.members().into_iter().filter(|member| member.node() == node).collect()
     }
 
     fn take_inbox(&mut self) {
@@ -246,20 +267,31 @@ impl Process {
         for input in std::mem::take(&mut self.inbox) {
             self.has_work |= match input {
                 Input::Frame(from, frame) => {
+                    let received = self.member.receive(from, &frame);
+                    if let Err(FrameError::NewerIncarnation { incarnation, .. }) = received {
+                        let text = format!("there is an incarnation {incarnation}");
+                        self.member.quarantine(QuarantineReason::Diverged(text));
+                    }
                     // A frame of another time is refused, as by the server.
-                    self.member.receive(from, &frame).unwrap_or(true)
+                    received.unwrap_or(true)
                 }
                 Input::Tick if ticks < TICKS_AT_ONCE_MAX => {
                     ticks += 1;
-                    self.member.tick() || !self.is_idle()
+                    let needs_turn = self.member.tick() || !self.is_idle();
+                    self.looks_at_members |= needs_turn;
+                    needs_turn
                 }
                 Input::Tick => false,
-                Input::LinkChanged(member) => {
-                    self.member.link_lost(member);
+                Input::LinkChanged(node) => {
+                    for member in self.members_of(node) {
+                        self.member.link_lost(member);
+                    }
                     true
                 }
-                Input::PeerLost(member) => {
-                    self.member.peer_lost(member);
+                Input::PeerLost(node) => {
+                    for member in self.members_of(node) {
+                        self.member.peer_lost(member);
+                    }
                     true
                 }
             };
@@ -321,7 +353,7 @@ impl Process {
                 self.serving.sockets_have_room(now);
                 self.touched(ctx);
             }
-            Later::Reopen | Later::Exit => {}
+            Later::Reopen | Later::Exit | Later::Ask | Later::Rebuild => {}
         }
     }
 
@@ -337,6 +369,7 @@ impl Process {
             self.report_durable(ctx);
             self.propose(ctx);
             self.step_hand_over(ctx);
+            self.step_members(ctx);
             if !std::mem::take(&mut self.has_work) {
                 return;
             }
@@ -357,8 +390,10 @@ impl Process {
     }
 
     /// Begins to hand the lead over to another member.
-    pub(crate) fn hand_over(&mut self, to: MemberId, ctx: &mut Context<'_>) {
+    pub(crate) fn hand_over(&mut self, to: NodeId, ctx: &mut Context<'_>) {
+        let to = self.member.members().0.into_iter().find(|voter| voter.node() == to);
         if self.hand_over.is_none()
+            && let Some(to) = to
             && let Some(hand_over) = self.member.hand_over(Some(to))
         {
             ctx.story.tell(ctx.now_us, format_args!("node {} hands over to {to}", ctx.number));
@@ -437,7 +472,7 @@ impl Process {
         }
     }
 
-    fn exit(&mut self, error: &LogError, ctx: &mut Context<'_>) {
+    pub(super) fn exit(&mut self, error: &LogError, ctx: &mut Context<'_>) {
         ctx.story.tell(ctx.now_us, format_args!("node {} ends: {error}", ctx.number));
         ctx.later.push((0, Later::Exit));
     }
@@ -449,8 +484,21 @@ impl Process {
     }
 
     fn follow(&mut self, result: TurnResult, ctx: &mut Context<'_>) {
-        let TurnResult { role, committed, durable, axis, quarantine, has_more, .. } = result;
+        let TurnResult {
+            role,
+            committed,
+            durable,
+            axis,
+            quarantine,
+            has_more,
+            offer,
+            needs_snapshot,
+        } = result;
         self.has_work |= has_more;
+        self.offer(&needs_snapshot, ctx);
+        if offer.is_some() {
+            ctx.later.push((ctx.random.below(50_000), Later::Ask));
+        }
         if let Some(new) = axis {
             let (term, last) = (self.member.term().0, self.member.last_index().0);
             ctx.book.ledger.proposed_at.insert((last, term), self.turn_us);
@@ -476,6 +524,7 @@ impl Process {
             if !ctx.is_rotten {
                 ctx.book.violation(format!("node {} is quarantined: {why}", ctx.number));
             }
+            ctx.later.push((0, Later::Rebuild));
         }
         if durable.is_some() {
             self.durable = durable.map(|lsn| Lsn(lsn.0));

@@ -12,7 +12,7 @@ use vhost_log::LogQueue;
 
 use crate::clients::handshake::{FRAME_MAX, everything, session};
 use crate::cluster::follower::Follower;
-use crate::sabotage::Sabotage;
+use crate::faults::sabotage::Sabotage;
 
 /// Commands that are applied at once.
 const COMMANDS_MAX: usize = 64;

@@ -7,7 +7,7 @@ use storage::{
 
 use replication::EntryLog;
 
-use crate::sabotage::Sabotage;
+use crate::faults::sabotage::Sabotage;
 
 /// The log of a member.
 #[derive(Debug)]

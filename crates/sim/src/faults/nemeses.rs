@@ -1,9 +1,9 @@
 //! Faults of a run, as they happen.
 
 use replication::MemberId;
-use simdisk::Random;
+use simdisk::{Disk, Random};
 
-use crate::cluster::node::{member_id, number_of};
+use crate::cluster::ids::{node_id, number_of};
 use crate::cluster::process::Service;
 use crate::event::Event;
 use crate::plan::Nemesis;
@@ -50,6 +50,7 @@ impl World {
                 self.after(for_us, Event::Room(node));
             }
             Nemesis::Rot(node, down_us) => self.rot(node, down_us),
+            Nemesis::LoseDisk(node, down_us) => self.lose_disk(node, down_us),
             Nemesis::Compact(node) => self.with(node, |process, ctx| process.compact(ctx)),
             Nemesis::ClockStep(node, us) => self.nodes[node].clocks.error_us += us,
             Nemesis::Transfer(to) => self.transfer(to),
@@ -67,6 +68,15 @@ impl World {
         self.network.slow(from, to, 0);
         let arrivals = self.network.cut(from, to, false, self.now_us);
         self.arrivals(arrivals);
+    }
+
+    /// A node begins anew with an empty disk.
+    fn lose_disk(&mut self, node: usize, down_us: u64) {
+        self.cut_power(node, down_us);
+        let there = &mut self.nodes[node];
+        (there.disk, there.incoming) = (Disk::new(), Disk::new());
+        (there.is_rotten, there.has_lost_disk) = (true, true);
+        self.tell(format_args!("node {node} has lost its disk"));
     }
 
     /// The files of a node are damaged while it is down.
@@ -131,7 +141,7 @@ impl World {
         let Some(leader) = (0..self.nodes.len()).find(leads) else { return };
         if leader != to {
             self.with(leader, |process, ctx| {
-                process.hand_over(member_id(to), ctx);
+                process.hand_over(node_id(to), ctx);
             });
         }
     }

@@ -35,6 +35,10 @@ pub enum Sabotage {
     DeathTorn,
     /// Settlements of clients do not reach the log.
     SettlementLost,
+    /// A node that has lost its disk votes as if it had never run.
+    LostDiskVotes,
+    /// Files of a leader replace entries that are newer.
+    NewerEntriesReplaced,
 }
 
 /// All sabotages, with their names.
@@ -55,6 +59,8 @@ pub const SABOTAGES: &[(&str, Sabotage)] = &[
     ("marks-forgotten", Sabotage::MarksForgotten),
     ("death-torn", Sabotage::DeathTorn),
     ("settlement-lost", Sabotage::SettlementLost),
+    ("lost-disk-votes", Sabotage::LostDiskVotes),
+    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced),
 ];
 
 impl Sabotage {
