@@ -115,7 +115,9 @@ impl World {
         let overwrites = self.plan.sabotage == Some(Sabotage::NewerEntriesReplaced);
         let state = match (&there.process, need) {
             (None, Need::Replacement) => state,
-            (Some(process), Need::Behind) if process.is_behind(plan.index) || overwrites => {
+            (Some(process), Need::Behind)
+                if process.is_behind(plan.index, plan.term) || overwrites =>
+            {
                 state.keeping_vote_of(process.member.log().hard_state())
             }
             // It leads, or is down, or was read again, or has newer entries.

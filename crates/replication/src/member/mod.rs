@@ -16,7 +16,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use storage::{EntryContent, EntryIndex, HardState, SavedClock, Term};
+use storage::{EntryContent, EntryError, EntryIndex, HardState, SavedClock, Term};
 
 use self::hearing::Hearing;
 use self::pending::Turn;
@@ -373,6 +373,23 @@ impl<L: EntryLog> Member<L> {
     #[must_use]
     pub fn matched(&self, member: MemberId) -> Option<EntryIndex> {
         self.engine.matched(member.get()).filter(|_| self.engine.is_leader()).map(EntryIndex)
+    }
+
+    /// True if files up to this committed entry may take the place of the log. A log that has the entry itself has all
+    /// before it, too, and perhaps more that was acknowledged; entries behind another one in its place are committed
+    /// nowhere.
+    #[must_use]
+    pub fn is_behind(&self, index: EntryIndex, term: Term) -> bool {
+        match self.log().term_of(index) {
+            Ok(own) => own != term,
+            Err(EntryError::Unavailable { .. }) => true,
+            Err(
+                EntryError::Compacted { .. }
+                | EntryError::Damaged { .. }
+                | EntryError::Fault(_)
+                | EntryError::Io { .. },
+            ) => false,
+        }
     }
 
     /// Reason for which the replica must be rebuilt.

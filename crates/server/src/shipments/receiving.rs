@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use replication::MemberId;
-use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, ShipmentPlan};
+use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, ShipmentPlan, Term};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 
@@ -213,7 +213,7 @@ impl Receiver {
         let (files, index) = (plan.files.len(), plan.index.0);
         tracing::info!(vhost = name, %leader, %member, files, index, "the replica is being rebuilt from its leader");
         let installation = self.receive(vhost, &mut stream, &plan).await?;
-        if !self.end_replica(vhost, need, plan.index) {
+        if !self.end_replica(vhost, need, (plan.index, plan.term)) {
             tracing::info!(vhost = name, %leader, index, "the replica is not behind the files of its leader any more");
             remove(&incoming_path(&self.data_dir, vhost))?;
             // If it still lacks entries, the leader offers files again.
@@ -272,15 +272,15 @@ impl Receiver {
         }
     }
 
-    /// Ends the replica that the files are to replace. False if it goes on: entries that it has acknowledged must not be
-    /// replaced by files without them.
-    fn end_replica(&self, vhost: VhostId, need: ShipmentNeed, files_end: EntryIndex) -> bool {
+    /// Ends the replica that files up to an entry are to replace. False if it goes on: entries that it has acknowledged
+    /// must not be replaced by files without them.
+    fn end_replica(&self, vhost: VhostId, need: ShipmentNeed, end: (EntryIndex, Term)) -> bool {
         match need {
             ShipmentNeed::Replacement => {
                 self.replicator.end_replica(vhost);
                 true
             }
-            ShipmentNeed::Behind => self.replicator.end_replica_behind(vhost, files_end),
+            ShipmentNeed::Behind => self.replicator.end_replica_behind(vhost, end),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A leader helps members that lack files, as the server's replicas do: it changes the members, and seals files.
 
 use replication::{EntryLog as _, MemberId, MembershipChange, NodeId, ReplacementStep, Role};
-use storage::{EntryIndex, HardState};
+use storage::{EntryIndex, HardState, Term};
 
 use super::ids::number_of;
 use super::process::{Context, Process, Service};
@@ -143,9 +143,9 @@ impl Process {
         }
     }
 
-    /// True if all that the replica has is in files that end with this entry.
-    pub(crate) fn is_behind(&self, files_end: EntryIndex) -> bool {
-        self.service == Service::Follows && self.member.last_index() <= files_end
+    /// True if files that end with this entry may take the place of the replica.
+    pub(crate) fn is_behind(&self, index: EntryIndex, term: Term) -> bool {
+        self.service == Service::Follows && self.member.is_behind(index, term)
     }
 
     /// Members that vote or learn.

@@ -705,3 +705,25 @@ fn commit_without_new_entries_is_told_at_once_or_with_the_next_tick() {
     }
     assert!(seen.iter().all(|of| *of > 0), "{seen:?}");
 }
+
+#[test]
+fn files_do_not_replace_a_log_that_has_their_last_entry() {
+    let (mut world, leader) = led(4);
+    assert!(world.propose(leader, 10));
+    world.run(200_000);
+    let follower = member(&mut world, (leader + 1) % 3);
+    let (last, term) = (follower.last_index(), follower.term());
+    for index in 1..=last.0 {
+        assert!(!follower.is_behind(EntryIndex(index), term), "entry {index} is there");
+    }
+    assert!(follower.is_behind(EntryIndex(last.0 + 1), term), "the log ends before");
+    assert!(follower.is_behind(last, Term(term.0 + 1)), "another entry is there");
+    for _ in 0..5 {
+        assert!(world.propose(leader, 10));
+        world.run(200_000);
+    }
+    world.compact(leader);
+    let leader = member(&mut world, leader);
+    assert!(leader.log().first_index().0 > 2, "{:?}", leader.log().first_index());
+    assert!(!leader.is_behind(EntryIndex(1), Term(9)), "what was there is compacted");
+}

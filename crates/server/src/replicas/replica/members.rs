@@ -60,10 +60,10 @@ impl Replica {
         None
     }
 
-    /// True if all that the replica has is in files that end with this entry: a leader's may have been acknowledged.
-    pub(in crate::replicas) fn is_behind(&self, files_end: EntryIndex) -> bool {
+    /// True if files that end with this entry may take the place of the replica.
+    pub(in crate::replicas) fn is_behind(&self, (index, term): (EntryIndex, Term)) -> bool {
         let is_follower = matches!(self.service, Service::Follows) && self.is_between_turns();
-        is_follower && self.member.last_index() <= files_end
+        is_follower && self.member.is_behind(index, term)
     }
 
     /// True if files can be prepared now. A new leader may depend on them: a member that lacks entries is perhaps the one

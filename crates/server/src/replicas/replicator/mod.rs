@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
-use storage::{EntryIndex, LogSnapshot, RealDirectory};
+use storage::{EntryIndex, LogSnapshot, RealDirectory, Term};
 use tokio::sync::{Notify, oneshot};
 
 use super::disk_watch::DiskWatch;
@@ -88,8 +88,8 @@ type SnapshotAnswer = Sender<Result<LogSnapshot<RealDirectory>, String>>;
 enum EndCause {
     /// Another replica takes the place.
     Replaced,
-    /// Files up to this entry take the place, if the replica has no later ones.
-    Behind(EntryIndex),
+    /// Files up to this entry take the place, if the replica does not have it.
+    Behind((EntryIndex, Term)),
     /// The vhost is deleted.
     Deleted,
 }
@@ -420,10 +420,10 @@ impl Replicator {
         self.end(vhost, EndCause::Replaced);
     }
 
-    /// Ends a replica that has no entries behind this one, and is about to be replaced by files that end there. False if it
-    /// goes on, or is being opened.
-    pub(crate) fn end_replica_behind(&self, vhost: VhostId, files_end: EntryIndex) -> bool {
-        self.end(vhost, EndCause::Behind(files_end))
+    /// Ends a replica that is about to be replaced by files up to an entry that it does not have. False if it goes on, or
+    /// is being opened.
+    pub(crate) fn end_replica_behind(&self, vhost: VhostId, end: (EntryIndex, Term)) -> bool {
+        self.end(vhost, EndCause::Behind(end))
     }
 
     /// Makes the members of this node lead only if no other can, or as all others.

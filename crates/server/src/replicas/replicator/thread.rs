@@ -181,9 +181,9 @@ impl Thread {
             }
         }
         for (vhost, cause, done) in work.ended {
-            if let EndCause::Behind(files_end) = cause {
+            if let EndCause::Behind(end) = cause {
                 let replica = self.replicas.get(&vhost);
-                if !replica.is_some_and(|replica| replica.is_behind(files_end)) {
+                if !replica.is_some_and(|replica| replica.is_behind(end)) {
                     // Whoever asked may be gone.
                     let _ = done.send(());
                     continue;
