@@ -263,7 +263,7 @@ impl Thread {
 
     /// Takes a replica away.
     fn remove(&mut self, id: VhostId) -> Option<Replica> {
-        self.ticks.forget(id);
+        self.ticks.need(id, None);
         self.replicas.remove(&id)
     }
 

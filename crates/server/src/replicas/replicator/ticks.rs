@@ -1,7 +1,7 @@
 //! The ticks of a node. All members count the same ones, so that they act together; a member to which several ticks
 //! mean nothing gets them at once, before its next input or its first tick that means something.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::disk::vhost_files::VhostId;
@@ -21,13 +21,16 @@ pub(super) struct Ticks {
     next: Instant,
     /// The first tick that each replica must not miss.
     needed: BTreeMap<VhostId, u64>,
+    /// The same, in the order of the ticks.
+    order: BTreeSet<(u64, VhostId)>,
     /// The tick until which the thread has slept.
     planned: u64,
 }
 
 impl Ticks {
     pub(super) fn new(now: Instant) -> Self {
-        Self { number: 0, next: now + TICK, needed: BTreeMap::new(), planned: 1 }
+        let (needed, order) = (BTreeMap::new(), BTreeSet::new());
+        Self { number: 0, next: now + TICK, needed, order, planned: 1 }
     }
 
     /// Ticks so far.
@@ -37,17 +40,22 @@ impl Ticks {
 
     /// Notes the first tick that a replica must not miss; none if it has no part in its group.
     pub(super) fn need(&mut self, replica: VhostId, number: Option<u64>) {
+        let known = self.needed.get(&replica).copied();
+        if known == number {
+            return;
+        }
+        if let Some(known) = known {
+            self.order.remove(&(known, replica));
+        }
         match number {
             Some(number) => {
                 self.needed.insert(replica, number);
+                self.order.insert((number, replica));
             }
-            None => self.forget(replica),
+            None => {
+                self.needed.remove(&replica);
+            }
         }
-    }
-
-    /// Forgets a replica.
-    pub(super) fn forget(&mut self, replica: VhostId) {
-        self.needed.remove(&replica);
     }
 
     /// The time of the first tick that a replica needs, for a thread that sleeps from now on.
@@ -55,8 +63,8 @@ impl Ticks {
         let next = self.number + 1;
         // The thread was busy: the members have heard nothing meanwhile.
         let has_slept = now < self.next;
-        let needed = self.needed.values().min().copied().filter(|_| has_slept);
-        self.planned = needed.unwrap_or(next).max(next);
+        let needed = self.order.first().filter(|_| has_slept);
+        self.planned = needed.map_or(next, |(needed, _)| *needed).max(next);
         self.time_of_planned()
     }
 
@@ -83,8 +91,8 @@ impl Ticks {
 
     /// Replicas that must have a turn now.
     pub(super) fn due(&self) -> Vec<VhostId> {
-        let due = self.needed.iter().filter(|(_, needed)| **needed <= self.number);
-        due.map(|(replica, _)| *replica).collect()
+        let due = self.order.iter().take_while(|(needed, _)| *needed <= self.number);
+        due.map(|(_, replica)| *replica).collect()
     }
 }
 
@@ -110,7 +118,7 @@ mod tests {
         assert_eq!((ticks.number(), ticks.due()), (4, vec![B]));
         ticks.need(B, Some(10));
         assert_eq!(ticks.plan(began + TICK * 4), began + TICK * 6);
-        ticks.forget(A);
+        ticks.need(A, None);
         assert_eq!(ticks.plan(began + TICK * 4), began + TICK * 10);
     }
 
