@@ -146,9 +146,8 @@ def test_rotten_log_is_rebuilt(make):
     published.check()
 
 
-def test_node_that_is_far_behind_gets_files(make):
-    cluster = make("raft.log_retention = 0\n")
-    published = Published(cluster)
+def leave_far_behind(cluster, published):
+    """Stops a follower until its leader has no entries for it any more. Returns the names of both."""
     published.publish()
     follower = other(cluster.leader)
     cluster.nodes[follower].stop()
@@ -158,6 +157,13 @@ def test_node_that_is_far_behind_gets_files(make):
     compacted = re.compile(r'leveret_replica_compacted_index\{vhost="/"\} (\d+)')
     assert cluster.nodes[leader].wait_until(
         lambda: is_compacted(cluster, published, leader, compacted), WITHIN_S)
+    return follower, leader
+
+
+def test_node_that_is_far_behind_gets_files(make):
+    cluster = make("raft.log_retention = 0\n")
+    published = Published(cluster)
+    follower, _ = leave_far_behind(cluster, published)
     cluster.start()
     rebuilt(cluster, follower)
     assert not list(vhost_directory(cluster.nodes[follower]).parent.glob("*.damaged-*"))
@@ -169,15 +175,7 @@ def test_majority_of_a_leader_and_a_node_that_is_far_behind(make):
     """The leader commits nothing of its term before the other node has got files, and the files hold what is committed."""
     cluster = make("raft.log_retention = 0\n")
     published = Published(cluster)
-    published.publish()
-    behind = other(cluster.leader)
-    cluster.nodes[behind].stop()
-    published.churn(300)
-    published.publish()
-    leader = cluster.leader
-    compacted = re.compile(r'leveret_replica_compacted_index\{vhost="/"\} (\d+)')
-    assert cluster.nodes[leader].wait_until(
-        lambda: is_compacted(cluster, published, leader, compacted), WITHIN_S)
+    behind, leader = leave_far_behind(cluster, published)
     third = next(one for one in NAMES if one not in (leader, behind))
     cluster.nodes[third].kill()
     cluster.nodes[leader].kill()

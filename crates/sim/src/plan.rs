@@ -107,12 +107,11 @@ impl Plan {
         }
         if sabotage == Some(Sabotage::LostDiskVotes) {
             // The one that has what is confirmed is down while the others elect.
-            let (behind, lost) = (below(&mut random, nodes), 1 + below(&mut random, nodes - 1));
-            let others = (0..nodes).filter(|node| *node != behind);
-            let others: Vec<usize> = others.collect();
-            let (lost, at_us) = (others[lost % others.len()], CALM_US + 2_000_000);
-            plan.nemeses = others
-                .into_iter()
+            let behind = below(&mut random, nodes);
+            let lost = (behind + 1 + below(&mut random, nodes - 1)) % nodes;
+            let at_us = CALM_US + 2_000_000;
+            plan.nemeses = (0..nodes)
+                .filter(|node| *node != behind)
                 .map(|node| match node == lost {
                     true => Nemesis::LoseDisk(node, 50_000),
                     false => Nemesis::PowerCut(node, 4_000_000),

@@ -31,14 +31,12 @@ impl World {
         if self.nodes[node].transfer.is_some() {
             return;
         }
-        let leads = |other: &usize| {
+        let can_ship = |other: &usize| {
             let there = &self.nodes[*other];
             let process = there.process.as_ref().filter(|_| !there.is_paused);
-            process.is_some_and(|it| it.can_prepare(need))
+            process.is_some_and(|it| it.can_prepare(need)) && self.network.reaches(*other, node)
         };
-        let leaders: Vec<usize> = (0..self.nodes.len()).filter(leads).collect();
-        let leader = leaders.into_iter().find(|leader| self.network.reaches(*leader, node));
-        if let Some(leader) = leader {
+        if let Some(leader) = (0..self.nodes.len()).find(can_ship) {
             self.with(leader, |process, ctx| process.prepare(node_id(node), need, ctx));
         }
     }
@@ -56,12 +54,11 @@ impl World {
         match Installation::begin(there.incoming.clone(), GROUP.0, plan) {
             Ok(installation) => {
                 let index = plan.index;
-                let from = (from, run);
+                let by = (from, run);
                 there.transfer =
-                    Some(Transfer { from, need, member, state, shipment, installation });
-                let sender = from.0;
+                    Some(Transfer { from: by, need, member, state, shipment, installation });
                 self.tell(format_args!(
-                    "node {sender} ships files up to {index} to node {node}: {need:?}, {member:?}"
+                    "node {from} ships files up to {index} to node {node}: {need:?}, {member:?}"
                 ));
                 let wait_us = self.random.below(20_000);
                 self.after(wait_us, Event::Chunk(node));

@@ -336,8 +336,9 @@ impl World {
     /// A replica that must not be used any more is given up.
     fn rebuild(&mut self, node: usize) {
         let there = &mut self.nodes[node];
-        if there.process.as_ref().is_some_and(|process| process.is_writing) {
-            let run = there.process.as_ref().map_or(0, |process| process.run);
+        if let Some(process) = there.process.as_ref().filter(|process| process.is_writing) {
+            // The write of the turn ends first.
+            let run = process.run;
             return self.after(1_000, Event::Later(node, run, Later::Rebuild));
         }
         there.process = None;

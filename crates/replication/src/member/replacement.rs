@@ -7,6 +7,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use storage::{EntryIndex, HardState};
+
 use super::Member;
 use crate::entry_log::EntryLog;
 use crate::ids::{MemberId, NodeId};
@@ -74,6 +76,20 @@ impl<L: EntryLog> Member<L> {
                 ReplacementStep::Change(MembershipChange::Remove(oldest))
             }
             Some(_) => ReplacementStep::Wait,
+        }
+    }
+
+    /// The state with which a member begins that gets the files up to the committed entry `index` from this one.
+    #[must_use]
+    pub fn state_behind_files(&self, index: EntryIndex) -> HardState {
+        let (voters, learners) = self.engine.members();
+        HardState {
+            term: self.term(),
+            vote: 0,
+            commit: index,
+            voters: voters.to_vec(),
+            learners: learners.to_vec(),
+            clock: self.log().hard_state().clock,
         }
     }
 

@@ -140,16 +140,7 @@ impl Preparation {
             self.sealed = None;
             return Ok(Prepared::Waits(self));
         };
-        let ids = |ids: Vec<MemberId>| ids.into_iter().map(MemberId::get).collect();
-        let (voters, learners) = member.members();
-        let state = HardState {
-            term: member.term(),
-            vote: 0,
-            commit: shipment.plan().index,
-            voters: ids(voters),
-            learners: ids(learners),
-            clock: member.log().hard_state().clock,
-        };
+        let state = member.state_behind_files(shipment.plan().index);
         // Whoever asked may be gone.
         let _ = self.request.answer.send(Ok(Arc::new(PreparedShipment {
             shipment,

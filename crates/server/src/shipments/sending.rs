@@ -100,9 +100,7 @@ impl Sender {
     ) -> Result<Arc<PreparedShipment>, String> {
         let term = self.replicator.leads_in(vhost);
         let known = {
-            let mut kept = self.kept.lock();
-            let now = Instant::now();
-            kept.retain(|_, kept| kept.until > now);
+            let kept = self.kept.lock();
             kept.get(&(vhost, to))
                 .filter(|kept| kept.need == need && Some(kept.term) == term)
                 .map(|kept| Arc::clone(&kept.shipment))

@@ -1,7 +1,7 @@
 //! A leader helps members that lack files, as the server's replicas do: it changes the members, and seals files.
 
 use replication::{EntryLog as _, MemberId, MembershipChange, NodeId, ReplacementStep, Role};
-use storage::{EntryIndex, HardState, Term};
+use storage::{EntryIndex, Term};
 
 use super::ids::number_of;
 use super::process::{Context, Process, Service};
@@ -99,16 +99,7 @@ impl Process {
             preparation.sealed = None;
             return Some(preparation);
         };
-        let ids = |ids: Vec<MemberId>| ids.into_iter().map(MemberId::get).collect();
-        let (voters, learners) = self.member.members();
-        let state = HardState {
-            term: self.member.term(),
-            vote: 0,
-            commit: shipment.plan().index,
-            voters: ids(voters),
-            learners: ids(learners),
-            clock: self.member.log().hard_state().clock,
-        };
+        let state = self.member.state_behind_files(shipment.plan().index);
         self.prepared.push(Prepared { need, member, shipment, state });
         None
     }

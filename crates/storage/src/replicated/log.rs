@@ -309,19 +309,12 @@ impl<D: Directory> ReplicatedLog<D> {
     /// # Errors
     /// [`EntryError`]: the end of that entry cannot be read.
     pub fn sealed_up_to_applied(&self) -> Result<Option<Shipment<D>>, EntryError> {
-        let mut shared = lock(&self.segments.shared);
-        let entries = shared.entries();
-        let (index, map) = (entries.applied, entries.map.clone());
-        if index == map.last() || index == EntryIndex(0) {
-            drop(shared);
+        let index = lock(&self.segments.shared).entries().applied;
+        if index == self.last_index() || index == EntryIndex(0) {
             return Ok(self.sealed_up_to(index));
         }
-        let (manifest, position) = (shared.manifest.clone(), shared.written);
-        let snapshot = LogSnapshot::new(&self.segments, &mut shared, manifest, position, None);
-        drop(shared);
-        // The files stay while the snapshot exists.
-        let end = end_of(&*self.segments.directory, snapshot.manifest(), &map, index)?;
-        let snapshot = snapshot.ending_at(end);
+        // If the rest was applied meanwhile, the snapshot has the active segment.
+        let snapshot = self.snapshot()?;
         if !snapshot.manifest().files.iter().all(FileEntry::is_sealed) {
             return Ok(None);
         }
