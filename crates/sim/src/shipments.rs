@@ -138,6 +138,11 @@ impl World {
         self.rebuilt += 1;
         self.tell(format_args!("node {node} is rebuilt as {member:?}"));
         self.open(node, goes_on);
+        if self.random.percent(30) {
+            // An offer may be answered twice: by then, the node has newer entries than the files.
+            let wait_us = self.random.below(500_000);
+            self.after(wait_us, Event::Ask(node, Need::Behind));
+        }
         let index = shipment.plan().index;
         let is_there = self.nodes[sender].process.as_ref().is_some_and(|it| it.run == run);
         if is_there && self.network.reaches(node, sender) {
