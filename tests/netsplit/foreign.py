@@ -21,6 +21,7 @@ INTEROP = PROGRAMS.parent.parent / "interop" / "clients"
 JARS = ":".join(f"/usr/share/java/{jar}.jar" for jar in ("amqp-client", "slf4j-api", "slf4j-nop"))
 FOLDER = "netsplit"
 PREPARED_WITHIN_S = 600
+READ_WITHIN_S = 5
 
 
 def prepare(work):
@@ -70,7 +71,8 @@ class Program:
                                         env={**os.environ, "NODES": nodes, "CA_FILE": str(tls.authority.file)},
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.sent, self.confirmed, self.got, self.is_done, self.rest = set(), set(), set(), False, []
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         books = {"sent": self.sent, "confirmed": self.confirmed, "got": self.got}
@@ -84,8 +86,9 @@ class Program:
                 self.rest.append(line)
 
     def check(self):
-        """A program that ends by itself is a fault."""
+        """A program that ends by itself is a fault. The reader may be behind the end, and is waited for."""
         if self.process.poll() is not None:
+            self.reader.join(READ_WITHIN_S)
             raise Fault(f"the program in {self.language} has ended: {''.join(self.rest)[-2000:]}")
 
     def ask_to_stop(self):

@@ -56,3 +56,9 @@ def test_program_that_ends_is_a_fault(program):
     ended = program("sent 0", "confirmed 0", done="over; exit 3")
     with pytest.raises(Fault, match="has ended: over"):
         judge(ended)
+
+
+def test_last_words_that_are_read_after_the_end_are_told(program):
+    ended = program("sent 0", "confirmed 0", done="first; (sleep 0.3; echo last) & exit 3")
+    with pytest.raises(Fault, match="has ended: first\nlast"):
+        judge(ended)
