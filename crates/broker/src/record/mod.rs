@@ -238,6 +238,39 @@ impl Record {
         }
     }
 
+    /// The record that is left of one whose own references have ended: the log keeps it because it ends those of another
+    /// record. The record that ended it may be gone.
+    pub(crate) fn spent(self) -> Self {
+        match self {
+            Self::DeadLetter { queue, entry, .. } => Self::Settle { queue, entry },
+            Self::SetPolicy { kind, policy } => {
+                Self::ClearPolicy { kind, name: Arc::clone(&policy.name) }
+            }
+            Self::SetRedrive { id, .. } => Self::ClearRedrive { id },
+            // These end no other record, or have no references of their own.
+            Self::Publish { .. }
+            | Self::Schedule { .. }
+            | Self::Ready { .. }
+            | Self::Reschedule { .. }
+            | Self::Settle { .. }
+            | Self::Requeue { .. }
+            | Self::Annotate { .. }
+            | Self::Pend { .. }
+            | Self::Delivered { .. }
+            | Self::Purge { .. }
+            | Self::DeclareQueue(_)
+            | Self::DeleteQueue { .. }
+            | Self::DeclareExchange(_)
+            | Self::DeleteExchange { .. }
+            | Self::Bind(_)
+            | Self::Unbind(_)
+            | Self::ClearPolicy { .. }
+            | Self::ClearRedrive { .. }
+            | Self::Digest(_)
+            | Self::HandOver { .. } => self,
+        }
+    }
+
     /// The oldest version of the log's format whose builds know the record. Builds of version 1 would leave out
     /// delivery times, headers that a consumer gives, delayed exchanges, and policies with keys of later builds. Version 3
     /// is that of replicated logs.

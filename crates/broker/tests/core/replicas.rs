@@ -11,7 +11,7 @@ use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange,
     Definition, DeleteQueue, DeliveryTag, Divergence, Effect, Outcome, Outgoing, Pattern, Policy,
-    PolicyKind, PolicyValue, Publish, Record, Replay, Request, Vhost, VhostOptions,
+    PolicyKind, PolicyValue, Publish, Record, RedriveId, Replay, Request, Vhost, VhostOptions,
 };
 
 use crate::commands::declare_queue;
@@ -121,6 +121,19 @@ impl Leader {
         });
         let arguments: Table = arguments.finish();
         self.apply(declare_queue(queue, &arguments));
+    }
+
+    /// Sets a policy, whose record is in the next batch.
+    fn set_policy(&mut self, max_length: i64) {
+        let entries = vec![("max-length".to_owned(), PolicyValue::Integer(max_length))];
+        let policy = Policy {
+            name: "p".into(),
+            pattern: Pattern::new("dead").unwrap(),
+            apply_to: ApplyTo::Queues,
+            priority: 0.0,
+            definition: Definition::parse(entries, PolicyKind::User).unwrap(),
+        };
+        self.vhost.set_policy(self.now(), PolicyKind::User, policy);
     }
 
     fn publish(&mut self, queue: &str, body: &str) -> Said {
@@ -240,15 +253,7 @@ fn eventful_history(leader: &mut Leader) {
         arguments: arguments.as_ref(),
     };
     leader.apply(Command::BindQueue(bind));
-    let entries = vec![("max-length".to_owned(), PolicyValue::Integer(100))];
-    let policy = Policy {
-        name: "p".into(),
-        pattern: Pattern::new("dead").unwrap(),
-        apply_to: ApplyTo::Queues,
-        priority: 0.0,
-        definition: Definition::parse(entries, PolicyKind::User).unwrap(),
-    };
-    leader.vhost.set_policy(leader.now(), PolicyKind::User, policy);
+    leader.set_policy(100);
     leader.finish();
     for body in ["a", "b", "c"] {
         leader.publish("work", body);
@@ -273,6 +278,25 @@ fn eventful_history(leader: &mut Leader) {
     leader.vhost.clear_policy(leader.now(), PolicyKind::User, "p");
     leader.finish();
     leader.digest();
+}
+
+#[test]
+fn policy_and_redrive_that_change_and_end_within_an_entry_are_gone_at_replicas() {
+    let mut leader = Leader::new(vec![Follower::new(replicated())]);
+    let id = RedriveId(1);
+    leader.set_policy(100);
+    leader.vhost.set_redrive(leader.now(), id, Arc::new([1]));
+    leader.finish();
+    leader.set_policy(200);
+    leader.vhost.clear_policy(leader.now(), PolicyKind::User, "p");
+    leader.vhost.set_redrive(leader.now(), id, Arc::new([2]));
+    leader.vhost.clear_redrive(leader.now(), id);
+    leader.finish();
+    leader.digest();
+    assert!(leader.divergences.is_empty(), "{:?}", leader.divergences);
+    let leader = leader.fail_over(false);
+    assert_eq!(leader.vhost.policies().iter(PolicyKind::User).count(), 0);
+    assert_eq!(leader.vhost.redrives().count(), 0);
 }
 
 #[test]

@@ -10,8 +10,9 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
-    BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, DeliveryTag, Effect,
-    Message, MessageState, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+    ApplyTo, BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, Definition,
+    DeliveryTag, Effect, Message, MessageState, Outcome, Outgoing, Pattern, Policy, PolicyKind,
+    PolicyValue, Publish, Request, Vhost, VhostOptions,
 };
 use storage::{Log, LogOptions, RealDirectory, RecordSink, References, WriteBatch};
 use vhost_log::{LogQueue, QueuedRecord};
@@ -113,6 +114,11 @@ impl Broker {
     fn apply(&mut self, command: Command<'_>) {
         let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
         self.vhost.apply(NOW, self.connection, request);
+        self.write();
+    }
+
+    /// Writes what the vhost has logged since the last call, as one batch if it is not large.
+    fn write(&mut self) {
         let mut queue = LogQueue::default();
         for effect in self.vhost.drain_effects() {
             match effect {
@@ -151,6 +157,23 @@ impl Broker {
             nowait: true,
             arguments: Table::default().as_ref(),
         }));
+    }
+
+    /// Sets a policy whose messages live for so long; it is written with the next batch.
+    fn set_policy(&mut self, ttl_ms: i64) {
+        let entries = vec![("message-ttl".to_owned(), PolicyValue::Integer(ttl_ms))];
+        let policy = Policy {
+            name: "ttl".into(),
+            pattern: Pattern::new(".*").unwrap(),
+            apply_to: ApplyTo::Queues,
+            priority: 0.0,
+            definition: Definition::parse(entries, PolicyKind::User).unwrap(),
+        };
+        self.vhost.set_policy(NOW, PolicyKind::User, policy);
+    }
+
+    fn clear_policy(&mut self) {
+        assert!(self.vhost.clear_policy(NOW, PolicyKind::User, "ttl"));
     }
 
     fn publish(&mut self, exchange: &[u8], headers: &Table, body: &str) {
@@ -277,4 +300,53 @@ fn messages_that_a_purge_ended_are_not_kept_after_a_restart() {
         // One file that was not rewritten may be left.
         assert!(counts[&PUBLISH] < 90, "{counts:?}");
     }
+}
+
+/// True if the policy of a test is there.
+fn has_policy(vhost: &Vhost) -> bool {
+    vhost.policies().iter(PolicyKind::User).any(|policy| &*policy.name == "ttl")
+}
+
+#[test]
+fn policy_that_is_changed_and_cleared_within_a_batch_is_gone() {
+    let folder = Folder::new("policy-batch");
+    let mut broker = Broker::new(&folder);
+    broker.set_policy(60_000);
+    broker.write();
+    broker.set_policy(70_000);
+    broker.clear_policy();
+    broker.write();
+    broker.log.close().unwrap();
+    let (_, vhost, _) = folder.open();
+    assert!(!has_policy(&vhost));
+}
+
+#[test]
+fn policy_stays_cleared_when_a_file_in_the_middle_was_rewritten() {
+    let folder = Folder::new("policy-files");
+    let mut broker = Broker::new(&folder);
+    broker.declare_queue();
+    let publish = |broker: &mut Broker, dies: bool| {
+        for _ in 0..100 {
+            broker.publish(b"", &Table::default(), &"x".repeat(200));
+            if dies {
+                broker.apply(Command::PurgeQueue { queue: "q", nowait: true });
+            }
+        }
+    };
+    // A file that is not rewritten, because all is needed; the others are.
+    broker.set_policy(60_000);
+    publish(&mut broker, false);
+    for _ in 0..100 {
+        broker.apply(Command::Get { queue: "q", no_ack: false });
+    }
+    publish(&mut broker, true);
+    broker.set_policy(70_000);
+    publish(&mut broker, true);
+    broker.clear_policy();
+    publish(&mut broker, true);
+    assert!(broker.compact() > 2, "too little was compacted");
+    broker.log.close().unwrap();
+    let (_, vhost, _) = folder.open();
+    assert!(!has_policy(&vhost));
 }

@@ -101,8 +101,8 @@ impl Replay {
         &mut self.vhost
     }
 
-    /// Applies the next record, which has this position. With `is_spent`, all messages that the record brought are
-    /// gone, and only its effect on others is applied. `ended` is called with every record of which one reference
+    /// Applies the next record, which has this position. With `is_spent`, all that the record brought is gone,
+    /// and only its effect on others is applied. `ended` is called with every record of which one reference
     /// has ended, except the one that the record is about.
     ///
     /// # Errors
@@ -118,7 +118,9 @@ impl Replay {
         ended: &mut dyn FnMut(Lsn),
     ) -> Result<(), Divergence> {
         self.check_position(lsn)?;
-        let applied = self.apply_record(lsn, decoded, is_spent, pages, ended);
+        let Decoded { record, arrived } = decoded.not_after(self.now);
+        let record = if is_spent { record.spent() } else { record };
+        let applied = self.apply_record(lsn, record, arrived, pages, ended);
         applied.map_err(|divergence| self.diverged(divergence))
     }
 
@@ -126,8 +128,8 @@ impl Replay {
     fn apply_record(
         &mut self,
         lsn: Lsn,
-        decoded: Decoded,
-        is_spent: bool,
+        record: Record,
+        arrived: Time,
         pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
     ) -> Result<(), Divergence> {
@@ -136,16 +138,13 @@ impl Replay {
             // A leader has written in the new term, and may have delivered.
             self.hand_over = HandOver::None;
         }
-        let Decoded { record, arrived } = decoded.not_after(self.now);
         match record {
             Record::Publish { message, entries } => {
                 self.enter(lsn, &message, &entries, arrived, pages);
             }
             Record::DeadLetter { queue, entry, message, entries } => {
                 self.forget(queue, entry, pages);
-                if !is_spent {
-                    self.enter(lsn, &message, &entries, arrived, pages);
-                }
+                self.enter(lsn, &message, &entries, arrived, pages);
             }
             Record::Schedule { message, entries, ready_at } => {
                 self.enter_delayed(lsn, &message, &entries, arrived, ready_at, pages);
