@@ -29,6 +29,6 @@ mod world;
 
 pub use faults::sabotage::{SABOTAGES, Sabotage};
 pub use plan::{Nemesis, Plan};
-pub use run::{Outcome, run};
+pub use run::{Counts, Outcome, run};
 pub use shrink::shrink;
 pub use story::Story;

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use sim::{Outcome, Plan, SABOTAGES, Sabotage, run, shrink};
+use sim::{Counts, Outcome, Plan, SABOTAGES, Sabotage, run, shrink};
 
 /// A third of the time of a run was that of the system's allocator.
 #[global_allocator]
@@ -131,20 +131,13 @@ fn tell(outcome: &Outcome, shown: usize) {
     for (at_us, line) in outcome.story.last(shown) {
         println!("{:>12.6} {line}", std::time::Duration::from_micros(*at_us).as_secs_f64());
     }
-    let Outcome { published, confirmed, deliveries, dead_letters, entries, .. } = outcome;
-    let (starts, rebuilt) = (outcome.starts, outcome.rebuilt);
-    println!(
-        "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, {entries} \
-         entries, {starts} starts, {rebuilt} rebuilt, hash {:016x}",
-        outcome.story.hash()
-    );
+    println!("{}, hash {:016x}", outcome.counts, outcome.story.hash());
     outcome.violations.iter().for_each(|violation| println!("VIOLATION: {violation}"));
 }
 
 /// Runs many seeds; the first failure ends them.
 fn many(options: &Options) -> bool {
-    let (mut published, mut confirmed, mut deliveries, mut dead_letters) = (0, 0, 0, 0);
-    let (mut entries, mut starts, mut rebuilt) = (0, 0, 0);
+    let mut counts = Counts::default();
     for seed in options.first..options.first + options.seeds {
         let outcome = run(&Plan::draw(seed, None), false);
         if let Some(violation) = outcome.violations.first() {
@@ -152,22 +145,12 @@ fn many(options: &Options) -> bool {
             println!("repeat with: --seed {seed}");
             return false;
         }
-        published += outcome.published;
-        confirmed += outcome.confirmed;
-        deliveries += outcome.deliveries;
-        dead_letters += outcome.dead_letters;
-        entries += outcome.entries;
-        starts += outcome.starts;
-        rebuilt += outcome.rebuilt;
+        counts += outcome.counts;
         let done = seed + 1 - options.first;
         if done.is_multiple_of(PROGRESS_SEEDS) {
-            println!("{done} seeds, {confirmed} confirmed");
+            println!("{done} seeds, {} confirmed", counts.confirmed);
         }
     }
-    println!(
-        "{} seeds, 0 violations: {published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} \
-         dead letters, {entries} entries, {starts} starts, {rebuilt} rebuilt",
-        options.seeds
-    );
+    println!("{} seeds, 0 violations: {counts}", options.seeds);
     true
 }

@@ -1,5 +1,8 @@
 //! A run: chaos, then everything heals, and then nothing may be missing.
 
+use std::fmt;
+use std::ops::AddAssign;
+
 use crate::clients::client::Client;
 use crate::clients::client::Part;
 use crate::cluster::process::{Process, Service};
@@ -13,6 +16,52 @@ const AGREE_US: u64 = 60_000_000;
 /// Time within which all messages must be taken, in microseconds.
 const DRAIN_US: u64 = 60_000_000;
 
+/// The amount of work of a run, or of several.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counts {
+    /// Messages that were published.
+    pub published: u64,
+    /// Messages that were confirmed.
+    pub confirmed: u64,
+    /// Deliveries to clients.
+    pub deliveries: u64,
+    /// Dead letters in the committed log, redriven ones as well.
+    pub dead_letters: u64,
+    /// Dead letters that were redriven.
+    pub redriven: u64,
+    /// Committed entries.
+    pub entries: u64,
+    /// Starts of processes and replicas.
+    pub starts: u64,
+    /// Replicas that were rebuilt from the files of a leader.
+    pub rebuilt: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.published += more.published;
+        self.confirmed += more.confirmed;
+        self.deliveries += more.deliveries;
+        self.dead_letters += more.dead_letters;
+        self.redriven += more.redriven;
+        self.entries += more.entries;
+        self.starts += more.starts;
+        self.rebuilt += more.rebuilt;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { published, confirmed, deliveries, dead_letters, .. } = self;
+        let Self { redriven, entries, starts, rebuilt, .. } = self;
+        write!(
+            f,
+            "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
+             {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt"
+        )
+    }
+}
+
 /// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -20,20 +69,8 @@ pub struct Outcome {
     pub violations: Vec<String>,
     /// The events of the run.
     pub story: Story,
-    /// Messages that were published.
-    pub published: usize,
-    /// Messages that were confirmed.
-    pub confirmed: usize,
-    /// Deliveries to clients.
-    pub deliveries: u64,
-    /// Dead letters in the committed log.
-    pub dead_letters: u64,
-    /// Committed entries.
-    pub entries: u64,
-    /// Starts of processes and replicas.
-    pub starts: u64,
-    /// Replicas that were rebuilt from the files of a leader.
-    pub rebuilt: u64,
+    /// The amount of work.
+    pub counts: Counts,
 }
 
 /// Runs a plan. With `keeps_story`, the story has its lines.
@@ -54,18 +91,19 @@ fn outcome(mut world: World) -> Outcome {
     for violation in world.book.violations.clone() {
         world.tell(format_args!("VIOLATION: {violation}"));
     }
-    let messages = &world.book.messages;
-    Outcome {
-        published: messages.len(),
-        confirmed: messages.values().filter(|message| message.is_confirmed).count(),
+    let (messages, ledger) = (&world.book.messages, &world.book.ledger);
+    let confirmed = messages.values().filter(|message| message.is_confirmed).count();
+    let counts = Counts {
+        published: messages.len() as u64,
+        confirmed: confirmed as u64,
         deliveries: world.book.deliveries,
-        dead_letters: world.book.ledger.dead_letters,
-        entries: world.book.ledger.len(),
+        dead_letters: ledger.dead_letters,
+        redriven: ledger.redriven_count,
+        entries: ledger.len(),
         starts: world.starts,
         rebuilt: world.rebuilt,
-        violations: world.book.violations,
-        story: world.story,
-    }
+    };
+    Outcome { counts, violations: world.book.violations, story: world.story }
 }
 
 /// Ends all faults.
@@ -152,7 +190,8 @@ fn drain(world: &mut World) {
     let end_us = world.now_us + DRAIN_US;
     while world.now_us < end_us && world.book.violations.is_empty() {
         world.run(200_000);
-        if world.book.ledger.standing() == 0 && agrees(world, world.book.ledger.len()) {
+        let is_over = world.book.ledger.standing() == 0 && !world.book.ledger.has_redrive();
+        if is_over && agrees(world, world.book.ledger.len()) {
             break;
         }
     }
@@ -161,6 +200,9 @@ fn drain(world: &mut World) {
         let places = world.book.ledger.whereabouts();
         let text = format!("{left} messages are not delivered a minute after healing: {places:?}");
         world.book.violation(text);
+    }
+    if world.book.violations.is_empty() && world.book.ledger.has_redrive() {
+        world.book.violation("a redrive does not end".to_owned());
     }
     world.run(500_000);
     if world.book.violations.is_empty() {

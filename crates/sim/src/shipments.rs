@@ -5,6 +5,7 @@ use simdisk::Disk;
 use storage::Installation;
 
 use crate::cluster::ids::{CLUSTER, GROUP, node_id, number_of};
+use crate::cluster::node::Damage;
 use crate::cluster::transfer::{Need, Prepared, Transfer};
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
@@ -14,13 +15,16 @@ use crate::world::World;
 const CHUNK_BYTES: usize = 8 * 1024;
 
 impl World {
+    /// The replica of a node is to be replaced.
+    pub(crate) fn replace(&mut self, node: usize) {
+        if !std::mem::replace(&mut self.nodes[node].lacks_replica, true) {
+            self.ask(node, Need::Replacement);
+        }
+    }
+
     /// A node that lacks files asks for them, and asks again until it has them.
     pub(crate) fn ask(&mut self, node: usize, need: Need) {
-        let is_moot = match need {
-            Need::Behind => self.nodes[node].process.is_none(),
-            Need::Replacement => self.nodes[node].process.is_some(),
-        };
-        if is_moot {
+        if !self.nodes[node].needs(need) {
             return;
         }
         let again_us = 100_000 + self.random.below(1_000_000);
@@ -46,8 +50,7 @@ impl World {
         let Prepared { need, member, shipment, state } = prepared;
         let node = number_of(member);
         let there = &mut self.nodes[node];
-        let is_moot = there.process.is_some() != (need == Need::Behind);
-        if is_moot || there.transfer.is_some() {
+        if !there.needs(need) || there.transfer.is_some() {
             return;
         }
         let plan = shipment.plan();
@@ -134,7 +137,7 @@ impl World {
         });
         let there = &mut self.nodes[node];
         (there.disk, there.incoming, there.member) = (disk, Disk::new(), member);
-        (there.is_rotten, there.has_lost_disk) = (false, false);
+        (there.damage, there.lacks_replica) = (Damage::None, false);
         self.rebuilt += 1;
         self.tell(format_args!("node {node} is rebuilt as {member:?}"));
         self.open(node, goes_on);

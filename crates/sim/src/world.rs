@@ -12,8 +12,9 @@ use crate::clients::client::{Client, Part, Place, Source};
 use crate::clients::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::network::{Arrival, Network};
-use crate::cluster::node::{Node, StartError};
+use crate::cluster::node::{Damage, Node, StartError};
 use crate::cluster::process::{Context, Input, Later, Process};
+use crate::cluster::redrive_job::RedriveJob;
 use crate::cluster::transfer::Need;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
@@ -43,6 +44,8 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
     next_id: u64,
+    /// Redrives that were asked for.
+    redrives: u64,
     pub(crate) is_ready: bool,
     pub(crate) starts: u64,
     pub(crate) rebuilt: u64,
@@ -81,6 +84,7 @@ impl World {
             events: BinaryHeap::new(),
             sequence: 0,
             next_id: 0,
+            redrives: 0,
             is_ready: false,
             starts: 0,
             rebuilt: 0,
@@ -208,7 +212,7 @@ impl World {
     pub(crate) fn with(&mut self, node: usize, act: impl FnOnce(&mut Process, &mut Context<'_>)) {
         let reading = self.nodes[node].reading(self.now_us);
         let sync_us = self.nodes[node].longest_sync_us(self.now_us);
-        let is_rotten = self.nodes[node].is_rotten;
+        let is_damaged = self.nodes[node].damage != Damage::None;
         let Some(process) = &mut self.nodes[node].process else { return };
         let (mut frames, mut later) = (Vec::new(), Vec::new());
         let mut ctx = Context {
@@ -221,7 +225,7 @@ impl World {
             frames: &mut frames,
             later: &mut later,
             sync_us,
-            is_rotten,
+            is_damaged,
         };
         act(process, &mut ctx);
         let (run, prepared) = (process.run, std::mem::take(&mut process.prepared));
@@ -249,6 +253,7 @@ impl World {
             | Later::Apply
             | Later::Advance
             | Later::Timer
+            | Later::Redrive
             | Later::Room => {
                 let before = self.vote(node);
                 self.with(node, |process, ctx| process.later(later, ctx));
@@ -291,8 +296,8 @@ impl World {
 
     pub(crate) fn start(&mut self, node: usize) {
         let there = &self.nodes[node];
-        if there.has_lost_disk && self.plan.sabotage != Some(Sabotage::LostDiskVotes) {
-            self.ask(node, Need::Replacement);
+        if there.damage == Damage::Lost && self.plan.sabotage != Some(Sabotage::LostDiskVotes) {
+            self.replace(node);
         } else if there.process.is_none() {
             self.open(node, None);
         }
@@ -327,10 +332,10 @@ impl World {
             // The supervisor starts it anew.
             return self.after(300_000, Event::Start(node));
         }
-        if !self.nodes[node].is_rotten {
+        if self.nodes[node].damage == Damage::None {
             self.book.violation(format!("node {node} does not begin: {text}"));
         }
-        self.ask(node, Need::Replacement);
+        self.replace(node);
     }
 
     /// A replica that must not be used any more is given up.
@@ -342,7 +347,7 @@ impl World {
             return self.after(1_000, Event::Later(node, run, Later::Rebuild));
         }
         there.process = None;
-        self.ask(node, Need::Replacement);
+        self.replace(node);
     }
 
     /// The process of a node ends; it begins anew after this time.
@@ -543,6 +548,9 @@ impl World {
             self.is_ready = true;
             self.tell(format_args!("all queues are declared"));
         }
+        if self.is_ready && !self.clients[number].drains && self.random.percent(2) {
+            return self.begin_redrive(number);
+        }
         if self.is_ready && (self.clients[number].drains || self.random.percent(2)) {
             let ttl_ms = crate::clients::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
             let policy = Topology::policy(ttl_ms);
@@ -557,6 +565,20 @@ impl World {
             // Another leader may have lost it.
             self.disconnect(number);
         }
+    }
+
+    /// Has dead letters redriven at the node of a client, if no other redrive runs.
+    fn begin_redrive(&mut self, number: usize) {
+        let Some(place) = self.clients[number].place else { return };
+        if self.book.ledger.has_redrive() {
+            return;
+        }
+        self.redrives += 1;
+        let limit = 1 + u8::try_from(self.random.below(60)).expect("a small bound");
+        let job = RedriveJob { limit, moved_max: 0, to_first: self.random.percent(50) };
+        let id = self.redrives;
+        self.tell(format_args!("redrive {id} of {limit} messages is asked for"));
+        self.with(place.node, |process, ctx| process.begin_redrive(id, job, ctx));
     }
 
     fn connect(&mut self, number: usize) {

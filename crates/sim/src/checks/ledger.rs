@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use broker::{Message, QueueNumber, Record, Vhost};
+use broker::{EntryId, Message, QueueNumber, Record, Vhost};
 use storage::{EntryContent, Flags, LogEntry, Lsn};
 
 use crate::checks::hash::{add, hash};
+use crate::clients::topology::DEAD_LETTERS;
 use crate::cluster::follower::Follower;
+use crate::cluster::redrive_job::RedriveJob;
 use crate::plan::FAST_PPM;
 
 /// Entries by which the axis of later ones is judged.
@@ -38,6 +40,11 @@ pub(crate) struct Ledger {
     axes: Vec<(u64, u64)>,
     axes_root: u64,
     pub(crate) dead_letters: u64,
+    /// Messages that redrives have moved since the last look, with their queues.
+    redriven: Vec<(u64, String)>,
+    /// Messages that redrives may still move, of those that began since none was running.
+    redrives_left: u64,
+    pub(crate) redriven_count: u64,
 }
 
 fn hash_of(entry: &LogEntry) -> u64 {
@@ -47,14 +54,15 @@ fn hash_of(entry: &LogEntry) -> u64 {
 
 /// A number that depends on the durable state of a vhost.
 pub(crate) fn state_of(vhost: &Vhost) -> u64 {
-    vhost.queue_digests().iter().fold(11, |sum, queue| {
+    let queues = vhost.queue_digests().iter().fold(11, |sum, queue| {
         let numbers = [queue.queue.0, queue.declared.0, queue.messages, queue.seq_sum];
         numbers.into_iter().fold(sum, add)
-    })
+    });
+    vhost.redrives().fold(queues, |sum, (id, job)| hash(job, add(sum, id.0)))
 }
 
 /// The number of a message of the run, which its body begins with.
-fn id_of(message: &Message) -> Option<u64> {
+pub(crate) fn id_of(message: &Message) -> Option<u64> {
     let id = message.body().first_chunk::<8>()?;
     Some(u64::from_le_bytes(*id))
 }
@@ -79,6 +87,9 @@ impl Ledger {
             axes: Vec::new(),
             axes_root: 0,
             dead_letters: 0,
+            redriven: Vec::new(),
+            redrives_left: 0,
+            redriven_count: 0,
         }
     }
 
@@ -208,6 +219,7 @@ impl Ledger {
                 self.dead_letters += 1;
                 self.leave(*queue, entry.seq);
                 let Some(id) = id_of(message) else { return };
+                self.follow_redrive(*queue, id, entries);
                 if entries.is_empty() {
                     self.left.push(id);
                 }
@@ -245,11 +257,46 @@ impl Ledger {
                 let newest = self.delivered.entry(*queue).or_default();
                 *newest = (*up_to).max(*newest);
             }
+            Record::SetRedrive { id, job } => {
+                let is_new = self.reference.vhost().redrives().all(|(known, _)| known != *id);
+                if is_new {
+                    self.redrives_left += u64::from(RedriveJob::read(job).limit);
+                }
+            }
+            Record::ClearRedrive { id }
+                if self.reference.vhost().redrives().all(|(known, _)| known == *id) =>
+            {
+                self.redrives_left = 0;
+            }
             Record::DeclareQueue(declared) => {
                 self.names.insert(declared.queue, declared.name.to_string());
             }
             _ => {}
         }
+    }
+
+    /// Follows a redrive: messages leave the queue of dead letters by settlements and redrives, as none dies there.
+    fn follow_redrive(&mut self, from: QueueNumber, id: u64, entries: &[(QueueNumber, EntryId)]) {
+        if self.names.get(&from).is_none_or(|name| name != DEAD_LETTERS) {
+            return;
+        }
+        self.redriven_count += 1;
+        match self.redrives_left.checked_sub(1) {
+            Some(left) => self.redrives_left = left,
+            None => self.faults.push(format!("message {id} is redriven beyond the limit")),
+        }
+        let to = entries.iter().filter_map(|(queue, _)| self.names.get(queue));
+        self.redriven.extend(to.map(|name| (id, name.clone())));
+    }
+
+    /// Messages that redrives have moved since the last call, with the queue that each is in.
+    pub(crate) fn take_redriven(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.redriven)
+    }
+
+    /// True if the committed log has a redrive that has not ended.
+    pub(crate) fn has_redrive(&self) -> bool {
+        self.reference.vhost().redrives().next().is_some()
     }
 
     /// Never early: between two proposals, the axis moves no further than the time. It never goes back.

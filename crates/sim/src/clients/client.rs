@@ -213,6 +213,8 @@ impl Client {
                 settled_us: None,
                 is_purged: first == CLEAN && book.open_purges > 0,
                 handed: std::collections::BTreeSet::new(),
+                redriven_since: None,
+                redrives: 0,
             };
             book.messages.insert(*next_id, facts);
             let len = match random.below(20) {

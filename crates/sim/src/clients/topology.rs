@@ -26,6 +26,9 @@ pub(crate) const REJECT: usize = 5;
 pub(crate) const CLEAN: usize = 6;
 pub(crate) const RULED: usize = 7;
 
+/// Name of the queue in which dead letters end.
+pub(crate) const DEAD_LETTERS: &str = "end";
+
 /// Shortest time to live that the policy of the queue `ruled` gives, in milliseconds.
 pub(crate) const RULED_TTL_MS_MIN: u64 = 400;
 
@@ -47,9 +50,9 @@ impl Topology {
             spec("work-a", None, None),
             spec("work-b", None, None),
             spec("wait", Some(0), Some("hop")),
-            spec("hop", Some(0), Some("end")),
-            spec("end", None, None),
-            spec("reject", None, Some("end")),
+            spec("hop", Some(0), Some(DEAD_LETTERS)),
+            spec(DEAD_LETTERS, None, None),
+            spec("reject", None, Some(DEAD_LETTERS)),
             spec("clean", None, None),
             spec("ruled", None, None),
         ];
@@ -96,7 +99,7 @@ impl Topology {
         let entries = vec![
             ("message-ttl".to_owned(), PolicyValue::Integer(ttl_ms)),
             ("dead-letter-exchange".to_owned(), PolicyValue::Text(String::new())),
-            ("dead-letter-routing-key".to_owned(), PolicyValue::Text("end".to_owned())),
+            ("dead-letter-routing-key".to_owned(), PolicyValue::Text(DEAD_LETTERS.to_owned())),
         ];
         Policy {
             name: "ruled".into(),

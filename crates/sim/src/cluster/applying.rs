@@ -107,6 +107,7 @@ impl Process {
             self.is_dirty = true;
             self.has_work = true;
             self.advance_soon(ctx);
+            self.take_redrives_over(ctx);
         }
         self.touched(ctx);
     }

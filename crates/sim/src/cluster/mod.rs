@@ -7,6 +7,8 @@ pub(crate) mod ids;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod process;
+pub(crate) mod redrive_job;
+mod redrives;
 pub(crate) mod serving;
 mod shipping;
 mod sim_log;

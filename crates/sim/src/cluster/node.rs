@@ -13,7 +13,7 @@ use crate::cluster::ids::{CLUSTER, GROUP, member_id};
 use crate::cluster::process::Process;
 use crate::cluster::serving::{Brain, Serving};
 use crate::cluster::sim_log::SimLog;
-use crate::cluster::transfer::Transfer;
+use crate::cluster::transfer::{Need, Transfer};
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::DRIFT_PPM;
@@ -59,6 +59,16 @@ impl Clocks {
     }
 }
 
+/// Damage of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Damage {
+    None,
+    /// A file has rotted.
+    Rotten,
+    /// The disk is another one, without files.
+    Lost,
+}
+
 /// A node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -77,10 +87,10 @@ pub(crate) struct Node {
     pub(crate) missed: Vec<Event>,
     /// Longest sync, and the time until which it is so.
     pub(crate) sync_us: (u64, u64),
-    /// True if its disk was damaged or lost, and the replica is not rebuilt.
-    pub(crate) is_rotten: bool,
-    /// True if its disk was lost, and the replica is not rebuilt.
-    pub(crate) has_lost_disk: bool,
+    /// Damage of its disk since the replica was rebuilt.
+    pub(crate) damage: Damage,
+    /// True while it asks for files that replace its replica.
+    pub(crate) lacks_replica: bool,
     sabotage: Option<Sabotage>,
 }
 
@@ -112,8 +122,8 @@ impl Node {
             is_paused: false,
             missed: Vec::new(),
             sync_us: (0, 0),
-            is_rotten: false,
-            has_lost_disk: false,
+            damage: Damage::None,
+            lacks_replica: false,
             sabotage,
         }
     }
@@ -121,6 +131,14 @@ impl Node {
     pub(crate) fn reading(&self, now_us: u64) -> ClockReading {
         let run = self.process.as_ref().map_or(0, |process| process.run);
         self.clocks.reading(run, now_us)
+    }
+
+    /// True if files would be of use.
+    pub(crate) fn needs(&self, need: Need) -> bool {
+        match need {
+            Need::Behind => self.process.is_some(),
+            Need::Replacement => self.lacks_replica,
+        }
     }
 
     /// Longest sync at this time, in microseconds.

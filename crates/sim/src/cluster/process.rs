@@ -15,6 +15,7 @@ use storage::{Applier, EntryIndex, LogEntry, LogError, Term, WriteBatch};
 
 use crate::checks::book::Book;
 use crate::checks::ledger::word;
+use crate::cluster::redrive_job::RedriveRun;
 use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
 use crate::cluster::transfer::{Preparation, Prepared};
@@ -78,6 +79,8 @@ pub(crate) enum Later {
     Timer,
     /// Sockets of clients have room.
     Room,
+    /// Redrives go on.
+    Redrive,
     /// The replica is opened anew.
     Reopen,
     /// The leader is asked for files: the log ends before its first entry.
@@ -101,7 +104,7 @@ pub(crate) struct Context<'a> {
     /// Longest sync, in microseconds.
     pub(crate) sync_us: u64,
     /// True if the disk of the node was damaged.
-    pub(crate) is_rotten: bool,
+    pub(crate) is_damaged: bool,
 }
 
 /// A process.
@@ -134,6 +137,9 @@ pub(crate) struct Process {
     /// True time at which files were offered to members.
     pub(super) offered: BTreeMap<MemberId, u64>,
     pub(super) looks_at_members: bool,
+    /// Redrives that run here.
+    pub(super) redrives: Vec<RedriveRun>,
+    pub(super) is_redrive_due: bool,
     pub(super) inbox: Vec<Input>,
     pub(crate) bounds: ClockBounds,
     pub(super) shift_us: i64,
@@ -179,6 +185,8 @@ impl Process {
             prepared: Vec::new(),
             offered: BTreeMap::new(),
             looks_at_members: false,
+            redrives: Vec::new(),
+            is_redrive_due: false,
             inbox: Vec::new(),
             bounds,
             shift_us: 0,
@@ -353,6 +361,7 @@ impl Process {
                 self.serving.sockets_have_room(now);
                 self.touched(ctx);
             }
+            Later::Redrive => self.redrive(ctx),
             Later::Reopen | Later::Exit | Later::Ask | Later::Rebuild => {}
         }
     }
@@ -521,7 +530,7 @@ impl Process {
         if let Some(reason) = quarantine {
             let (QuarantineReason::Damaged(why) | QuarantineReason::Diverged(why)) = reason;
             ctx.story.tell(ctx.now_us, format_args!("node {} is quarantined: {why}", ctx.number));
-            if !ctx.is_rotten {
+            if !ctx.is_damaged {
                 ctx.book.violation(format!("node {} is quarantined: {why}", ctx.number));
             }
             ctx.later.push((0, Later::Rebuild));

@@ -4,6 +4,7 @@ use replication::MemberId;
 use simdisk::{Disk, Random};
 
 use crate::cluster::ids::{node_id, number_of};
+use crate::cluster::node::Damage;
 use crate::cluster::process::Service;
 use crate::event::Event;
 use crate::plan::Nemesis;
@@ -75,7 +76,7 @@ impl World {
         self.cut_power(node, down_us);
         let there = &mut self.nodes[node];
         (there.disk, there.incoming) = (Disk::new(), Disk::new());
-        (there.is_rotten, there.has_lost_disk) = (true, true);
+        there.damage = Damage::Lost;
         self.tell(format_args!("node {node} has lost its disk"));
     }
 
@@ -90,7 +91,7 @@ impl World {
         }
         let (name, len) = &files[below(&mut self.random, files.len())];
         let at = below(&mut self.random, *len);
-        self.nodes[node].is_rotten = true;
+        self.nodes[node].damage = Damage::Rotten;
         self.tell(format_args!("node {node}: octet {at} of {name} has rotted"));
         disk.damage(name, |content| content[at] ^= 0x40);
     }

@@ -39,6 +39,10 @@ pub enum Sabotage {
     LostDiskVotes,
     /// Files of a leader replace entries that are newer.
     NewerEntriesReplaced,
+    /// A new leader does not go on with redrives.
+    RedriveAbandoned,
+    /// A redrive that goes on has forgotten how many messages it may have moved.
+    RedriveRestarted,
 }
 
 /// All sabotages, with their names.
@@ -61,6 +65,8 @@ pub const SABOTAGES: &[(&str, Sabotage)] = &[
     ("settlement-lost", Sabotage::SettlementLost),
     ("lost-disk-votes", Sabotage::LostDiskVotes),
     ("newer-entries-replaced", Sabotage::NewerEntriesReplaced),
+    ("redrive-abandoned", Sabotage::RedriveAbandoned),
+    ("redrive-restarted", Sabotage::RedriveRestarted),
 ];
 
 impl Sabotage {

@@ -1,0 +1,38 @@
+//! A redrive job, in the log of the vhost and at its leader.
+
+use std::sync::Arc;
+
+use broker::{Lsn, RedriveId};
+
+/// A job, as the log has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedriveJob {
+    /// Messages that it moves at the most.
+    pub(crate) limit: u8,
+    /// Messages that it may have moved.
+    pub(crate) moved_max: u8,
+    /// True if messages go to the queue in which they died first.
+    pub(crate) to_first: bool,
+}
+
+impl RedriveJob {
+    pub(super) fn to_octets(self) -> Arc<[u8]> {
+        Arc::new([self.limit, self.moved_max, u8::from(self.to_first)])
+    }
+
+    pub(crate) fn read(octets: &[u8]) -> Self {
+        let [limit, moved_max, to_first] = *octets else { panic!("a job of the simulation") };
+        Self { limit, moved_max, to_first: to_first == 1 }
+    }
+}
+
+/// A job that runs at the leader.
+#[derive(Debug)]
+pub(super) struct RedriveRun {
+    pub(super) id: RedriveId,
+    pub(super) job: RedriveJob,
+    /// Messages that it has moved, or may have moved under an earlier leader.
+    pub(super) moved: u8,
+    /// Position of the record that the job waits for.
+    pub(super) saved: Lsn,
+}

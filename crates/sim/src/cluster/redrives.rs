@@ -1,0 +1,140 @@
+//! Redrives of the queue of dead letters: jobs that are in the log of the vhost, so that the next leader goes on. A job moves
+//! no more than its limit, whoever leads: it logs what it may have moved at the most before it moves that.
+
+use broker::redrive::{Redrive, RedriveTo, Redriven};
+use broker::{BrowseCursor, Lsn, MessageState, RedriveId};
+
+use super::process::{Context, Later, Process};
+use super::redrive_job::{RedriveJob, RedriveRun};
+use crate::checks::ledger::id_of;
+use crate::clients::handshake::everything;
+use crate::clients::topology::DEAD_LETTERS;
+use crate::faults::sabotage::Sabotage;
+
+/// Most messages that are moved at once.
+const SLICE_MAX: u64 = 5;
+
+impl Process {
+    /// Begins a job.
+    pub(crate) fn begin_redrive(&mut self, id: u64, job: RedriveJob, ctx: &mut Context<'_>) {
+        if self.serves().is_none() || self.serving.is_frozen {
+            return;
+        }
+        let mut run = RedriveRun { id: RedriveId(id), job, moved: 0, saved: Lsn(0) };
+        self.save(&mut run, ctx);
+        self.redrives.push(run);
+        self.redrive_soon(ctx);
+    }
+
+    /// Goes on with the jobs in the log: the node leads the vhost now.
+    pub(super) fn take_redrives_over(&mut self, ctx: &mut Context<'_>) {
+        self.redrives.clear();
+        if self.sabotage == Some(Sabotage::RedriveAbandoned) {
+            return;
+        }
+        let restarts = self.sabotage == Some(Sabotage::RedriveRestarted);
+        let Some(vhost) = self.serving.leading() else { return };
+        let logged = vhost.redrives().map(|(id, job)| {
+            let job = RedriveJob::read(job);
+            RedriveRun { id, job, moved: if restarts { 0 } else { job.moved_max }, saved: Lsn(0) }
+        });
+        self.redrives = logged.collect();
+        if !self.redrives.is_empty() {
+            let count = self.redrives.len();
+            ctx.story.tell(
+                ctx.now_us,
+                format_args!("node {} goes on with {count} redrives", ctx.number),
+            );
+            self.redrive_soon(ctx);
+        }
+    }
+
+    fn redrive_soon(&mut self, ctx: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.is_redrive_due, true) {
+            ctx.later.push((1_000 + ctx.random.below(50_000), Later::Redrive));
+        }
+    }
+
+    /// Each job does a step.
+    pub(super) fn redrive(&mut self, ctx: &mut Context<'_>) {
+        self.is_redrive_due = false;
+        let mut runs = std::mem::take(&mut self.redrives);
+        if self.serves().is_none() {
+            // The next leader has them.
+            return;
+        }
+        if !self.serving.is_frozen {
+            runs.retain_mut(|run| self.step(run, ctx));
+            self.touched(ctx);
+        }
+        self.redrives = runs;
+        if !self.redrives.is_empty() {
+            self.redrive_soon(ctx);
+        }
+    }
+
+    /// False if the job is over.
+    fn step(&mut self, run: &mut RedriveRun, ctx: &mut Context<'_>) -> bool {
+        if run.saved > self.serving.durable {
+            return true;
+        }
+        let left = run.job.limit - run.moved;
+        let slice = left.min(1 + count(ctx, SLICE_MAX));
+        if run.moved + slice > run.job.moved_max {
+            run.job.moved_max =
+                (run.moved + slice).saturating_add(count(ctx, 20)).min(run.job.limit);
+            self.save(run, ctx);
+            return true;
+        }
+        let moved = self.move_slice(run.job, slice, ctx);
+        run.moved += moved;
+        if moved > 0 && run.moved < run.job.limit {
+            return true;
+        }
+        let (now, id) = (self.now(ctx.reading), run.id);
+        self.serving.write(now, |vhost| {
+            let was_there = vhost.clear_redrive(now, id);
+            assert!(was_there, "a job is cleared once");
+        });
+        ctx.story.tell(
+            ctx.now_us,
+            format_args!("node {} ends redrive {id} after {} messages", ctx.number, run.moved),
+        );
+        false
+    }
+
+    /// Logs a job as it is now.
+    fn save(&mut self, run: &mut RedriveRun, ctx: &mut Context<'_>) {
+        let (now, id, job) = (self.now(ctx.reading), run.id, run.job.to_octets());
+        self.serving.write(now, |vhost| vhost.set_redrive(now, id, job));
+        if let Some(vhost) = self.serving.leading() {
+            run.saved = vhost.last_lsn();
+        }
+        self.touched(ctx);
+    }
+
+    /// Moves the first messages of the queue of dead letters. Returns the number of those that were moved.
+    fn move_slice(&mut self, job: RedriveJob, slice: u8, ctx: &mut Context<'_>) -> u8 {
+        let now = self.now(ctx.reading);
+        let to = if job.to_first { RedriveTo::First } else { RedriveTo::Origin };
+        let mut moved = Vec::new();
+        self.serving.write(now, |vhost| {
+            let Some(queue) = vhost.queue_id(DEAD_LETTERS) else { return };
+            let start = BrowseCursor::start(MessageState::Ready);
+            let Some(browsed) = vhost.browse(queue, start, &[], usize::from(slice)) else { return };
+            let chosen: Vec<_> = browsed.messages.into_iter().map(|it| it.entry).collect();
+            let redrive = Redrive { queue, to: &to, access: &everything(), is_of_kept: false };
+            let outcomes = vhost.redrive(now, redrive, &chosen).expect("the queue is there");
+            let all = chosen.iter().zip(outcomes);
+            let ids = all.filter(|(_, outcome)| *outcome == Redriven::Moved);
+            moved.extend(ids.filter_map(|(entry, _)| id_of(&entry.message)));
+        });
+        let root = ctx.book.root_of(self.served);
+        moved.iter().for_each(|id| ctx.book.redrives(*id, (ctx.now_us, root)));
+        u8::try_from(moved.len()).expect("no more than the slice")
+    }
+}
+
+fn count(ctx: &mut Context<'_>, bound: u64) -> u8 {
+    u8::try_from(ctx.random.below(bound)).expect("a small bound")
+}
