@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use storage::Lsn;
+use storage::{Flags, Lsn};
 
 use super::item::{DIGEST_BYTES, ItemChange, ItemKey, MetadataRecord, encode_change};
 
@@ -90,6 +90,14 @@ impl Items {
     }
 }
 
+/// The change or digest in a record. The value of a record that is SPENT is gone; the record says so in place of the one
+/// that replaced or removed the value, which the log may have left out.
 fn decoded(record: &storage::Record<'_>) -> Result<MetadataRecord, String> {
-    MetadataRecord::decode(record.kind, record.payload)
+    let mut decoded = MetadataRecord::decode(record.kind, record.payload)?;
+    if record.flags.has(Flags::SPENT)
+        && let MetadataRecord::Change(change) = &mut decoded
+    {
+        change.value = None;
+    }
+    Ok(decoded)
 }

@@ -108,6 +108,21 @@ fn metadata_are_read_back_after_a_restart() {
 }
 
 #[test]
+fn item_that_changes_and_is_removed_within_an_entry_is_gone_after_a_restart() {
+    let mut node = Alone::start("spent");
+    node.lead();
+    node.metadata.change(vec![put(user("anna"), json!(1))]).unwrap();
+    let removed = ItemChange { key: user("anna"), value: None };
+    node.metadata.change(vec![put(user("anna"), json!(2)), removed]).unwrap();
+    assert_eq!(node.values(), []);
+    node.stop();
+    let mut again = Alone::start("spent");
+    assert_eq!(again.values(), []);
+    again.stop();
+    std::fs::remove_dir_all(&again.folder).unwrap();
+}
+
+#[test]
 fn large_change_takes_several_entries() {
     let mut node = Alone::start("large");
     node.lead();
