@@ -210,8 +210,10 @@ impl Book {
     fn redriven(&mut self, id: u64, queue: &str) {
         let first = self.topology.number(queue).expect("a queue of the run");
         let Some(message) = self.messages.get_mut(&id) else { return };
-        let since = message.redriven_since.take().expect("a redrive begins at a leader");
-        (message.published_us, message.root) = since;
+        // Without it, the message was redriven again before its last redrive was committed: that time counts for both.
+        if let Some(since) = message.redriven_since.take() {
+            (message.published_us, message.root) = since;
+        }
         // The time to live of its own, too, is back only where the message had it.
         message.own_ms = message.own_ms.filter(|_| first == message.first);
         message.first = first;
