@@ -435,10 +435,17 @@ impl Broker {
     }
 
     fn policy(&mut self, ttl_ms: Option<u64>) {
-        let Some(ttl_ms) = ttl_ms else {
+        if let Some(ttl_ms) = ttl_ms {
+            self.set_policy(ttl_ms);
+        } else {
+            // In one batch with a change, the log may leave the removal out.
+            self.set_policy(1_000_000_000);
             self.vhost.clear_policy(self.now(), PolicyKind::User, "ttl");
-            return self.collect();
-        };
+        }
+        self.collect();
+    }
+
+    fn set_policy(&mut self, ttl_ms: u64) {
         let value = PolicyValue::Integer(i64::try_from(ttl_ms).unwrap());
         let entries = vec![("message-ttl".to_owned(), value)];
         let policy = Policy {
@@ -449,7 +456,6 @@ impl Broker {
             definition: Definition::parse(entries, PolicyKind::User).unwrap(),
         };
         self.vhost.set_policy(self.now(), PolicyKind::User, policy);
-        self.collect();
     }
 
     fn collect(&mut self) {
