@@ -161,7 +161,9 @@ impl Book {
         if is_quorum && !self.ledger.has_entered_queue(id, name) {
             self.violation(format!("delivered before its commit: {whence}"));
         }
-        if is_quorum && !redelivered && !self.ledger.is_marked(id, name) {
+        // A leader that was replaced may not know of a redrive, which makes another message of it.
+        let is_as_before = is_stale && message.redrives > 0;
+        if is_quorum && !redelivered && !is_as_before && !self.ledger.is_marked(id, name) {
             self.violation(format!("delivered before its mark is committed: {whence}"));
         }
         let earliest = self.topology.earliest_ms(message.first, message.own_ms, queue);
@@ -170,8 +172,7 @@ impl Book {
         };
         let needed_us = (earliest_ms + message.delay_ms) * 1000;
         let passed_us = now_us - message.published_us;
-        // A leader that was replaced may not know of a redrive.
-        let counts = root == message.root && !(is_stale && message.redrives > 0);
+        let counts = root == message.root && !is_as_before;
         if counts && passed_us + passed_us * FAST_PPM / 1_000_000 + 20 < needed_us {
             self.violation(format!("early: {whence} after {passed_us} us of {needed_us}"));
         }
