@@ -1,7 +1,9 @@
-//! Commands that several tests give.
+//! Commands and policies that several tests give.
 
 use amqp::table::Table;
-use broker::{Command, DeclareQueue};
+use broker::{
+    ApplyTo, Command, DeclareQueue, Definition, Pattern, Policy, PolicyKind, PolicyValue,
+};
 
 /// Declares a durable queue that other connections may use, without an answer.
 pub(crate) fn declare_queue<'a>(queue: &'a str, arguments: &'a Table) -> Command<'a> {
@@ -14,4 +16,16 @@ pub(crate) fn declare_queue<'a>(queue: &'a str, arguments: &'a Table) -> Command
         nowait: true,
         arguments: arguments.as_ref(),
     })
+}
+
+/// A policy of queues with one key, whose value is a number.
+pub(crate) fn queue_policy(name: &str, pattern: &str, key: &str, value: i64) -> Policy {
+    let entries = vec![(key.to_owned(), PolicyValue::Integer(value))];
+    Policy {
+        name: name.into(),
+        pattern: Pattern::new(pattern).unwrap(),
+        apply_to: ApplyTo::Queues,
+        priority: 0.0,
+        definition: Definition::parse(entries, PolicyKind::User).unwrap(),
+    }
 }

@@ -9,12 +9,12 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
-    ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange,
-    Definition, DeleteQueue, DeliveryTag, Divergence, Effect, Outcome, Outgoing, Pattern, Policy,
-    PolicyKind, PolicyValue, Publish, Record, RedriveId, Replay, Request, Vhost, VhostOptions,
+    Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange, DeleteQueue,
+    DeliveryTag, Divergence, Effect, Outcome, Outgoing, PolicyKind, Publish, Record, RedriveId,
+    Replay, Request, Vhost, VhostOptions,
 };
 
-use crate::commands::declare_queue;
+use crate::commands::{declare_queue, queue_policy};
 use crate::disk::{Follower, PageStore, replicated};
 
 /// The leader of a vhost with one client, and its replicas.
@@ -125,14 +125,7 @@ impl Leader {
 
     /// Sets a policy, whose record is in the next batch.
     fn set_policy(&mut self, max_length: i64) {
-        let entries = vec![("max-length".to_owned(), PolicyValue::Integer(max_length))];
-        let policy = Policy {
-            name: "p".into(),
-            pattern: Pattern::new("dead").unwrap(),
-            apply_to: ApplyTo::Queues,
-            priority: 0.0,
-            definition: Definition::parse(entries, PolicyKind::User).unwrap(),
-        };
+        let policy = queue_policy("p", "dead", "max-length", max_length);
         self.vhost.set_policy(self.now(), PolicyKind::User, policy);
     }
 

@@ -14,12 +14,11 @@ use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
 use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
-    ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange,
-    Definition, DeleteQueue, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy, PolicyKind,
-    PolicyValue, Publish, Request, Vhost, VhostOptions,
+    Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange, DeleteQueue,
+    DeliveryTag, Effect, Outcome, Outgoing, PolicyKind, Publish, Request, Vhost, VhostOptions,
 };
 
-use crate::commands::declare_queue;
+use crate::commands::{declare_queue, queue_policy};
 
 /// A vhost with one client on one channel that is never refused.
 struct Broker {
@@ -449,17 +448,7 @@ fn policy_change_is_applied_in_slices() {
     for number in 0..QUEUES {
         broker.declare(&format!("queue.{number}.{}", "a".repeat(200)), &none());
     }
-    let policy = |name: &str, pattern: &str, ttl| Policy {
-        name: name.into(),
-        pattern: Pattern::new(pattern).unwrap(),
-        apply_to: ApplyTo::Queues,
-        priority: 0.0,
-        definition: Definition::parse(
-            vec![("message-ttl".to_owned(), PolicyValue::Integer(ttl))],
-            PolicyKind::User,
-        )
-        .unwrap(),
-    };
+    let policy = |name, pattern, ttl_ms| queue_policy(name, pattern, "message-ttl", ttl_ms);
     let in_force = |broker: &Broker| {
         let queues = broker.vhost.queues();
         queues.filter(|(_, queue)| queue.settings.message_ttl_ms == Some(7_000)).count()

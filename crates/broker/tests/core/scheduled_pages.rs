@@ -6,11 +6,11 @@ use broker::access::Access;
 use broker::limits::{SCHEDULED_LONG_MS, SCHEDULED_LONG_SHARE};
 use broker::page::{PageSelection, Pages, Paging};
 use broker::{
-    ApplyTo, Bind, Command, DeclareExchange, Definition, DeleteQueue, MessageState, Pattern,
-    Policy, PolicyKind, PolicyValue, ScheduleOperation, ScheduleRequest, ScheduleSelector,
-    ScheduleTarget, ScheduledContent, ScheduledFilter,
+    Bind, Command, DeclareExchange, DeleteQueue, MessageState, PolicyKind, ScheduleOperation,
+    ScheduleRequest, ScheduleSelector, ScheduleTarget, ScheduledContent, ScheduledFilter,
 };
 
+use crate::commands::queue_policy;
 use crate::disk::SMALL_PAGES;
 use crate::disk::look::browse_all;
 use crate::long_queues::Broker;
@@ -329,14 +329,7 @@ fn messages_on_disk_leave_when_the_limit_falls() {
     const COUNT: u64 = 300;
     const LEFT: u64 = 5;
     let mut broker = scheduled(small_pages(), "", COUNT);
-    let entries = vec![("max-length".to_owned(), PolicyValue::Integer(LEFT.cast_signed()))];
-    let policy = Policy {
-        name: "short".into(),
-        pattern: Pattern::new("^q$").unwrap(),
-        apply_to: ApplyTo::Queues,
-        priority: 0.0,
-        definition: Definition::parse(entries, PolicyKind::User).unwrap(),
-    };
+    let policy = queue_policy("short", "^q$", "max-length", LEFT.cast_signed());
     broker.vhost.set_policy(broker.now(), PolicyKind::User, policy);
     broker.finish();
     broker.sleep_until(broker.now_us + 1000);

@@ -28,7 +28,6 @@ impl Process {
 
     /// Goes on with the jobs in the log: the node leads the vhost now.
     pub(super) fn take_redrives_over(&mut self, ctx: &mut Context<'_>) {
-        self.redrives.clear();
         if self.sabotage == Some(Sabotage::RedriveAbandoned) {
             return;
         }

@@ -10,13 +10,13 @@ use broker::page::PageTask;
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
 use broker::{
-    ApplyTo, BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue,
-    Definition, Delivery, DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing,
-    Pattern, Policy, PolicyKind, PolicyValue, Publish, QueueType, Request, ScheduleMode, Vhost,
-    VhostOptions,
+    BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, Delivery,
+    DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing, PolicyKind, Publish,
+    QueueType, Request, ScheduleMode, Vhost, VhostOptions,
 };
 
 use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
+use crate::commands::queue_policy;
 use crate::disk::look::{self, browse_all};
 use crate::disk::{Disk, Follower, PageStore, Replay, log};
 
@@ -446,15 +446,8 @@ impl Broker {
     }
 
     fn set_policy(&mut self, ttl_ms: u64) {
-        let value = PolicyValue::Integer(i64::try_from(ttl_ms).unwrap());
-        let entries = vec![("message-ttl".to_owned(), value)];
-        let policy = Policy {
-            name: "ttl".into(),
-            pattern: Pattern::new(".*").unwrap(),
-            apply_to: ApplyTo::Queues,
-            priority: 0.0,
-            definition: Definition::parse(entries, PolicyKind::User).unwrap(),
-        };
+        let ttl_ms = i64::try_from(ttl_ms).unwrap();
+        let policy = queue_policy("ttl", ".*", "message-ttl", ttl_ms);
         self.vhost.set_policy(self.now(), PolicyKind::User, policy);
     }
 
