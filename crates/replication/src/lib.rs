@@ -21,6 +21,7 @@ mod ids;
 pub mod limits;
 mod member;
 mod membership;
+mod placement;
 
 pub use clock::{
     Axis, AxisOrigin, ClockBounds, ClockReading, KnownClocks, LeaderClock, NewAxis, TurnClock,
@@ -36,3 +37,4 @@ pub use member::{
     Proposed, QuarantineReason, ReplacementStep, Role, SnapshotOffer, TurnResult,
 };
 pub use membership::MembershipChange;
+pub use placement::GroupPlacement;

@@ -7,13 +7,14 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use storage::{EntryIndex, HardState};
+use storage::{EntryIndex, HardState, Term};
 
 use super::Member;
 use crate::entry_log::EntryLog;
 use crate::ids::{MemberId, NodeId};
 use crate::limits::{LEVEL_ENTRIES, VOTERS_MAX};
 use crate::membership::MembershipChange;
+use crate::placement::GroupPlacement;
 
 /// The next step towards a new member on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,9 +94,37 @@ impl<L: EntryLog> Member<L> {
         }
     }
 
+    /// The next change that the leader is to propose, if it can now: a learner that is nearly level votes, and a member is
+    /// removed whose node is forgotten, or is not to have it any more. The latter not before those vote that come in
+    /// its place.
+    #[must_use]
+    pub fn next_change(&self, placement: &impl GroupPlacement) -> Option<MembershipChange> {
+        let may_leave = placement.have_all(&self.members().0);
+        let is_gone = |member: MemberId| {
+            placement.is_gone(member) || may_leave && placement.is_leaving(member)
+        };
+        let promotion = self.promotable().map(MembershipChange::Promote);
+        promotion.or_else(|| self.removal(is_gone))
+    }
+
+    /// The node that is to lead in place of this leader, whose node is not to have a member any more.
+    #[must_use]
+    pub fn successor_of_leaving(&self, placement: &impl GroupPlacement) -> Option<NodeId> {
+        let is_leaving =
+            placement.is_leaving(self.config.me) && placement.have_all(&self.members().0);
+        let mut successors = self.successors().into_iter().filter(|_| is_leaving);
+        successors.find(|member| !placement.is_leaving(*member)).map(MemberId::node)
+    }
+
+    /// True if the group does without this member, as a leader of this term tells, which has no voter of the node.
+    #[must_use]
+    pub fn is_left_out(&self, term: Term, placement: &impl GroupPlacement) -> bool {
+        placement.is_leaving(self.config.me) && !self.engine.is_leader() && self.term() <= term
+    }
+
     /// The removal of a member whose node is forgotten, if it can be proposed now: a majority of the others was heard.
     #[must_use]
-    pub fn removal(&self, is_gone: impl Fn(MemberId) -> bool) -> Option<MembershipChange> {
+    pub(super) fn removal(&self, is_gone: impl Fn(MemberId) -> bool) -> Option<MembershipChange> {
         if self.check_proposal(0).is_err() || self.engine.has_pending_change() {
             return None;
         }
@@ -116,7 +145,7 @@ impl<L: EntryLog> Member<L> {
 
     /// A learner that is nearly level and was heard lately: it can vote.
     #[must_use]
-    pub fn promotable(&self) -> Option<MemberId> {
+    pub(super) fn promotable(&self) -> Option<MemberId> {
         if self.check_proposal(0).is_err() || self.engine.has_pending_change() {
             return None;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use replication::{ClusterId, MemberId, NodeId};
+use replication::{ClusterId, GroupPlacement, MemberId, NodeId};
 
 use crate::cluster::node_list::{FIRST_INCARNATION, FOUNDER_INCARNATIONS};
 use crate::metadata::placement::Placement;
@@ -62,47 +62,9 @@ impl Nodes {
         self.known.iter().find(|(_, node)| *node.name == *name).map(|(id, _)| *id)
     }
 
-    /// The incarnations that the member of a node may have in a group; none if the node is not known, or other nodes have
-    /// the group.
-    pub(crate) fn incarnations(
-        &self,
-        node: NodeId,
-        placement: Option<&Placement>,
-    ) -> Option<RangeInclusive<u16>> {
-        let KnownNode { name, incarnations } = self.known.get(&node)?;
-        match placement {
-            None => Some(incarnations.clone()),
-            Some(placement) => placement.incarnations(name, incarnations),
-        }
-    }
-
-    /// True if a member is of a node that has the replica of its group no more, or has another one now.
-    pub(crate) fn is_leaving(&self, member: MemberId, placement: Option<&Placement>) -> bool {
-        let node = member.node();
-        let incarnations = self.incarnations(node, placement);
-        self.known.contains_key(&node)
-            && incarnations.is_none_or(|may_be| member.incarnation() < *may_be.start())
-    }
-
-    /// True if each node that a placement chooses has one of these members.
-    pub(crate) fn have_all(&self, placement: &Placement, members: &[MemberId]) -> bool {
-        let is_there = |name: &str| {
-            let node = self.named(name)?;
-            let may_be = self.incarnations(node, Some(placement))?;
-            let mut of_node = members.iter().filter(|member| member.node() == node);
-            of_node.find(|member| may_be.contains(&member.incarnation()))
-        };
-        placement.names().all(|name| is_there(name).is_some())
-    }
-
-    /// True if a member is of a node that is forgotten, or of a time before its node was. A member of a node that is not
-    /// known here may be of one that has joined since.
-    pub(crate) fn is_gone(&self, member: MemberId) -> bool {
-        let (node, incarnation) = (member.node(), member.incarnation());
-        match self.known.get(&node) {
-            Some(known) => incarnation < *known.incarnations.start(),
-            None => self.forgotten.get(&node).is_some_and(|last| incarnation <= *last),
-        }
+    /// The nodes that a group is to be on: all, if there is no placement.
+    pub(crate) fn placed<'a>(&'a self, placement: Option<&'a Placement>) -> PlacedNodes<'a> {
+        PlacedNodes { nodes: self, placement }
     }
 
     /// The member of this node in a group that begins.
@@ -122,6 +84,40 @@ impl Nodes {
     pub(crate) fn first_members(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<MemberId> {
         let wanted = self.known.iter().filter(|(_, node)| is_wanted(&node.name));
         wanted.map(|(id, node)| id.member(*node.incarnations.start())).collect()
+    }
+}
+
+/// The nodes that a group is to be on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedNodes<'a> {
+    nodes: &'a Nodes,
+    placement: Option<&'a Placement>,
+}
+
+impl GroupPlacement for PlacedNodes<'_> {
+    fn incarnations(&self, node: NodeId) -> Option<RangeInclusive<u16>> {
+        let KnownNode { name, incarnations } = self.nodes.known.get(&node)?;
+        match self.placement {
+            None => Some(incarnations.clone()),
+            Some(placement) => placement.incarnations(name, incarnations),
+        }
+    }
+
+    fn is_known(&self, node: NodeId) -> bool {
+        self.nodes.known.contains_key(&node)
+    }
+
+    /// A member of a node that is not known here may be of one that has joined since.
+    fn is_gone(&self, member: MemberId) -> bool {
+        let (node, incarnation) = (member.node(), member.incarnation());
+        match self.nodes.known.get(&node) {
+            Some(known) => incarnation < *known.incarnations.start(),
+            None => self.nodes.forgotten.get(&node).is_some_and(|last| incarnation <= *last),
+        }
+    }
+
+    fn chosen(&self) -> Option<Vec<NodeId>> {
+        self.placement?.names().map(|name| self.nodes.named(name)).collect()
     }
 }
 
@@ -155,7 +151,8 @@ mod tests {
         let incarnations = 1025..=2047;
         nodes.known.insert(id(2), KnownNode { name: "b@h".into(), incarnations });
         nodes.forgotten.insert(id(3), 2047);
-        let is_gone = |node: u64, incarnation| nodes.is_gone(id(node).member(incarnation));
+        let is_gone =
+            |node: u64, incarnation| nodes.placed(None).is_gone(id(node).member(incarnation));
         assert!(!is_gone(1, 1) && !is_gone(1, 9));
         // It was forgotten once, and has joined again.
         assert!(is_gone(2, 1) && is_gone(2, 1023) && !is_gone(2, 1025));
@@ -174,9 +171,10 @@ mod tests {
         let names = ["a@h", "b@h"].map(str::to_owned);
         let mut placement = Placement::on_all(&names);
         let [a, b] = [id(1).member(1), id(2).member(7)];
-        assert!(nodes.have_all(&placement, &[a, b]) && !nodes.have_all(&placement, &[a]));
-        assert!(![a, b].iter().any(|member| nodes.is_leaving(*member, Some(&placement))));
-        assert_eq!(nodes.incarnations(id(2), None), Some(FOUNDER_INCARNATIONS));
+        let placed = nodes.placed(Some(&placement));
+        assert!(placed.have_all(&[a, b]) && !placed.have_all(&[a]));
+        assert!(![a, b].iter().any(|member| placed.is_leaving(*member)));
+        assert_eq!(nodes.placed(None).incarnations(id(2)), Some(FOUNDER_INCARNATIONS));
         let mut choose = |wanted| {
             let nodes = names.iter().map(|name| (name.clone(), 1)).collect();
             let is_ready = &|_: &str| true;
@@ -184,12 +182,14 @@ mod tests {
             placement.clone()
         };
         let on_one = choose(1);
-        assert!(nodes.have_all(&on_one, &[a]) && nodes.is_leaving(b, Some(&on_one)));
+        let placed = nodes.placed(Some(&on_one));
+        assert!(placed.have_all(&[a]) && placed.is_leaving(b));
         // It comes back, as another member.
         let on_both = choose(2);
-        assert!(!nodes.have_all(&on_both, &[a, b]) && nodes.is_leaving(b, Some(&on_both)));
-        assert!(!nodes.is_leaving(id(2).member(513), Some(&on_both)));
+        let placed = nodes.placed(Some(&on_both));
+        assert!(!placed.have_all(&[a, b]) && placed.is_leaving(b));
+        assert!(!placed.is_leaving(id(2).member(513)));
         // It may have joined since.
-        assert!(!nodes.is_leaving(id(3).member(1), Some(&on_both)));
+        assert!(!placed.is_leaving(id(3).member(1)));
     }
 }

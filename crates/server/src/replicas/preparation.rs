@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use replication::{Member, MemberId, MembershipChange, NodeId, ReplacementStep, TurnClock};
+use replication::{
+    GroupPlacement as _, Member, MemberId, MembershipChange, NodeId, ReplacementStep, TurnClock,
+};
 use storage::{Applier, EntryIndex, HardState, LogError, RealDirectory, Shipment};
 use tokio::sync::oneshot;
 
 use super::member_log::MemberLog;
-use super::nodes::Nodes;
-use crate::metadata::placement::Placement;
+use super::nodes::PlacedNodes;
 
 /// The files that a member asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,19 +82,18 @@ impl Preparation {
         member: &mut Member<MemberLog>,
         applier: &Applier<RealDirectory>,
         clock: &TurnClock<'_>,
-        nodes: &Nodes,
-        placement: Option<&Placement>,
+        placed: &PlacedNodes<'_>,
     ) -> Result<Prepared, LogError> {
         if self.request.answer.is_closed() {
             return Ok(Prepared::Over);
         }
         let node = self.request.node;
-        if !nodes.known.contains_key(&node) {
+        if !placed.is_known(node) {
             return Ok(self.refuse("the node is not one of the cluster"));
         }
         let to = match self.request.need {
             ShipmentNeed::Replacement => {
-                let Some(incarnations) = nodes.incarnations(node, placement) else {
+                let Some(incarnations) = placed.incarnations(node) else {
                     return Ok(self.refuse("the vhost is on other nodes"));
                 };
                 match member.replacement(node, &incarnations) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use replication::{CommitNews, GroupId, MemberConfig, MemberId};
+use replication::{CommitNews, GroupId, GroupPlacement as _, MemberConfig, MemberId};
 
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::VhostId;
@@ -37,7 +37,7 @@ impl Cluster {
     /// The first member that this node may have in a group; none if other nodes have the group.
     pub(crate) fn first_member(&self, placement: Option<&Placement>) -> Option<MemberId> {
         let nodes = self.replicator.nodes();
-        let incarnations = nodes.incarnations(nodes.me, placement);
+        let incarnations = nodes.placed(placement).incarnations(nodes.me);
         // One that is forgotten is not known any more.
         let is_known = nodes.known.contains_key(&nodes.me);
         match incarnations {

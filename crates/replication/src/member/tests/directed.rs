@@ -1,7 +1,5 @@
 //! Directed histories: one rule each.
 
-use std::ops::RangeInclusive;
-
 use bytes::Bytes;
 use storage::{
     EntryContent, EntryIndex, HardState, LogEntry, Lsn, NewRecord, Term, WriteBatch, WriteQueue,
@@ -9,7 +7,7 @@ use storage::{
 
 use super::super::{
     BeginError, CommitNews, HandOverStep, Member, MemberConfig, ProposeError, Proposed,
-    QuarantineReason, ReplacementStep, Role,
+    QuarantineReason, Role,
 };
 use super::network::Faults;
 use super::node::{CLUSTER, GROUP, batch, member_id, node_id, record};
@@ -18,14 +16,14 @@ use crate::entry_log::{EntryLog, MemoryLog};
 use crate::frame::{
     Append, Body, Frame, FrameClass, FrameError, Message, encode_append, encode_control,
 };
-use crate::ids::{ClusterId, GroupId, MemberId, NodeId};
+use crate::ids::{ClusterId, GroupId, MemberId};
 use crate::limits::{
     HAND_OVER_TICKS, HEARD_TICKS, HEARTBEAT_TICKS, TICK_US, UNCOMMITTED_BYTES_MAX,
 };
 use crate::membership::MembershipChange;
 
 /// Three nodes without faults, with a leader that is active.
-fn led(seed: u64) -> (World, usize) {
+pub(super) fn led(seed: u64) -> (World, usize) {
     let mut world = World::new(3, 3, seed, Sabotage::None);
     world.network.faults = Faults::NONE;
     let leader = elect(&mut world);
@@ -43,11 +41,11 @@ fn elect(world: &mut World) -> usize {
     panic!("no leader after ten seconds");
 }
 
-fn member(world: &mut World, node: usize) -> &mut Member<MemoryLog> {
+pub(super) fn member(world: &mut World, node: usize) -> &mut Member<MemoryLog> {
     world.nodes[node].member.as_mut().unwrap()
 }
 
-fn isolate(world: &mut World, node: usize) {
+pub(super) fn isolate(world: &mut World, node: usize) {
     for other in (0..world.nodes.len()).filter(|other| *other != node) {
         world.network.cut(node, other, true);
         world.network.cut(other, node, true);
@@ -55,13 +53,13 @@ fn isolate(world: &mut World, node: usize) {
 }
 
 /// Waits until a node writes nothing.
-fn idle(world: &mut World, node: usize) {
+pub(super) fn idle(world: &mut World, node: usize) {
     while world.nodes[node].is_writing {
         world.run(100);
     }
 }
 
-fn end(world: &World) {
+pub(super) fn end(world: &World) {
     assert_eq!(world.checks.violations, Vec::<String>::new());
 }
 
@@ -239,122 +237,6 @@ fn hand_over_needs_a_voter_that_was_heard() {
     assert_eq!(member(&mut world, leader).hand_over(None).unwrap().to(), member_id(other));
 }
 
-/// Incarnations of the members of a founder.
-const FIRST: RangeInclusive<u16> = 1..=4;
-
-/// Makes the changes at a leader that lead to a new member on a node. Returns the member and the changes.
-fn replace(
-    world: &mut World,
-    leader: usize,
-    node: NodeId,
-    incarnations: &RangeInclusive<u16>,
-) -> (MemberId, Vec<MembershipChange>) {
-    let mut changes = Vec::new();
-    loop {
-        idle(world, leader);
-        match member(world, leader).replacement(node, incarnations) {
-            ReplacementStep::Change(change) => {
-                changes.push(change);
-                propose_change(world, leader, change);
-            }
-            ReplacementStep::Wait => {}
-            ReplacementStep::Ready(ready) => return (ready, changes),
-            ReplacementStep::Refused(why) => panic!("{why}"),
-        }
-        world.run(50_000);
-    }
-}
-
-fn propose_change(world: &mut World, leader: usize, change: MembershipChange) {
-    let axis_us = member(world, leader).last_axis_us;
-    member(world, leader).change_members(change, axis_us).unwrap();
-    world.turn(leader);
-}
-
-#[test]
-fn lost_member_is_replaced_by_its_next_incarnation() {
-    let (mut world, leader) = led(6);
-    let (lost, third) = ((leader + 1) % 3, (leader + 2) % 3);
-    isolate(&mut world, lost);
-    world.run(800_000);
-    let (ready, changes) = replace(&mut world, leader, node_id(lost), &FIRST);
-    let next = node_id(lost).member(2);
-    assert_eq!(ready, next);
-    let removed = MembershipChange::Remove(member_id(lost));
-    assert_eq!(changes, [MembershipChange::AddLearner(next), removed]);
-    let (mut voters, learners) = member(&mut world, leader).members();
-    voters.sort_unstable();
-    let mut expected = vec![member_id(leader), member_id(third)];
-    expected.sort_unstable();
-    assert_eq!((voters, learners), (expected, vec![next]));
-    // The learner has acknowledged nothing: the next attempt uses it, and it does not vote yet.
-    idle(&mut world, leader);
-    let again = member(&mut world, leader).replacement(node_id(lost), &FIRST);
-    assert_eq!(again, ReplacementStep::Ready(next));
-    assert_eq!(member(&mut world, leader).promotable(), None);
-}
-
-#[test]
-fn node_that_joins_gets_a_learner() {
-    let (mut world, leader) = led(6);
-    let node = NodeId::new(77).unwrap();
-    let (ready, changes) = replace(&mut world, leader, node, &(9..=12));
-    assert_eq!((ready, changes), (node.member(9), vec![MembershipChange::AddLearner(ready)]));
-    assert_eq!(member(&mut world, leader).members().1, [ready]);
-}
-
-#[test]
-fn node_that_joins_again_gets_no_member_that_it_had() {
-    let (mut world, leader) = led(6);
-    let lost = (leader + 1) % 3;
-    isolate(&mut world, lost);
-    world.run(800_000);
-    let (ready, changes) = replace(&mut world, leader, node_id(lost), &(5..=8));
-    assert_eq!(ready, node_id(lost).member(5));
-    assert_eq!(changes.len(), 2);
-    // A learner of an earlier time is not taken for one of this time.
-    let (ready, changes) = replace(&mut world, leader, node_id(lost), &(9..=9));
-    assert_eq!(ready, node_id(lost).member(9));
-    let removed = MembershipChange::Remove(node_id(lost).member(5));
-    assert_eq!(changes, [MembershipChange::AddLearner(ready), removed]);
-    idle(&mut world, leader);
-    let step = member(&mut world, leader).replacement(node_id(lost), &(1..=8));
-    assert_eq!(step, ReplacementStep::Refused("the member has no more incarnations"));
-}
-
-#[test]
-fn member_of_a_forgotten_node_is_removed_while_a_majority_is_heard() {
-    let (mut world, leader) = led(6);
-    let (gone, third) = ((leader + 1) % 3, (leader + 2) % 3);
-    isolate(&mut world, gone);
-    world.run(800_000);
-    idle(&mut world, leader);
-    let is_gone = |member: MemberId| member == member_id(gone);
-    let change = member(&mut world, leader).removal(is_gone);
-    assert_eq!(change, Some(MembershipChange::Remove(member_id(gone))));
-    assert_eq!(member(&mut world, leader).removal(|_| false), None);
-    // One that is needed for the majority stays, and so does the leader itself.
-    let others = |member: MemberId| member != member_id(gone);
-    assert_eq!(member(&mut world, leader).removal(others), None);
-    assert_eq!(member(&mut world, third).removal(is_gone), None, "it does not lead");
-    propose_change(&mut world, leader, change.unwrap());
-    world.run(200_000);
-    idle(&mut world, leader);
-    assert_eq!(member(&mut world, leader).removal(is_gone), None);
-    assert_eq!(member(&mut world, leader).members().0.len(), 2);
-}
-
-#[test]
-fn leader_does_not_replace_itself() {
-    let (mut world, leader) = led(6);
-    idle(&mut world, leader);
-    let step = member(&mut world, leader).replacement(node_id(leader), &FIRST);
-    assert!(matches!(step, ReplacementStep::Refused(_)), "{step:?}");
-    let follower = (leader + 1) % 3;
-    let step = member(&mut world, follower).replacement(node_id(leader), &FIRST);
-    assert_eq!(step, ReplacementStep::Refused("this member does not lead"));
-}
-
 #[test]
 fn uncommitted_octets_have_a_limit() {
     let (mut world, leader) = led(7);
@@ -427,27 +309,6 @@ fn entries_leave_before_the_own_write_and_answers_after_it() {
 }
 
 /// Guard 1: a leader that removes itself steps down at once, and the others go on.
-#[test]
-fn leader_that_removes_itself_steps_down() {
-    let (mut world, leader) = led(10);
-    idle(&mut world, leader);
-    let axis_us = member(&mut world, leader).last_axis_us;
-    let change = MembershipChange::Remove(member_id(leader));
-    member(&mut world, leader).change_members(change, axis_us).unwrap();
-    let second = member(&mut world, leader).change_members(change, axis_us);
-    assert_eq!(second, Err(ProposeError::ChangePending));
-    world.turn(leader);
-    world.run(200_000);
-    idle(&mut world, leader);
-    assert_eq!(member(&mut world, leader).role(), Role::Follower { leader: None });
-    let (voters, _) = member(&mut world, leader).members();
-    assert!(!voters.contains(&member_id(leader)));
-    world.run(4_000_000);
-    let next = world.leader().unwrap();
-    assert_ne!(next, leader);
-    assert!(world.propose(next, 10));
-    end(&world);
-}
 
 #[test]
 fn stalled_leader_steps_down_and_acknowledges_nothing() {
@@ -608,30 +469,6 @@ fn contradictory_log_and_hard_state_are_refused() {
 }
 
 /// A change of the members proves that the one before is committed: its member must not campaign without it.
-#[test]
-fn change_before_the_last_one_is_committed() {
-    let all: Vec<u64> = (0..3).map(|node| member_id(node).get()).collect();
-    let mut log = MemoryLog::new(GROUP.0, all);
-    let state = log.hard_state().clone();
-    log.save_hard_state(&HardState { term: Term(1), ..state }).unwrap();
-    let change = |index, node| {
-        let content =
-            EntryContent::Membership(MembershipChange::AddLearner(member_id(node)).encode());
-        LogEntry { index: EntryIndex(index), term: Term(1), axis_us: 0, content }
-    };
-    log.append(&[change(1, 3), change(2, 4)]).unwrap();
-    let mut member = Member::open(config(), log).unwrap();
-    let reading =
-        crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
-    let bounds = crate::clock::ClockBounds::default();
-    member.begin(
-        &crate::clock::TurnClock { now: reading, wall_after_us: reading.wall_us, bounds: &bounds },
-        &mut Vec::new(),
-    );
-    let result = member.end(&mut Vec::new());
-    assert_eq!(result.committed.len(), 1);
-    assert_eq!(member.members().1, [member_id(3)]);
-}
 
 #[test]
 fn leaders_of_a_node_send_heartbeats_at_the_same_ticks() {
@@ -726,4 +563,29 @@ fn files_do_not_replace_a_log_that_has_their_last_entry() {
     let leader = member(&mut world, leader);
     assert!(leader.log().first_index().0 > 2, "{:?}", leader.log().first_index());
     assert!(!leader.is_behind(EntryIndex(1), Term(9)), "what was there is compacted");
+}
+
+#[test]
+fn change_before_the_last_one_is_committed() {
+    let all: Vec<u64> = (0..3).map(|node| member_id(node).get()).collect();
+    let mut log = MemoryLog::new(GROUP.0, all);
+    let state = log.hard_state().clone();
+    log.save_hard_state(&HardState { term: Term(1), ..state }).unwrap();
+    let change = |index, node| {
+        let content =
+            EntryContent::Membership(MembershipChange::AddLearner(member_id(node)).encode());
+        LogEntry { index: EntryIndex(index), term: Term(1), axis_us: 0, content }
+    };
+    log.append(&[change(1, 3), change(2, 4)]).unwrap();
+    let mut member = Member::open(config(), log).unwrap();
+    let reading =
+        crate::clock::ClockReading { run: crate::ids::RunId(1), monotonic_us: 0, wall_us: 0 };
+    let bounds = crate::clock::ClockBounds::default();
+    member.begin(
+        &crate::clock::TurnClock { now: reading, wall_after_us: reading.wall_us, bounds: &bounds },
+        &mut Vec::new(),
+    );
+    let result = member.end(&mut Vec::new());
+    assert_eq!(result.committed.len(), 1);
+    assert_eq!(member.members().1, [member_id(3)]);
 }

@@ -3,6 +3,7 @@
 mod chaos;
 mod checks;
 mod directed;
+mod membership;
 mod network;
 mod node;
 mod world;

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use replication::{Frame, MemberId, MembershipChange, NodeId, Role, TurnClock};
+use replication::{
+    Frame, GroupPlacement as _, MemberId, MembershipChange, NodeId, Role, TurnClock,
+};
 use storage::{EntryIndex, Term};
 use tokio::sync::oneshot;
 
@@ -93,11 +95,11 @@ impl Replica {
     /// it: it must be advanced.
     pub(in crate::replicas) fn looks_for_gone(&mut self, nodes: &Nodes) -> bool {
         let placement = self.target.placement();
+        let placed = nodes.placed(placement.as_deref());
         let (voters, learners) = self.member.members();
-        let mut members = voters.iter().chain(&learners);
-        let is_gone =
-            |member| nodes.is_gone(member) || nodes.is_leaving(member, placement.as_deref());
-        let has_gone = self.is_leading() && members.any(|member| is_gone(*member));
+        let mut members = voters.into_iter().chain(learners);
+        let is_gone = |member| placed.is_gone(member) || placed.is_leaving(member);
+        let has_gone = self.is_leading() && members.any(is_gone);
         self.looks_at_members |= has_gone;
         has_gone
     }
@@ -113,25 +115,28 @@ impl Replica {
 
     /// True if the group does without the member of this node, as a leader of this term tells.
     pub(in crate::replicas) fn is_left_out(&self, term: u64, nodes: &Nodes) -> bool {
-        let is_passive = !self.is_leading() && self.is_between_turns();
-        self.is_to_leave(nodes) && is_passive && self.member.term().0 <= term
+        let placement = self.target.placement();
+        !self.is_leading()
+            && self.is_between_turns()
+            && self.member.is_left_out(Term(term), &nodes.placed(placement.as_deref()))
     }
 
     /// True if the member of this node is not one of those that its group is to have.
     pub(in crate::replicas) fn is_to_leave(&self, nodes: &Nodes) -> bool {
-        nodes.is_leaving(self.member.id(), self.target.placement().as_deref())
+        let placement = self.target.placement();
+        nodes.placed(placement.as_deref()).is_leaving(self.member.id())
     }
 
     /// Goes on with the shipments that are being prepared, with learners that can vote, and with members of nodes that
     /// are not of the cluster any more.
     pub(super) fn step_members(&mut self, clock: &TurnClock<'_>, nodes: &Nodes) {
         let placement = self.target.placement();
-        let placement = placement.as_deref();
+        let placed = nodes.placed(placement.as_deref());
         for preparation in std::mem::take(&mut self.preparations) {
             if !self.can_prepare(preparation.need()) {
                 continue;
             }
-            match preparation.step(&mut self.member, &self.applier, clock, nodes, placement) {
+            match preparation.step(&mut self.member, &self.applier, clock, &placed) {
                 Ok(Prepared::Waits(preparation)) => self.preparations.push(preparation),
                 Ok(Prepared::Changed(preparation)) => {
                     self.has_work = true;
@@ -149,38 +154,34 @@ impl Replica {
         if !std::mem::take(&mut self.looks_at_members) {
             return;
         }
-        if let Some(learner) = self.member.promotable()
-            && self.change_members(MembershipChange::Promote(learner), clock)
-        {
-            self.promoting = Some(learner);
+        if let Some(successor) = self.member.successor_of_leaving(&placed) {
+            self.give_lead_up(successor);
         }
-        let (voters, _) = self.member.members();
-        // Not before those vote that come in their place.
-        let may_leave = placement.is_some_and(|placement| nodes.have_all(placement, &voters));
-        let is_leaving = |member| may_leave && nodes.is_leaving(member, placement);
-        if is_leaving(self.member.id()) {
-            self.give_lead_up(|successor| !nodes.is_leaving(successor, placement));
+        let Some(change) = self.member.next_change(&placed) else { return };
+        if !self.change_members(change, clock) {
+            return;
         }
-        let is_gone = |member| nodes.is_gone(member) || is_leaving(member);
-        if let Some(change) = self.member.removal(is_gone)
-            && self.change_members(change, clock)
-        {
-            let member = change.member();
-            let why = match nodes.is_gone(member) {
-                true => "its node is forgotten",
-                false => "the vhost is on other nodes",
-            };
-            tracing::info!(vhost = self.name(), %member, "a member is removed: {why}");
+        let member = change.member();
+        match change {
+            MembershipChange::Promote(learner) => self.promoting = Some(learner),
+            MembershipChange::Remove(_) if placed.is_gone(member) => {
+                let vhost = self.name();
+                tracing::info!(vhost, %member, "a member is removed: its node is forgotten");
+            }
+            MembershipChange::Remove(_) => {
+                let vhost = self.name();
+                tracing::info!(vhost, %member, "a member is removed: the vhost is on other nodes");
+            }
+            MembershipChange::AddLearner(_) => {}
         }
     }
 
-    /// Transfers the lead to a member that stays, because this one does not.
-    fn give_lead_up(&mut self, stays: impl Fn(MemberId) -> bool) {
-        let successor = self.member.successors().into_iter().find(|member| stays(*member));
-        if let Some(successor) = successor.filter(|_| self.transfer.is_none()) {
+    /// Transfers the lead to the member of another node, because this one does not stay.
+    fn give_lead_up(&mut self, successor: NodeId) {
+        if self.transfer.is_none() {
             // Nobody waits: it is tried again if it fails.
             let (answer, _) = oneshot::channel();
-            self.begin_transfer(TransferRequest { to: Some(successor.node()), answer });
+            self.begin_transfer(TransferRequest { to: Some(successor), answer });
         }
     }
 
