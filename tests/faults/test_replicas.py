@@ -118,6 +118,17 @@ def test_number_of_replicas_changes_under_load(make, queue_type):
     assert [line for line in cluster.errors() if "has lost" in line] == []
 
 
+def test_number_of_replicas_changes_before_members_have_left(make):
+    cluster = make()
+    load = Load(cluster, "load", "quorum")
+    for _ in range(5):
+        for count in (3, 1, 2):
+            set_replicas(cluster, "a", count)
+        in_time(cluster, "a", lambda: has_settled(cluster))
+        assert len(members(cluster, "a")) == 2
+    load.check()
+
+
 def test_nodes_are_killed_while_replicas_move(make, rng):
     cluster = make()
     load = Load(cluster, "load", "quorum")

@@ -29,7 +29,7 @@ pub use clock::{
 pub use entry_log::{EntryLog, MemoryLog, Omission};
 pub use frame::{
     ClockPing, FRAME_HEADER_BYTES, Frame, FrameClass, FrameError, FrameHeader, LeadsNotice,
-    NodeFrame, NodePair, PROTOCOL_VERSION, check_frame,
+    LedGroup, NodeFrame, NodePair, PROTOCOL_VERSION, check_frame,
 };
 pub use ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
 pub use member::{

@@ -26,7 +26,7 @@ mod tests;
 
 pub use error::FrameError;
 pub use header::{FRAME_HEADER_BYTES, FrameHeader, PROTOCOL_VERSION, check_frame};
-pub use leads::LeadsNotice;
+pub use leads::{LeadsNotice, LedGroup};
 pub use node_pair::NodePair;
 pub use nodes::NodeFrame;
 pub use ping::ClockPing;

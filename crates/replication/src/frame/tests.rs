@@ -8,8 +8,8 @@ use storage::{EntryContent, EntryIndex, EntryRecords, LogEntry, Lsn, Term};
 use super::control::{decode_control, encode_control};
 use super::message::{Append, Body, Message, Vote, VoteAnswer};
 use super::{
-    Assembly, ClockPing, Frame, FrameError, FrameHeader, FrameKind, LeadsNotice, NodeFrame,
-    NodePair, decode_append, encode_append,
+    Assembly, ClockPing, Frame, FrameError, FrameHeader, FrameKind, LeadsNotice, LedGroup,
+    NodeFrame, NodePair, decode_append, encode_append,
 };
 use crate::clock::{ClockReading, LeaderClock};
 use crate::ids::{ClusterId, GroupId, MemberId, NodeId, RunId};
@@ -220,8 +220,12 @@ fn frames_between_nodes_are_read_by_their_receiver_alone() {
     let nodes = NodePair { cluster: ClusterId(7), from: a, to: b };
     let reading = ClockReading { run: RunId(9), monotonic_us: 5, wall_us: 6 };
     let ping = ClockPing { nodes, reading };
-    let leads = vec![(GroupId(3), 4), (GroupId(u64::MAX), NUMBER_MAX)];
-    let notice = LeadsNotice { nodes, leads };
+    let led = |group, number| LedGroup {
+        group: GroupId(group),
+        term: Term(number),
+        without: EntryIndex(number),
+    };
+    let notice = LeadsNotice { nodes, led: vec![led(3, 4), led(u64::MAX, NUMBER_MAX)] };
     let frames =
         [(ping.encode(), NodeFrame::Ping(ping)), (notice.encode(), NodeFrame::Leads(notice))];
     for (frame, meant) in frames {
@@ -241,9 +245,9 @@ fn notice_of_leads_is_bounded_and_whole() {
     let [a, b] = [1, 2].map(|node| NodeId::new(node).unwrap());
     let nodes = NodePair { cluster: ClusterId(7), from: a, to: b };
     for (bytes, problem) in [
-        (16 * (LEADS_PER_NOTICE_MAX + 1), FrameError::Malformed("too many groups")),
-        (17, FrameError::Cut { bytes: 1 }),
-        (24, FrameError::Cut { bytes: 0 }),
+        (24 * (LEADS_PER_NOTICE_MAX + 1), FrameError::Malformed("too many groups")),
+        (25, FrameError::Cut { bytes: 1 }),
+        (40, FrameError::Cut { bytes: 0 }),
     ] {
         let frame = nodes.frame(FrameKind::Leads, |out| out.resize(out.len() + bytes, 0));
         assert_eq!(NodeFrame::decode(&frame, nodes), Err(problem), "{bytes} octets");

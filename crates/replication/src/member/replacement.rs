@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use storage::{EntryIndex, HardState, Term};
+use storage::{EntryIndex, HardState};
 
 use super::Member;
 use crate::entry_log::EntryLog;
+use crate::frame::LedGroup;
 use crate::ids::{MemberId, NodeId};
 use crate::limits::{LEVEL_ENTRIES, VOTERS_MAX};
 use crate::membership::MembershipChange;
@@ -116,10 +117,31 @@ impl<L: EntryLog> Member<L> {
         successors.find(|member| !placement.is_leaving(*member)).map(MemberId::node)
     }
 
-    /// True if the group does without this member, as a leader of this term tells, which has no voter of the node.
+    /// What this leader tells a node that has no voter; none if it has one.
     #[must_use]
-    pub fn is_left_out(&self, term: Term, placement: &impl GroupPlacement) -> bool {
-        placement.is_leaving(self.config.me) && !self.engine.is_leader() && self.term() <= term
+    pub fn told_to(&self, node: NodeId) -> Option<LedGroup> {
+        let (voters, learners) = self.engine.members();
+        let has_one = |members: &[u64]| {
+            let mut nodes = members.iter().filter_map(|it| MemberId::new(*it)).map(MemberId::node);
+            nodes.any(|it| it == node)
+        };
+        let without = if has_one(learners) { EntryIndex(0) } else { self.delivered() };
+        let led = LedGroup { group: self.config.group, term: self.term(), without };
+        (self.engine.is_leader() && !has_one(voters)).then_some(led)
+    }
+
+    /// True if the group does without this member, as its leader tells. What a leader told before this member was added is
+    /// not taken for its removal.
+    #[must_use]
+    pub fn is_left_out(&self, led: &LedGroup, placement: &impl GroupPlacement) -> bool {
+        let (voters, learners) = self.engine.members();
+        let me = self.me();
+        let is_member = voters.contains(&me) || learners.contains(&me);
+        let is_told = led.without > EntryIndex(0) && self.term() <= led.term;
+        placement.may_be_left_out(self.config.me)
+            && !self.engine.is_leader()
+            && is_told
+            && (!is_member || led.without > self.delivered())
     }
 
     /// The removal of a member whose node is forgotten, if it can be proposed now: a majority of the others was heard.

@@ -76,6 +76,12 @@ impl Placement {
         Some(first..=first + incarnations_from(offset) - 1)
     }
 
+    /// The offset of the incarnations that a node has since it was chosen, or will have once it is chosen.
+    pub(crate) fn offset(&self, node: &str) -> u16 {
+        let offset = self.nodes.get(node).or_else(|| self.former.get(node));
+        offset.copied().unwrap_or_default()
+    }
+
     /// Chooses nodes: those of the cluster that are chosen stay as far as they are wanted, and those with the fewest
     /// replicas come.
     pub(crate) fn choose(&mut self, choice: &Choice<'_>) {

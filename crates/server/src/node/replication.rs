@@ -207,6 +207,12 @@ impl Rebuilds for Replicas {
         Some(handle.name().to_owned())
     }
 
+    fn may_become(&self, vhost: VhostId, member: MemberId) -> bool {
+        let vhosts = self.vhosts.upgrade().map(|vhosts| vhosts.all()).unwrap_or_default();
+        let handle = vhosts.iter().find(|handle| handle.id() == vhost);
+        handle.is_none_or(|handle| handle.may_become(member))
+    }
+
     fn open_rebuilt(&self, vhost: VhostId) -> Result<(), String> {
         let vhosts = self.vhosts.upgrade().map(|vhosts| vhosts.all()).unwrap_or_default();
         if let Some(handle) = vhosts.iter().find(|handle| handle.id() == vhost) {

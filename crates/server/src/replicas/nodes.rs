@@ -103,8 +103,10 @@ impl GroupPlacement for PlacedNodes<'_> {
         }
     }
 
-    fn is_known(&self, node: NodeId) -> bool {
-        self.nodes.known.contains_key(&node)
+    fn first_incarnation(&self, node: NodeId) -> Option<u16> {
+        let KnownNode { name, incarnations } = self.nodes.known.get(&node)?;
+        let offset = self.placement.map_or(0, |placement| placement.offset(name));
+        Some(*incarnations.start() + offset)
     }
 
     /// A member of a node that is not known here may be of one that has joined since.
@@ -184,12 +186,14 @@ mod tests {
         let on_one = choose(1);
         let placed = nodes.placed(Some(&on_one));
         assert!(placed.have_all(&[a]) && placed.is_leaving(b));
-        // It comes back, as another member.
+        // It may be chosen again already.
+        assert!(!placed.is_leaving(id(2).member(513)));
+        // It is chosen again: if its member has left, it comes back as another one.
         let on_both = choose(2);
         let placed = nodes.placed(Some(&on_both));
-        assert!(!placed.have_all(&[a, b]) && placed.is_leaving(b));
-        assert!(!placed.is_leaving(id(2).member(513)));
+        assert!(placed.have_all(&[a, b]) && !placed.have_all(&[a]) && !placed.is_leaving(b));
+        assert!(placed.may_be_left_out(b) && !placed.may_be_left_out(id(2).member(513)));
         // It may have joined since.
-        assert!(!placed.is_leaving(id(3).member(1)));
+        assert!(!placed.is_leaving(id(3).member(1)) && !placed.may_be_left_out(id(3).member(1)));
     }
 }

@@ -88,7 +88,7 @@ impl Preparation {
             return Ok(Prepared::Over);
         }
         let node = self.request.node;
-        if !placed.is_known(node) {
+        if placed.first_incarnation(node).is_none() {
             return Ok(self.refuse("the node is not one of the cluster"));
         }
         let to = match self.request.need {

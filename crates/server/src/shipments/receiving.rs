@@ -27,6 +27,9 @@ pub(crate) trait Rebuilds: Send + Sync + std::fmt::Debug {
     /// Name of a vhost; none if it is deleted, or on other nodes.
     fn name_of(&self, vhost: VhostId) -> Option<String>;
 
+    /// True if a replica that is lost may be replaced by this member: not by one that the node had before.
+    fn may_become(&self, vhost: VhostId, member: MemberId) -> bool;
+
     /// Opens the replica of a vhost from its files.
     ///
     /// # Errors
@@ -208,6 +211,10 @@ impl Receiver {
         };
         if member.node() != self.replicator.nodes().me {
             return Err(invalid("the plan is for another node").into());
+        }
+        if need == ShipmentNeed::Replacement && !vhosts.may_become(vhost, member) {
+            let text = format!("the leader does not know yet that this node is no more {member}");
+            return Err(Failure::Open(text));
         }
         let leader = self.replicator.nodes().name_of(node).unwrap_or_default();
         let (files, index) = (plan.files.len(), plan.index.0);

@@ -6,6 +6,7 @@ use amqp::reply_code::ReplyCode;
 use broker::Lsn;
 use broker::refusal::Refusal;
 use broker::time::Time;
+use replication::{GroupPlacement as _, MemberId};
 use storage::{Applier, EntryContent, LogEntry, RealDirectory};
 use tokio::sync::watch;
 
@@ -52,6 +53,13 @@ impl VhostHandle {
             return true;
         };
         placement.has(&place.replicator.nodes().my_name)
+    }
+
+    /// True if the replica that this node lacks may be this member: not if the node had it before it was chosen again.
+    pub(crate) fn may_become(&self, member: MemberId) -> bool {
+        let Some(place) = &self.replica else { return true };
+        let placement = self.placement.read();
+        !place.replicator.nodes().placed(placement.as_deref()).may_be_left_out(member)
     }
 
     /// True if other nodes have the log of the vhost, too.

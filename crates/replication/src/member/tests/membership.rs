@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use storage::Term;
+use storage::{EntryIndex, Term};
 
 use super::super::{ProposeError, ReplacementStep, Role};
 use super::directed::{end, idle, isolate, led, member};
-use super::node::{member_id, node_id};
+use super::node::{GROUP, member_id, node_id};
 use super::world::World;
+use crate::frame::LedGroup;
 use crate::ids::{MemberId, NodeId};
 use crate::membership::MembershipChange;
 use crate::placement::GroupPlacement;
@@ -71,7 +72,12 @@ fn lost_member_is_replaced_by_its_next_incarnation() {
 fn node_that_joins_gets_a_learner() {
     let (mut world, leader) = led(6);
     let node = NodeId::new(77).unwrap();
+    let told = member(&mut world, leader).told_to(node).unwrap();
+    assert_eq!(told.without, member(&mut world, leader).delivered());
+    assert_eq!(member(&mut world, leader).told_to(node_id(leader)), None, "it votes");
     let (ready, changes) = replace(&mut world, leader, node, &(9..=12));
+    let told = member(&mut world, leader).told_to(node).unwrap();
+    assert_eq!(told.without, EntryIndex(0), "it learns");
     assert_eq!((ready, changes), (node.member(9), vec![MembershipChange::AddLearner(ready)]));
     assert_eq!(member(&mut world, leader).members().1, [ready]);
 }
@@ -150,16 +156,16 @@ fn leader_that_removes_itself_steps_down() {
     end(&world);
 }
 
-/// A group that is to be on some nodes.
-struct OnNodes(Vec<NodeId>);
+/// A group that is to be on some nodes; new members have an incarnation from this one on.
+struct OnNodes(Vec<NodeId>, u16);
 
 impl GroupPlacement for OnNodes {
     fn incarnations(&self, node: NodeId) -> Option<RangeInclusive<u16>> {
-        self.0.contains(&node).then_some(1..=9)
+        self.0.contains(&node).then_some(self.1..=self.1 + 9)
     }
 
-    fn is_known(&self, _: NodeId) -> bool {
-        true
+    fn first_incarnation(&self, node: NodeId) -> Option<u16> {
+        Some(if self.0.contains(&node) { self.1 } else { self.1 + 10 })
     }
 
     fn is_gone(&self, _: MemberId) -> bool {
@@ -176,17 +182,25 @@ fn member_leaves_once_those_vote_that_come_in_its_place() {
     let (mut world, leader) = led(6);
     let (one, other) = ((leader + 1) % 3, (leader + 2) % 3);
     let new = NodeId::new(77).unwrap();
-    let moved = OnNodes(vec![node_id(leader), node_id(one), new]);
+    let moved = OnNodes(vec![node_id(leader), node_id(one), new], 1);
     assert_eq!(member(&mut world, leader).next_change(&moved), None, "the new node has no voter");
-    let smaller = OnNodes(vec![node_id(leader), node_id(one)]);
+    let smaller = OnNodes(vec![node_id(leader), node_id(one)], 1);
     let removal = Some(MembershipChange::Remove(member_id(other)));
     assert_eq!(member(&mut world, leader).next_change(&smaller), removal);
     let term = member(&mut world, leader).term();
-    let [earlier, later] = [Term(term.0 - 1), term];
-    assert!(member(&mut world, other).is_left_out(later, &smaller));
-    assert!(!member(&mut world, other).is_left_out(earlier, &smaller), "the leader is an old one");
-    assert!(!member(&mut world, other).is_left_out(later, &OnNodes(vec![node_id(other)])));
-    assert!(!member(&mut world, leader).is_left_out(later, &OnNodes(vec![node_id(one)])));
+    let known = member(&mut world, other).delivered();
+    let led = |term, without| LedGroup { group: GROUP, term, without };
+    let left_out = led(term, EntryIndex(known.0 + 1));
+    assert!(member(&mut world, other).is_left_out(&left_out, &smaller));
+    assert!(!member(&mut world, other).is_left_out(&left_out, &OnNodes(vec![node_id(other)], 1)));
+    assert!(!member(&mut world, leader).is_left_out(&left_out, &OnNodes(vec![node_id(one)], 1)));
+    for (told, why) in [
+        (led(Term(term.0 - 1), left_out.without), "the leader is an old one"),
+        (led(term, known), "the member may have been added later"),
+        (led(term, EntryIndex(0)), "it learns"),
+    ] {
+        assert!(!member(&mut world, other).is_left_out(&told, &smaller), "{why}");
+    }
 }
 
 #[test]
@@ -194,12 +208,40 @@ fn leader_that_leaves_gives_the_lead_to_one_that_stays() {
     let (mut world, leader) = led(6);
     let (one, other) = ((leader + 1) % 3, (leader + 2) % 3);
     for stays in [one, other] {
-        let on_one = OnNodes(vec![node_id(stays)]);
+        let on_one = OnNodes(vec![node_id(stays)], 1);
         let successor = member(&mut world, leader).successor_of_leaving(&on_one);
         assert_eq!(successor, Some(node_id(stays)));
     }
-    let on_new = OnNodes(vec![node_id(one), NodeId::new(77).unwrap()]);
+    let on_new = OnNodes(vec![node_id(one), NodeId::new(77).unwrap()], 1);
     assert_eq!(member(&mut world, leader).successor_of_leaving(&on_new), None, "not all vote");
-    let with_leader = OnNodes(vec![node_id(leader)]);
+    let with_leader = OnNodes(vec![node_id(leader)], 1);
     assert_eq!(member(&mut world, leader).successor_of_leaving(&with_leader), None);
+}
+
+#[test]
+fn member_of_a_node_that_is_chosen_again_stays_if_it_has_not_left() {
+    let (mut world, leader) = led(6);
+    let [all @ .., other] = [leader, (leader + 1) % 3, (leader + 2) % 3];
+    let nodes = all.map(node_id).to_vec();
+    let again = OnNodes([nodes.clone(), vec![node_id(other)]].concat(), 5);
+    assert_eq!(member(&mut world, leader).next_change(&again), None);
+    assert_eq!(member(&mut world, leader).successor_of_leaving(&again), None);
+    // Another one leaves all the same.
+    let removal = Some(MembershipChange::Remove(member_id(other)));
+    assert_eq!(member(&mut world, leader).next_change(&OnNodes(nodes, 5)), removal);
+    // One that has left ends, to come back as another.
+    let term = member(&mut world, leader).term();
+    let without = EntryIndex(member(&mut world, other).delivered().0 + 1);
+    let left_out = LedGroup { group: GROUP, term, without };
+    assert!(member(&mut world, other).is_left_out(&left_out, &again));
+}
+
+#[test]
+fn member_of_a_later_choice_is_not_removed_by_a_leader_that_does_not_know_it_yet() {
+    let (mut world, leader) = led(6);
+    let (one, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    let without = OnNodes(vec![node_id(leader), node_id(one)], 1);
+    assert!(without.is_leaving(member_id(other)) && !without.is_leaving(node_id(other).member(11)));
+    assert!(!without.may_be_left_out(node_id(other).member(11)));
+    assert!(member(&mut world, leader).next_change(&without).is_some());
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use replication::{
-    Frame, GroupPlacement as _, MemberId, MembershipChange, NodeId, Role, TurnClock,
+    Frame, GroupPlacement as _, LedGroup, MemberId, MembershipChange, NodeId, Role, TurnClock,
 };
 use storage::{EntryIndex, Term};
 use tokio::sync::oneshot;
@@ -104,27 +104,18 @@ impl Replica {
         has_gone
     }
 
-    /// The term in which this replica leads and the nodes that have a voter, if some nodes have none.
-    pub(in crate::replicas) fn lead_to_tell(&self, nodes: &Nodes) -> Option<(u64, Vec<NodeId>)> {
-        let term = self.leads_in()?;
-        let (voters, _) = self.member.members();
-        let voters: Vec<NodeId> = voters.into_iter().map(MemberId::node).collect();
-        let is_everywhere = nodes.known.keys().all(|node| voters.contains(node));
-        (!is_everywhere).then_some((term, voters))
-    }
-
-    /// True if the group does without the member of this node, as a leader of this term tells.
-    pub(in crate::replicas) fn is_left_out(&self, term: u64, nodes: &Nodes) -> bool {
+    /// True if the group does without the member of this node, as its leader tells.
+    pub(in crate::replicas) fn is_left_out(&self, led: &LedGroup, nodes: &Nodes) -> bool {
         let placement = self.target.placement();
         !self.is_leading()
             && self.is_between_turns()
-            && self.member.is_left_out(Term(term), &nodes.placed(placement.as_deref()))
+            && self.member.is_left_out(led, &nodes.placed(placement.as_deref()))
     }
 
     /// True if the member of this node is not one of those that its group is to have.
     pub(in crate::replicas) fn is_to_leave(&self, nodes: &Nodes) -> bool {
         let placement = self.target.placement();
-        nodes.placed(placement.as_deref()).is_leaving(self.member.id())
+        nodes.placed(placement.as_deref()).may_be_left_out(self.member.id())
     }
 
     /// Goes on with the shipments that are being prepared, with learners that can vote, and with members of nodes that

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use replication::{
     ClockBounds, ClockPing, Frame, FrameClass, FrameError, FrameHeader, GroupId, LeadsNotice,
-    Member, MemberId, NodeFrame, NodeId, NodePair, QuarantineReason,
+    LedGroup, Member, MemberId, NodeFrame, NodeId, NodePair, QuarantineReason,
 };
 
 use super::elsewhere::VhostsElsewhere;
@@ -291,7 +291,7 @@ impl Thread {
             let pair = NodePair { cluster: nodes.cluster, from, to: nodes.me };
             match NodeFrame::decode(frame, pair) {
                 Ok(NodeFrame::Ping(ping)) => self.bounds.observe(from, ping.reading, received_us),
-                Ok(NodeFrame::Leads(notice)) => self.take_leads(from, &notice.leads, &nodes),
+                Ok(NodeFrame::Leads(notice)) => self.take_leads(from, &notice.led, &nodes),
                 Err(error) => self.refused(from, "", &error),
             }
             return;
@@ -391,31 +391,28 @@ impl Thread {
     /// Tells the nodes that have no voter of a vhost which ones this node leads.
     fn tell_leads(&self, nodes: &Nodes, sender: &dyn FrameSender) {
         let vhosts = self.replicas.iter().filter(|(id, _)| **id != VhostId::METADATA);
-        let led = vhosts.filter_map(|(id, replica)| {
-            let (term, voters) = replica.lead_to_tell(nodes)?;
-            Some((GroupId(id.0), term, voters))
-        });
-        let led: Vec<(GroupId, u64, Vec<NodeId>)> = led.collect();
+        let led: Vec<&Replica> =
+            vhosts.map(|(_, replica)| replica).filter(|it| it.leads_in().is_some()).collect();
         for to in nodes.others() {
             let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
-            let without = led.iter().filter(|(_, _, voters)| !voters.contains(&to));
-            let leads: Vec<(GroupId, u64)> = without.map(|(id, term, _)| (*id, *term)).collect();
-            for leads in leads.chunks(replication::limits::LEADS_PER_NOTICE_MAX) {
-                let notice = LeadsNotice { nodes: pair, leads: leads.to_vec() };
+            let told: Vec<LedGroup> =
+                led.iter().filter_map(|replica| replica.member().told_to(to)).collect();
+            for led in told.chunks(replication::limits::LEADS_PER_NOTICE_MAX) {
+                let notice = LeadsNotice { nodes: pair, led: led.to_vec() };
                 sender.send(to, notice.encode(), FrameClass::Control);
             }
         }
     }
 
     /// Another node leads these groups, which have no voter here as far as it knows.
-    fn take_leads(&mut self, from: NodeId, leads: &[(GroupId, u64)], nodes: &Nodes) {
+    fn take_leads(&mut self, from: NodeId, told: &[LedGroup], nodes: &Nodes) {
         let (now, name) = (Instant::now(), nodes.name_of(from));
-        for (group, term) in leads {
-            let id = VhostId(group.0);
-            if self.elsewhere.tell(id, (from, name.clone()), *term, now) {
+        for led in told {
+            let id = VhostId(led.group.0);
+            if self.elsewhere.tell(id, (from, name.clone()), led.term.0, now) {
                 self.shared.leads.lock().insert(id, Lead { leader: Some(from), term: None });
             }
-            let is_left_out = |replica: &Replica| replica.is_left_out(*term, nodes);
+            let is_left_out = |replica: &Replica| replica.is_left_out(led, nodes);
             if self.takes_part(id) && self.replicas.get(&id).is_some_and(is_left_out) {
                 self.leave(id);
             }
