@@ -27,6 +27,8 @@ pub(crate) enum Event {
     Heal(usize, usize),
     /// The disk of a node has room again.
     Room(usize),
+    /// A node learns of a change of the nodes that are to have the replica.
+    Placed(usize, usize),
     /// The process of a node goes on.
     Resume(usize),
     /// A node is killed for so long.

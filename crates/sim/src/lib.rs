@@ -20,6 +20,7 @@ mod clients;
 mod cluster;
 mod event;
 mod faults;
+mod moves;
 mod plan;
 mod run;
 mod shipments;

@@ -98,14 +98,16 @@ fn check(options: &Options) -> bool {
     many(options) && SABOTAGES.iter().all(|(_, sabotage)| catch(&sabotaged, *sabotage))
 }
 
-/// Runs seeds until the checks see the sabotage.
+/// Runs seeds until the checks see the sabotage; the same run without it must pass.
 fn catch(options: &Options, sabotage: Sabotage) -> bool {
     for seed in options.first..options.first + options.seeds {
-        let outcome = run(&Plan::draw(seed, Some(sabotage)), false);
-        if let Some(violation) = outcome.violations.first() {
+        let plan = Plan::draw(seed, Some(sabotage));
+        if let Some(violation) = run(&plan, false).violations.first() {
             let seeds = seed + 1 - options.first;
             println!("{:<24} {seeds:>5} seeds: {violation}", sabotage.name());
-            return true;
+            let sound = run(&Plan { sabotage: None, ..plan }, false);
+            sound.violations.iter().for_each(|it| println!("seed {seed} without it: {it}"));
+            return sound.violations.is_empty();
         }
     }
     println!("{:<24} not seen in {} seeds", sabotage.name(), options.seeds);

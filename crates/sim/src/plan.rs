@@ -46,6 +46,14 @@ pub enum Nemesis {
     ClockStep(usize, i64),
     /// The leader hands over to a node.
     Transfer(usize),
+    /// A node gets the replica that has none.
+    Join,
+    /// One of the nodes that have the replica is to be without it.
+    Leave(usize),
+    /// A node gets the replica in place of one of those that have it.
+    Move(usize),
+    /// One of the nodes that have the replica ends for good, and is forgotten.
+    Forget(usize),
     /// The leader is killed while all links are slow by so much, and some of the others while they vote.
     Storm(u64),
 }
@@ -55,8 +63,10 @@ pub enum Nemesis {
 pub struct Plan {
     /// The seed, from which everything else of the run is drawn as well.
     pub seed: u64,
-    /// Nodes of the cluster.
+    /// Nodes that have the replica in the beginning.
     pub nodes: usize,
+    /// Nodes that may get it later.
+    pub spares: usize,
     /// Clients that publish, and that consume.
     pub clients: (usize, usize),
     /// Time for which faults happen and clients work, in microseconds.
@@ -68,6 +78,12 @@ pub struct Plan {
     /// The guard that is left out.
     pub sabotage: Option<Sabotage>,
 }
+
+/// Fewest nodes that are to have the replica.
+pub(crate) const MEMBERS_MIN: usize = 3;
+
+/// Most nodes of a run.
+const NODES_MAX: usize = 5;
 
 /// Time without faults at the beginning, in microseconds.
 const CALM_US: u64 = 3_500_000;
@@ -86,7 +102,17 @@ impl Plan {
             false => 65_536 << random.below(4),
         };
         let nemeses = Vec::new();
-        let mut plan = Self { seed, nodes, clients, chaos_us, retention_bytes, nemeses, sabotage };
+        // Drawn by another sequence: a seed without moves has the plan that it had before there were any.
+        let mut moves = Random(seed ^ 0x30FE);
+        let (spares, moves_count) = match moves.percent(40) {
+            true => {
+                let most = if moves.percent(20) { 24 } else { 4 };
+                (below(&mut moves, NODES_MAX - nodes + 1), 1 + moves.below(most))
+            }
+            false => (0, 0),
+        };
+        let mut plan =
+            Self { seed, nodes, spares, clients, chaos_us, retention_bytes, nemeses, sabotage };
         let mut has_rot = false;
         for _ in 0..count {
             let at_us = CALM_US + random.below(chaos_us - CALM_US);
@@ -98,6 +124,19 @@ impl Plan {
             }
             has_rot |= is_rot;
         }
+        for _ in 0..moves_count {
+            let at_us = CALM_US + moves.below(chaos_us - CALM_US);
+            let number = below(&mut moves, NODES_MAX);
+            let nemesis = match moves.below(100) {
+                0..30 => Nemesis::Join,
+                30..55 => Nemesis::Leave(number),
+                // Like a lost disk.
+                55..70 if !has_rot => Nemesis::Forget(number),
+                _ => Nemesis::Move(number),
+            };
+            has_rot |= matches!(nemesis, Nemesis::Forget(_));
+            plan.nemeses.push((at_us, nemesis));
+        }
         if sabotage == Some(Sabotage::VoteForgotten) {
             // Two votes in one term matter to few elections: there are many.
             let times = (CALM_US..plan.chaos_us).step_by(4_000_000);
@@ -105,7 +144,15 @@ impl Plan {
                 .map(|at_us| (at_us, Nemesis::Storm(30_000 + random.below(150_000))))
                 .collect();
         }
+        if sabotage == Some(Sabotage::IncarnationReused) {
+            // The replica must be back while others still know the member that it was.
+            (plan.nodes, plan.spares) = (MEMBERS_MIN, 1);
+            let times = (CALM_US..plan.chaos_us).step_by(500_000);
+            let number = |moves: &mut Random| below(moves, MEMBERS_MIN);
+            plan.nemeses = times.map(|at_us| (at_us, Nemesis::Move(number(&mut moves)))).collect();
+        }
         if sabotage == Some(Sabotage::LostDiskVotes) {
+            plan.spares = 0;
             // The one that has what is confirmed is down while the others elect.
             let behind = below(&mut random, nodes);
             let lost = (behind + 1 + below(&mut random, nodes - 1)) % nodes;
@@ -125,8 +172,9 @@ impl Plan {
     }
 
     fn nemesis(&self, random: &mut Random) -> Nemesis {
-        let node = below(random, self.nodes);
-        let other = (node + 1 + below(random, self.nodes - 1)) % self.nodes;
+        let all = self.nodes + self.spares;
+        let node = below(random, all);
+        let other = (node + 1 + below(random, all - 1)) % all;
         let down_us = 50_000 << random.below(7);
         match random.below(100) {
             0..16 => Nemesis::Kill(node, down_us),

@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 
 use crate::clients::client::Client;
 use crate::clients::client::Part;
+use crate::cluster::node::Node;
 use crate::cluster::process::{Process, Service};
 use crate::plan::Plan;
 use crate::story::Story;
@@ -35,6 +36,8 @@ pub struct Counts {
     pub starts: u64,
     /// Replicas that were rebuilt from the files of a leader.
     pub rebuilt: u64,
+    /// Replicas of nodes that had none, and those that their group did without.
+    pub moved: u64,
 }
 
 impl AddAssign for Counts {
@@ -47,17 +50,18 @@ impl AddAssign for Counts {
         self.entries += more.entries;
         self.starts += more.starts;
         self.rebuilt += more.rebuilt;
+        self.moved += more.moved;
     }
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { published, confirmed, deliveries, dead_letters, .. } = self;
-        let Self { redriven, entries, starts, rebuilt, .. } = self;
+        let Self { redriven, entries, starts, rebuilt, moved, .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
-             {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt"
+             {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved"
         )
     }
 }
@@ -102,6 +106,7 @@ fn outcome(mut world: World) -> Outcome {
         entries: ledger.len(),
         starts: world.starts,
         rebuilt: world.rebuilt,
+        moved: world.moved,
     };
     Outcome { counts, violations: world.book.violations, story: world.story }
 }
@@ -123,17 +128,21 @@ fn heal(world: &mut World) {
 
 /// True if one node serves clients, and all have applied the committed log up to this entry.
 fn agrees(world: &World, up_to: u64) -> bool {
-    let running = world.nodes.iter().filter_map(|node| node.process.as_ref());
-    let is_sound = |process: &&Process| process.member.quarantine_reason().is_none();
-    let processes: Vec<&Process> = running.filter(is_sound).collect();
-    if processes.len() < world.nodes.len() {
+    let is_as_placed = |node: &Node| node.process.is_some() == world.placement().has(node.number);
+    if !world.nodes.iter().all(is_as_placed) {
         return false;
     }
+    let processes: Vec<&Process> =
+        world.nodes.iter().filter_map(|node| node.process.as_ref()).collect();
+    let is_sound = |process: &&Process| process.member.quarantine_reason().is_none();
+    let has_no_others = |process: &&Process| process.members().len() == processes.len();
     let are_voters = |process: &&Process| process.member.is_voter();
     let leaders =
         processes.iter().filter(|process| matches!(process.service, Service::Leads(_))).count();
     leaders == 1
+        && processes.iter().all(is_sound)
         && processes.iter().all(are_voters)
+        && processes.iter().all(has_no_others)
         && processes.iter().all(|process| process.applied().0 >= up_to)
 }
 

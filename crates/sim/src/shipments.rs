@@ -1,6 +1,6 @@
 //! Files on their way from a leader to a node, which are lost with either process, and go on where they ended.
 
-use replication::EntryLog as _;
+use replication::{EntryLog as _, GroupPlacement as _};
 use simdisk::Disk;
 use storage::Installation;
 
@@ -15,8 +15,15 @@ use crate::world::World;
 const CHUNK_BYTES: usize = 8 * 1024;
 
 impl World {
-    /// The replica of a node is to be replaced.
+    /// The replica of a node is to be replaced, unless the group is to do without.
     pub(crate) fn replace(&mut self, node: usize) {
+        let there = &self.nodes[node];
+        if !there.placement.has(node) {
+            if there.has_replica {
+                self.end_replica(node);
+            }
+            return;
+        }
         if !std::mem::replace(&mut self.nodes[node].lacks_replica, true) {
             self.ask(node, Need::Replacement);
         }
@@ -51,6 +58,10 @@ impl World {
         let node = number_of(member);
         let there = &mut self.nodes[node];
         if !there.needs(need) || there.transfer.is_some() {
+            return;
+        }
+        if need == Need::Replacement && there.placement.may_be_left_out(member) {
+            // The leader does not know yet that the node was chosen again.
             return;
         }
         let plan = shipment.plan();
@@ -138,7 +149,10 @@ impl World {
         let there = &mut self.nodes[node];
         (there.disk, there.incoming, there.member) = (disk, Disk::new(), member);
         (there.damage, there.lacks_replica) = (Damage::None, false);
-        self.rebuilt += 1;
+        match std::mem::replace(&mut there.has_replica, true) {
+            true => self.rebuilt += 1,
+            false => self.moved += 1,
+        }
         self.tell(format_args!("node {node} is rebuilt as {member:?}"));
         self.open(node, goes_on);
         if self.random.percent(30) {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use bytes::Bytes;
 use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId, NodeFrame, NodePair};
 use simdisk::Random;
 use storage::OpenError;
@@ -13,6 +14,7 @@ use crate::clients::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::network::{Arrival, Network};
 use crate::cluster::node::{Damage, Node, StartError};
+use crate::cluster::placement::Placement;
 use crate::cluster::process::{Context, Input, Later, Process};
 use crate::cluster::redrive_job::RedriveJob;
 use crate::cluster::transfer::Need;
@@ -49,6 +51,9 @@ pub(crate) struct World {
     pub(crate) is_ready: bool,
     pub(crate) starts: u64,
     pub(crate) rebuilt: u64,
+    pub(crate) moved: u64,
+    /// The nodes that were to have the replica, one choice after the other.
+    pub(crate) placements: Vec<Placement>,
     /// Until then, a node that has voted for another ends at once.
     pub(crate) ambush_until_us: u64,
 }
@@ -57,9 +62,12 @@ impl World {
     pub(crate) fn new(plan: Plan, keeps_story: bool) -> Self {
         let mut random = Random(plan.seed);
         let topology = Topology::draw(&mut random);
-        let nodes =
-            (0..plan.nodes).map(|number| Node::new(number, plan.sabotage, &mut random)).collect();
-        let network = Network::new(plan.nodes, Random(random.next()));
+        let placement = Placement::on_founders(plan.nodes);
+        let all = plan.nodes + plan.spares;
+        let nodes = (0..all)
+            .map(|number| Node::new(number, placement.clone(), plan.sabotage, &mut random))
+            .collect();
+        let network = Network::new(all, Random(random.next()));
         let mut clients = vec![Client::new(Part::Declares, Vec::new())];
         let (publish, consume) = plan.clients;
         clients.extend((0..publish).map(|_| Client::new(Part::Publishes, Vec::new())));
@@ -88,6 +96,8 @@ impl World {
             is_ready: false,
             starts: 0,
             rebuilt: 0,
+            moved: 0,
+            placements: vec![placement],
             ambush_until_us: 0,
             plan,
         };
@@ -145,6 +155,7 @@ impl World {
             Event::Arrival(arrival) => arrival.to,
             Event::Look
             | Event::Start(_)
+            | Event::Placed(..)
             | Event::Ask(..)
             | Event::Chunk(_)
             | Event::Client(_)
@@ -201,6 +212,7 @@ impl World {
             Event::Nemesis(at) => self.nemesis(at),
             Event::Heal(from, to) => self.heal_direction(from, to),
             Event::Room(node) => self.nodes[node].disk.free_room(),
+            Event::Placed(node, version) => self.placed(node, version),
             Event::Resume(node) => self.resume(node),
             Event::Strike(node, down_us) => self.kill(node, down_us),
         }
@@ -213,7 +225,8 @@ impl World {
         let reading = self.nodes[node].reading(self.now_us);
         let sync_us = self.nodes[node].longest_sync_us(self.now_us);
         let is_damaged = self.nodes[node].damage != Damage::None;
-        let Some(process) = &mut self.nodes[node].process else { return };
+        let Node { process, placement, .. } = &mut self.nodes[node];
+        let Some(process) = process else { return };
         let (mut frames, mut later) = (Vec::new(), Vec::new());
         let mut ctx = Context {
             now_us: self.now_us,
@@ -226,6 +239,7 @@ impl World {
             later: &mut later,
             sync_us,
             is_damaged,
+            placement,
         };
         act(process, &mut ctx);
         let (run, prepared) = (process.run, std::mem::take(&mut process.prepared));
@@ -296,20 +310,24 @@ impl World {
 
     pub(crate) fn start(&mut self, node: usize) {
         let there = &self.nodes[node];
-        if there.damage == Damage::Lost && self.plan.sabotage != Some(Sabotage::LostDiskVotes) {
+        if there.process.is_some() || self.placement().is_forgotten(node) {
+            return;
+        }
+        let votes = self.plan.sabotage == Some(Sabotage::LostDiskVotes);
+        if there.damage == Damage::Lost && !votes || !there.has_replica {
             self.replace(node);
-        } else if there.process.is_none() {
+        } else {
             self.open(node, None);
         }
     }
 
     pub(crate) fn open(&mut self, node: usize, goes_on: Option<(u64, replication::ClockBounds)>) {
         self.starts += 1;
-        let nodes = self.nodes.len();
+        let founders = self.plan.nodes;
         let Self { book, random, now_us, .. } = self;
         let retention_bytes = self.plan.retention_bytes;
         let there = &mut self.nodes[node];
-        let started = there.start(nodes, retention_bytes, goes_on, book, random, *now_us);
+        let started = there.start(founders, retention_bytes, goes_on, book, random, *now_us);
         match started {
             Ok(()) => {
                 self.tell(format_args!("node {node} begins"));
@@ -412,11 +430,16 @@ impl World {
         let reading = self.nodes[from].reading(self.now_us);
         for to in (0..self.nodes.len()).filter(|to| *to != from) {
             let ping = ClockPing { nodes: pair(from, to), reading };
-            if let Ok(Some((at_us, arrival))) =
-                self.network.send((from, to), FrameClass::Control, ping.encode(), self.now_us)
-            {
-                self.after(at_us - self.now_us, Event::Arrival(arrival));
-            }
+            self.send(from, to, FrameClass::Control, ping.encode());
+        }
+        self.look_for_gone(from);
+    }
+
+    /// Sends a frame that nobody misses if it is lost.
+    pub(crate) fn send(&mut self, from: usize, to: usize, class: FrameClass, frame: Bytes) {
+        let sent = self.network.send((from, to), class, frame, self.now_us);
+        if let Ok(Some((at_us, arrival))) = sent {
+            self.after(at_us - self.now_us, Event::Arrival(arrival));
         }
     }
 
@@ -449,16 +472,21 @@ impl World {
         self.story.add(frame);
         let group = FrameHeader::read(frame).map(|header| header.group);
         if group == Ok(GroupId::NODES) {
-            let received_us = self.nodes[*to].reading(self.now_us).monotonic_us;
-            if let Some(process) = &mut self.nodes[*to].process
-                && let Ok(NodeFrame::Ping(ping)) = NodeFrame::decode(frame, pair(*from, *to))
-            {
-                process.bounds.observe(node_id(*from), ping.reading, received_us);
-            }
-            return;
+            return match NodeFrame::decode(frame, pair(*from, *to)) {
+                Ok(NodeFrame::Ping(ping)) => self.hear_ping(*from, *to, &ping),
+                Ok(NodeFrame::Leads(notice)) => self.hear_of_leader(*to, &notice),
+                Err(error) => self.book.violation(format!("a frame between nodes: {error}")),
+            };
         }
         let (from, frame) = (node_id(*from), frame.clone());
         self.with(*to, |process, ctx| process.input(Input::Frame(from, frame), ctx));
+    }
+
+    fn hear_ping(&mut self, from: usize, to: usize, ping: &ClockPing) {
+        let received_us = self.nodes[to].reading(self.now_us).monotonic_us;
+        if let Some(process) = &mut self.nodes[to].process {
+            process.bounds.observe(node_id(from), ping.reading, received_us);
+        }
     }
 
     fn look(&mut self) {
@@ -642,6 +670,6 @@ impl World {
 }
 
 /// The ends of a link.
-fn pair(from: usize, to: usize) -> NodePair {
+pub(crate) fn pair(from: usize, to: usize) -> NodePair {
     NodePair { cluster: CLUSTER, from: node_id(from), to: node_id(to) }
 }

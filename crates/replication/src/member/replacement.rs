@@ -117,7 +117,7 @@ impl<L: EntryLog> Member<L> {
         successors.find(|member| !placement.is_leaving(*member)).map(MemberId::node)
     }
 
-    /// What this leader tells a node that has no voter; none if it has one.
+    /// The notice of this leader for a node that has no voter; none if it has one.
     #[must_use]
     pub fn told_to(&self, node: NodeId) -> Option<LedGroup> {
         let (voters, learners) = self.engine.members();

@@ -17,5 +17,10 @@ pub(crate) fn member_id(number: usize) -> MemberId {
 
 /// The number of the node of a member.
 pub(crate) fn number_of(member: MemberId) -> usize {
-    usize::try_from(member.node().get()).expect("few nodes") - 1
+    node_number(member.node())
+}
+
+/// The number of a node.
+pub(crate) fn node_number(node: NodeId) -> usize {
+    usize::try_from(node.get()).expect("few nodes") - 1
 }

@@ -6,6 +6,7 @@ pub(crate) mod follower;
 pub(crate) mod ids;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod placement;
 pub(crate) mod process;
 pub(crate) mod redrive_job;
 mod redrives;

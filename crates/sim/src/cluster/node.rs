@@ -10,6 +10,7 @@ use storage::{Founding, LogOptions, OpenError, ReplicatedLog, ReplicatedOptions}
 use crate::checks::book::Book;
 use crate::cluster::follower::{Follower, release};
 use crate::cluster::ids::{CLUSTER, GROUP, member_id};
+use crate::cluster::placement::Placement;
 use crate::cluster::process::Process;
 use crate::cluster::serving::{Brain, Serving};
 use crate::cluster::sim_log::SimLog;
@@ -91,6 +92,10 @@ pub(crate) struct Node {
     pub(crate) damage: Damage,
     /// True while it asks for files that replace its replica.
     pub(crate) lacks_replica: bool,
+    /// True from the first replica on until the group does without it.
+    pub(crate) has_replica: bool,
+    /// The nodes that are to have the replica, as far as this node knows.
+    pub(crate) placement: Placement,
     sabotage: Option<Sabotage>,
 }
 
@@ -102,7 +107,12 @@ pub(crate) enum StartError {
 }
 
 impl Node {
-    pub(crate) fn new(number: usize, sabotage: Option<Sabotage>, random: &mut Random) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        placement: Placement,
+        sabotage: Option<Sabotage>,
+        random: &mut Random,
+    ) -> Self {
         let disk = Disk::new();
         match sabotage {
             Some(Sabotage::EntriesNotSynced) => {
@@ -124,6 +134,8 @@ impl Node {
             sync_us: (0, 0),
             damage: Damage::None,
             lacks_replica: false,
+            has_replica: placement.has(number),
+            placement,
             sabotage,
         }
     }
@@ -153,7 +165,7 @@ impl Node {
     /// [`StartError`].
     pub(crate) fn start(
         &mut self,
-        nodes: usize,
+        founders: usize,
         retention_bytes: u64,
         goes_on: Option<(u64, ClockBounds)>,
         book: &mut Book,
@@ -171,7 +183,7 @@ impl Node {
                 fault.get_or_insert(problem);
             }
         };
-        let options = options(self.member, nodes, retention_bytes);
+        let options = options(self.member, founders, retention_bytes);
         let opened = ReplicatedLog::open(self.disk.clone(), options, &mut each, &mut |_| {});
         let (log, report) = opened.map_err(StartError::Log)?;
         if let Some(damage) = report.damages.first() {
@@ -212,7 +224,7 @@ impl Node {
     }
 }
 
-fn options(member: MemberId, nodes: usize, retention_bytes: u64) -> ReplicatedOptions {
+fn options(member: MemberId, founders: usize, retention_bytes: u64) -> ReplicatedOptions {
     ReplicatedOptions {
         log: LogOptions {
             log_id: GROUP.0,
@@ -223,7 +235,7 @@ fn options(member: MemberId, nodes: usize, retention_bytes: u64) -> ReplicatedOp
         cluster_id: CLUSTER.0,
         member_id: member.get(),
         founding: Some(Founding {
-            voters: (0..nodes).map(|node| member_id(node).get()).collect(),
+            voters: (0..founders).map(|node| member_id(node).get()).collect(),
             ..Founding::default()
         }),
         tail_bytes_max: 16 * 1024,

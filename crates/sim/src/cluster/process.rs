@@ -15,6 +15,7 @@ use storage::{Applier, EntryIndex, LogEntry, LogError, Term, WriteBatch};
 
 use crate::checks::book::Book;
 use crate::checks::ledger::word;
+use crate::cluster::placement::Placement;
 use crate::cluster::redrive_job::RedriveRun;
 use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
@@ -105,6 +106,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sync_us: u64,
     /// True if the disk of the node was damaged.
     pub(crate) is_damaged: bool,
+    /// The nodes that are to have the replica, as far as the node knows.
+    pub(crate) placement: &'a Placement,
 }
 
 /// A process.
@@ -398,8 +401,15 @@ impl Process {
         }
     }
 
-    /// Begins to hand the lead over to another member.
+    /// Hands the lead over to another member.
     pub(crate) fn hand_over(&mut self, to: NodeId, ctx: &mut Context<'_>) {
+        if self.begin_hand_over(to, ctx) {
+            self.turn(ctx);
+        }
+    }
+
+    /// Begins to hand the lead over to another member; false if that is not possible.
+    pub(super) fn begin_hand_over(&mut self, to: NodeId, ctx: &mut Context<'_>) -> bool {
         let to = self.member.members().0.into_iter().find(|voter| voter.node() == to);
         if self.hand_over.is_none()
             && let Some(to) = to
@@ -409,8 +419,10 @@ impl Process {
             self.hand_over = Some(hand_over);
             self.serving.freeze(self.now(ctx.reading));
             self.touched(ctx);
-            self.turn(ctx);
+            self.has_work = true;
+            return true;
         }
+        false
     }
 
     fn step_hand_over(&mut self, ctx: &mut Context<'_>) {

@@ -1,11 +1,16 @@
 //! A leader helps members that lack files, as the server's replicas do: it changes the members, and seals files.
 
-use replication::{EntryLog as _, MemberId, MembershipChange, NodeId, ReplacementStep, Role};
+use replication::{
+    EntryLog as _, GroupPlacement as _, MemberId, MembershipChange, NodeId, ReplacementStep, Role,
+};
 use storage::{EntryIndex, Term};
 
 use super::ids::number_of;
+use super::placement::Hasty;
 use super::process::{Context, Process, Service};
 use super::transfer::{Need, Preparation, Prepared};
+use crate::faults::sabotage::Sabotage;
+use crate::plan::MEMBERS_MIN;
 
 /// Time between two offers of files to a member, in microseconds.
 const OFFER_US: u64 = 1_000_000;
@@ -47,11 +52,41 @@ impl Process {
                 self.preparations.push(preparation);
             }
         }
-        if matches!(self.service, Service::Leads(_))
-            && std::mem::take(&mut self.looks_at_members)
-            && let Some(learner) = self.member.promotable()
+        if matches!(self.service, Service::Leads(_)) && std::mem::take(&mut self.looks_at_members) {
+            let stays = self.sabotage == Some(Sabotage::LeaverKeepsLead);
+            if let Some(successor) = self.member.successor_of_leaving(ctx.placement)
+                && !stays
+            {
+                self.begin_hand_over(successor, ctx);
+            }
+            if let Some(change) = self.next_change(ctx) {
+                self.change_members(change, ctx);
+            }
+        }
+    }
+
+    fn next_change(&self, ctx: &mut Context<'_>) -> Option<MembershipChange> {
+        let change = match self.sabotage {
+            Some(Sabotage::LeaverRemovedEarly) => self.member.next_change(&Hasty(ctx.placement)),
+            _ => self.member.next_change(ctx.placement),
+        }?;
+        if let MembershipChange::Remove(member) = change
+            && !ctx.placement.is_gone(member)
         {
-            self.change_members(MembershipChange::Promote(learner), ctx);
+            let (voters, _) = self.member.members();
+            let left = voters.into_iter().filter(|voter| *voter != member).count();
+            if left < MEMBERS_MIN {
+                ctx.book.violation(format!("{left} voters are left when {member} leaves"));
+            }
+        }
+        Some(change)
+    }
+
+    /// Looks for members that are to leave, and for learners that can vote.
+    pub(crate) fn look_at_members(&mut self, ctx: &mut Context<'_>) {
+        self.looks_at_members = true;
+        if !self.is_writing {
+            self.turn(ctx);
         }
     }
 
@@ -62,8 +97,10 @@ impl Process {
         ctx: &mut Context<'_>,
     ) -> Option<Preparation> {
         let Preparation { node, need, .. } = preparation;
+        // None for a node that is not to have a replica.
+        let incarnations = ctx.placement.incarnations(node);
         let member = match need {
-            Need::Replacement => match self.member.replacement(node, &(1..=u16::MAX)) {
+            Need::Replacement => match self.member.replacement(node, &incarnations?) {
                 ReplacementStep::Ready(member) => member,
                 ReplacementStep::Wait => return Some(preparation),
                 ReplacementStep::Refused(why) => {
@@ -140,7 +177,7 @@ impl Process {
     }
 
     /// Members that vote or learn.
-    pub(super) fn members(&self) -> Vec<MemberId> {
+    pub(crate) fn members(&self) -> Vec<MemberId> {
         let (mut members, learners) = self.member.members();
         members.extend(learners);
         members

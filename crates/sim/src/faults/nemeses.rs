@@ -55,6 +55,10 @@ impl World {
             Nemesis::Compact(node) => self.with(node, |process, ctx| process.compact(ctx)),
             Nemesis::ClockStep(node, us) => self.nodes[node].clocks.error_us += us,
             Nemesis::Transfer(to) => self.transfer(to),
+            Nemesis::Join => self.join(),
+            Nemesis::Leave(number) => self.leave(number),
+            Nemesis::Move(number) => self.move_replica(number),
+            Nemesis::Forget(number) => self.forget(number),
             Nemesis::Storm(slow_us) => self.storm(slow_us),
         }
     }

@@ -43,6 +43,12 @@ pub enum Sabotage {
     RedriveAbandoned,
     /// A redrive that goes on has forgotten how many messages it may have moved.
     RedriveRestarted,
+    /// A member leaves before those vote that come in its place.
+    LeaverRemovedEarly,
+    /// A leader whose node is not to have the replica any more leads on.
+    LeaverKeepsLead,
+    /// A node that gets the replica again has the members that it had.
+    IncarnationReused,
 }
 
 /// All sabotages, with their names.
@@ -67,6 +73,9 @@ pub const SABOTAGES: &[(&str, Sabotage)] = &[
     ("newer-entries-replaced", Sabotage::NewerEntriesReplaced),
     ("redrive-abandoned", Sabotage::RedriveAbandoned),
     ("redrive-restarted", Sabotage::RedriveRestarted),
+    ("leaver-removed-early", Sabotage::LeaverRemovedEarly),
+    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead),
+    ("incarnation-reused", Sabotage::IncarnationReused),
 ];
 
 impl Sabotage {
