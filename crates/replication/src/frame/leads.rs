@@ -20,7 +20,8 @@ pub struct LedGroup {
     pub group: GroupId,
     /// The term in which the sender leads it.
     pub term: Term,
-    /// The last entry that is committed, as of which the group has no member on the receiver; 0 if it has a learner there.
+    /// The last entry that is committed, as of which the group has no member on the receiver; 0 if it has a learner there,
+    /// or had a member lately.
     pub without: EntryIndex,
 }
 

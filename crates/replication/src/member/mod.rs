@@ -90,6 +90,9 @@ pub struct Member<L: EntryLog> {
     new_axis: Option<NewAxis>,
     /// Time of the newest entry.
     last_axis_us: u64,
+    /// Last entry of the log when the last removal of a member was applied: an entry behind it tells its receivers that the
+    /// removal is committed.
+    removal_told_behind: u64,
     /// Last entry that was passed on.
     delivered: u64,
     /// First entry of the present term, at its leader.
@@ -169,6 +172,7 @@ impl<L: EntryLog> Member<L> {
             axis: None,
             new_axis: None,
             last_axis_us,
+            removal_told_behind: 0,
             delivered: applied,
             first_of_term: 0,
             needed_from: 0,

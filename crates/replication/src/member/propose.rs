@@ -110,6 +110,21 @@ impl<L: EntryLog> Member<L> {
         Ok(index)
     }
 
+    /// Proposes an entry without content if none follows the last removal of a member yet: the members that are left learn
+    /// with it that the removal is committed, and the removed one is not told before. False if none is needed, or
+    /// possible now.
+    pub fn tell_removal(&mut self, axis_us: u64) -> bool {
+        let is_told = self.removal_told_behind != self.engine.last_index();
+        if is_told || self.check_proposal(0).is_err() {
+            return false;
+        }
+        let index = EntryIndex(self.engine.last_index() + 1);
+        let (content, term) = (EntryContent::Empty, Term(self.engine.term()));
+        let entry = LogEntry { index, term, axis_us, content };
+        self.accept(&entry, EntryFacts::default(), Lsn(0));
+        true
+    }
+
     /// Hands leadership over to a voter. Nothing can be proposed until it has it, or an election time has passed. Stop
     /// proposing and wait until all is committed before, so that nothing is lost. Without effect at a follower.
     pub fn transfer(&mut self, to: MemberId) {

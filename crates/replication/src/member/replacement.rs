@@ -117,7 +117,8 @@ impl<L: EntryLog> Member<L> {
         successors.find(|member| !placement.is_leaving(*member)).map(MemberId::node)
     }
 
-    /// The notice of this leader for a node that has no voter; none if it has one.
+    /// The notice of this leader for a node that has no voter; none if it has one. A member that is removed is needed until
+    /// a majority of those that are left knows of it: until then they ask it for its vote.
     #[must_use]
     pub fn told_to(&self, node: NodeId) -> Option<LedGroup> {
         let (voters, learners) = self.engine.members();
@@ -125,7 +126,12 @@ impl<L: EntryLog> Member<L> {
             let mut nodes = members.iter().filter_map(|it| MemberId::new(*it)).map(MemberId::node);
             nodes.any(|it| it == node)
         };
-        let without = if has_one(learners) { EntryIndex(0) } else { self.delivered() };
+        let is_known =
+            self.delivered > self.removal_told_behind && self.delivered >= self.first_of_term;
+        let without = match is_known && !has_one(learners) {
+            true => self.delivered(),
+            false => EntryIndex(0),
+        };
         let led = LedGroup { group: self.config.group, term: self.term(), without };
         (self.engine.is_leader() && !has_one(voters)).then_some(led)
     }

@@ -267,6 +267,9 @@ impl<L: EntryLog> Member<L> {
             return false;
         };
         self.engine.apply_membership(change);
+        if matches!(change, MembershipChange::Remove(_)) {
+            self.removal_told_behind = self.engine.last_index();
+        }
         true
     }
 

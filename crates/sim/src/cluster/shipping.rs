@@ -52,7 +52,11 @@ impl Process {
                 self.preparations.push(preparation);
             }
         }
-        if matches!(self.service, Service::Leads(_)) && std::mem::take(&mut self.looks_at_members) {
+        if !matches!(self.service, Service::Leads(_)) {
+            return;
+        }
+        self.tell_removal(ctx);
+        if std::mem::take(&mut self.looks_at_members) {
             let stays = self.sabotage == Some(Sabotage::LeaverKeepsLead);
             if let Some(successor) = self.member.successor_of_leaving(ctx.placement)
                 && !stays
@@ -62,6 +66,15 @@ impl Process {
             if let Some(change) = self.next_change(ctx) {
                 self.change_members(change, ctx);
             }
+        }
+    }
+
+    fn tell_removal(&mut self, ctx: &mut Context<'_>) {
+        let Some(axis) = self.member.axis() else { return };
+        if self.member.tell_removal(axis.at(ctx.reading.monotonic_us)) {
+            let key = (self.member.last_index().0, self.member.term().0);
+            ctx.book.ledger.proposed_at.insert(key, ctx.now_us);
+            self.has_work = true;
         }
     }
 

@@ -156,6 +156,30 @@ fn leader_that_removes_itself_steps_down() {
     end(&world);
 }
 
+#[test]
+fn member_that_is_removed_is_told_once_those_that_are_left_know() {
+    let (mut world, leader) = led(6);
+    let gone = (leader + 1) % 3;
+    isolate(&mut world, gone);
+    world.run(800_000);
+    idle(&mut world, leader);
+    let axis_us = member(&mut world, leader).last_axis_us;
+    assert!(!member(&mut world, leader).tell_removal(axis_us), "nobody was removed");
+    propose_change(&mut world, leader, MembershipChange::Remove(member_id(gone)));
+    world.run(200_000);
+    idle(&mut world, leader);
+    assert_eq!(member(&mut world, leader).members().0.len(), 2);
+    let told = member(&mut world, leader).told_to(node_id(gone)).unwrap();
+    assert_eq!(told.without, EntryIndex(0), "the other one may not know yet");
+    assert!(member(&mut world, leader).tell_removal(axis_us));
+    world.turn(leader);
+    world.run(200_000);
+    idle(&mut world, leader);
+    assert!(!member(&mut world, leader).tell_removal(axis_us), "it is told");
+    let told = member(&mut world, leader).told_to(node_id(gone)).unwrap();
+    assert_eq!(told.without, member(&mut world, leader).delivered());
+}
+
 /// A group that is to be on some nodes; new members have an incarnation from this one on.
 struct OnNodes(Vec<NodeId>, u16);
 

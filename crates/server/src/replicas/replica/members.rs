@@ -142,6 +142,9 @@ impl Replica {
             return;
         }
         self.tell_promoted();
+        if let Some(axis) = self.member.axis() {
+            self.has_work |= self.member.tell_removal(axis.at(clock.now.monotonic_us));
+        }
         if !std::mem::take(&mut self.looks_at_members) {
             return;
         }
