@@ -4,7 +4,7 @@ use replication::{FrameClass, GroupPlacement as _, LeadsNotice, LedGroup, Role};
 use simdisk::Disk;
 
 use crate::cluster::ids::node_id;
-use crate::cluster::node::Damage;
+use crate::cluster::node::{Damage, Node};
 use crate::cluster::placement::Placement;
 use crate::cluster::process::Service;
 use crate::event::Event;
@@ -139,11 +139,17 @@ impl World {
     /// The newest leader must do without a replica that ends.
     fn check_left_out(&mut self, node: usize) {
         let member = self.nodes[node].member;
-        let processes = self.nodes.iter().filter_map(|node| node.process.as_ref());
-        let leaders = processes.filter(|it| matches!(it.member.role(), Role::Leader { .. }));
-        let newest = leaders.max_by_key(|leader| leader.member.term());
-        if newest.is_some_and(|leader| leader.member.members().0.contains(&member)) {
-            self.book.violation(format!("node {node} ends its replica, which votes"));
+        let leads = |node: &Node| {
+            let process = node.process.as_ref()?;
+            // Within a turn, the term of the member may be another one.
+            let Role::Leader { term, .. } = process.member.role() else { return None };
+            Some((term, node.number, process.member.members().0.contains(&member)))
+        };
+        let newest = self.nodes.iter().filter_map(leads).max();
+        if let Some((term, other, true)) = newest {
+            self.book.violation(format!(
+                "node {node} ends its replica, which votes in term {term} of node {other}"
+            ));
         }
     }
 
