@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+use replication::MemberId;
+
 use crate::clients::client::Client;
 use crate::clients::client::Part;
 use crate::cluster::node::Node;
@@ -163,8 +165,9 @@ fn agree(world: &mut World) {
             .iter()
             .map(|node| match &node.process {
                 Some(process) => format!(
-                    "{:?} at {} of {} and {}, caught up: {}",
+                    "{:?} with {} at {} of {} and {}, caught up: {}",
                     process.service,
+                    names(&process.members()),
                     process.member.delivered(),
                     process.applied(),
                     process.member.last_index(),
@@ -178,6 +181,11 @@ fn agree(world: &mut World) {
             "no agreement a minute after healing: {states:?}, {committed} committed, ready: {is_ready}"
         ));
     }
+}
+
+fn names(members: &[MemberId]) -> String {
+    let names: Vec<String> = members.iter().map(ToString::to_string).collect();
+    names.join(" ")
 }
 
 /// Clients take all that is there.

@@ -453,6 +453,11 @@ impl<L: EntryLog> Engine<L> {
         self.raw.raft.has_pending_conf()
     }
 
+    /// True if an entry that is not applied changes the members.
+    pub(crate) fn changes_members(&self, index: u64) -> bool {
+        self.raw.store().changes_members(index)
+    }
+
     /// Guard 1, and the change itself. An unchanged group is no error: the entry may be applied again after a
     /// restart.
     pub(crate) fn apply_membership(&mut self, change: MembershipChange) {

@@ -59,6 +59,11 @@ impl<L: EntryLog> Store<L> {
         self.memberships.extend(changes.map(|entry| entry.index.0));
     }
 
+    /// True if an entry that is not applied changes the members.
+    pub(super) fn changes_members(&self, index: u64) -> bool {
+        self.memberships.contains(&index)
+    }
+
     /// Notes that the entries up to `index` are applied.
     pub(super) fn applied(&mut self, index: u64) {
         self.memberships = self.memberships.split_off(&(index + 1));

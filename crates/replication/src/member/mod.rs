@@ -90,6 +90,9 @@ pub struct Member<L: EntryLog> {
     new_axis: Option<NewAxis>,
     /// Time of the newest entry.
     last_axis_us: u64,
+    /// The last change of the members that has an effect: they are saved before it is passed on as committed, because the
+    /// log may note on disk what is.
+    changed_by: u64,
     /// Last entry of the log when the last removal of a member was applied: an entry behind it tells its receivers that the
     /// removal is committed.
     removal_told_behind: u64,
@@ -172,6 +175,7 @@ impl<L: EntryLog> Member<L> {
             axis: None,
             new_axis: None,
             last_axis_us,
+            changed_by: 0,
             removal_told_behind: 0,
             delivered: applied,
             first_of_term: 0,

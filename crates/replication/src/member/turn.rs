@@ -32,6 +32,9 @@ impl<L: EntryLog> Member<L> {
             self.restore_clock(clock);
             self.begin_axis(clock);
             self.read_clock(clock);
+            self.apply_next_change();
+        }
+        if self.quarantine.is_none() {
             pending.known = self.known_clocks(clock);
             if self.engine.has_ready() {
                 let mut work = self.engine.ready();
@@ -147,7 +150,7 @@ impl<L: EntryLog> Member<L> {
             return None;
         }
         let (term, vote) = vote.unwrap_or((self.saved.term.0, self.saved.vote));
-        let commit = EntryIndex(self.delivered);
+        let commit = EntryIndex(self.delivered.max(self.changed_by));
         let clock = self.read_clock.or(self.saved.clock);
         let (voters, learners) = (voters.to_vec(), learners.to_vec());
         Some(HardState { term: Term(term), vote, commit, voters, learners, clock })
@@ -237,7 +240,6 @@ impl<L: EntryLog> Member<L> {
         if committed <= self.delivered {
             return;
         }
-        self.engine.log_mut().commit(EntryIndex(committed));
         let (from, to) = (EntryIndex(self.delivered + 1), EntryIndex(committed + 1));
         let entries = match self.engine.log().entries(from, to, COMMITTED_BYTES_PER_TURN) {
             Ok(entries) => entries,
@@ -245,7 +247,8 @@ impl<L: EntryLog> Member<L> {
         };
         for entry in entries {
             let index = entry.index.0;
-            if !self.apply_membership(&entry) {
+            if self.engine.changes_members(index) && index != self.changed_by {
+                // The next turn saves the members first.
                 break;
             }
             let facts = self.proposals.committed(index);
@@ -254,23 +257,34 @@ impl<L: EntryLog> Member<L> {
             out.push(Committed { entry, facts });
             self.settle();
         }
+        self.engine.log_mut().commit(EntryIndex(self.delivered));
     }
 
-    /// Applies a change of the members. False if this build does not know it.
-    fn apply_membership(&mut self, entry: &LogEntry) -> bool {
-        let EntryContent::Membership(change) = &entry.content else {
-            return true;
+    /// Applies a change of the members that is the next committed entry.
+    fn apply_next_change(&mut self) {
+        let next = self.delivered + 1;
+        let is_due = next <= self.engine.committed() && self.engine.changes_members(next);
+        if !is_due || next == self.changed_by {
+            return;
+        }
+        let entries = match self.engine.log().entries(EntryIndex(next), EntryIndex(next + 1), 0) {
+            Ok(entries) => entries,
+            Err(fault) => return self.quarantine(QuarantineReason::Damaged(fault.to_string())),
         };
-        let Some(change) = MembershipChange::decode(change) else {
-            let text = format!("entry {} changes the members in an unknown way", entry.index);
-            self.quarantine(QuarantineReason::Diverged(text));
-            return false;
+        let change = entries.first().and_then(|entry| match &entry.content {
+            EntryContent::Membership(change) => MembershipChange::decode(change),
+            EntryContent::Records(_) | EntryContent::Empty => None,
+        });
+        let Some(change) = change else {
+            let text = format!("entry {next} changes the members in an unknown way");
+            return self.quarantine(QuarantineReason::Diverged(text));
         };
         self.engine.apply_membership(change);
+        self.changed_by = next;
         if matches!(change, MembershipChange::Remove(_)) {
             self.removal_told_behind = self.engine.last_index();
         }
-        true
+        self.settle();
     }
 
     fn report(&mut self, result: &mut TurnResult) {

@@ -585,6 +585,10 @@ fn change_before_the_last_one_is_committed() {
         &crate::clock::TurnClock { now: reading, wall_after_us: reading.wall_us, bounds: &bounds },
         &mut Vec::new(),
     );
+    member.write().unwrap();
+    // The members are saved before the log learns that the change is committed.
+    let saved = member.log().hard_state();
+    assert_eq!((saved.commit, saved.learners.clone()), (EntryIndex(1), vec![member_id(3).get()]));
     let result = member.end(&mut Vec::new());
     assert_eq!(result.committed.len(), 1);
     assert_eq!(member.members().1, [member_id(3)]);
