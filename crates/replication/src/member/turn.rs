@@ -1,7 +1,7 @@
 //! Turns: what leaves before the own write, the write, and what leaves after it.
 
 use bytes::Bytes;
-use storage::{EntryContent, EntryIndex, HardState, LogEntry, LogError, SavedClock, Term};
+use storage::{EntryContent, EntryIndex, HardState, LogError, SavedClock, Term};
 
 use super::pending::{Pending, Turn};
 use super::{Committed, Member, QuarantineReason, Role, TurnResult};
