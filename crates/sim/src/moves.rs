@@ -1,6 +1,6 @@
 //! Nodes that get the replica and lose it, as changes of the metadata that one node after the other learns of.
 
-use replication::{FrameClass, GroupPlacement as _, LeadsNotice, LedGroup, Role};
+use replication::{FrameClass, LeadsNotice, LedGroup, Role};
 use simdisk::Disk;
 
 use crate::cluster::ids::node_id;
@@ -9,7 +9,7 @@ use crate::cluster::placement::Placement;
 use crate::cluster::process::Service;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
-use crate::plan::MEMBERS_MIN;
+use crate::plan::{MEMBERS_MIN, below};
 use crate::world::{World, pair};
 
 impl World {
@@ -66,8 +66,7 @@ impl World {
         let placement = self.placement();
         let is_free = |node: &usize| !placement.has(*node) && !placement.is_forgotten(*node);
         let free: Vec<usize> = (0..self.nodes.len()).filter(is_free).collect();
-        let at = usize::try_from(self.random.below(free.len().max(1) as u64)).unwrap_or(0);
-        free.get(at).copied()
+        free.get(below(&mut self.random, free.len().max(1))).copied()
     }
 
     fn place(&mut self, change: impl FnOnce(&mut Placement)) {
@@ -108,9 +107,7 @@ impl World {
         if !matches!(process.service, Service::Leads(_)) {
             return;
         }
-        let placement = &there.placement;
-        let is_gone = |member| placement.is_gone(member) || placement.is_leaving(member);
-        let looks = process.members().into_iter().any(is_gone);
+        let looks = process.member.has_gone(&there.placement);
         let told: Vec<Option<LedGroup>> =
             (0..self.nodes.len()).map(|to| process.member.told_to(node_id(to))).collect();
         if looks {

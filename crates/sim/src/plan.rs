@@ -207,6 +207,7 @@ impl Plan {
     }
 }
 
-fn below(random: &mut Random, bound: usize) -> usize {
+/// A number below a bound.
+pub(crate) fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound as u64)).unwrap_or(0)
 }

@@ -102,27 +102,24 @@ impl<L: EntryLog> Member<L> {
         if let Some(text) = refused {
             return Err(ProposeError::Refused(text));
         }
-        let index = EntryIndex(self.engine.last_index() + 1);
-        let content = EntryContent::Membership(change.encode());
-        let term = Term(self.engine.term());
-        let entry = LogEntry { index, term, axis_us, content };
-        self.accept(&entry, EntryFacts::default(), Lsn(0));
-        Ok(index)
+        Ok(self.propose_content(EntryContent::Membership(change.encode()), axis_us))
     }
 
     /// Proposes an entry without content if none follows the last removal of a member yet: the members that are left learn
-    /// with it that the removal is committed, and the removed one is not told before. False if none is needed, or
+    /// with it that the removal is committed, and the removed one is not told before. `None` if none is needed, or
     /// possible now.
-    pub fn tell_removal(&mut self, axis_us: u64) -> bool {
+    pub fn tell_removal(&mut self, axis_us: u64) -> Option<EntryIndex> {
         let is_told = self.removal_told_behind != self.engine.last_index();
-        if is_told || self.check_proposal(0).is_err() {
-            return false;
-        }
-        let index = EntryIndex(self.engine.last_index() + 1);
-        let (content, term) = (EntryContent::Empty, Term(self.engine.term()));
+        let is_due = !is_told && self.check_proposal(0).is_ok();
+        is_due.then(|| self.propose_content(EntryContent::Empty, axis_us))
+    }
+
+    /// Proposes a checked entry without records.
+    fn propose_content(&mut self, content: EntryContent, axis_us: u64) -> EntryIndex {
+        let (index, term) = (EntryIndex(self.engine.last_index() + 1), Term(self.engine.term()));
         let entry = LogEntry { index, term, axis_us, content };
         self.accept(&entry, EntryFacts::default(), Lsn(0));
-        true
+        index
     }
 
     /// Hands leadership over to a voter. Nothing can be proposed until it has it, or an election time has passed. Stop

@@ -95,6 +95,14 @@ impl<L: EntryLog> Member<L> {
         }
     }
 
+    /// True if a member is of a node that is forgotten, or is not to have it any more.
+    #[must_use]
+    pub fn has_gone(&self, placement: &impl GroupPlacement) -> bool {
+        let (voters, learners) = self.members();
+        let mut members = voters.into_iter().chain(learners);
+        members.any(|member| placement.is_gone(member) || placement.is_leaving(member))
+    }
+
     /// The next change that the leader is to propose, if it can now: a learner that is nearly level votes, and a member is
     /// removed whose node is forgotten, or is not to have it any more. The latter not before those vote that come in
     /// its place.

@@ -21,7 +21,7 @@ use crate::replicas::{
     Deposition, FrameSender, KnownNode, Nodes, Reopens, ReplicaStatus, ReplicaTarget, Replicator,
 };
 use crate::shipments::{Rebuilds, Shipments};
-use crate::vhost::{Cluster, Vhosts};
+use crate::vhost::{Cluster, VhostHandle, Vhosts};
 
 /// The reason why replication cannot start.
 #[derive(thiserror::Error, Debug)]
@@ -196,26 +196,27 @@ impl Reopens for Replicas {
     }
 }
 
+impl Replicas {
+    fn handle(&self, vhost: VhostId) -> Option<Arc<VhostHandle>> {
+        self.vhosts.upgrade()?.of_id(vhost)
+    }
+}
+
 impl Rebuilds for Replicas {
     fn name_of(&self, vhost: VhostId) -> Option<String> {
         if vhost == VhostId::METADATA {
             return Some("metadata".to_owned());
         }
-        let vhosts = self.vhosts.upgrade()?.all();
-        let handle =
-            vhosts.iter().find(|handle| handle.id() == vhost && handle.is_placed_here())?;
+        let handle = self.handle(vhost).filter(|handle| handle.is_placed_here())?;
         Some(handle.name().to_owned())
     }
 
     fn may_become(&self, vhost: VhostId, member: MemberId) -> bool {
-        let vhosts = self.vhosts.upgrade().map(|vhosts| vhosts.all()).unwrap_or_default();
-        let handle = vhosts.iter().find(|handle| handle.id() == vhost);
-        handle.is_none_or(|handle| handle.may_become(member))
+        self.handle(vhost).is_none_or(|handle| handle.may_become(member))
     }
 
     fn open_rebuilt(&self, vhost: VhostId) -> Result<(), String> {
-        let vhosts = self.vhosts.upgrade().map(|vhosts| vhosts.all()).unwrap_or_default();
-        if let Some(handle) = vhosts.iter().find(|handle| handle.id() == vhost) {
+        if let Some(handle) = self.handle(vhost) {
             // A replica that was lost at the start has never run.
             handle.depose(Deposition::LeaderChanged);
         }

@@ -476,7 +476,7 @@ impl Vhosts {
     }
 
     /// The vhost of this id, which may be deleted.
-    fn of_id(&self, id: VhostId) -> Option<Arc<VhostHandle>> {
+    pub(crate) fn of_id(&self, id: VhostId) -> Option<Arc<VhostHandle>> {
         self.all().into_iter().find(|handle| handle.id == id)
     }
 

@@ -71,11 +71,15 @@ impl Process {
 
     fn tell_removal(&mut self, ctx: &mut Context<'_>) {
         let Some(axis) = self.member.axis() else { return };
-        if self.member.tell_removal(axis.at(ctx.reading.monotonic_us)) {
-            let key = (self.member.last_index().0, self.member.term().0);
-            ctx.book.ledger.proposed_at.insert(key, ctx.now_us);
-            self.has_work = true;
+        if let Some(index) = self.member.tell_removal(axis.at(ctx.reading.monotonic_us)) {
+            self.proposed(index, ctx);
         }
+    }
+
+    fn proposed(&mut self, index: EntryIndex, ctx: &mut Context<'_>) {
+        let key = (index.0, self.member.term().0);
+        ctx.book.ledger.proposed_at.insert(key, ctx.now_us);
+        self.has_work = true;
     }
 
     fn next_change(&self, ctx: &mut Context<'_>) -> Option<MembershipChange> {
@@ -158,10 +162,9 @@ impl Process {
         let Some(axis) = self.member.axis() else { return };
         let at_us = axis.at(ctx.reading.monotonic_us);
         if let Ok(index) = self.member.change_members(change, at_us) {
-            let (number, term) = (ctx.number, self.member.term().0);
-            ctx.book.ledger.proposed_at.insert((index.0, term), ctx.now_us);
+            self.proposed(index, ctx);
+            let number = ctx.number;
             ctx.story.tell(ctx.now_us, format_args!("node {number} proposes {change:?}"));
-            self.has_work = true;
         }
     }
 

@@ -7,7 +7,7 @@ use crate::cluster::ids::{node_id, number_of};
 use crate::cluster::node::Damage;
 use crate::cluster::process::Service;
 use crate::event::Event;
-use crate::plan::Nemesis;
+use crate::plan::{Nemesis, below};
 use crate::world::World;
 
 impl World {
@@ -150,8 +150,4 @@ impl World {
             });
         }
     }
-}
-
-fn below(random: &mut Random, bound: usize) -> usize {
-    usize::try_from(random.below(bound as u64)).unwrap_or(0)
 }

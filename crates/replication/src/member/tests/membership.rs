@@ -39,6 +39,16 @@ fn replace(
     }
 }
 
+/// Three nodes, whose leader has not heard one of the others for long: the world, the leader, that one.
+fn led_without_one() -> (World, usize, usize) {
+    let (mut world, leader) = led(6);
+    let lost = (leader + 1) % 3;
+    isolate(&mut world, lost);
+    world.run(800_000);
+    idle(&mut world, leader);
+    (world, leader, lost)
+}
+
 fn propose_change(world: &mut World, leader: usize, change: MembershipChange) {
     let axis_us = member(world, leader).last_axis_us;
     member(world, leader).change_members(change, axis_us).unwrap();
@@ -47,10 +57,8 @@ fn propose_change(world: &mut World, leader: usize, change: MembershipChange) {
 
 #[test]
 fn lost_member_is_replaced_by_its_next_incarnation() {
-    let (mut world, leader) = led(6);
-    let (lost, third) = ((leader + 1) % 3, (leader + 2) % 3);
-    isolate(&mut world, lost);
-    world.run(800_000);
+    let (mut world, leader, lost) = led_without_one();
+    let third = 3 - leader - lost;
     let (ready, changes) = replace(&mut world, leader, node_id(lost), &FIRST);
     let next = node_id(lost).member(2);
     assert_eq!(ready, next);
@@ -84,10 +92,7 @@ fn node_that_joins_gets_a_learner() {
 
 #[test]
 fn node_that_joins_again_gets_no_member_that_it_had() {
-    let (mut world, leader) = led(6);
-    let lost = (leader + 1) % 3;
-    isolate(&mut world, lost);
-    world.run(800_000);
+    let (mut world, leader, lost) = led_without_one();
     let (ready, changes) = replace(&mut world, leader, node_id(lost), &(5..=8));
     assert_eq!(ready, node_id(lost).member(5));
     assert_eq!(changes.len(), 2);
@@ -103,11 +108,8 @@ fn node_that_joins_again_gets_no_member_that_it_had() {
 
 #[test]
 fn member_of_a_forgotten_node_is_removed_while_a_majority_is_heard() {
-    let (mut world, leader) = led(6);
-    let (gone, third) = ((leader + 1) % 3, (leader + 2) % 3);
-    isolate(&mut world, gone);
-    world.run(800_000);
-    idle(&mut world, leader);
+    let (mut world, leader, gone) = led_without_one();
+    let third = 3 - leader - gone;
     let is_gone = |member: MemberId| member == member_id(gone);
     let change = member(&mut world, leader).removal(is_gone);
     assert_eq!(change, Some(MembershipChange::Remove(member_id(gone))));
@@ -158,24 +160,20 @@ fn leader_that_removes_itself_steps_down() {
 
 #[test]
 fn member_that_is_removed_is_told_once_those_that_are_left_know() {
-    let (mut world, leader) = led(6);
-    let gone = (leader + 1) % 3;
-    isolate(&mut world, gone);
-    world.run(800_000);
-    idle(&mut world, leader);
+    let (mut world, leader, gone) = led_without_one();
     let axis_us = member(&mut world, leader).last_axis_us;
-    assert!(!member(&mut world, leader).tell_removal(axis_us), "nobody was removed");
+    assert_eq!(member(&mut world, leader).tell_removal(axis_us), None, "nobody was removed");
     propose_change(&mut world, leader, MembershipChange::Remove(member_id(gone)));
     world.run(200_000);
     idle(&mut world, leader);
     assert_eq!(member(&mut world, leader).members().0.len(), 2);
     let told = member(&mut world, leader).told_to(node_id(gone)).unwrap();
     assert_eq!(told.without, EntryIndex(0), "the other one may not know yet");
-    assert!(member(&mut world, leader).tell_removal(axis_us));
+    assert!(member(&mut world, leader).tell_removal(axis_us).is_some());
     world.turn(leader);
     world.run(200_000);
     idle(&mut world, leader);
-    assert!(!member(&mut world, leader).tell_removal(axis_us), "it is told");
+    assert_eq!(member(&mut world, leader).tell_removal(axis_us), None, "it is told");
     let told = member(&mut world, leader).told_to(node_id(gone)).unwrap();
     assert_eq!(told.without, member(&mut world, leader).delivered());
 }

@@ -96,10 +96,7 @@ impl Replica {
     pub(in crate::replicas) fn looks_for_gone(&mut self, nodes: &Nodes) -> bool {
         let placement = self.target.placement();
         let placed = nodes.placed(placement.as_deref());
-        let (voters, learners) = self.member.members();
-        let mut members = voters.into_iter().chain(learners);
-        let is_gone = |member| placed.is_gone(member) || placed.is_leaving(member);
-        let has_gone = self.is_leading() && members.any(is_gone);
+        let has_gone = self.is_leading() && self.member.has_gone(&placed);
         self.looks_at_members |= has_gone;
         has_gone
     }
@@ -143,7 +140,7 @@ impl Replica {
         }
         self.tell_promoted();
         if let Some(axis) = self.member.axis() {
-            self.has_work |= self.member.tell_removal(axis.at(clock.now.monotonic_us));
+            self.has_work |= self.member.tell_removal(axis.at(clock.now.monotonic_us)).is_some();
         }
         if !std::mem::take(&mut self.looks_at_members) {
             return;
