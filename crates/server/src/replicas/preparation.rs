@@ -36,6 +36,8 @@ pub(crate) type ShipmentAnswer = oneshot::Sender<Result<Arc<PreparedShipment>, S
 pub(super) struct ShipmentRequest {
     pub(super) node: NodeId,
     pub(super) need: ShipmentNeed,
+    /// Files that the node has asked for before, as long as it leads in the same term.
+    pub(super) known: Option<Arc<PreparedShipment>>,
     pub(super) answer: ShipmentAnswer,
 }
 
@@ -114,6 +116,11 @@ impl Preparation {
                 }
             }
         };
+        if let Some(known) = self.request.known.take().filter(|known| known.member == to) {
+            // Whoever asked may be gone.
+            let _ = self.request.answer.send(Ok(known));
+            return Ok(Prepared::Over);
+        }
         let sealed = match self.sealed {
             Some(sealed) => sealed,
             None => match member.log_mut().seal() {

@@ -91,7 +91,7 @@ impl Sender {
         Ok(())
     }
 
-    /// The shipment for a member: the one that was cut off, or a new one.
+    /// The shipment for a member: the one that was cut off, if it is still for the member that is to come, or a new one.
     async fn prepared(
         &self,
         vhost: VhostId,
@@ -105,15 +105,13 @@ impl Sender {
                 .filter(|kept| kept.need == need && Some(kept.term) == term)
                 .map(|kept| Arc::clone(&kept.shipment))
         };
-        if let Some(shipment) = known {
-            return Ok(shipment);
-        }
-        let preparing = self.replicator.prepare_shipment(vhost, to, need);
+        let preparing = self.replicator.prepare_shipment(vhost, to, need, known.clone());
         let shipment = timeout(SHIPMENT_PREPARE_TIMEOUT, preparing).await;
         let shipment = shipment.unwrap_or_else(|_| {
             Err("the members of the group could not be changed in time".to_owned())
         })?;
-        if let Some(term) = term {
+        let is_known = known.is_some_and(|known| Arc::ptr_eq(&known, &shipment));
+        if let Some(term) = term.filter(|_| !is_known) {
             let until = Instant::now() + SHIPMENT_KEPT_TIME;
             let kept = Kept { need, term, shipment: Arc::clone(&shipment), until };
             self.kept.lock().insert((vhost, to), kept);

@@ -382,7 +382,8 @@ impl Replicator {
         self.leads.lock().get(&vhost)?.term
     }
 
-    /// Prepares the files of a vhost that this node leads for the member of another node.
+    /// Prepares the files of a vhost that this node leads for the member of another node; or returns `known`, if these are
+    /// files for the same member.
     ///
     /// # Errors
     /// A sentence for the operator of that node.
@@ -391,9 +392,11 @@ impl Replicator {
         vhost: VhostId,
         node: NodeId,
         need: ShipmentNeed,
+        known: Option<Arc<PreparedShipment>>,
     ) -> Result<Arc<PreparedShipment>, String> {
         let (answer, result) = oneshot::channel();
-        self.push(|work| work.shipments.push((vhost, ShipmentRequest { node, need, answer })));
+        let request = ShipmentRequest { node, need, known, answer };
+        self.push(|work| work.shipments.push((vhost, request)));
         let lost = || Err("this node does not lead the vhost".to_owned());
         result.await.unwrap_or_else(|_| lost())
     }
