@@ -11,7 +11,7 @@ import pika
 import pytest
 
 from cluster_processes import NAMES
-from test_lost_disk import contents, in_time, lose_disk, start
+from test_lost_disk import WITHIN_S, contents, in_time, lose_disk, start
 from test_membership import forget
 from test_stand_alone import backed_up, goes_on_alone
 from test_transfers import PERSISTENT, Load
@@ -127,6 +127,26 @@ def test_number_of_replicas_changes_before_members_have_left(make):
         in_time(cluster, "a", lambda: has_settled(cluster))
         assert len(members(cluster, "a")) == 2
     load.check()
+
+
+def test_members_of_nodes_that_are_chosen_again_before_they_have_left_are_still_theirs(make):
+    cluster = make()
+    load = Load(cluster, "load", "quorum")
+    in_time(cluster, "a", lambda: len(load.confirmed) > 50)
+    # The second change comes before the first one has removed a member.
+    for count in (1, 3):
+        set_replicas(cluster, "a", count)
+    in_time(cluster, "a", lambda: has_settled(cluster))
+    for node in cluster.nodes.values():
+        node.kill()
+    for node in cluster.nodes.values():
+        node.launch()
+    for node in cluster.nodes.values():
+        assert node.wait_until(node.is_listening, WITHIN_S)
+    before = len(load.confirmed)
+    in_time(cluster, "a", lambda: has_settled(cluster) and len(load.confirmed) > before + 50)
+    load.check()
+    assert not [line for line in cluster.errors() if "must be rebuilt" in line]
 
 
 def test_nodes_are_killed_while_replicas_move(make, rng):

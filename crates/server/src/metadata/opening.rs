@@ -13,6 +13,7 @@ use crate::disk::recovery::MemberIdentity;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::METADATA_RETENTION_BYTES;
+use crate::shipments::directories;
 use crate::vhost::{Cluster, FoundMember, GroupAge, found_member, is_loss};
 
 /// The reason why the log of the metadata cannot be used.
@@ -57,6 +58,15 @@ pub(super) enum OpenedLog {
 }
 
 impl LogPlace {
+    /// Finishes what the process before has begun: files of the leader that take the place of the log.
+    ///
+    /// # Errors
+    /// [`MetadataOpenError::Directory`].
+    pub(super) fn resume(&self) -> Result<(), MetadataOpenError> {
+        let resumed = directories::resume(&self.data_dir, VhostId::METADATA);
+        resumed.map_err(|error| MetadataOpenError::Directory { path: self.path.clone(), error })
+    }
+
     /// Opens the log, and creates it if it is missing.
     ///
     /// # Errors
@@ -64,7 +74,7 @@ impl LogPlace {
     pub(super) fn open(&self, cluster: &Cluster) -> Result<OpenedLog, MetadataOpenError> {
         let unusable = |error| MetadataOpenError::Directory { path: self.path.clone(), error };
         let first = cluster.replicator.nodes().my_first_member();
-        let found = found_member(&self.data_dir, VhostId::METADATA, first, self.age);
+        let found = found_member(&self.data_dir, VhostId::METADATA, (first, first), self.age);
         let me = match found.map_err(unusable)? {
             FoundMember::Member(me) => me,
             FoundMember::Lost(why) => return Ok(OpenedLog::Lost(why)),

@@ -179,6 +179,7 @@ impl Metadata {
             state: Mutex::new(State::new(Items::default(), Lsn(0))),
             changed: Condvar::new(),
         });
+        metadata.place.resume()?;
         metadata.reopen()?;
         Ok(metadata)
     }

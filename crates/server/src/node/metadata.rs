@@ -21,7 +21,7 @@ use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
 use crate::node::Node;
 use crate::node::followed::{Followed, NodeMetadata};
 use crate::node::users_and_vhosts::Desired;
-use crate::vhost::{GroupAge, VhostHandle};
+use crate::vhost::{GroupAge, VhostDefinition, VhostHandle};
 
 /// Users, vhosts, parameters and nodes, as items tell them.
 #[derive(Debug)]
@@ -359,7 +359,7 @@ impl Node {
         for entry in &entries {
             if self.vhosts.get(&entry.name).is_none_or(|handle| handle.id() != entry.id) {
                 let age = if is_new_here { GroupAge::OnLostDisk } else { GroupAge::New };
-                let handle = self.vhosts.begin(entry.clone(), age);
+                let handle = self.vhosts.begin(VhostDefinition::new(entry.clone()), age);
                 made.push(handle.map_err(|error| error.to_string())?);
             }
         }

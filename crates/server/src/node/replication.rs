@@ -17,9 +17,7 @@ use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
 use crate::metadata::Metadata;
 use crate::metadata::placement::Placement;
-use crate::replicas::{
-    Deposition, FrameSender, KnownNode, Nodes, Reopens, ReplicaStatus, ReplicaTarget, Replicator,
-};
+use crate::replicas::{FrameSender, KnownNode, Nodes, Reopens, ReplicaStatus, Replicator};
 use crate::shipments::{Rebuilds, Shipments};
 use crate::vhost::{Cluster, VhostHandle, Vhosts};
 
@@ -215,12 +213,17 @@ impl Rebuilds for Replicas {
         self.handle(vhost).is_none_or(|handle| handle.may_become(member))
     }
 
-    fn open_rebuilt(&self, vhost: VhostId) -> Result<(), String> {
-        if let Some(handle) = self.handle(vhost) {
-            // A replica that was lost at the start has never run.
-            handle.depose(Deposition::LeaderChanged);
+    fn open_installed(
+        &self,
+        vhost: VhostId,
+        install: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        if vhost == VhostId::METADATA {
+            install()?;
+            return self.reopen(vhost);
         }
-        self.reopen(vhost)
+        let Some(vhosts) = self.vhosts.upgrade() else { return Ok(()) };
+        vhosts.open_installed(vhost, |_| install())
     }
 }
 

@@ -44,7 +44,7 @@ use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
 use crate::redrive::Redrives;
 use crate::service_state;
-use crate::vhost::{GroupAge, Threads, Timer, Vhosts};
+use crate::vhost::{GroupAge, Threads, Timer, VhostDefinition, Vhosts};
 
 /// Description of the default vhost, as in RabbitMQ.
 const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
@@ -175,7 +175,7 @@ impl Node {
         for vhost in vhosts {
             service_state::start_step(&format!("restoring vhost '{}'", vhost.name));
             alarms::check(self);
-            self.vhosts.open(vhost)?.catch_up(&|| alarms::check(self));
+            self.vhosts.open(VhostDefinition::new(vhost))?.catch_up(&|| alarms::check(self));
         }
         Ok(())
     }

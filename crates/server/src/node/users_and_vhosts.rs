@@ -206,7 +206,7 @@ impl Node {
             if let Some(settings) = vhosts.get(handle.name())
                 && *settings != handle.settings()
             {
-                handle.set_settings(Arc::clone(settings));
+                self.vhosts.set_settings(&handle, Arc::clone(settings));
             }
         }
         let before = self.auth.to_change();

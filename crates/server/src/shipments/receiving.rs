@@ -13,13 +13,13 @@ use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, Shi
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 
-use super::directories::{Old, incoming_path, remove, take_over};
+use super::directories::{Old, incoming_path, remove, resume, take_over};
 use super::message::{Message, invalid, read, write};
 use super::sending::in_time;
 use super::status::{ShipmentCounts, UnderWay};
 use crate::cluster::{Links, Purpose};
 use crate::disk::vhost_files::{VhostId, replica_path};
-use crate::limits::{SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
+use crate::limits::{EXIT_DISK, SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
 use crate::replicas::{Replicator, ShipmentNeed};
 
 /// The vhosts of the node, for a replica that is rebuilt.
@@ -30,11 +30,15 @@ pub(crate) trait Rebuilds: Send + Sync + std::fmt::Debug {
     /// True if a replica that is lost may be replaced by this member: not by one that the node had before.
     fn may_become(&self, vhost: VhostId, member: MemberId) -> bool;
 
-    /// Opens the replica of a vhost from its files.
+    /// Lets `install` put the files of a replica in their place, and opens it. Nothing else opens or removes it meanwhile.
     ///
     /// # Errors
     /// A sentence for the operator.
-    fn open_rebuilt(&self, vhost: VhostId) -> Result<(), String>;
+    fn open_installed(
+        &self,
+        vhost: VhostId,
+        install: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String>;
 }
 
 /// A replica that is to be rebuilt, and the node that may lead.
@@ -121,25 +125,19 @@ impl Receiver {
                 }
                 // The next one in turn, so that one that fails does not stop the others.
                 let behind =
-                    queue.wanted.iter().find(|(vhost, _)| last.is_none_or(|last| **vhost > last));
-                let next = behind.or_else(|| queue.wanted.iter().next());
-                let (vhost, wanted) = next.expect("a replica is wanted");
-                (*vhost, *wanted)
+                    queue.wanted.keys().find(|vhost| last.is_none_or(|last| **vhost > last));
+                let next = behind.or_else(|| queue.wanted.keys().next()).copied();
+                let next = next.expect("a replica is wanted");
+                // What is wanted from now on may be another replica than the one that comes.
+                queue.wanted.remove_entry(&next).expect("a replica that is wanted")
             };
             last = Some(vhost);
-            let Some(name) = vhosts.name_of(vhost) else {
-                self.queue.lock().wanted.remove(&vhost);
-                continue;
-            };
+            let Some(name) = vhosts.name_of(vhost) else { continue };
             let rebuilt = runtime.block_on(self.rebuild(vhost, &name, wanted, vhosts));
-            match rebuilt {
-                Ok(()) => {
-                    self.queue.lock().wanted.remove(&vhost);
-                }
-                Err(failure) => {
-                    tracing::warn!(vhost = name, "the replica is not rebuilt yet: {failure}");
-                    self.wait(SHIPMENT_RETRY_INTERVAL);
-                }
+            if let Err(failure) = rebuilt {
+                tracing::warn!(vhost = name, "the replica is not rebuilt yet: {failure}");
+                self.want(vhost, wanted.need, wanted.leader);
+                self.wait(SHIPMENT_RETRY_INTERVAL);
             }
         }
     }
@@ -212,22 +210,52 @@ impl Receiver {
         if member.node() != self.replicator.nodes().me {
             return Err(invalid("the plan is for another node").into());
         }
-        if need == ShipmentNeed::Replacement && !vhosts.may_become(vhost, member) {
-            let text = format!("the leader does not know yet that this node is no more {member}");
-            return Err(Failure::Open(text));
-        }
+        let is_of_today = || match need {
+            ShipmentNeed::Replacement if !vhosts.may_become(vhost, member) => {
+                Err(format!("the leader does not know yet that this node is no more {member}"))
+            }
+            ShipmentNeed::Replacement | ShipmentNeed::Behind => Ok(()),
+        };
+        is_of_today().map_err(Failure::Open)?;
         let leader = self.replicator.nodes().name_of(node).unwrap_or_default();
         let (files, index) = (plan.files.len(), plan.index.0);
         tracing::info!(vhost = name, %leader, %member, files, index, "the replica is being rebuilt from its leader");
         let installation = self.receive(vhost, &mut stream, &plan).await?;
+        is_of_today().map_err(Failure::Open)?;
         if !self.end_replica(vhost, need, (plan.index, plan.term)) {
             tracing::info!(vhost = name, %leader, index, "the replica is not behind the files of its leader any more");
             remove(&incoming_path(&self.data_dir, vhost))?;
             // If it still lacks entries, the leader offers files again.
             return Ok(());
         }
-        self.install(vhost, need, installation, member, state)?;
-        vhosts.open_rebuilt(vhost).map_err(Failure::Open)?;
+        // The replica that was wanted until now is the one that comes.
+        self.queue.lock().wanted.remove(&vhost);
+        let completed = self.complete(vhost, need, installation, member, state);
+        let replaced = completed.and_then(|old| {
+            let opened = vhosts.open_installed(vhost, &mut || {
+                let text = |error: io::Error| error.to_string();
+                // The node may have been chosen again while the files were on their way.
+                if let Err(why) = is_of_today() {
+                    remove(&incoming_path(&self.data_dir, vhost)).map_err(text)?;
+                    return Err(why);
+                }
+                take_over(&self.data_dir, vhost, old).map_err(text)
+            });
+            opened.map_err(Failure::Open)
+        });
+        if replaced.is_err()
+            && let Err(problem) = vhosts.open_installed(vhost, &mut || {
+                // The one that was there goes on, unless the files are in its place already.
+                resume(&self.data_dir, vhost).map_err(|error| error.to_string())
+            })
+        {
+            tracing::error!(
+                vhost = name,
+                "the replica cannot be opened anew: {problem}; the broker ends"
+            );
+            std::process::exit(EXIT_DISK);
+        }
+        replaced?;
         tracing::info!(vhost = name, %leader, %member, index, "the replica is rebuilt");
         // The leader finds out by itself, too.
         let _ = in_time(write(&mut stream, &Message::Installed)).await;
@@ -291,29 +319,22 @@ impl Receiver {
         }
     }
 
-    /// Checks what has arrived and puts it in the place of the replica, which has ended.
-    fn install(
+    /// Checks what has arrived and makes it the replica of a member. Returns the fate of the replica that has ended.
+    fn complete(
         &self,
         vhost: VhostId,
         need: ShipmentNeed,
         installation: Installation<RealDirectory>,
         member: MemberId,
         state: HardState,
-    ) -> Result<(), Failure> {
+    ) -> Result<Old, Failure> {
         let cluster = self.replicator.nodes().cluster.0;
         let (old, state) = match need {
             ShipmentNeed::Replacement => (Old::Damaged, state),
             ShipmentNeed::Behind => (Old::Outdated, self.kept_state(vhost, member, state)?),
         };
-        let installed = installation.finish(cluster, member.get(), &state);
-        let taken = installed
-            .map_err(Failure::from)
-            .and_then(|_| take_over(&self.data_dir, vhost, old).map_err(Failure::from));
-        if need == ShipmentNeed::Behind && taken.is_err() {
-            // The replica that is there goes on.
-            tracing::warn!(vhost = vhost.0, "files of the leader could not be installed");
-        }
-        taken
+        installation.finish(cluster, member.get(), &state)?;
+        Ok(old)
     }
 
     /// The hard state of a member that keeps its identity: a vote that it gave stays given.

@@ -32,7 +32,7 @@ impl VhostHandle {
         }
         // Connections of the node itself do not count.
         let connections = state.outputs.links.clients.len() as u64;
-        match maximum(&state.settings.limits, VhostLimit::MaxConnections) {
+        match maximum(&self.settings().limits, VhostLimit::MaxConnections) {
             Some(max) if connections >= max => Err(OpenRefused::Full(max)),
             _ => Ok(()),
         }
@@ -40,27 +40,20 @@ impl VhostHandle {
 
     /// The description, limits and other settings.
     pub(crate) fn settings(&self) -> Arc<VhostSettings> {
-        Arc::clone(&self.state.lock().settings)
+        self.definition.settings()
     }
 
     /// The entry of the vhost in `node.json`.
     pub(crate) fn entry(&self) -> VhostEntry {
-        VhostEntry {
-            name: self.name.to_string(),
-            id: self.id,
-            settings: self.settings(),
-            voters: self.voters.clone(),
-            placement: self.placement.read().clone(),
-        }
+        self.definition.entry()
     }
 
-    /// Replaces the settings.
-    pub(crate) fn set_settings(&self, settings: Arc<VhostSettings>) {
+    /// Lets changed settings take effect, if this node leads the vhost.
+    pub(super) fn settings_changed(&self) {
         let mut state = self.state.lock();
         if let Some(vhost) = state.brain.leading_mut() {
-            apply_settings(vhost, &settings);
+            apply_settings(vhost, &self.settings());
         }
-        state.settings = settings;
     }
 
     /// Replaces the permissions of a user on all their connections.

@@ -8,7 +8,6 @@ use storage::{OpenError, RealDirectory, SavedMember};
 
 use crate::cluster::node_list::FIRST_INCARNATION;
 use crate::disk::vhost_files::{VhostId, replica_path};
-use crate::shipments::directories;
 
 /// The group of a directory, as the node knows it before it looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +16,10 @@ pub(crate) enum GroupAge {
     New,
     /// The group has begun: without its log, the replica is lost.
     Old,
-    /// The group has begun before this node, or this disk of it, has come, or has been without it: the first incarnation
-    /// of a founder is not this one.
+    /// The group has begun before this node was to have it: a missing replica is to be built.
+    Older,
+    /// The group has begun before this node, or this disk of it, has come: the first incarnation of a founder is not this
+    /// one.
     OnLostDisk,
 }
 
@@ -41,24 +42,23 @@ impl FoundMember {
     }
 }
 
-/// Finds the member of a group, after finishing what a shipment has begun. `first` is the first one that the node may
-/// have.
+/// Finds the member of a group. `first` is the one that the node has where a group begins, and `oldest` the first one that it
+/// can have had since it is a node of the cluster: one from before it was chosen again may still be needed.
 ///
 /// # Errors
 /// If the disk fails.
 pub(crate) fn found_member(
     data_dir: &Path,
     group: VhostId,
-    first: MemberId,
+    (first, oldest): (MemberId, MemberId),
     age: GroupAge,
 ) -> io::Result<FoundMember> {
     let (node, path) = (first.node(), replica_path(data_dir, group));
-    directories::resume(data_dir, group)?;
     if !path.exists() {
         return Ok(match age {
             GroupAge::New => FoundMember::Member(first),
             GroupAge::Old => FoundMember::Lost("its directory is gone".to_owned()),
-            GroupAge::OnLostDisk => FoundMember::Lost(CAME_LATER.to_owned()),
+            GroupAge::Older | GroupAge::OnLostDisk => FoundMember::Lost(CAME_LATER.to_owned()),
         });
     }
     let directory = RealDirectory::open(&path)?;
@@ -73,13 +73,14 @@ pub(crate) fn found_member(
         }
         Ok(Some(SavedMember { member_id: id, .. })) => {
             match MemberId::new(id).filter(|member| member.node() == node) {
-                // The node has had the group before, and left it.
-                Some(member) if member < first => Ok(FoundMember::Lost(CAME_LATER.to_owned())),
+                // The node was forgotten, and has joined again.
+                Some(member) if member < oldest => Ok(FoundMember::Lost(CAME_LATER.to_owned())),
                 Some(member) => Ok(FoundMember::Member(member)),
                 None => Ok(FoundMember::Lost(format!("it belongs to member {id} of another node"))),
             }
         }
         // The log of a node without a cluster, or a group that begins.
+        Ok(None) if age == GroupAge::Older => Ok(FoundMember::Lost(CAME_LATER.to_owned())),
         Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => {
             Ok(FoundMember::Member(first))
         }

@@ -7,13 +7,13 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
-use management::{ClientDescription, ClientOf, Traffic, VhostSettings};
-use parking_lot::{Mutex, RwLock};
-use replication::MemberId;
+use management::{ClientDescription, ClientOf, Traffic};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::brain::{Brain, NotLeading};
+use super::definition::VhostDefinition;
 use super::effects::Outputs;
 use super::links::Link;
 use super::lock::TimedLock;
@@ -28,7 +28,6 @@ use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
 
 /// The threads that serve all vhosts.
 #[derive(Clone, Debug)]
@@ -45,18 +44,14 @@ pub(super) struct State {
     pub(super) outputs: Outputs,
     /// The refusal for connections that are opened after the broker has begun to stop.
     pub(super) shutdown: Option<Refusal>,
-    pub(super) settings: Arc<VhostSettings>,
 }
 
 /// A vhost behind its lock.
 #[derive(Debug)]
 pub(crate) struct VhostHandle {
     pub(super) id: VhostId,
-    /// The members with which the group of the vhost has begun; none if these are the founders of the cluster.
-    pub(super) voters: Vec<MemberId>,
-    /// In a cluster, the nodes that have the vhost; none for all.
-    pub(super) placement: RwLock<Option<Arc<Placement>>>,
     pub(super) name: Arc<str>,
+    pub(super) definition: Arc<VhostDefinition>,
     pub(super) state: TimedLock<State>,
     pub(super) wake_up: WakeUp,
     pub(super) threads: Threads,

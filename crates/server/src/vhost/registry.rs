@@ -1,60 +1,48 @@
-//! The registry of vhosts by name: creation, recovery, look-up, removal.
+//! The registry of vhosts by name: creation, look-up, removal.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use broker::{Lsn, Vhost, VhostOptions};
-use management::{VhostLimit, VhostSettings, maximum};
-use parking_lot::{Mutex, RwLock};
-use replication::{BeginError, GroupId, Member, MemberId, QuarantineReason};
-use storage::{IoCounters, RealDirectory, ReplicatedLog};
-use tokio::sync::Semaphore;
-use vhost_log::LogQueue;
+use broker::VhostOptions;
+use management::VhostSettings;
+use parking_lot::RwLock;
+use replication::BeginError;
+use storage::IoCounters;
 
-use super::brain::Brain;
 use super::cluster::Cluster;
-use super::effects::Outputs;
-use super::found_member::{FoundMember, GroupAge, found_member, is_loss, tell_lost};
-use super::handle::{State, Threads, VhostHandle};
-use super::lock::TimedLock;
-use super::pressure::MemoryPressure;
-use super::replica::{Presence, Replica};
-use super::timer::WakeUp;
-use crate::clock::{Clock, VhostClock};
+use super::definition::VhostDefinition;
+use super::found_member::GroupAge;
+use super::handle::{Threads, VhostHandle};
+use super::replica::Presence;
+use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::disk::death_files::DeathFiles;
-use crate::disk::log_replay::LogReplay;
-use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
-use crate::disk::page_files::PageFiles;
-use crate::disk::progress::DiskProgress;
-use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, VhostFiles};
+use crate::disk::recovery::RestoreError;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
-use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, PAGE_LOOKS_MAX};
-use crate::metadata::placement::Placement;
-use crate::replicas::{Deposition, Reopens, ReplicaTarget, ShipmentNeed};
+use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT};
+use crate::replicas::ShipmentNeed;
+use crate::shipments::directories;
 
 /// All vhosts, by name.
 #[derive(Debug)]
 pub(crate) struct Vhosts {
     handles: RwLock<BTreeMap<String, Arc<VhostHandle>>>,
-    /// Held while a replica is opened anew, or a vhost is removed.
-    reopening: Mutex<()>,
     /// True while an alarm is on.
-    alarm: Arc<AtomicBool>,
-    options: VhostOptions,
-    threads: Threads,
-    node_name: String,
-    data_dir: PathBuf,
-    durability: Durability,
-    reserve: Arc<Reserve>,
-    io: Arc<IoCounters>,
-    clock: Clock,
+    pub(super) alarm: Arc<AtomicBool>,
+    pub(super) options: VhostOptions,
+    pub(super) threads: Threads,
+    pub(super) node_name: String,
+    pub(super) data_dir: PathBuf,
+    pub(super) durability: Durability,
+    pub(super) reserve: Arc<Reserve>,
+    pub(super) io: Arc<IoCounters>,
+    pub(super) clock: Clock,
     /// None if the node is alone.
-    cluster: Option<Cluster>,
+    pub(super) cluster: Option<Cluster>,
     /// An id that is greater than those of all vhosts so far.
     next_id: AtomicU64,
 }
@@ -72,7 +60,6 @@ impl Vhosts {
     ) -> Self {
         Self {
             handles: RwLock::default(),
-            reopening: Mutex::default(),
             alarm: Arc::default(),
             options,
             threads,
@@ -157,20 +144,20 @@ impl Vhosts {
                 break id;
             }
         };
-        self.begin(
-            VhostEntry { name: name.to_owned(), id, settings, voters: Vec::new(), placement: None },
-            GroupAge::New,
-        )
+        let name = name.to_owned();
+        let entry = VhostEntry { name, id, settings, voters: Vec::new(), placement: None };
+        self.begin(VhostDefinition::new(entry), GroupAge::New)
     }
 
     /// Makes a vhost that was begun available by its name, and returns another one that had the name until now: there is
     /// no moment without a vhost of this name.
     pub(crate) fn replace(&self, handle: &Arc<VhostHandle>) -> Option<Arc<VhostHandle>> {
-        let _not_reopened_meanwhile = self.reopening.lock();
+        let before = self.get(handle.name());
+        let _not_reopened_meanwhile = before.as_ref().map(|it| it.definition.opening());
         self.insert(handle)
     }
 
-    fn insert(&self, handle: &Arc<VhostHandle>) -> Option<Arc<VhostHandle>> {
+    pub(super) fn insert(&self, handle: &Arc<VhostHandle>) -> Option<Arc<VhostHandle>> {
         let before = self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
         // The vhost has missed earlier changes of the alarm.
         handle.alarm_changed();
@@ -188,7 +175,8 @@ impl Vhosts {
 
     /// Removes a vhost, so that it cannot be found and is not opened anew any more.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostHandle>> {
-        let _not_reopened_meanwhile = self.reopening.lock();
+        let known = self.get(name)?;
+        let _not_reopened_meanwhile = known.definition.opening();
         self.handles.write().remove(name)
     }
 
@@ -197,10 +185,22 @@ impl Vhosts {
     ///
     /// # Errors
     /// If the operating system provides no randomness for its seed, or the disk refuses.
-    pub(crate) fn open(&self, entry: VhostEntry) -> Result<Arc<VhostHandle>, VhostError> {
-        let handle = self.begin(entry, GroupAge::Old)?;
+    pub(crate) fn open(
+        &self,
+        definition: Arc<VhostDefinition>,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
+        let handle = self.begin(definition, GroupAge::Old)?;
         self.insert(&handle);
         Ok(handle)
+    }
+
+    /// Replaces the settings of a vhost.
+    pub(crate) fn set_settings(&self, handle: &VhostHandle, settings: Arc<VhostSettings>) {
+        handle.definition.set_settings(settings);
+        // The handle is another one if the replica was opened anew meanwhile.
+        if let Some(handle) = self.of_id(handle.id) {
+            handle.settings_changed();
+        }
     }
 
     /// Reserves all ids below `next_id`.
@@ -215,202 +215,20 @@ impl Vhosts {
     /// As [`Self::open`].
     pub(crate) fn begin(
         &self,
-        entry: VhostEntry,
+        definition: Arc<VhostDefinition>,
         age: GroupAge,
     ) -> Result<Arc<VhostHandle>, VhostError> {
         match &self.cluster {
-            None => self.begin_alone(entry, age == GroupAge::New),
-            Some(cluster) => self.begin_replica(cluster, entry, age),
+            None => self.begin_alone(definition, age == GroupAge::New),
+            Some(cluster) => {
+                // The process before may have ended while files of a leader took the place of the replica.
+                directories::resume(&self.data_dir, definition.id()).map_err(|error| {
+                    let path = vhost_files::vhost_path(&self.data_dir, definition.id());
+                    RestoreError::Directory { path, error }
+                })?;
+                self.begin_replica(cluster, definition, age)
+            }
         }
-    }
-
-    /// An empty vhost with its options.
-    fn empty_vhost(&self, entry: &VhostEntry) -> Result<Vhost, VhostError> {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed)?;
-        let options = VhostOptions {
-            default_queue_type: entry.settings.default_queue_type,
-            queues_max: maximum(&entry.settings.limits, VhostLimit::MaxQueues),
-            delivers_after_commit: self.cluster.is_some(),
-            ..self.options
-        };
-        let mut vhost = Vhost::new(&entry.name, seed, options);
-        vhost.set_node_name(&self.node_name);
-        Ok(vhost)
-    }
-
-    /// Recovers a vhost that only this node has.
-    fn begin_alone(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostHandle>, VhostError> {
-        let vhost = self.empty_vhost(&entry)?;
-        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
-        let files = self.files(&entry, &path, is_new);
-        let Restored { log, mut vhost, page_files, problems } =
-            recovery::restore(&files, vhost, self.clock.now())?;
-        vhost.set_tracing(entry.settings.tracing);
-        vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
-        let durable = Lsn(log.last().0);
-        let (mut death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
-        death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
-        let brain = Brain::Leads(Box::new(vhost));
-        let parts = Parts { brain, durable, page_files, problems, death_files, replica: None };
-        let handle = self.handle(entry, parts);
-        self.threads.persister.add(Arc::clone(&handle) as Arc<dyn LogSource>, log);
-        Ok(handle)
-    }
-
-    /// Recovers the replica of a vhost and lets it take part in its group.
-    fn begin_replica(
-        &self,
-        cluster: &Cluster,
-        entry: VhostEntry,
-        age: GroupAge,
-    ) -> Result<Arc<VhostHandle>, VhostError> {
-        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
-        let unusable = |error| RestoreError::Directory { path: path.clone(), error };
-        let (found, is_new) = self.find_member(cluster, &entry, age).map_err(unusable)?;
-        let files = self.files(&entry, &path, is_new);
-        let vhost = self.empty_vhost(&entry)?;
-        let opened = match found {
-            Some(FoundMember::Member(me)) => {
-                self.open_member(cluster, &entry, &files, me, vhost)?
-            }
-            Some(FoundMember::Lost(why)) => OpenedMember::lost(cluster, &entry, &why, vhost),
-            None => OpenedMember::elsewhere(cluster, &entry, vhost),
-        };
-        let (member, presence, follower, page_files, problems) = match opened {
-            OpenedMember::Member { member, replica, page_files, problems } => {
-                (Some(*member), Presence::Here, replica, page_files, problems)
-            }
-            OpenedMember::Without { presence, vhost } => {
-                std::fs::create_dir_all(&path).map_err(unusable)?;
-                let (replica, page_files) =
-                    recovery::empty_replica(&files, vhost, self.clock.now())?;
-                (None, presence, replica, page_files, 0)
-            }
-        };
-        let last = member.as_ref().map(|member| member.log().applier().applied_position());
-        let durable = Lsn(last.map_or(0, |last| last.0));
-        let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
-        let replica = Some(Replica::new(Arc::clone(&cluster.replicator), presence, deaths));
-        let parts = Parts {
-            brain: Brain::Follows(Box::new(follower)),
-            durable,
-            page_files,
-            problems,
-            death_files,
-            replica,
-        };
-        let handle = self.handle(entry, parts);
-        let target = Arc::clone(&handle) as Arc<dyn ReplicaTarget>;
-        match member {
-            Some(member) => cluster.replicator.add(target, member),
-            None => cluster.replicator.add_without_member(target),
-        }
-        Ok(handle)
-    }
-
-    /// The member of a vhost on this node, or none if other nodes have the vhost. True if its group begins.
-    fn find_member(
-        &self,
-        cluster: &Cluster,
-        entry: &VhostEntry,
-        age: GroupAge,
-    ) -> std::io::Result<(Option<FoundMember>, bool)> {
-        let first = cluster.replicator.nodes().my_first_member();
-        let Some(placed) = cluster.first_member(entry.placement.as_deref()) else {
-            if !vhost_files::has_log(&self.data_dir, entry.id) {
-                return Ok((None, false));
-            }
-            // Its group may not have removed it yet.
-            let found = found_member(&self.data_dir, entry.id, first, GroupAge::Old)?;
-            return Ok((Some(found).filter(|found| !found.is_lost()), false));
-        };
-        // Only those begin a group that it begins with, and one that was without the group is not what it was.
-        let begins = cluster.begins_with(&entry.voters, placed);
-        let is_later = age == GroupAge::New && !begins || placed != first;
-        let age = if is_later { GroupAge::OnLostDisk } else { age };
-        let found = found_member(&self.data_dir, entry.id, placed, age)?;
-        Ok((Some(found), age == GroupAge::New))
-    }
-
-    /// Opens the log of a replica and begins its member.
-    fn open_member(
-        &self,
-        cluster: &Cluster,
-        entry: &VhostEntry,
-        files: &VhostFiles<'_>,
-        me: MemberId,
-        vhost: Vhost,
-    ) -> Result<OpenedMember, VhostError> {
-        let identity = cluster.identity(me, &entry.voters);
-        let restored = recovery::restore_replica(files, identity, vhost, self.clock.now());
-        let RestoredReplica { log, replica, page_files, fault, problems } = match restored {
-            Ok(restored) => restored,
-            Err(RestoreError::Log { error, .. }) if is_loss(&error) => {
-                let vhost = self.empty_vhost(entry)?;
-                return Ok(OpenedMember::lost(cluster, entry, &error.to_string(), vhost));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let config = cluster.member_config(GroupId(entry.id.0), me)?;
-        let mut member = match Member::open(config, log) {
-            Ok(member) => member,
-            Err(BeginError::Contradiction(why)) => {
-                let vhost = self.empty_vhost(entry)?;
-                return Ok(OpenedMember::lost(cluster, entry, &why, vhost));
-            }
-            Err(error) => {
-                return Err(VhostError::Member { vhost: entry.name.clone(), error });
-            }
-        };
-        if let Some(fault) = fault {
-            member.quarantine(QuarantineReason::Damaged(fault));
-        }
-        Ok(OpenedMember::Member { member: Box::new(member), replica, page_files, problems })
-    }
-
-    /// The files of a vhost at `path`.
-    fn files<'a>(&'a self, entry: &VhostEntry, path: &'a Path, is_new: bool) -> VhostFiles<'a> {
-        VhostFiles {
-            id: entry.id,
-            path,
-            is_new,
-            durability: self.durability,
-            reserve: &self.reserve,
-            io: &self.io,
-        }
-    }
-
-    /// A handle that the timer and the pager know.
-    fn handle(&self, entry: VhostEntry, parts: Parts) -> Arc<VhostHandle> {
-        let VhostEntry { name, id, settings, voters, placement } = entry;
-        let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
-        let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
-        let outputs = Outputs { log, ..Outputs::default() };
-        let state = State { brain, outputs, shutdown: None, settings };
-        let handle = Arc::new(VhostHandle {
-            id,
-            voters,
-            placement: RwLock::new(placement),
-            name: name.into(),
-            state: TimedLock::new(state),
-            wake_up: WakeUp::new(id, self.clock),
-            threads: self.threads.clone(),
-            disk: DiskProgress::new(durable),
-            page_files,
-            log_problems: problems,
-            death_files: Mutex::new(death_files),
-            browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
-            pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
-            clock: VhostClock::new(self.clock),
-            replica,
-        });
-        // The threads must know the vhost before any event in it.
-        let Threads { timer, pager, .. } = &self.threads;
-        let (target, source) = (Arc::downgrade(&handle), Arc::downgrade(&handle));
-        timer.add(id, target);
-        pager.add(id, source);
-        handle
     }
 
     /// Sets or clears the alarm of all vhosts. During an alarm no vhost makes dead letters.
@@ -418,57 +236,7 @@ impl Vhosts {
         self.alarm.store(has_alarm, Ordering::SeqCst);
         self.all().iter().for_each(|handle| handle.alarm_changed());
     }
-}
 
-/// The member of a vhost on this node, if it can take part.
-#[expect(clippy::large_enum_variant, reason = "one is made when a vhost is opened")]
-enum OpenedMember {
-    Member {
-        member: Box<Member<ReplicatedLog<RealDirectory>>>,
-        replica: LogReplay,
-        page_files: Arc<PageFiles>,
-        problems: u64,
-    },
-    Without {
-        presence: Presence,
-        /// An empty vhost.
-        vhost: Vhost,
-    },
-}
-
-impl OpenedMember {
-    /// No member, because the replica must be rebuilt, unless other nodes have the vhost by now.
-    fn lost(cluster: &Cluster, entry: &VhostEntry, why: &str, vhost: Vhost) -> Self {
-        if cluster.first_member(entry.placement.as_deref()).is_none() {
-            tracing::warn!(
-                vhost = entry.name,
-                "a replica that is not needed any more is lost: {why}"
-            );
-            return Self::elsewhere(cluster, entry, vhost);
-        }
-        tell_lost(&entry.name, why);
-        cluster.replicator.statuses().note_lost(entry.id, &entry.name);
-        Self::Without { presence: Presence::Lost, vhost }
-    }
-
-    /// No member, because other nodes have the vhost.
-    fn elsewhere(cluster: &Cluster, entry: &VhostEntry, vhost: Vhost) -> Self {
-        cluster.replicator.statuses().forget(entry.id);
-        Self::Without { presence: Presence::Elsewhere, vhost }
-    }
-}
-
-/// The parts of a handle that depend on the role of the node.
-struct Parts {
-    brain: Brain,
-    durable: Lsn,
-    page_files: Arc<PageFiles>,
-    problems: u64,
-    death_files: DeathFiles,
-    replica: Option<Replica>,
-}
-
-impl Vhosts {
     /// Names of the vhosts that other nodes have, and this one not.
     pub(crate) fn elsewhere(&self) -> Vec<String> {
         let all = self.all().into_iter().filter(|handle| handle.is_elsewhere());
@@ -479,54 +247,6 @@ impl Vhosts {
     pub(crate) fn of_id(&self, id: VhostId) -> Option<Arc<VhostHandle>> {
         self.all().into_iter().find(|handle| handle.id == id)
     }
-
-    /// Lets the placement of a vhost take effect. A replica that is to come is asked for, one that is lost is not any more;
-    /// one that is to go goes when its group has removed it.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub(crate) fn set_placement(
-        &self,
-        handle: &Arc<VhostHandle>,
-        placement: Option<Arc<Placement>>,
-    ) -> Result<(), VhostError> {
-        if *handle.placement.read() == placement {
-            return Ok(());
-        }
-        *handle.placement.write() = placement;
-        let presence = handle.replica.as_ref().map(|replica| replica.presence);
-        let is_placed = handle.is_placed_here();
-        let is_other = match presence {
-            Some(Presence::Elsewhere) => is_placed,
-            Some(Presence::Lost) => !is_placed,
-            // Its group removes it.
-            Some(Presence::Here) | None => false,
-        };
-        if is_other {
-            let _not_opened_meanwhile = self.reopening.lock();
-            handle.depose(Deposition::LeaderChanged);
-            self.open(handle.entry())?;
-        }
-        Ok(())
-    }
-}
-
-impl Reopens for Vhosts {
-    fn reopen(&self, vhost: VhostId) -> Result<(), String> {
-        let _not_removed_meanwhile = self.reopening.lock();
-        let Some(handle) = self.of_id(vhost) else { return Ok(()) };
-        self.open(handle.entry()).map(drop).map_err(|error| error.to_string())
-    }
-
-    fn leave(&self, vhost: VhostId) -> Result<(), String> {
-        let _not_removed_meanwhile = self.reopening.lock();
-        let Some(handle) = self.of_id(vhost) else { return Ok(()) };
-        handle.depose(Deposition::LeaderChanged);
-        handle.stop_writing_deaths();
-        vhost_files::remove_vhost(&self.data_dir, vhost).map_err(|error| error.to_string())?;
-        tracing::info!(vhost = handle.name(), "this node has no replica of the vhost any more");
-        self.open(handle.entry()).map(drop).map_err(|error| error.to_string())
-    }
 }
 
 /// Reason why a vhost cannot be created or recovered.
@@ -534,6 +254,8 @@ impl Reopens for Vhosts {
 pub(crate) enum VhostError {
     #[error("vhost '{vhost}': {error}")]
     Member { vhost: String, error: BeginError },
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
     #[error("the system has no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
     #[error(transparent)]

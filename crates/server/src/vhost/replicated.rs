@@ -28,7 +28,7 @@ impl VhostHandle {
     pub(crate) fn placement(&self) -> Option<(Option<String>, Vec<String>)> {
         let place = self.replica.as_ref()?;
         let leader = place.leader().map(|leader| leader.to_string());
-        let members = match &*self.placement.read() {
+        let members = match self.definition.placement() {
             Some(placement) => placement.names().map(str::to_owned).collect(),
             None => {
                 place.replicator.nodes().sorted_names().iter().map(ToString::to_string).collect()
@@ -49,7 +49,7 @@ impl VhostHandle {
 
     /// True if this node is one of those that have the vhost.
     pub(crate) fn is_placed_here(&self) -> bool {
-        let (Some(place), Some(placement)) = (&self.replica, &*self.placement.read()) else {
+        let (Some(place), Some(placement)) = (&self.replica, self.definition.placement()) else {
             return true;
         };
         placement.has(&place.replicator.nodes().my_name)
@@ -58,7 +58,7 @@ impl VhostHandle {
     /// True if the replica that this node lacks may be this member: not if the node had it before it was chosen again.
     pub(crate) fn may_become(&self, member: MemberId) -> bool {
         let Some(place) = &self.replica else { return true };
-        let placement = self.placement.read();
+        let placement = self.definition.placement();
         !place.replicator.nodes().placed(placement.as_deref()).may_be_left_out(member)
     }
 
@@ -144,9 +144,8 @@ impl ReplicaTarget for VhostHandle {
         let now = self.clock.now();
         let promoted = state.brain.promote(now, last);
         promoted.map_err(|error| format!("vhost '{}': {error}", self.name))?;
-        let settings = Arc::clone(&state.settings);
         let vhost = state.brain.serving_mut();
-        apply_settings(vhost, &settings);
+        apply_settings(vhost, &self.settings());
         vhost.set_alarm(now, self.has_alarm());
         let deaths = place.take_deaths();
         death_files.restored(vhost.restore_deaths(now, deaths));
@@ -190,7 +189,7 @@ impl ReplicaTarget for VhostHandle {
     }
 
     fn placement(&self) -> Option<Arc<Placement>> {
-        self.placement.read().clone()
+        self.definition.placement()
     }
 
     fn set_leader(&self, leader: Option<Arc<str>>) {

@@ -1,0 +1,285 @@
+//! Opening of vhosts: from the log of a node alone, and as the replica of a group.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use broker::{Lsn, Vhost, VhostOptions};
+use management::{VhostLimit, maximum};
+use parking_lot::Mutex;
+use replication::{BeginError, GroupId, Member, MemberId, QuarantineReason};
+use storage::{RealDirectory, ReplicatedLog};
+use tokio::sync::Semaphore;
+use vhost_log::LogQueue;
+
+use super::brain::Brain;
+use super::cluster::Cluster;
+use super::definition::VhostDefinition;
+use super::effects::Outputs;
+use super::found_member::{FoundMember, GroupAge, found_member, is_loss, tell_lost};
+use super::handle::{State, Threads, VhostHandle};
+use super::lock::TimedLock;
+use super::pressure::MemoryPressure;
+use super::registry::{VhostError, Vhosts};
+use super::replica::{Presence, Replica};
+use super::timer::WakeUp;
+use crate::clock::VhostClock;
+use crate::disk::death_files::DeathFiles;
+use crate::disk::log_replay::LogReplay;
+use crate::disk::log_writer::LogSource;
+use crate::disk::node_file::VhostEntry;
+use crate::disk::page_files::PageFiles;
+use crate::disk::progress::DiskProgress;
+use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, VhostFiles};
+use crate::disk::vhost_files;
+use crate::limits::PAGE_LOOKS_MAX;
+use crate::replicas::ReplicaTarget;
+
+impl Vhosts {
+    /// An empty vhost with its options.
+    fn empty_vhost(&self, entry: &VhostEntry) -> Result<Vhost, VhostError> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed)?;
+        let options = VhostOptions {
+            default_queue_type: entry.settings.default_queue_type,
+            queues_max: maximum(&entry.settings.limits, VhostLimit::MaxQueues),
+            delivers_after_commit: self.cluster.is_some(),
+            ..self.options
+        };
+        let mut vhost = Vhost::new(&entry.name, seed, options);
+        vhost.set_node_name(&self.node_name);
+        Ok(vhost)
+    }
+
+    /// Recovers a vhost that only this node has.
+    pub(super) fn begin_alone(
+        &self,
+        definition: Arc<VhostDefinition>,
+        is_new: bool,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
+        let entry = definition.entry();
+        let vhost = self.empty_vhost(&entry)?;
+        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
+        let files = self.files(&entry, &path, is_new);
+        let Restored { log, mut vhost, page_files, problems } =
+            recovery::restore(&files, vhost, self.clock.now())?;
+        vhost.set_tracing(entry.settings.tracing);
+        vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
+        let durable = Lsn(log.last().0);
+        let (mut death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
+        death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
+        let brain = Brain::Leads(Box::new(vhost));
+        let parts = Parts { brain, durable, page_files, problems, death_files, replica: None };
+        let handle = self.handle(definition, parts);
+        self.threads.persister.add(Arc::clone(&handle) as Arc<dyn LogSource>, log);
+        Ok(handle)
+    }
+
+    /// Recovers the replica of a vhost and lets it take part in its group.
+    pub(super) fn begin_replica(
+        &self,
+        cluster: &Cluster,
+        definition: Arc<VhostDefinition>,
+        age: GroupAge,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
+        let entry = definition.entry();
+        let path = vhost_files::vhost_path(&self.data_dir, entry.id);
+        let unusable = |error| RestoreError::Directory { path: path.clone(), error };
+        let (found, is_new) = self.find_member(cluster, &entry, age).map_err(unusable)?;
+        let files = self.files(&entry, &path, is_new);
+        let vhost = self.empty_vhost(&entry)?;
+        let opened = match found {
+            Some(FoundMember::Member(me)) => {
+                self.open_member(cluster, &entry, &files, me, vhost)?
+            }
+            Some(FoundMember::Lost(why)) => OpenedMember::lost(cluster, &entry, &why, vhost),
+            None => OpenedMember::elsewhere(cluster, &entry, vhost),
+        };
+        let (member, presence, follower, page_files, problems) = match opened {
+            OpenedMember::Member { member, replica, page_files, problems } => {
+                (Some(*member), Presence::Here, replica, page_files, problems)
+            }
+            OpenedMember::Without { presence, vhost } => {
+                std::fs::create_dir_all(&path).map_err(unusable)?;
+                let (replica, page_files) =
+                    recovery::empty_replica(&files, vhost, self.clock.now())?;
+                (None, presence, replica, page_files, 0)
+            }
+        };
+        let last = member.as_ref().map(|member| member.log().applier().applied_position());
+        let durable = Lsn(last.map_or(0, |last| last.0));
+        let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
+        let replica = Some(Replica::new(Arc::clone(&cluster.replicator), presence, deaths));
+        let parts = Parts {
+            brain: Brain::Follows(Box::new(follower)),
+            durable,
+            page_files,
+            problems,
+            death_files,
+            replica,
+        };
+        let handle = self.handle(definition, parts);
+        let target = Arc::clone(&handle) as Arc<dyn ReplicaTarget>;
+        match member {
+            Some(member) => cluster.replicator.add(target, member),
+            None => cluster.replicator.add_without_member(target),
+        }
+        Ok(handle)
+    }
+
+    /// The member of a vhost on this node, or none if other nodes have the vhost. True if its group begins.
+    fn find_member(
+        &self,
+        cluster: &Cluster,
+        entry: &VhostEntry,
+        age: GroupAge,
+    ) -> io::Result<(Option<FoundMember>, bool)> {
+        let oldest = cluster.replicator.nodes().my_first_member();
+        let Some(first) = cluster.first_member(entry.placement.as_deref()) else {
+            if !vhost_files::has_log(&self.data_dir, entry.id) {
+                return Ok((None, false));
+            }
+            // Its group may not have removed it yet.
+            let found = found_member(&self.data_dir, entry.id, (oldest, oldest), GroupAge::Old)?;
+            return Ok((Some(found).filter(|found| !found.is_lost()), false));
+        };
+        let age = match age {
+            GroupAge::OnLostDisk => age,
+            // The node was chosen again, and may have left meanwhile.
+            _ if first != oldest => GroupAge::Older,
+            // Only those begin a group that it begins with.
+            GroupAge::New if !cluster.begins_with(&entry.voters, first) => GroupAge::Older,
+            GroupAge::New | GroupAge::Old | GroupAge::Older => age,
+        };
+        let found = found_member(&self.data_dir, entry.id, (first, oldest), age)?;
+        Ok((Some(found), age == GroupAge::New))
+    }
+
+    /// Opens the log of a replica and begins its member.
+    fn open_member(
+        &self,
+        cluster: &Cluster,
+        entry: &VhostEntry,
+        files: &VhostFiles<'_>,
+        me: MemberId,
+        vhost: Vhost,
+    ) -> Result<OpenedMember, VhostError> {
+        let identity = cluster.identity(me, &entry.voters);
+        let restored = recovery::restore_replica(files, identity, vhost, self.clock.now());
+        let RestoredReplica { log, replica, page_files, fault, problems } = match restored {
+            Ok(restored) => restored,
+            Err(RestoreError::Log { error, .. }) if is_loss(&error) => {
+                let vhost = self.empty_vhost(entry)?;
+                return Ok(OpenedMember::lost(cluster, entry, &error.to_string(), vhost));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let config = cluster.member_config(GroupId(entry.id.0), me)?;
+        let mut member = match Member::open(config, log) {
+            Ok(member) => member,
+            Err(BeginError::Contradiction(why)) => {
+                let vhost = self.empty_vhost(entry)?;
+                return Ok(OpenedMember::lost(cluster, entry, &why, vhost));
+            }
+            Err(error) => {
+                return Err(VhostError::Member { vhost: entry.name.clone(), error });
+            }
+        };
+        if let Some(fault) = fault {
+            member.quarantine(QuarantineReason::Damaged(fault));
+        }
+        Ok(OpenedMember::Member { member: Box::new(member), replica, page_files, problems })
+    }
+
+    /// The files of a vhost at `path`.
+    fn files<'a>(&'a self, entry: &VhostEntry, path: &'a Path, is_new: bool) -> VhostFiles<'a> {
+        VhostFiles {
+            id: entry.id,
+            path,
+            is_new,
+            durability: self.durability,
+            reserve: &self.reserve,
+            io: &self.io,
+        }
+    }
+
+    /// A handle that the timer and the pager know.
+    fn handle(&self, definition: Arc<VhostDefinition>, parts: Parts) -> Arc<VhostHandle> {
+        let id = definition.id();
+        let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
+        let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
+        let outputs = Outputs { log, ..Outputs::default() };
+        let state = State { brain, outputs, shutdown: None };
+        let handle = Arc::new(VhostHandle {
+            id,
+            name: Arc::clone(definition.name()),
+            definition,
+            state: TimedLock::new(state),
+            wake_up: WakeUp::new(id, self.clock),
+            threads: self.threads.clone(),
+            disk: DiskProgress::new(durable),
+            page_files,
+            log_problems: problems,
+            death_files: Mutex::new(death_files),
+            browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
+            pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
+            clock: VhostClock::new(self.clock),
+            replica,
+        });
+        // The threads must know the vhost before any event in it.
+        let Threads { timer, pager, .. } = &self.threads;
+        let (target, source) = (Arc::downgrade(&handle), Arc::downgrade(&handle));
+        timer.add(id, target);
+        pager.add(id, source);
+        handle
+    }
+}
+
+/// The member of a vhost on this node, if it can take part.
+#[expect(clippy::large_enum_variant, reason = "one is made when a vhost is opened")]
+enum OpenedMember {
+    Member {
+        member: Box<Member<ReplicatedLog<RealDirectory>>>,
+        replica: LogReplay,
+        page_files: Arc<PageFiles>,
+        problems: u64,
+    },
+    Without {
+        presence: Presence,
+        /// An empty vhost.
+        vhost: Vhost,
+    },
+}
+
+impl OpenedMember {
+    /// No member, because the replica must be rebuilt, unless other nodes have the vhost by now.
+    fn lost(cluster: &Cluster, entry: &VhostEntry, why: &str, vhost: Vhost) -> Self {
+        if cluster.first_member(entry.placement.as_deref()).is_none() {
+            tracing::warn!(
+                vhost = entry.name,
+                "a replica that is not needed any more is lost: {why}"
+            );
+            return Self::elsewhere(cluster, entry, vhost);
+        }
+        tell_lost(&entry.name, why);
+        cluster.replicator.statuses().note_lost(entry.id, &entry.name);
+        Self::Without { presence: Presence::Lost, vhost }
+    }
+
+    /// No member, because other nodes have the vhost.
+    fn elsewhere(cluster: &Cluster, entry: &VhostEntry, vhost: Vhost) -> Self {
+        cluster.replicator.statuses().forget(entry.id);
+        Self::Without { presence: Presence::Elsewhere, vhost }
+    }
+}
+
+/// The parts of a handle that depend on the role of the node.
+struct Parts {
+    brain: Brain,
+    durable: Lsn,
+    page_files: Arc<PageFiles>,
+    problems: u64,
+    death_files: DeathFiles,
+    replica: Option<Replica>,
+}
