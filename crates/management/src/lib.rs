@@ -22,6 +22,7 @@ mod stopped_router;
 
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
+pub use http::answer::gave_way;
 pub use http::forward::request_of_node;
 pub use json::import_preview::add_preview;
 pub use json::limits::{limits_from_json, limits_to_json};

@@ -1,7 +1,7 @@
 //! Answers in JSON, with errors in RabbitMQ's words.
 
 use amqp::reply_code::ReplyCode;
-use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::refusal::Refusal;
@@ -28,6 +28,12 @@ impl IntoResponse for Json {
         let Self(status, value) = self;
         (status, [(CONTENT_TYPE, "application/json")], value.to_string()).into_response()
     }
+}
+
+/// The answer to a request whose connection gives way to another one: 503, and the end of the connection.
+pub fn gave_way() -> Response {
+    let reason = "too many connections: this one gives way to another one";
+    ([(CONNECTION, "close")], ApiError::unavailable(reason)).into_response()
 }
 
 /// The status after a PUT: 201 for a new object, 204 for an existing one.

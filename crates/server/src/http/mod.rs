@@ -16,11 +16,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::extract::{ConnectInfo, Request};
-use axum::http::StatusCode;
-use axum::http::header::CONNECTION;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use management::ClientStanding;
+use axum::response::Response;
+use management::{ClientStanding, gave_way};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -102,9 +100,7 @@ pub(crate) async fn follow(
     let response = tokio::select! {
         response = next.run(request) => response,
         // Fails the connection with its next byte.
-        () = connection.evicted() => {
-            (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")]).into_response()
-        }
+        () = connection.evicted() => gave_way(),
     };
     connection.waits_for_client();
     response
