@@ -10,6 +10,12 @@ use crate::event::Event;
 use crate::plan::{Nemesis, below};
 use crate::world::World;
 
+/// Offsets of the two copies of a member's hard state in its file.
+const HARD_STATE_SLOTS: [usize; 2] = [0, 4096];
+
+/// Octets of a copy.
+const HARD_STATE_BYTES: usize = 512;
+
 impl World {
     pub(crate) fn nemesis(&mut self, at: usize) {
         let Some((_, nemesis)) = self.plan.nemeses.get(at).copied() else { return };
@@ -94,7 +100,14 @@ impl World {
             return;
         }
         let (name, len) = &files[below(&mut self.random, files.len())];
-        let at = below(&mut self.random, *len);
+        let at = match name.as_str() {
+            // The rest of the file is empty.
+            "raft" => {
+                HARD_STATE_SLOTS[below(&mut self.random, HARD_STATE_SLOTS.len())]
+                    + below(&mut self.random, HARD_STATE_BYTES)
+            }
+            _ => below(&mut self.random, *len),
+        };
         self.nodes[node].damage = Damage::Rotten;
         self.tell(format_args!("node {node}: octet {at} of {name} has rotted"));
         disk.damage(name, |content| content[at] ^= 0x40);

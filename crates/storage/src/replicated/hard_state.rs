@@ -1,6 +1,7 @@
 //! The hard state of a member: its term, its vote and the members it knows, durable before a vote leaves the node.
 //!
-//! Two slots in one file are written in turn, so that the older state stays if the power goes during a write.
+//! Two slots in one file have the same state. They are written one after the other, so that the older state stays if the
+//! power goes during a write, and the newest one if a slot rots: a member that forgets a vote might vote twice.
 
 use std::io;
 use std::sync::Arc;
@@ -196,10 +197,8 @@ enum SlotFault {
     Version(u32),
 }
 
-/// Offset of the slot for the state with this number.
-fn slot_offset(sequence: u64) -> u64 {
-    (sequence % 2) * SLOT_DISTANCE as u64
-}
+/// Offsets of the slots.
+const OFFSETS: [usize; 2] = [0, SLOT_DISTANCE];
 
 /// Reads the newest slot of the directory; `None` if there is no file.
 ///
@@ -213,7 +212,7 @@ pub(crate) fn read_newest<D: Directory>(directory: &D) -> Result<Option<Slot>, O
     };
     let bytes = read_all(&file).map_err(io_error("read the hard state"))?;
     let mut newest: Option<Slot> = None;
-    for at in [0, SLOT_DISTANCE] {
+    for at in OFFSETS {
         match Slot::decode(bytes.get(at..).unwrap_or_default()) {
             Ok(slot) if newest.as_ref().is_none_or(|other| slot.sequence > other.sequence) => {
                 newest = Some(slot);
@@ -263,9 +262,15 @@ impl<D: Directory> std::fmt::Debug for HardStateFile<D> {
 }
 
 impl<D: Directory> HardStateFile<D> {
-    /// Opens the file whose newest slot was read.
+    /// Opens the file whose newest slot was read. The other slot gets the same state, if it is older or damaged.
     pub(crate) fn open(directory: &D, newest: Slot) -> Result<Self, OpenError> {
         let file = directory.open(HARD_STATE).map_err(io_error("open the hard state"))?;
+        let bytes = read_all(&file).map_err(io_error("read the hard state"))?;
+        for at in OFFSETS {
+            if Slot::decode(bytes.get(at..).unwrap_or_default()).as_ref() != Ok(&newest) {
+                write_slot(&file, &newest, at).map_err(io_error("write the hard state"))?;
+            }
+        }
         Ok(Self { file: Arc::new(file), newest })
     }
 
@@ -274,7 +279,7 @@ impl<D: Directory> HardStateFile<D> {
         &self.newest
     }
 
-    /// Saves a state in the slot that does not hold the newest one.
+    /// Saves a state in both slots.
     pub(crate) fn save(&mut self, state: HardState) -> io::Result<()> {
         self.save_as(self.newest.identity, state)
     }
@@ -283,14 +288,21 @@ impl<D: Directory> HardStateFile<D> {
     pub(crate) fn save_as(&mut self, identity: Identity, state: HardState) -> io::Result<()> {
         let sequence = self.newest.sequence + 1;
         let slot = Slot { sequence, identity, state };
-        self.file.write_at(&slot.encode(), slot_offset(sequence))?;
-        self.file.sync()?;
+        for at in OFFSETS {
+            write_slot(&*self.file, &slot, at)?;
+        }
         self.newest = slot;
         Ok(())
     }
 }
 
-/// Makes the file with one slot, durably. A file from an attempt that was cut off is replaced.
+/// Writes a slot, durably.
+fn write_slot(file: &impl DirectoryFile, slot: &Slot, at: usize) -> io::Result<()> {
+    file.write_at(&slot.encode(), at as u64)?;
+    file.sync()
+}
+
+/// Makes the file with a state, durably. A file from an attempt that was cut off is replaced.
 pub(crate) fn store_slot<D: Directory>(directory: &D, slot: &Slot) -> io::Result<()> {
     let file = with_room(directory, || match directory.create(HARD_STATE) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.open(HARD_STATE),
@@ -298,9 +310,10 @@ pub(crate) fn store_slot<D: Directory>(directory: &D, slot: &Slot) -> io::Result
     })?;
     // The whole file is there before it counts: a later save finds room on a full disk.
     let mut bytes = vec![0; 2 * SLOT_DISTANCE];
-    let at = usize::try_from(slot_offset(slot.sequence)).expect("one of two offsets");
-    let room = bytes.get_mut(at..at + SLOT_BYTES).expect("the file has two slots");
-    room.copy_from_slice(&slot.encode());
+    for at in OFFSETS {
+        let room = bytes.get_mut(at..at + SLOT_BYTES).expect("the file has two slots");
+        room.copy_from_slice(&slot.encode());
+    }
     with_room(directory, || file.write_at(&bytes, 0))?;
     file.sync()?;
     directory.sync()
