@@ -149,6 +149,25 @@ def test_members_of_nodes_that_are_chosen_again_before_they_have_left_are_still_
     assert not [line for line in cluster.errors() if "must be rebuilt" in line]
 
 
+def test_replicas_move_faster_than_their_members_while_nodes_restart(make, rng):
+    cluster = make()
+    load = Load(cluster, "load", "quorum")
+    for _ in range(5):
+        for _ in range(rng.randint(1, 5)):
+            set_replicas(cluster, rng.choice(NAMES), rng.choice([1, 2, 3]))
+            cluster.nodes["a"].wait_until(lambda: False, rng.choice([0, 0, rng.random() * 0.3]))
+        killed = rng.choice([NAMES, [rng.choice(NAMES)], []])
+        for name in killed:
+            cluster.nodes[name].kill()
+        for name in killed:
+            cluster.nodes[name].launch()
+        for name in killed:
+            in_time(cluster, name, cluster.nodes[name].is_listening)
+        in_time(cluster, "a", lambda: has_settled(cluster))
+    load.check()
+    assert not [line for line in cluster.errors() if "differs" in line or "has lost" in line]
+
+
 def test_nodes_are_killed_while_replicas_move(make, rng):
     cluster = make()
     load = Load(cluster, "load", "quorum")

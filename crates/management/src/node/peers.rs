@@ -39,6 +39,9 @@ pub trait Peers {
     /// Leader of users, vhosts and global parameters.
     fn leader_of_metadata(&self) -> Leader;
 
+    /// Waits until users, vhosts and global parameters have a leader, but not for long.
+    fn leader_of_metadata_settled(&self) -> SettledFuture<'_>;
+
     /// Waits until a vhost has a leader, but not for long.
     fn leader_settled(&self, vhost: &str) -> SettledFuture<'_>;
 

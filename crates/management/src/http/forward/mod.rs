@@ -59,11 +59,14 @@ pub(crate) async fn forward(
     let sender = Sender { node, caller, client };
     match scope::of(&path, is_change) {
         Scope::Here => next.run(request).await,
-        Scope::Metadata => match sender.node.leader_of_metadata() {
-            Leader::Here => next.run(request).await,
-            Leader::Node(leader) => sender.answer(&leader, request).await,
-            Leader::None => no_leader("users, vhosts and parameters have").into_response(),
-        },
+        Scope::Metadata => {
+            sender.node.leader_of_metadata_settled().await;
+            match sender.node.leader_of_metadata() {
+                Leader::Here => next.run(request).await,
+                Leader::Node(leader) => sender.answer(&leader, request).await,
+                Leader::None => no_leader("users, vhosts and parameters have").into_response(),
+            }
+        }
         Scope::Vhost(vhost) => {
             if is_change {
                 sender.node.leader_settled(&vhost).await;

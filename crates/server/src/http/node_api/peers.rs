@@ -6,6 +6,7 @@ use axum::extract::Request;
 use management::{Caller, Leader, PeerFuture, Peers, SettledFuture, Topology as _};
 
 use crate::auth::ctl_token;
+use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
 
 impl Node {
@@ -40,6 +41,16 @@ impl Peers for Node {
     fn leader_of_metadata(&self) -> Leader {
         let Some(metadata) = &self.metadata else { return Leader::Here };
         self.leader(metadata.store.is_leading(), metadata.store.leader().as_deref())
+    }
+
+    fn leader_of_metadata_settled(&self) -> SettledFuture<'_> {
+        let wait = async {
+            while self.leader_of_metadata() == Leader::None {
+                tokio::time::sleep(LEADER_CHECK_INTERVAL).await;
+            }
+        };
+        // Whoever asks sees what there is after the time.
+        Box::pin(async move { drop(tokio::time::timeout(LEADER_WAIT, wait).await) })
     }
 
     fn leader_settled(&self, vhost: &str) -> SettledFuture<'_> {
