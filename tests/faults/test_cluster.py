@@ -1,5 +1,6 @@
 """The disk of one node of three stalls, fails, fills up or rots: the other two go on, and nothing confirmed is lost."""
 
+import shutil
 import time
 import urllib.request
 
@@ -123,6 +124,29 @@ def test_failing_disk(cluster):
     node.rules()
     cluster.start()
     publisher.publish(20)
+    publisher.check()
+
+
+def test_backup_of_a_follower_that_lags_has_all_that_was_confirmed(cluster, tmp_path):
+    publisher = Publisher(cluster)
+    publisher.publish(20)
+    name = next(name for name in cluster.nodes if name != cluster.leader)
+    node = cluster.nodes[name]
+    node.rules(("fsync", 0, 1_000_000, "delay:400", ".log"))
+    publisher.publish(20)
+    cluster.request(name, "POST", "/api/backup", {"directory": str(tmp_path / "backup")})
+    has_ended = lambda: cluster.request(name, "GET", "/api/backup")["ended_ms"] is not None
+    assert node.wait_until(has_ended, WITHIN_S)
+    assert cluster.request(name, "GET", "/api/backup")["state"] == "finished"
+    for other in cluster.nodes.values():
+        other.kill()
+    shutil.rmtree(node.data)
+    shutil.move(tmp_path / "backup", node.data)
+    node.rules()
+    node.launch()
+    assert node.wait_until(node.is_listening, WITHIN_S), node.said()[-3000:]
+    assert node.wait_until(lambda: cluster.request(name, "GET", "/api/vhosts/%2F").get("leader"), WITHIN_S)
+    cluster.leader = name
     publisher.check()
 
 

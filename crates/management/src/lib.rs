@@ -20,6 +20,7 @@ mod router;
 mod snapshot;
 mod stopped_router;
 
+pub use api::vhosts::barrier::{barrier_index, barrier_request};
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
 pub use http::answer::gave_way;

@@ -600,6 +600,15 @@ pub(crate) const SHIPMENT_PREPARE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time for which the files of a shipment that was cut off are kept, so that the receiver goes on where it was.
 pub(crate) const SHIPMENT_KEPT_TIME: Duration = Duration::from_secs(600);
 
+/// Time within which a replica gets what its leader has confirmed, for a backup.
+pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time within which a leader answers a node that makes a backup.
+pub(crate) const BARRIER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for which a backup waits for vhosts that have no leader, all together.
+pub(crate) const LEADERS_WAIT: Duration = Duration::from_secs(10);
+
 /// Time after which a replica that could not be rebuilt is tried again.
 pub(crate) const SHIPMENT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 

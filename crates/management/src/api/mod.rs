@@ -33,7 +33,7 @@ mod row;
 pub(crate) mod scheduled;
 mod user_channel;
 mod users;
-mod vhosts;
+pub(crate) mod vhosts;
 
 use axum::Router;
 use axum::routing::get;

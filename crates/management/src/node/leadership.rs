@@ -12,6 +12,10 @@ pub trait Leadership {
         to: Option<&str>,
     ) -> ChangeFuture<'_, Result<String, ChangeError>>;
 
+    /// Waits until a majority has an entry of the log behind everything that the vhost, which this node leads, had confirmed
+    /// before. Completes with the index of the entry.
+    fn barrier(&self, vhost: &str) -> ChangeFuture<'_, Result<u64, ChangeError>>;
+
     /// Transfers leads from this node, one at a time, until it has no more than its share. Completes with the vhosts that
     /// have another leader now.
     fn rebalance_leaders(&self) -> ChangeFuture<'_, Vec<String>>;

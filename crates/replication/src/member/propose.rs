@@ -114,6 +114,16 @@ impl<L: EntryLog> Member<L> {
         is_due.then(|| self.propose_content(EntryContent::Empty, axis_us))
     }
 
+    /// Proposes an entry without content, at `axis_us` of the group's axis. Once it is committed, everything that the group had
+    /// committed before the call is before it: no other member has led meanwhile.
+    ///
+    /// # Errors
+    /// [`ProposeError`].
+    pub fn propose_barrier(&mut self, axis_us: u64) -> Result<EntryIndex, ProposeError> {
+        self.check_proposal(0)?;
+        Ok(self.propose_content(EntryContent::Empty, axis_us))
+    }
+
     /// Proposes a checked entry without records.
     fn propose_content(&mut self, content: EntryContent, axis_us: u64) -> EntryIndex {
         let (index, term) = (EntryIndex(self.engine.last_index() + 1), Term(self.engine.term()));

@@ -4,6 +4,7 @@
 //! be written for a while is closed, whether its client sends its request byte by byte, does not read the
 //! answer, or is idle. A connection is closed earlier if another one needs its place.
 
+pub(crate) mod barriers;
 pub(crate) mod node_api;
 pub(crate) mod path_prefix;
 pub(crate) mod peers;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use management::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 use parking_lot::Mutex;
-use storage::{LogSnapshot, RealDirectory};
+use storage::{EntryIndex, LogSnapshot, RealDirectory};
 
 use crate::clock::Clock;
 use crate::disk::backup_copy::{Copier, CopyCounts};
@@ -21,6 +21,7 @@ use crate::disk::persister::Persister;
 use crate::disk::private_files::{self, sync};
 use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};
 use crate::disk::{cluster_file, stand_alone};
+use crate::http::barriers::Barriers;
 use crate::replicas::Replicator;
 use crate::vhost::Vhosts;
 
@@ -58,13 +59,14 @@ pub(crate) enum BackupLogs {
     /// A node without a cluster.
     Own(Arc<Persister>),
     /// A node of a cluster: a broker starts from the backup as the only node of another one.
-    Replicated(Arc<Replicator>, Arc<Vhosts>),
+    Replicated { replicator: Arc<Replicator>, vhosts: Arc<Vhosts>, barriers: Barriers },
 }
 
 impl BackupLogs {
-    /// The files of the log of a vhost in the directory `from`. None if the vhost is deleted.
+    /// The files of the log of a vhost in the directory `from`, with all that was confirmed before the call. None if the
+    /// vhost is deleted.
     fn snapshot(
-        &self,
+        &mut self,
         vhost: &VhostEntry,
         from: &Path,
     ) -> io::Result<Option<LogSnapshot<RealDirectory>>> {
@@ -73,13 +75,25 @@ impl BackupLogs {
                 None if from.exists() => Err(io::Error::other("the broker stops")),
                 snapshot => Ok(snapshot),
             },
-            Self::Replicated(replicator, vhosts) => match replicator.snapshot(vhost.id) {
-                Ok(snapshot) => Ok(Some(snapshot)),
-                Err(_) if vhosts.get(&vhost.name).is_none_or(|found| found.id() != vhost.id) => {
-                    Ok(None)
+            Self::Replicated { replicator, vhosts, barriers } => {
+                let name = vhost.name.as_str();
+                let barrier = barriers.of(name);
+                if vhosts.get(name).is_none_or(|found| found.id() != vhost.id) {
+                    return Ok(None);
                 }
-                Err(error) => Err(io::Error::other(format!("vhost '{}': {error}", vhost.name))),
-            },
+                let behind = barrier.unwrap_or_else(|why| {
+                    let text = "the backup has of the vhost what has reached this node";
+                    tracing::warn!(vhost = name, "{text}: {why}");
+                    EntryIndex(0)
+                });
+                match replicator.snapshot(vhost.id, behind) {
+                    Ok(snapshot) => Ok(Some(snapshot)),
+                    Err(_) if vhosts.get(name).is_none_or(|found| found.id() != vhost.id) => {
+                        Ok(None)
+                    }
+                    Err(error) => Err(io::Error::other(format!("vhost '{name}': {error}"))),
+                }
+            }
         }
     }
 }
@@ -217,7 +231,8 @@ impl Backups {
     }
 
     fn write(&self, target: &BackupTarget, source: BackupSource) -> io::Result<()> {
-        let BackupSource { data_dir, node_name, mut node_file, logs, clock, free_min, .. } = source;
+        let BackupSource { data_dir, node_name, mut node_file, mut logs, clock, free_min, .. } =
+            source;
         let began_ms = clock.now().wall_ms;
         let mut progress = |counts: CopyCounts| {
             if let Some(job) = &mut self.known.lock().job {
@@ -237,9 +252,9 @@ impl Backups {
         copier.file(&data_dir.join(parameters), &target.path.join(parameters))?;
         // Before the vhosts: a job that is behind its messages goes on with those that are still there.
         copier.directory(&data_dir.join("redrives"), &target.path.join("redrives"), ".json")?;
-        if let BackupLogs::Replicated(replicator, _) = &logs {
+        if let BackupLogs::Replicated { replicator, .. } = &logs {
             // After `node.json` was told, which must not be ahead of the metadata.
-            let snapshot = replicator.snapshot(VhostId::METADATA);
+            let snapshot = replicator.snapshot(VhostId::METADATA, EntryIndex(0));
             let snapshot =
                 snapshot.map_err(|error| io::Error::other(format!("the metadata: {error}")))?;
             let [from, to] =
@@ -255,7 +270,7 @@ impl Backups {
         for entry in std::mem::take(&mut node_file.vhosts) {
             let from = vhost_path(&data_dir, entry.id);
             let to = vhost_path(&target.path, entry.id);
-            match vhost(&mut copier, &logs, (&from, &to), &entry, clock) {
+            match vhost(&mut copier, &mut logs, (&from, &to), &entry, clock) {
                 Ok(Some(told)) => {
                     if let Some(job) = &mut self.known.lock().job {
                         job.vhosts.push(told);
@@ -282,7 +297,7 @@ impl Backups {
 /// Writes the log and the history of dead letters of a vhost. None if the vhost is deleted.
 fn vhost(
     copier: &mut Copier<'_>,
-    logs: &BackupLogs,
+    logs: &mut BackupLogs,
     (from, to): (&Path, &Path),
     entry: &VhostEntry,
     clock: Clock,

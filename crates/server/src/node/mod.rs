@@ -104,7 +104,7 @@ pub(crate) struct Node {
     pub(crate) cluster: Option<Arc<Links>>,
     pub(crate) joiner: Joiner,
     /// Connections to the other nodes for requests; none without a cluster.
-    pub(crate) http_peers: Option<HttpPeers>,
+    pub(crate) http_peers: Option<Arc<HttpPeers>>,
     /// Replication of the vhosts; none without a cluster.
     pub(crate) replication: Option<Replication>,
     /// The metadata of the cluster; none without a cluster.

@@ -109,7 +109,7 @@ impl Node {
             backups: Arc::default(),
             alarms: Alarms::new(alarm_limits),
             clock_watch: ClockWatch::default(),
-            http_peers: cluster.clone().map(HttpPeers::new),
+            http_peers: cluster.clone().map(HttpPeers::new).map(Arc::new),
             cluster,
             joiner: Joiner::new(config),
             replication,

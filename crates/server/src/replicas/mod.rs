@@ -9,6 +9,7 @@
 //! This module knows a vhost as [`ReplicaTarget`].
 
 mod apply;
+mod barrier;
 mod disk_watch;
 mod member_log;
 mod nodes;

@@ -1,5 +1,6 @@
 //! `/api/vhosts`: vhosts with their statistics.
 
+pub(crate) mod barrier;
 pub(crate) mod stats;
 
 use axum::Router;
@@ -28,6 +29,7 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/vhosts/{name}", get(show).put(put).delete(delete))
         .route("/api/vhosts/{name}/start/{node}", post(start))
         .route("/api/vhosts/{name}/leader", post(transfer))
+        .route("/api/vhosts/{name}/barrier", post(barrier::barrier))
         .route("/api/vhosts/{name}/deletion/protection", post(protect).delete(unprotect))
 }
 

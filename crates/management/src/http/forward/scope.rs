@@ -110,7 +110,7 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
             ..,
         ]
         | ["parameters", _, name, ..]
-        | ["vhosts", name, "channels" | "connections" | "leader"]
+        | ["vhosts", name, "channels" | "connections" | "leader" | "barrier"]
         | ["vhosts", name]
         | ["health", "findings", name] => vhost(name),
         ["vhosts", _, "start", name]
@@ -177,5 +177,6 @@ mod tests {
         assert_eq!(change("/api/feature-flags/all/enable"), Scope::Metadata);
         assert_eq!(change("/api/feature-flags/quorum_queue/enable"), Scope::Here);
         assert_eq!(change("/api/vhosts/v/leader"), vhost("v"));
+        assert_eq!(change("/api/vhosts/v/barrier"), vhost("v"));
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use management::{BackupError, BackupJob, Backups, ChangeFuture};
+use tokio::runtime::Handle;
 
 use super::change;
+use crate::http::barriers::Barriers;
 use crate::node::Node;
 use crate::node::backup::{BackupLogs, BackupSource};
 
@@ -15,6 +17,7 @@ impl Backups for Node {
         user: &str,
     ) -> ChangeFuture<'_, Result<BackupJob, BackupError>> {
         let (directory, user) = (directory.to_owned(), user.to_owned());
+        let runtime = Handle::current();
         change(move || {
             let (node_file, vhosts_elsewhere) = {
                 let _one_at_a_time = self.changes.lock();
@@ -28,12 +31,14 @@ impl Backups for Node {
                 node_name: self.identity.name.clone(),
                 node_file,
                 vhosts_elsewhere,
-                logs: match &self.replication {
-                    Some(replication) => {
-                        let replicator = Arc::clone(&replication.replicator);
-                        BackupLogs::Replicated(replicator, Arc::clone(&self.vhosts))
+                logs: match (&self.replication, &self.http_peers) {
+                    (Some(replication), Some(peers)) => {
+                        let (replicator, vhosts) = (&replication.replicator, &self.vhosts);
+                        let barriers = Barriers::new(vhosts, replicator, peers, runtime);
+                        let (replicator, vhosts) = (Arc::clone(replicator), Arc::clone(vhosts));
+                        BackupLogs::Replicated { replicator, vhosts, barriers }
                     }
-                    None => BackupLogs::Own(Arc::clone(&self.threads.persister)),
+                    _ => BackupLogs::Own(Arc::clone(&self.threads.persister)),
                 },
                 clock: self.clock,
                 free_min: self.alarms.limits.disk_free_limit_bytes(),

@@ -9,6 +9,7 @@ use storage::{EntryIndex, Term};
 use tokio::sync::oneshot;
 
 use super::{Replica, SOON, Service, exit};
+use crate::replicas::barrier::BarrierAnswer;
 use crate::replicas::nodes::Nodes;
 use crate::replicas::preparation::{Preparation, Prepared, ShipmentNeed, ShipmentRequest};
 use crate::replicas::transfer::{Progress, Transfer, TransferError, TransferRequest};
@@ -77,6 +78,14 @@ impl Replica {
         }
     }
 
+    /// Asks for a barrier. If this node does not lead, the answer is closed.
+    pub(in crate::replicas) fn ask_barrier(&mut self, answer: BarrierAnswer) {
+        if self.is_leading() {
+            self.barriers.ask(answer);
+            self.has_work = true;
+        }
+    }
+
     /// Begins to prepare files for a member of another node.
     pub(in crate::replicas) fn prepare_shipment(&mut self, request: ShipmentRequest) {
         if self.can_prepare(request.need) {
@@ -136,11 +145,14 @@ impl Replica {
         }
         if !self.is_leading() {
             self.promoting = None;
+            self.barriers.clear();
             return;
         }
         self.tell_promoted();
         if let Some(axis) = self.member.axis() {
-            self.has_work |= self.member.tell_removal(axis.at(clock.now.monotonic_us)).is_some();
+            let at_us = axis.at(clock.now.monotonic_us);
+            self.has_work |= self.member.tell_removal(at_us).is_some();
+            self.has_work |= self.barriers.step(&mut self.member, at_us);
         }
         if !std::mem::take(&mut self.looks_at_members) {
             return;

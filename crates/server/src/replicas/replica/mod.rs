@@ -20,6 +20,7 @@ use storage::{
 };
 
 use super::apply::ApplyQueue;
+use super::barrier::Barriers;
 use super::disk_watch::DiskWatch;
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
@@ -92,6 +93,7 @@ pub(in crate::replicas) struct Replica {
     promoting: Option<MemberId>,
     /// The transfer of the lead to another node.
     transfer: Option<Transfer>,
+    barriers: Barriers,
     /// Time at which the disk had no room for the write of the turn that is under way.
     full_since: Option<Instant>,
     /// True if a turn has work.
@@ -169,6 +171,7 @@ impl Replica {
             looks_at_members: false,
             promoting: None,
             transfer: None,
+            barriers: Barriers::default(),
             full_since: None,
             has_work: true,
             preparation: None,
@@ -257,6 +260,11 @@ impl Replica {
 
     fn is_between_turns(&self) -> bool {
         self.full_since.is_none()
+    }
+
+    /// The last entry that was applied.
+    pub(in crate::replicas) fn applied(&self) -> EntryIndex {
+        self.applier.applied()
     }
 
     fn is_leading(&self) -> bool {
@@ -578,7 +586,7 @@ impl Replica {
             term: member.term().0,
             committed: member.delivered().0,
             written: last.0,
-            applied: self.applier.applied().0,
+            applied: self.applied().0,
             compacted: member.log().first_index().0.saturating_sub(1),
             unapplied_bytes: self.queue.waiting_bytes() as u64,
             lags: others.copied().filter_map(lag).collect(),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -22,6 +22,7 @@ use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
 use storage::{EntryIndex, LogSnapshot, RealDirectory, Term};
 use tokio::sync::{Notify, oneshot};
 
+use super::barrier::BarrierAnswer;
 use super::disk_watch::DiskWatch;
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
@@ -32,7 +33,7 @@ use super::target::{Rebuilder, Reopens, ReplicaTarget};
 use super::transfer::{TransferError, TransferRequest};
 use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
-use crate::limits::FRAMES_BYTES_MAX;
+use crate::limits::{CATCH_UP_TIMEOUT, FRAMES_BYTES_MAX};
 
 /// The links to other nodes.
 pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
@@ -68,7 +69,8 @@ struct Work {
     transfers: Vec<(VhostId, TransferRequest)>,
     shipments: Vec<(VhostId, ShipmentRequest)>,
     shipped: Vec<(VhostId, MemberId, EntryIndex)>,
-    snapshots: Vec<(VhostId, SnapshotAnswer)>,
+    barriers: Vec<(VhostId, BarrierAnswer)>,
+    snapshots: Vec<SnapshotRequest>,
     /// Replicas that end, each with a channel that is closed when nothing touches its log any more. A message says that it
     /// goes on.
     ended: Vec<(VhostId, EndCause, Sender<()>)>,
@@ -80,7 +82,17 @@ struct Work {
     stopping: bool,
 }
 
-/// Receives the files of a replica for a backup, or the reason why there are none.
+/// Asks for the files of a replica, for a backup.
+#[derive(Debug)]
+struct SnapshotRequest {
+    vhost: VhostId,
+    /// The entry that the replica must have applied before.
+    behind: EntryIndex,
+    until: Instant,
+    answer: SnapshotAnswer,
+}
+
+/// Receives the files of a replica, or the reason why there are none.
 type SnapshotAnswer = Sender<Result<LogSnapshot<RealDirectory>, String>>;
 
 /// The reason why a replica ends.
@@ -105,6 +117,7 @@ impl Work {
             && self.transfers.is_empty()
             && self.shipments.is_empty()
             && self.shipped.is_empty()
+            && self.barriers.is_empty()
             && self.snapshots.is_empty()
             && self.ended.is_empty()
             && !self.looks_for_space
@@ -401,14 +414,29 @@ impl Replicator {
         result.await.unwrap_or_else(|_| lost())
     }
 
+    /// The index of an entry behind everything that a vhost had confirmed before the call, which this node leads. None if it
+    /// does not lead, or has ceased to meanwhile.
+    pub(crate) async fn barrier(&self, vhost: VhostId) -> Option<EntryIndex> {
+        let (answer, index) = oneshot::channel();
+        self.push(|work| work.barriers.push((vhost, answer)));
+        index.await.ok()
+    }
+
     /// The files of the replica of a vhost or of the metadata, up to the last entry that was applied, for a backup. Waits
-    /// for the write that is under way.
+    /// for the write that is under way, and until the entry `behind` is applied.
     ///
     /// # Errors
-    /// A sentence: there is no replica now, or its end cannot be read.
-    pub(crate) fn snapshot(&self, vhost: VhostId) -> Result<LogSnapshot<RealDirectory>, String> {
+    /// A sentence: there is no replica now, or it lacks the entry for longer than [`CATCH_UP_TIMEOUT`], or its end cannot be
+    /// read.
+    pub(crate) fn snapshot(
+        &self,
+        vhost: VhostId,
+        behind: EntryIndex,
+    ) -> Result<LogSnapshot<RealDirectory>, String> {
         let (answer, taken) = channel();
-        self.push(|work| work.snapshots.push((vhost, answer)));
+        let until = Instant::now() + CATCH_UP_TIMEOUT;
+        let request = SnapshotRequest { vhost, behind, until, answer };
+        self.push(|work| work.snapshots.push(request));
         let lost = "the replica of this node is being rebuilt or opened anew, or the node stops";
         taken.recv().unwrap_or_else(|_| Err(lost.to_owned()))
     }

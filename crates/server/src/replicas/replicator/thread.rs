@@ -13,7 +13,7 @@ use replication::{
 
 use super::elsewhere::VhostsElsewhere;
 use super::ticks::{TICK, Ticks};
-use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, Work};
+use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, SnapshotRequest, Work};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::replicas::member_log::MemberLog;
@@ -61,6 +61,8 @@ pub(super) struct Thread {
     leads: BTreeMap<VhostId, Lead>,
     /// The vhosts that have no member here.
     elsewhere: VhostsElsewhere,
+    /// Backups that wait for the files of a replica.
+    snapshots: Vec<SnapshotRequest>,
 }
 
 impl Thread {
@@ -79,6 +81,7 @@ impl Thread {
             due: BTreeMap::new(),
             leads: BTreeMap::new(),
             elsewhere: VhostsElsewhere::default(),
+            snapshots: Vec::new(),
         }
     }
 
@@ -95,6 +98,7 @@ impl Thread {
             self.ping();
             self.advance(&mut frames);
             self.shared.flush();
+            self.answer_snapshots();
             self.tell();
             let since = stopping.then(|| *self.stopping_since.get_or_insert_with(Instant::now));
             let is_late = since.is_some_and(|since| since.elapsed() > STOP_WITHOUT_MAJORITY);
@@ -104,6 +108,26 @@ impl Thread {
                 return;
             }
         }
+    }
+
+    /// Answers those that wait for the files of a replica which has what it must have by now.
+    fn answer_snapshots(&mut self) {
+        let (now, replicas) = (Instant::now(), &self.replicas);
+        self.snapshots.retain(|request| {
+            // Without a replica, whoever asked learns it from the end of the channel.
+            let Some(replica) = replicas.get(&request.vhost) else { return false };
+            let answer = match replica.applied() >= request.behind {
+                true => replica.member().log().snapshot().map_err(|error| error.to_string()),
+                false if now > request.until => {
+                    Err("the replica of this node did not get in time what its leader has"
+                        .to_owned())
+                }
+                false => return true,
+            };
+            // The backup may have ended.
+            let _ = request.answer.send(answer);
+            false
+        });
     }
 
     /// Notes that a replica must be looked at now.
@@ -172,14 +196,14 @@ impl Thread {
                 Self::touch(&mut self.due, vhost);
             }
         }
-        for (vhost, answer) in work.snapshots {
+        for (vhost, answer) in work.barriers {
             // Without a replica, whoever asked learns it from the end of the channel.
-            if let Some(replica) = self.replicas.get(&vhost) {
-                let snapshot = replica.member().log().snapshot();
-                // The backup may have ended.
-                let _ = answer.send(snapshot.map_err(|error| error.to_string()));
+            if let Some(replica) = self.replica(vhost) {
+                replica.ask_barrier(answer);
+                Self::touch(&mut self.due, vhost);
             }
         }
+        self.snapshots.extend(work.snapshots);
         for (vhost, cause, done) in work.ended {
             if let EndCause::Behind(end) = cause {
                 let replica = self.replicas.get(&vhost);

@@ -1,0 +1,40 @@
+//! `/api/vhosts/NAME/barrier`: an entry of the log behind everything that a vhost has confirmed. Leveret's own.
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::response::Response;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use crate::http::access::Administrator;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, SharedNode};
+use crate::http::forward::request_of_node;
+use crate::limits::PEER_ANSWER_BYTES_MAX;
+
+/// Waits until a majority has all that the vhost has confirmed.
+pub(super) async fn barrier(
+    State(node): State<SharedNode>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    let index = node.barrier(&name).await?;
+    Ok(Json::ok(json!({"name": name, "index": index})))
+}
+
+/// The request with which a node asks the leader of a vhost for a barrier.
+pub fn barrier_request(vhost: &str) -> Request {
+    let vhost = utf8_percent_encode(vhost, NON_ALPHANUMERIC);
+    request_of_node(Method::POST, &format!("/api/vhosts/{vhost}/barrier"), Vec::new())
+}
+
+/// The index in the answer to [`barrier_request`].
+///
+/// # Errors
+/// The reason that the answer tells.
+pub async fn barrier_index(answer: Response) -> Result<u64, String> {
+    let body = to_bytes(answer.into_body(), PEER_ANSWER_BYTES_MAX).await.unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    body["index"].as_u64().ok_or_else(|| body["reason"].as_str().unwrap_or("no reason").to_owned())
+}
