@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod condition;
 pub(crate) mod fields;
 pub(crate) mod logins;
+pub(crate) mod moment;
 pub(crate) mod node;
 pub(crate) mod queue;
 pub(crate) mod replication;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use amqp::table::Table;
-use broker::time::Time;
+use broker::time::Now;
 use broker::{
     EffectivePolicies, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost,
 };
 
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::fields;
+use crate::snapshot::moment::wall_ms;
 
 /// A queue with all fields that the API shows.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ pub(crate) struct Amount {
 
 impl QueueSnapshot {
     /// Copies all queues of `vhost`.
-    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>, now: Time) -> Vec<Self> {
+    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>, now: Now) -> Vec<Self> {
         vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of, now)).collect()
     }
 
@@ -69,14 +70,14 @@ impl QueueSnapshot {
         vhost: &Vhost,
         name: &str,
         client_of: ClientOf<'_>,
-        now: Time,
+        now: Now,
     ) -> Option<(Self, Vec<ConsumerSnapshot>)> {
         let queue = vhost.queue(name)?;
         let consumers = ConsumerSnapshot::of(vhost, queue, client_of);
         Some((Self::of(vhost, queue, client_of, now), consumers))
     }
 
-    fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>, now: Time) -> Self {
+    fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>, now: Now) -> Self {
         let amount = |messages, bytes| Amount { messages, bytes };
         let (paged_out, paged_out_bytes) = queue.paged_out();
         let persistent = queue.persistent();
@@ -98,13 +99,13 @@ impl QueueSnapshot {
             unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
             delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
             pending: amount(queue.pending_count(), queue.pending_bytes()),
-            held_until_ms: queue.held_until().map(|at| at.as_micros().div_ceil(1000)),
+            held_until_ms: queue.held_until().map(|at| wall_ms(now, at)),
             paged_out: amount(paged_out, paged_out_bytes),
             persistent: amount(persistent.messages, persistent.bytes),
             head_timestamp_s: queue.head_timestamp_s(),
             consumers: queue.consumer_count(),
             refuses_publishes: queue.refuses_publishes(),
-            consumer_capacity_ppm: queue.consumer_capacity_ppm(now),
+            consumer_capacity_ppm: queue.consumer_capacity_ppm(now.time),
             exclusive_consumer: queue
                 .consumers()
                 .find(|consumer| consumer.exclusive)

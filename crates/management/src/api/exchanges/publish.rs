@@ -16,7 +16,6 @@ use broker::time::Now;
 use broker::{Command, Content, Outgoing, Publish, ScheduledPlace};
 use serde_json::{Map, Value, json};
 
-use crate::api::queues::message::wall_ms;
 use crate::api::user_channel::{UserVhost, call, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
@@ -24,6 +23,7 @@ use crate::http::extract::{Body, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
 use crate::json::table::table_from_json;
 use crate::node::Channel;
+use crate::snapshot::moment::wall_ms;
 
 /// The path.
 pub(super) fn routes() -> Router<SharedNode> {

@@ -9,12 +9,12 @@ use broker::ExpiryCursor;
 use serde_json::{Value, json};
 
 use crate::api::queues::deadline_histogram::{Bucket, DeadlineHistogram};
-use crate::api::queues::message::wall_ms;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode};
 use crate::limits::{EXPIRY_BUCKETS_DEFAULT, EXPIRY_BUCKETS_MAX};
 use crate::node::QueuePath;
+use crate::snapshot::moment::wall_ms;
 
 /// The path.
 pub(super) fn routes() -> Router<SharedNode> {

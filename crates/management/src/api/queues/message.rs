@@ -14,6 +14,7 @@ use crate::json::table::{bytes_to_text, table_to_json};
 use crate::limits::REDRIVES_SHOWN_MAX;
 use crate::node::MessageId;
 use crate::snapshot::client::channel_name;
+use crate::snapshot::moment::wall_ms;
 
 /// The encoding of a body in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,12 +112,6 @@ impl MessageContext {
     }
 }
 
-/// A time on the wall clock, in milliseconds of the epoch. Future times are rounded up.
-pub(crate) fn wall_ms(now: Now, at: Time) -> u64 {
-    let (ago, ahead) = (now.time.micros_since(at) / 1000, at.micros_since(now.time).div_ceil(1000));
-    now.wall_ms.saturating_sub(ago).saturating_add(ahead)
-}
-
 /// The deaths of a message, latest first.
 fn deaths(message: &Message) -> Vec<Value> {
     let deaths = message.deaths().into_iter().flat_map(|deaths| &deaths.entries);
@@ -212,13 +207,5 @@ mod tests {
         ] {
             assert_eq!(first_of(body, truncate), (json.0.to_owned(), json.1), "{body:?}");
         }
-    }
-
-    #[test]
-    fn wall_ms_rounds_future_times_up() {
-        let now = Now { time: Time::from_millis(5_000), wall_ms: 1_000_000 };
-        assert_eq!(wall_ms(now, Time::from_millis(4_000)), 999_000);
-        // A deadline is rounded up, so that it is never shown too early.
-        assert_eq!(wall_ms(now, Time::from_micros(6_000_001)), 1_001_001);
     }
 }

@@ -6,8 +6,8 @@ use broker::ScheduledMessage;
 use broker::time::Now;
 use serde_json::{Value, json};
 
-use crate::api::queues::message::wall_ms;
 use crate::json::table::bytes_to_text;
+use crate::snapshot::moment::wall_ms;
 
 /// The header of a message in a queue with its delivery time, in milliseconds since the Unix epoch.
 const SCHEDULED_FOR: &str = "x-scheduled-for";

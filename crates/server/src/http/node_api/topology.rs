@@ -88,13 +88,13 @@ impl Topology for Node {
 
     fn queues(&self, vhost: &str) -> Option<Vec<QueueSnapshot>> {
         let handle = self.vhosts.get(vhost)?;
-        let now = handle.now().time;
+        let now = handle.now();
         Some(handle.read(|v, client_of| QueueSnapshot::all(v, client_of, now)))
     }
 
     fn queue(&self, vhost: &str, name: &str) -> Option<(QueueSnapshot, Vec<ConsumerSnapshot>)> {
         let handle = self.vhosts.get(vhost)?;
-        let now = handle.now().time;
+        let now = handle.now();
         handle.read(|v, client_of| QueueSnapshot::one(v, name, client_of, now))
     }
 
