@@ -9,6 +9,7 @@ import pytest
 
 import disk
 from cluster_processes import Cluster
+from test_rebuild import Published, leave_far_behind, rebuilt
 
 QUEUE = "q"
 STALL_S = 6.0
@@ -34,11 +35,12 @@ class FaultyNode(disk.FaultyBroker):
 
 
 @pytest.fixture
-def cluster(leveret_bin, library, tmp_path):
+def cluster(request, leveret_bin, library, tmp_path):
+    """Three nodes with faulty disks; a parameter is more lines of their configuration."""
     def make(binary, folder, config):
         return FaultyNode(binary, folder, config, library)
 
-    cluster = Cluster(leveret_bin, tmp_path, "raft.disk_stall_timeout = 500\n", make)
+    cluster = Cluster(leveret_bin, tmp_path, "raft.disk_stall_timeout = 500\n" + getattr(request, "param", ""), make)
     cluster.start()
     connection = cluster.connect()
     connection.channel().queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "quorum"})
@@ -148,6 +150,19 @@ def test_backup_of_a_follower_that_lags_has_all_that_was_confirmed(cluster, tmp_
     assert node.wait_until(lambda: cluster.request(name, "GET", "/api/vhosts/%2F").get("leader"), WITHIN_S)
     cluster.leader = name
     publisher.check()
+
+
+@pytest.mark.parametrize("cluster", ["raft.log_retention = 0\n"], indirect=True, ids=["short-log"])
+def test_replica_that_is_behind_goes_on_after_files_that_could_not_be_installed(cluster):
+    published = Published(cluster)
+    follower, _ = leave_far_behind(cluster, published)
+    node = cluster.nodes[follower]
+    node.rules(("fsync", 0, 1, "EIO", ".incoming/raft"))
+    cluster.start()
+    assert node.wait_until(lambda: "the replica is not rebuilt yet" in node.said(), WITHIN_S), node.said()[-3000:]
+    rebuilt(cluster, follower)
+    cluster.transfer_when_possible(follower, WITHIN_S)
+    published.check()
 
 
 def test_full_disk(cluster):

@@ -78,6 +78,31 @@ enum Failure {
     Open(String),
 }
 
+/// Files that have arrived, and the member that they make.
+#[derive(Debug)]
+struct Arrived {
+    vhost: VhostId,
+    need: ShipmentNeed,
+    installation: Installation<RealDirectory>,
+    member: MemberId,
+    state: HardState,
+}
+
+/// Checks that a lost replica may become this member: not one that the node had before it was chosen again.
+fn check_member(
+    vhosts: &dyn Rebuilds,
+    vhost: VhostId,
+    need: ShipmentNeed,
+    member: MemberId,
+) -> Result<(), String> {
+    match need {
+        ShipmentNeed::Replacement if !vhosts.may_become(vhost, member) => {
+            Err(format!("the leader does not know yet that this node is no more {member}"))
+        }
+        ShipmentNeed::Replacement | ShipmentNeed::Behind => Ok(()),
+    }
+}
+
 impl Receiver {
     pub(super) fn new(
         data_dir: PathBuf,
@@ -210,18 +235,13 @@ impl Receiver {
         if member.node() != self.replicator.nodes().me {
             return Err(invalid("the plan is for another node").into());
         }
-        let is_of_today = || match need {
-            ShipmentNeed::Replacement if !vhosts.may_become(vhost, member) => {
-                Err(format!("the leader does not know yet that this node is no more {member}"))
-            }
-            ShipmentNeed::Replacement | ShipmentNeed::Behind => Ok(()),
-        };
-        is_of_today().map_err(Failure::Open)?;
+        let check_member = || check_member(vhosts, vhost, need, member).map_err(Failure::Open);
+        check_member()?;
         let leader = self.replicator.nodes().name_of(node).unwrap_or_default();
         let (files, index) = (plan.files.len(), plan.index.0);
         tracing::info!(vhost = name, %leader, %member, files, index, "the replica is being rebuilt from its leader");
         let installation = self.receive(vhost, &mut stream, &plan).await?;
-        is_of_today().map_err(Failure::Open)?;
+        check_member()?;
         if !self.end_replica(vhost, need, (plan.index, plan.term)) {
             tracing::info!(vhost = name, %leader, index, "the replica is not behind the files of its leader any more");
             remove(&incoming_path(&self.data_dir, vhost))?;
@@ -230,12 +250,27 @@ impl Receiver {
         }
         // The replica that was wanted until now is the one that comes.
         self.queue.lock().wanted.remove(&vhost);
-        let completed = self.complete(vhost, need, installation, member, state);
-        let replaced = completed.and_then(|old| {
+        let arrived = Arrived { vhost, need, installation, member, state };
+        self.put_in_place(arrived, name, vhosts)?;
+        tracing::info!(vhost = name, %leader, %member, index, "the replica is rebuilt");
+        // The leader finds out by itself, too.
+        let _ = in_time(write(&mut stream, &Message::Installed)).await;
+        Ok(())
+    }
+
+    /// Puts files that have arrived in the place of the replica, which has ended. The one that was there goes on if that fails.
+    fn put_in_place(
+        &self,
+        arrived: Arrived,
+        name: &str,
+        vhosts: &dyn Rebuilds,
+    ) -> Result<(), Failure> {
+        let text = |error: io::Error| error.to_string();
+        let Arrived { vhost, need, member, .. } = arrived;
+        let replaced = self.complete(arrived).and_then(|old| {
             let opened = vhosts.open_installed(vhost, &mut || {
-                let text = |error: io::Error| error.to_string();
                 // The node may have been chosen again while the files were on their way.
-                if let Err(why) = is_of_today() {
+                if let Err(why) = check_member(vhosts, vhost, need, member) {
                     remove(&incoming_path(&self.data_dir, vhost)).map_err(text)?;
                     return Err(why);
                 }
@@ -245,21 +280,15 @@ impl Receiver {
         });
         if replaced.is_err()
             && let Err(problem) = vhosts.open_installed(vhost, &mut || {
-                // The one that was there goes on, unless the files are in its place already.
-                resume(&self.data_dir, vhost).map_err(|error| error.to_string())
+                // The files may be in its place already.
+                resume(&self.data_dir, vhost).map_err(text)
             })
         {
-            tracing::error!(
-                vhost = name,
-                "the replica cannot be opened anew: {problem}; the broker ends"
-            );
+            let vhost = name;
+            tracing::error!(vhost, "the replica cannot be opened anew: {problem}; the broker ends");
             std::process::exit(EXIT_DISK);
         }
-        replaced?;
-        tracing::info!(vhost = name, %leader, %member, index, "the replica is rebuilt");
-        // The leader finds out by itself, too.
-        let _ = in_time(write(&mut stream, &Message::Installed)).await;
-        Ok(())
+        replaced
     }
 
     /// Receives the files of a plan, or the rest of them.
@@ -320,14 +349,8 @@ impl Receiver {
     }
 
     /// Checks what has arrived and makes it the replica of a member. Returns the fate of the replica that has ended.
-    fn complete(
-        &self,
-        vhost: VhostId,
-        need: ShipmentNeed,
-        installation: Installation<RealDirectory>,
-        member: MemberId,
-        state: HardState,
-    ) -> Result<Old, Failure> {
+    fn complete(&self, arrived: Arrived) -> Result<Old, Failure> {
+        let Arrived { vhost, need, installation, member, state } = arrived;
         let cluster = self.replicator.nodes().cluster.0;
         let (old, state) = match need {
             ShipmentNeed::Replacement => (Old::Damaged, state),

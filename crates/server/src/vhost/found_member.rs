@@ -16,8 +16,8 @@ pub(crate) enum GroupAge {
     New,
     /// The group has begun: without its log, the replica is lost.
     Old,
-    /// The group has begun before this node was to have it: a missing replica is to be built.
-    Older,
+    /// The group has begun on other nodes, before this one was to have it: a missing replica is to be built.
+    Elsewhere,
     /// The group has begun before this node, or this disk of it, has come: the first incarnation of a founder is not this
     /// one.
     OnLostDisk,
@@ -58,7 +58,7 @@ pub(crate) fn found_member(
         return Ok(match age {
             GroupAge::New => FoundMember::Member(first),
             GroupAge::Old => FoundMember::Lost("its directory is gone".to_owned()),
-            GroupAge::Older | GroupAge::OnLostDisk => FoundMember::Lost(CAME_LATER.to_owned()),
+            GroupAge::Elsewhere | GroupAge::OnLostDisk => FoundMember::Lost(CAME_LATER.to_owned()),
         });
     }
     let directory = RealDirectory::open(&path)?;
@@ -80,7 +80,7 @@ pub(crate) fn found_member(
             }
         }
         // The log of a node without a cluster, or a group that begins.
-        Ok(None) if age == GroupAge::Older => Ok(FoundMember::Lost(CAME_LATER.to_owned())),
+        Ok(None) if age == GroupAge::Elsewhere => Ok(FoundMember::Lost(CAME_LATER.to_owned())),
         Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => {
             Ok(FoundMember::Member(first))
         }

@@ -147,10 +147,10 @@ impl Vhosts {
         let age = match age {
             GroupAge::OnLostDisk => age,
             // The node was chosen again, and may have left meanwhile.
-            _ if first != oldest => GroupAge::Older,
+            _ if first != oldest => GroupAge::Elsewhere,
             // Only those begin a group that it begins with.
-            GroupAge::New if !cluster.begins_with(&entry.voters, first) => GroupAge::Older,
-            GroupAge::New | GroupAge::Old | GroupAge::Older => age,
+            GroupAge::New if !cluster.begins_with(&entry.voters, first) => GroupAge::Elsewhere,
+            GroupAge::New | GroupAge::Old | GroupAge::Elsewhere => age,
         };
         let found = found_member(&self.data_dir, entry.id, (first, oldest), age)?;
         Ok((Some(found), age == GroupAge::New))

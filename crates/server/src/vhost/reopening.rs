@@ -69,7 +69,7 @@ impl Vhosts {
             handle.depose(Deposition::LeaderChanged);
         }
         let age = match handle.is_elsewhere() {
-            true => GroupAge::Older,
+            true => GroupAge::Elsewhere,
             false => GroupAge::Old,
         };
         let opened = self.begin_replica(cluster, Arc::clone(&handle.definition), age)?;
