@@ -54,7 +54,9 @@ impl Barriers {
         let asked = runtime.block_on(async {
             loop {
                 match self.ask(vhost).await {
-                    Err(_) if began.elapsed() < self.wait => sleep(LEADER_CHECK_INTERVAL).await,
+                    Err(_) if began.elapsed() < self.wait && self.vhosts.get(vhost).is_some() => {
+                        sleep(LEADER_CHECK_INTERVAL).await;
+                    }
                     answer => return answer,
                 }
             }
