@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use axum::body::to_bytes;
 use axum::http::Method;
-use management::limits::PEER_ANSWER_BYTES_MAX;
-use management::{ImportError, ImportPreview, Leader, Peers as _, add_preview, request_of_node};
+use management::{
+    ImportError, ImportPreview, Leader, Peers as _, add_preview, json_of, request_of_node,
+};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -214,8 +214,7 @@ async fn change_at(
         ImportError::Node(format!("node '{leader}' does not answer: {reason}"))
     })?;
     let status = answer.status();
-    let body = to_bytes(answer.into_body(), PEER_ANSWER_BYTES_MAX).await.unwrap_or_default();
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let body = json_of(answer).await.unwrap_or_default();
     if status.is_success() {
         return Ok(body);
     }

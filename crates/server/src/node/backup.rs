@@ -77,8 +77,9 @@ impl BackupLogs {
             },
             Self::Replicated { replicator, vhosts, barriers } => {
                 let name = vhost.name.as_str();
+                let is_deleted = || vhosts.get(name).is_none_or(|found| found.id() != vhost.id);
                 let barrier = barriers.of(name);
-                if vhosts.get(name).is_none_or(|found| found.id() != vhost.id) {
+                if is_deleted() {
                     return Ok(None);
                 }
                 let behind = barrier.unwrap_or_else(|why| {
@@ -88,9 +89,7 @@ impl BackupLogs {
                 });
                 match replicator.snapshot(vhost.id, behind) {
                     Ok(snapshot) => Ok(Some(snapshot)),
-                    Err(_) if vhosts.get(name).is_none_or(|found| found.id() != vhost.id) => {
-                        Ok(None)
-                    }
+                    Err(_) if is_deleted() => Ok(None),
                     Err(error) => Err(io::Error::other(format!("vhost '{name}': {error}"))),
                 }
             }

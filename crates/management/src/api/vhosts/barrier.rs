@@ -1,17 +1,15 @@
 //! `/api/vhosts/NAME/barrier`: an entry of the log behind everything that a vhost has confirmed. Leveret's own.
 
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
-use crate::http::forward::request_of_node;
-use crate::limits::PEER_ANSWER_BYTES_MAX;
+use crate::http::forward::{json_of, request_of_node};
 
 /// Waits until a majority has all that the vhost has confirmed.
 pub(super) async fn barrier(
@@ -34,7 +32,6 @@ pub fn barrier_request(vhost: &str) -> Request {
 /// # Errors
 /// The reason that the answer tells.
 pub async fn barrier_index(answer: Response) -> Result<u64, String> {
-    let body = to_bytes(answer.into_body(), PEER_ANSWER_BYTES_MAX).await.unwrap_or_default();
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let body = json_of(answer).await.unwrap_or_default();
     body["index"].as_u64().ok_or_else(|| body["reason"].as_str().unwrap_or("no reason").to_owned())
 }

@@ -310,7 +310,7 @@ async fn part_of(sender: &Sender, peer: &str, request: Request, limit: Duration)
 }
 
 /// The body of an answer as JSON; none if it is none, or too long.
-pub(crate) async fn json_of(response: Response) -> Option<Value> {
+pub async fn json_of(response: Response) -> Option<Value> {
     let bytes = to_bytes(response.into_body(), PEER_ANSWER_BYTES_MAX).await.ok()?;
     serde_json::from_slice(&bytes).ok()
 }

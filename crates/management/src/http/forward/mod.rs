@@ -23,7 +23,7 @@ use crate::http::extract::SharedNode;
 use crate::limits::PEER_TIMEOUT;
 use crate::node::{Caller, Leader};
 
-pub(crate) use gather::json_of;
+pub use gather::json_of;
 use scope::Scope;
 pub use wire::request_of_node;
 pub(crate) use wire::{Forwarded, receive};

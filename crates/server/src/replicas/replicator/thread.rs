@@ -112,13 +112,13 @@ impl Thread {
 
     /// Answers those that wait for the files of a replica which has what it must have by now.
     fn answer_snapshots(&mut self) {
-        let (now, replicas) = (Instant::now(), &self.replicas);
+        let replicas = &self.replicas;
         self.snapshots.retain(|request| {
             // Without a replica, whoever asked learns it from the end of the channel.
             let Some(replica) = replicas.get(&request.vhost) else { return false };
             let answer = match replica.applied() >= request.behind {
                 true => replica.member().log().snapshot().map_err(|error| error.to_string()),
-                false if now > request.until => {
+                false if Instant::now() > request.until => {
                     Err("the replica of this node did not get in time what its leader has"
                         .to_owned())
                 }
