@@ -149,8 +149,8 @@ class DelayWorkload:
             raise self.failure
 
 
-def publish(channel, delays, rng, stop):
-    """Publishes, and waits for each confirm."""
+def publish(channel, delays, rng, stop, period_s=0):
+    """Publishes, and waits for each confirm and for a time after it."""
     channel.confirm_delivery()
     while not stop.is_set():
         delay_ms = rng.choice(DELAYS_MS)
@@ -166,9 +166,10 @@ def publish(channel, delays, rng, stop):
         channel.basic_publish(exchange, key, body, properties)
         for place in places:
             place.confirmed = True
+        stop.wait(period_s)
 
 
-def consume(channel, delays, rng, stop):
+def consume(channel, delays, rng, stop, period_s=PERIOD_S):
     """Acknowledges, returns or keeps deliveries; a method with an answer now and then."""
     acked, returned, unanswered = [], [], []
 
@@ -203,7 +204,7 @@ def consume(channel, delays, rng, stop):
             unanswered.clear()
             for place in known:
                 place.settled = True
-            channel.connection.process_data_events(PERIOD_S)
+            channel.connection.process_data_events(period_s)
     finally:
         # The broker may not have written these returns: then the messages are ready at its start.
         for place, not_before_ns in unanswered:

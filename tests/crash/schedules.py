@@ -19,7 +19,7 @@ def declare(channel):
     channel.queue_bind(HELD, EXCHANGE, HELD)
 
 
-def operate(channel, delays, rng, stop):
+def operate(channel, delays, rng, stop, period_s=PERIOD_S):
     """Publish messages with names, and change some that wait; wait for the confirm of each."""
     channel.confirm_delivery()
     waiting = []
@@ -34,7 +34,7 @@ def operate(channel, delays, rng, stop):
         if len(waiting) > WAITING_MAX or rng.random() < 0.5:
             operation = rng.choice((cancel, cancel, reschedule, deliver_now))
             operation(channel, delays, waiting.pop(rng.randrange(len(waiting))), rng.choice(DELAYS_MS))
-        time.sleep(PERIOD_S)
+        time.sleep(period_s)
 
 
 def publish(channel, delays, queue, name, delay_ms):

@@ -93,13 +93,13 @@ def publish(channel, ledger, rng, stop, period_s=0):
         stop.wait(period_s)
 
 
-def work(channel, ledger, rng, stop):
-    """Gets, then acks, rejects or keeps; a method with an answer now and then."""
+def work(channel, ledger, rng, stop, period_s=0.005):
+    """Gets, then acks, rejects or keeps; a method with an answer now and then. Waits for a time while nothing is there."""
     pending = []
     while not stop.is_set():
         method, _, body = channel.basic_get(WORK)
         if method is None:
-            channel.connection.process_data_events(0.005)
+            channel.connection.process_data_events(period_s)
             continue
         message = ledger.messages[number_of(body)]
         check_mark(ledger, WORK, number_of(body), method.redelivered)

@@ -126,8 +126,7 @@ def test_node_that_could_not_ask_at_its_start_joins_later(make):
     start(cluster, "d")
     in_time(cluster, "d", lambda: "the cluster is not founded yet" in node.said())
     cluster.start()
-    in_time(cluster, "d", lambda: "starts anew to join" in node.said())
-    in_time(cluster, "d", lambda: node.is_listening() and is_well(cluster))
+    in_time(cluster, "d", lambda: node.is_listening(after="starts anew to join") and is_well(cluster))
     assert contents(cluster, "d") == before
 
 
@@ -204,7 +203,7 @@ def test_node_without_a_cluster_joins_by_command_unless_it_has_content(make):
     shutil.rmtree(node.data)
     start(cluster, "d")
     assert act(cluster, "d", join) == (204, "")
-    in_time(cluster, "d", lambda: node.is_listening() and is_well(cluster))
+    in_time(cluster, "d", lambda: node.is_listening(after="this node joins a cluster") and is_well(cluster))
     assert contents(cluster, "d") == before
     assert act(cluster, "d", join)[0] == 409
 

@@ -13,7 +13,7 @@ BOTH = "split.both"
 LEFT, RIGHT, SOURCE = "split.left", "split.right", "split.source"
 QUEUES = {LEFT: "quorum", RIGHT: "classic", SOURCE: "quorum"}
 TTLS_MS = (1, 50, 300, 1000)
-PERIOD_S = 0.02
+PERIOD_S = 0.1
 WITHIN_S = 20.0
 
 

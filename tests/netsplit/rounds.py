@@ -12,7 +12,7 @@ WORK, WAIT = "split.work", "split.wait"
 WAIT_MS = 200
 PREFETCH = 20
 PUBLISH_PERIOD_S = 0.1
-READ_PERIOD_S = 0.02
+READ_PERIOD_S = 0.1
 WITHIN_S = 20.0
 
 
