@@ -1,9 +1,11 @@
 //! Runs the simulation over seeds, or one seed with its story.
 #![allow(clippy::print_stdout, reason = "a program for people: printing is its purpose")]
-#![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
 
+use std::ops::Range;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser};
 use sim::{Counts, Outcome, Plan, SABOTAGES, Sabotage, run, shrink};
 
 /// A third of the time of a run was that of the system's allocator.
@@ -19,113 +21,114 @@ const SEEDS_OF_SABOTAGE: u64 = 300;
 /// Seeds from one line of progress to the next.
 const PROGRESS_SEEDS: u64 = 100;
 
-/// Options of the command line.
-#[derive(Default)]
+/// Runs clusters in one thread, each with clients and faults from a seed, and checks what clients were promised.
+#[derive(Parser)]
+#[command(name = "leveret-sim", after_help = sabotage_names())]
 struct Options {
+    /// Number of seeds; the first violation ends the program
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
     seeds: u64,
+    /// First of the seeds
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
-    is_one: bool,
-    sabotage: Option<Sabotage>,
-    all: bool,
-    is_check: bool,
+    /// Run this seed alone and print its story; of a run that fails, a smaller one, too
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "first", "check"])]
+    seed: Option<u64>,
+    /// Events of a story that are printed, the last ones
+    #[arg(long, value_name = "EVENTS", default_value_t = SHOWN)]
     story: usize,
+    /// Leave out a guard, and run seeds until the checks see it; `all` takes one guard after the other
+    #[arg(long, value_name = "NAME", value_parser = sabotages, conflicts_with = "check")]
+    sabotage: Option<Sabotages>,
+    /// Run the seeds, one of them twice, and then every sabotage
+    #[arg(long)]
+    check: bool,
 }
 
-fn options() -> Result<Options, String> {
-    let mut options = Options { seeds: 100, story: SHOWN, ..Options::default() };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
-        let number = |text: String| text.parse::<u64>().map_err(|error| error.to_string());
-        match argument.as_str() {
-            "--seeds" => options.seeds = number(value()?)?,
-            "--first" => options.first = number(value()?)?,
-            "--story" => options.story = usize::try_from(number(value()?)?).unwrap_or(SHOWN),
-            "--seed" => {
-                options.first = number(value()?)?;
-                options.is_one = true;
-            }
-            "--check" => options.is_check = true,
-            "--sabotage" => {
-                let name = value()?;
-                options.all = name == "all";
-                options.sabotage = Sabotage::named(&name);
-                if options.sabotage.is_none() && !options.all {
-                    let names: Vec<&str> = SABOTAGES.iter().map(|(name, _)| *name).collect();
-                    return Err(format!(
-                        "no sabotage '{name}'; there are: all {}",
-                        names.join(" ")
-                    ));
-                }
-            }
-            _ => return Err(format!("unknown option {argument}")),
-        }
+/// The sabotages that `--sabotage` names.
+#[derive(Clone, Copy)]
+enum Sabotages {
+    All,
+    One(Sabotage),
+}
+
+fn sabotages(name: &str) -> Result<Sabotages, String> {
+    match Sabotage::named(name) {
+        _ if name == "all" => Ok(Sabotages::All),
+        Some(sabotage) => Ok(Sabotages::One(sabotage)),
+        None => Err(format!("no such sabotage. {}", sabotage_names())),
     }
-    Ok(options)
+}
+
+fn sabotage_names() -> String {
+    let names: Vec<&str> = SABOTAGES.iter().map(|(name, _)| *name).collect();
+    format!("Sabotages: {}", names.join(", "))
 }
 
 fn main() -> ExitCode {
-    let options = match options() {
-        Ok(options) => options,
-        Err(problem) => {
-            eprintln!("error: {problem}");
-            return ExitCode::from(2);
+    let options = Options::parse();
+    let has_passed = match (options.seed, options.sabotage) {
+        (Some(_), Some(Sabotages::All)) => {
+            let mut command = Options::command();
+            command.error(ErrorKind::ArgumentConflict, "--seed takes one sabotage").exit()
         }
-    };
-    let has_passed = if options.is_check {
-        check(&options)
-    } else if options.all {
-        let seen = SABOTAGES.iter().filter(|(_, sabotage)| catch(&options, *sabotage));
-        seen.count() == SABOTAGES.len()
-    } else if let (Some(sabotage), false) = (options.sabotage, options.is_one) {
-        catch(&options, sabotage)
-    } else if options.is_one {
-        one(&options)
-    } else {
-        many(&options)
+        (Some(seed), Some(Sabotages::One(sabotage))) => one(seed, Some(sabotage), options.story),
+        (Some(seed), None) => one(seed, None, options.story),
+        (None, Some(Sabotages::All)) => {
+            let seen = SABOTAGES.iter().filter(|(_, sabotage)| catch(options.seeds(), *sabotage));
+            seen.count() == SABOTAGES.len()
+        }
+        (None, Some(Sabotages::One(sabotage))) => catch(options.seeds(), sabotage),
+        (None, None) if options.check => check(options.seeds()),
+        (None, None) => many(options.seeds()),
     };
     if has_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+impl Options {
+    fn seeds(&self) -> Range<u64> {
+        self.first..self.first.saturating_add(self.seeds)
+    }
+}
+
 /// Runs some seeds, one of them twice, and sees that every sabotage shows.
-fn check(options: &Options) -> bool {
-    let hash = || run(&Plan::draw(options.first, None), false).story.hash();
+fn check(seeds: Range<u64>) -> bool {
+    let hash = || run(&Plan::draw(seeds.start, None), false).story.hash();
     if hash() != hash() {
-        println!("seed {} does not repeat itself", options.first);
+        println!("seed {} does not repeat itself", seeds.start);
         return false;
     }
-    let sabotaged = Options { seeds: SEEDS_OF_SABOTAGE, ..Options::default() };
-    many(options) && SABOTAGES.iter().all(|(_, sabotage)| catch(&sabotaged, *sabotage))
+    many(seeds) && SABOTAGES.iter().all(|(_, sabotage)| catch(0..SEEDS_OF_SABOTAGE, *sabotage))
 }
 
 /// Runs seeds until the checks see the sabotage; the same run without it must pass.
-fn catch(options: &Options, sabotage: Sabotage) -> bool {
-    for seed in options.first..options.first + options.seeds {
+fn catch(seeds: Range<u64>, sabotage: Sabotage) -> bool {
+    for seed in seeds.clone() {
         let plan = Plan::draw(seed, Some(sabotage));
         if let Some(violation) = run(&plan, false).violations.first() {
-            let seeds = seed + 1 - options.first;
-            println!("{:<24} {seeds:>5} seeds: {violation}", sabotage.name());
+            let tried = seed + 1 - seeds.start;
+            println!("{:<24} {tried:>5} seeds: {violation}", sabotage.name());
             let sound = run(&Plan { sabotage: None, ..plan }, false);
             sound.violations.iter().for_each(|it| println!("seed {seed} without it: {it}"));
             return sound.violations.is_empty();
         }
     }
-    println!("{:<24} not seen in {} seeds", sabotage.name(), options.seeds);
+    println!("{:<24} not seen in {} seeds", sabotage.name(), seeds.count());
     false
 }
 
 /// Runs one seed, and prints its story.
-fn one(options: &Options) -> bool {
-    let plan = Plan::draw(options.first, options.sabotage);
+fn one(seed: u64, sabotage: Option<Sabotage>, shown: usize) -> bool {
+    let plan = Plan::draw(seed, sabotage);
     let outcome = run(&plan, true);
     println!("{plan:#?}");
-    tell(&outcome, options.story);
+    tell(&outcome, shown);
     if outcome.violations.is_empty() {
         return true;
     }
     let small = shrink(&plan);
     println!("a smaller run that fails: {small:#?}");
-    tell(&run(&small, true), options.story);
+    tell(&run(&small, true), shown);
     false
 }
 
@@ -138,9 +141,9 @@ fn tell(outcome: &Outcome, shown: usize) {
 }
 
 /// Runs many seeds; the first failure ends them.
-fn many(options: &Options) -> bool {
+fn many(seeds: Range<u64>) -> bool {
     let mut counts = Counts::default();
-    for seed in options.first..options.first + options.seeds {
+    for seed in seeds.clone() {
         let outcome = run(&Plan::draw(seed, None), false);
         if let Some(violation) = outcome.violations.first() {
             println!("seed {seed}: {violation}");
@@ -148,11 +151,11 @@ fn many(options: &Options) -> bool {
             return false;
         }
         counts += outcome.counts;
-        let done = seed + 1 - options.first;
+        let done = seed + 1 - seeds.start;
         if done.is_multiple_of(PROGRESS_SEEDS) {
             println!("{done} seeds, {} confirmed", counts.confirmed);
         }
     }
-    println!("{} seeds, 0 violations: {counts}", options.seeds);
+    println!("{} seeds, 0 violations: {counts}", seeds.count());
     true
 }
