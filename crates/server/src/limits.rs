@@ -370,6 +370,22 @@ pub(crate) const LINK_QUEUE_FRAMES_MAX: usize = 16 * 1024;
 /// Interval at which the same problem with a link is logged again.
 pub(crate) const LINK_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Time without a link after which a node asks a peer that dials it for the reason, the first time; later at that interval.
+pub(crate) const LINK_QUESTION_AFTER: Duration = Duration::from_secs(5);
+
+/// Times at which a link may take the place of an open one of the same peer within an interval: with more, two processes
+/// have the name of the peer.
+pub(crate) const LINKS_REPLACED_MAX: usize = 10;
+pub(crate) const LINKS_REPLACED_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Time for which a request to forget a node waits for the new leaders of vhosts that the node has led, and the interval
+/// at which it looks.
+pub(crate) const FORGET_SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const FORGET_SETTLE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Time within which another node answers a node that leaves the cluster by a reset.
+pub(crate) const FORGET_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// Peers and strangers whose problems are logged within that interval.
 pub(crate) const LINK_PROBLEMS_MAX: usize = 64;
 

@@ -26,6 +26,10 @@ pub struct PeerSnapshot {
     pub name: String,
     /// The link with the node; none while it cannot be reached.
     pub link: Option<PeerLink>,
+    /// The reason why there is no link, as far as known.
+    pub problem: Option<String>,
+    /// True while two processes say that they are this node.
+    pub is_doubled: bool,
     /// Facts that the node told of itself; none while it cannot be reached.
     pub facts: Option<PeerFacts>,
     /// True while the memory alarm of the node blocks publishers on this one.

@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::time::timeout;
 
+use super::counterpart::Counterpart;
 use super::handshake::HandshakeError;
 use super::hello::Purpose;
 use super::ids::NodeId;
@@ -81,7 +82,7 @@ impl Links {
         match shaken {
             Ok(shaken) => Ok(shaken.into_stream()),
             Err(HandshakeError::Refused(refusal)) => {
-                self.note_refusal(&format!("node '{}'", peer.node.name), &refusal);
+                self.note_refusal(Counterpart::Node(&peer.node.name), &refusal);
                 Err(refusal.into())
             }
             Err(HandshakeError::Io(error)) => Err(DialError::Io(error)),

@@ -12,6 +12,7 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::control::{Control, Ping};
+use super::counterpart::Counterpart;
 use super::events::LostCause;
 use super::hello::Hello;
 use super::link_output::{Left, LinkOutput};
@@ -53,7 +54,7 @@ pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
     let last = match &cause {
         LostCause::Stopping => Some(Control::Goodbye),
         LostCause::Refused(refusal) => {
-            links.note_refusal(&format!("node '{}'", peer.node.name), refusal);
+            links.note_refusal(Counterpart::Node(&peer.node.name), refusal);
             (!matches!(refusal, Refusal::Told(_))).then(|| Control::Refused(refusal.code()))
         }
         LostCause::Closed(_)
@@ -70,8 +71,7 @@ pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
         drop(timeout(LINK_CLOSE_TIMEOUT, writer).await);
     }
     if !is_introduced && !matches!(cause, LostCause::Refused(_) | LostCause::Stopping) {
-        let with = format!("node '{}'", peer.node.name);
-        links.note_problem(&with, &format!("no link with {with}: {cause}"));
+        links.note_problem(Counterpart::Node(&peer.node.name), &cause.to_string());
     }
     is_introduced
 }

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
 use super::control::{Control, Facts, Introduction};
+use super::counterpart::Counterpart;
 use super::events::{LinkEvents, LocalNode, LostCause};
 use super::founding::{ClusterRecord, DiskProblem, Founding, Heard, RecordProblem, Told};
 use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side};
@@ -19,17 +20,18 @@ use super::levels::{LevelProblem, check_own, check_peer, risen};
 use super::node_list::NodeList;
 use super::peer::{OpenLink, Peer};
 use super::refusal::{Refusal, RefusalCode};
+use super::replaced::Doubling;
 use super::streams::Streams;
 use super::wire::Channel;
 use crate::auth::user_slots::UserCounts;
 use crate::clock::Clock;
-use crate::config::ClusterOptions;
+use crate::config::{self, ClusterOptions};
 use crate::disk::cluster_file::{self, ClusterFileError};
 use crate::disk::data_dir::DataDirError;
 use crate::disk::node_file::NodeFileError;
 use crate::disk::reset;
 use crate::disk::stand_alone::StandAloneError;
-use crate::limits::{LINK_LOG_INTERVAL, LINK_PING_INTERVAL, LINK_PROBLEMS_MAX};
+use crate::limits::{LINK_HANDSHAKE_TIMEOUT, LINK_PING_INTERVAL};
 use crate::tls::{Tls, TlsError};
 
 /// The class of a frame.
@@ -99,9 +101,9 @@ pub(crate) struct Links {
     pub(crate) tls: OnceLock<Arc<Tls>>,
     pub(crate) stopping: watch::Sender<bool>,
     /// Refused links since the start, by code.
-    refused: [AtomicU64; RefusalCode::ALL.len()],
+    pub(super) refused: [AtomicU64; RefusalCode::ALL.len()],
     /// Problems that were logged, by the peer, with the time.
-    problems: Mutex<BTreeMap<String, (String, Instant)>>,
+    pub(super) problems: Mutex<BTreeMap<String, (String, Instant)>>,
     next_number: AtomicU64,
     /// Position of the log of the metadata up to which these have taken effect here.
     pub(crate) followed: AtomicU64,
@@ -223,6 +225,27 @@ impl Links {
             streams: Streams::default(),
             options: options.clone(),
         }))
+    }
+
+    /// The links of a node that takes no part, which only dial. Writes nothing. The nodes are those of the options.
+    ///
+    /// # Errors
+    /// [`ClusterError`], a sentence for the operator.
+    pub(super) fn unstarted(
+        options: &ClusterOptions,
+        data_dir: &Path,
+        clock: Clock,
+        record: ClusterRecord,
+    ) -> Result<Arc<Self>, ClusterError> {
+        let (name, home) = (record.node.clone(), config::cluster::home());
+        let record = Some(record);
+        let links = Self::with_record(options, &name, data_dir, clock, home.as_deref(), record)?;
+        if options.has_tls() {
+            let tls = Tls::for_links(&options.tls, LINK_HANDSHAKE_TIMEOUT)?;
+            let is_first = links.tls.set(Arc::new(tls)).is_ok();
+            assert!(is_first, "the links are new");
+        }
+        Ok(links)
     }
 
     /// Id of the cluster.
@@ -447,31 +470,6 @@ impl Links {
         self.facts_due.notify_one();
     }
 
-    /// Number of refused links by code.
-    pub(crate) fn refused(&self) -> Vec<(RefusalCode, u64)> {
-        let counts = self.refused.iter().map(|count| count.load(Ordering::Relaxed));
-        RefusalCode::ALL.into_iter().zip(counts).collect()
-    }
-
-    /// Counts and logs a refused link. `with` names the peer, or its address.
-    pub(crate) fn note_refusal(&self, with: &str, refusal: &Refusal) {
-        self.refused[refusal.code().index()].fetch_add(1, Ordering::Relaxed);
-        self.note_problem(with, &format!("no link with {with}: {refusal}"));
-    }
-
-    /// Logs a problem with a peer when it is new, and again from time to time.
-    pub(crate) fn note_problem(&self, with: &str, text: &str) {
-        let (mut problems, now) = (self.problems.lock(), Instant::now());
-        problems.retain(|_, (_, at)| now.duration_since(*at) < LINK_LOG_INTERVAL);
-        let is_known = problems.get(with).is_some_and(|(known, _)| known == text);
-        // Of many strangers not all are logged.
-        if is_known || (!problems.contains_key(with) && problems.len() >= LINK_PROBLEMS_MAX) {
-            return;
-        }
-        problems.insert(with.to_owned(), (text.to_owned(), now));
-        tracing::warn!("{text}");
-    }
-
     /// The hello of the next connection that this node dials for `purpose`, or accepts.
     ///
     /// # Errors
@@ -503,7 +501,7 @@ impl Links {
     pub(crate) fn known<'a>(
         &self,
         (peers, nodes): (&'a [Arc<Peer>], &'a NodeList),
-        dialed: Option<&'a crate::config::ClusterNode>,
+        dialed: Option<&'a config::ClusterNode>,
     ) -> Known<'a> {
         let (cluster, record_level) = (self.cluster(), self.record_level());
         Known { cluster, own: self.own, record_level, peers, nodes, dialed }
@@ -515,11 +513,12 @@ impl Links {
     /// [`Refusal`]: the cluster is not founded, or the node has another disk than is remembered.
     pub(crate) fn check_member(&self, hello: &Hello) -> Result<(), Refusal> {
         let founding = self.founding.lock();
+        let has_other_disk = founding.record().peers.get(&hello.name) != Some(&hello.disk);
+        if founding.is_founded() && has_other_disk {
+            return Err(Refusal::Disk { name: hello.name.clone() });
+        }
         if !founding.is_founded() || !hello.is_founded {
             return Err(Refusal::NotFounded);
-        }
-        if founding.record().peers.get(&hello.name) != Some(&hello.disk) {
-            return Err(Refusal::Disk { name: hello.name.clone() });
         }
         Ok(())
     }
@@ -602,13 +601,27 @@ impl Links {
     /// Puts a link into use, after the peer has introduced itself on it. The one that was in use is lost.
     pub(crate) fn connected(&self, peer: &Peer, link: &Arc<OpenLink>) {
         let _in_order = peer.calls.lock();
-        let before = peer.state.lock().open(link, self.clock.time().as_micros());
+        let (before, doubling) = {
+            let (mut state, now_us) = (peer.state.lock(), self.clock.time().as_micros());
+            let before = state.open(link, now_us);
+            let doubling = before.as_ref().map(|_| state.note_replaced(now_us));
+            (before, doubling)
+        };
         if let Some(before) = before {
             before.close(LostCause::Replaced);
             self.tell_lost(peer, &LostCause::Replaced);
         }
-        self.problems.lock().remove(&peer.node.name);
-        tracing::info!(peer = %peer.node.name, address = %link.remote, "link is open");
+        if doubling == Some(Doubling::New) {
+            tracing::error!(
+                "two processes say that they are node '{}', and take each other's links: one runs on a copy of the data \
+                 directory of the other one. Stop the copy at once, and remove it",
+                peer.node.name
+            );
+        }
+        self.problems.lock().remove(&Counterpart::Node(&peer.node.name).to_string());
+        if doubling != Some(Doubling::Known) {
+            tracing::info!(peer = %peer.node.name, address = %link.remote, "link is open");
+        }
         if let Some(events) = self.events.get() {
             events.connected(peer.id);
         }
@@ -619,15 +632,24 @@ impl Links {
     /// Takes a link out of use if it is in use.
     pub(crate) fn lost(&self, peer: &Peer, number: u64, cause: &LostCause) {
         let _in_order = peer.calls.lock();
-        if peer.state.lock().close(number, self.clock.time().as_micros()) {
+        let is_lost = {
+            let mut state = peer.state.lock();
+            let is_lost = state.close(number, self.clock.time().as_micros());
+            if is_lost {
+                state.note_problem(&cause.to_string());
+            }
+            is_lost
+        };
+        if is_lost {
             self.tell_lost(peer, cause);
         }
     }
 
     fn tell_lost(&self, peer: &Peer, cause: &LostCause) {
         peer.traffic.lost_links.fetch_add(1, Ordering::Relaxed);
-        if *cause == LostCause::Stopping {
-            tracing::debug!(peer = %peer.node.name, "link is closed");
+        let is_doubled = || peer.state.lock().is_doubled(self.clock.time().as_micros());
+        if *cause == LostCause::Stopping || *cause == LostCause::Replaced && is_doubled() {
+            tracing::debug!(peer = %peer.node.name, "link is closed: {cause}");
         } else {
             tracing::warn!(peer = %peer.node.name, "link is lost: {cause}");
         }

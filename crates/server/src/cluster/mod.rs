@@ -9,6 +9,7 @@
 
 mod check;
 mod control;
+mod counterpart;
 mod dial;
 pub(crate) mod discovery;
 #[cfg(test)]
@@ -25,16 +26,20 @@ pub(crate) mod levels;
 mod link;
 mod link_output;
 mod links;
+mod majority_log;
 pub(crate) mod node_list;
 mod node_socket;
 pub(crate) mod nodes_at_start;
 mod peer;
+mod problems;
 mod refusal;
+mod replaced;
 mod seek;
 mod send_queue;
 mod serve;
 mod shake;
 mod skew;
+pub(crate) mod stopped_member;
 mod streams;
 #[cfg(test)]
 mod tests;

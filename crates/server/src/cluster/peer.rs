@@ -12,6 +12,7 @@ use super::control::{Control, Facts, Ping};
 use super::events::LostCause;
 use super::ids::NodeId;
 use super::link_output::LinkOutput;
+use super::replaced::{Doubling, Replaced};
 use super::skew::ClockSkew;
 use super::traffic::Traffic;
 use super::wire::Channel;
@@ -126,6 +127,9 @@ pub(crate) struct PeerState {
     down_since_us: u64,
     /// Microseconds without a link, up to `down_since_us`.
     down_us: u64,
+    /// The reason why there is no link, as far as known.
+    problem: Option<String>,
+    replaced: Replaced,
     /// Round-trip time in microseconds, a mean that forgets.
     pub(crate) rtt_us: Option<u64>,
     pub(crate) skew: ClockSkew,
@@ -144,6 +148,8 @@ impl Peer {
                 current: None,
                 down_since_us: now_us,
                 down_us: 0,
+                problem: None,
+                replaced: Replaced::default(),
                 rtt_us: None,
                 skew: ClockSkew::default(),
                 facts: None,
@@ -184,9 +190,32 @@ impl PeerState {
         if before.is_none() {
             self.down_us += now_us.saturating_sub(self.down_since_us);
         }
+        self.problem = None;
         self.rtt_us = None;
         self.skew = ClockSkew::default();
         before
+    }
+
+    /// The reason why there is no link; none while there is one, or before it is known.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Notes the reason why there is no link.
+    pub(crate) fn note_problem(&mut self, reason: &str) {
+        if self.current.is_none() {
+            self.problem = Some(reason.to_owned());
+        }
+    }
+
+    /// Notes that a link took the place of an open one.
+    pub(crate) fn note_replaced(&mut self, now_us: u64) -> Doubling {
+        self.replaced.note(now_us)
+    }
+
+    /// True while links take each other's place so often that two processes must have the name of the peer.
+    pub(crate) fn is_doubled(&self, now_us: u64) -> bool {
+        self.replaced.is_often(now_us)
     }
 
     /// Takes a link out of use; false if it is not in use.

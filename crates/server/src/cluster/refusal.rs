@@ -217,6 +217,36 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// The node that is refused, or refuses, as far as its name is proved.
+    pub(crate) fn node(&self) -> Option<&str> {
+        match self {
+            Self::Cluster { name, .. }
+            | Self::Node { name }
+            | Self::Forgotten { name }
+            | Self::RecordLevel { name, .. }
+            | Self::Disk { name }
+            | Self::OwnDisk { name }
+            | Self::NewDisk { name }
+            | Self::Disagreement { name, .. } => Some(name),
+            Self::NotALink
+            | Self::SpeaksTls
+            | Self::TooLong
+            | Self::Malformed
+            | Self::Version { .. }
+            | Self::OwnNode
+            | Self::Secret
+            | Self::Name { .. }
+            | Self::Timeout
+            | Self::Tls(_)
+            | Self::OwnFile(_)
+            | Self::Purpose(_)
+            | Self::NotFounded
+            | Self::Busy { .. }
+            | Self::Descriptors
+            | Self::Told(_) => None,
+        }
+    }
+
     /// The code, for the peer and for metrics.
     pub(crate) const fn code(&self) -> RefusalCode {
         match self {

@@ -13,11 +13,14 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::control::Control;
+use super::counterpart::Counterpart;
+use super::dial::DialError;
 use super::events::{LinkEvents, LocalNode};
 use super::handshake::HandshakeError;
 use super::hello::Purpose;
 use super::link::run;
 use super::links::{ClusterError, Links, stopped};
+use super::majority_log::MajorityLog;
 use super::users::tell_users;
 
 use super::peer::Peer;
@@ -27,7 +30,8 @@ use crate::connection::admission::{Admission, Ticket};
 use crate::connection::listener::Listener;
 use crate::limits::{
     FACTS_INTERVAL, LINK_CLOSE_TIMEOUT, LINK_CONNECT_TIMEOUT, LINK_HANDSHAKE_TIMEOUT,
-    LINK_HANDSHAKES_MAX, LINK_LOG_INTERVAL, LINK_RETRY_MAX, LINK_RETRY_MIN, LINK_THREADS,
+    LINK_HANDSHAKES_MAX, LINK_LOG_INTERVAL, LINK_QUESTION_AFTER, LINK_RETRY_MAX, LINK_RETRY_MIN,
+    LINK_THREADS,
 };
 use crate::node::refusals::Refusals;
 
@@ -138,7 +142,7 @@ async fn welcome(links: &Links, socket: TcpStream, from: IpAddr, ticket: Ticket)
     match shaken {
         Ok(shaken) => Some(shaken),
         Err(HandshakeError::Refused(refusal)) => {
-            links.note_refusal(&format!("a peer at {from}"), &refusal);
+            links.note_refusal(Counterpart::refused(from, &refusal), &refusal);
             None
         }
         Err(HandshakeError::Io(error)) => {
@@ -191,6 +195,7 @@ async fn keep_dialing(links: &Links, peer: &Peer) {
     let (mut stopping, mut left) = (links.stopping.subscribe(), peer.has_left.subscribe());
     let mut pause = LINK_RETRY_MIN;
     while !*stopping.borrow() && !*left.borrow() {
+        let began = Instant::now();
         let was_open = tokio::select! {
             shaken = dial(links, peer) => match shaken {
                 Some(shaken) => run(links, shaken).await,
@@ -199,7 +204,9 @@ async fn keep_dialing(links: &Links, peer: &Peer) {
             () = stopped(&mut stopping) => return,
             () = stopped(&mut left) => return,
         };
-        pause = if was_open { LINK_RETRY_MIN } else { (pause * 2).min(LINK_RETRY_MAX) };
+        // Two processes with the name of one node take each other's links.
+        let has_lasted = was_open && began.elapsed() >= LINK_RETRY_MAX;
+        pause = if has_lasted { LINK_RETRY_MIN } else { (pause * 2).min(LINK_RETRY_MAX) };
         tokio::select! {
             () = sleep(pause) => {}
             () = stopped(&mut stopping) => return,
@@ -210,22 +217,16 @@ async fn keep_dialing(links: &Links, peer: &Peer) {
 
 /// Connects to a peer and shakes hands. A problem is logged.
 async fn dial(links: &Links, peer: &Peer) -> Option<Shaken> {
-    let with = format!("node '{}'", peer.node.name);
+    let with = Counterpart::Node(&peer.node.name);
+    let (address, key) = (peer.node.address(), &peer.node.key);
     let socket = match timeout(LINK_CONNECT_TIMEOUT, connect(peer)).await {
         Ok(Ok(socket)) => socket,
         Ok(Err(problem)) => {
-            links.note_problem(
-                &with,
-                &format!("no link with {with}: {problem}, as {} says", peer.node.key),
-            );
+            links.note_problem(with, &format!("{problem}, as {key} says"));
             return None;
         }
         Err(_) => {
-            let (address, key) = (peer.node.address(), &peer.node.key);
-            links.note_problem(
-                &with,
-                &format!("no link with {with}: {address} does not answer, as {key} says"),
-            );
+            links.note_problem(with, &format!("{address} does not answer, as {key} says"));
             return None;
         }
     };
@@ -234,44 +235,59 @@ async fn dial(links: &Links, peer: &Peer) -> Option<Shaken> {
     match shaking.await.unwrap_or(Err(Refusal::Timeout.into())) {
         Ok(shaken) => Some(shaken),
         Err(HandshakeError::Refused(refusal)) => {
-            links.note_refusal(&with, &refusal);
+            links.note_refusal(with, &refusal);
             None
         }
         Err(HandshakeError::Io(error)) => {
-            let text = format!(
-                "no link with {with}: it closed the connection during the handshake: {error}"
-            );
-            links.note_problem(&with, &text);
+            let text = format!("it closed the connection during the handshake: {error}");
+            links.note_problem(with, &text);
             None
         }
     }
 }
 
-/// Logs from time to time that a peer that dials this node has not done so.
+/// Watches a peer that dials this node. From time to time without a link it asks the peer why: a peer that has forgotten
+/// this node, or knows it with another disk, never dials.
 async fn watch(links: &Links, peer: &Peer) {
     let (mut stopping, mut left) = (links.stopping.subscribe(), peer.has_left.subscribe());
-    let began = Instant::now();
+    let mut pause = LINK_QUESTION_AFTER;
     loop {
         tokio::select! {
-            () = sleep(LINK_LOG_INTERVAL) => {}
+            () = sleep(pause) => {}
             () = stopped(&mut stopping) => return,
             () = stopped(&mut left) => return,
         }
+        pause = LINK_LOG_INTERVAL;
         if peer.state.lock().current.is_none() {
-            let with = format!("node '{}'", peer.node.name);
-            let seconds = began.elapsed().as_secs();
-            tracing::debug!(%with, seconds, "watched");
-            links.note_problem(
-                &with,
-                &format!("no link with {with}: it has not connected to this node"),
-            );
+            tokio::select! {
+                () = ask(links, peer) => {}
+                () = stopped(&mut stopping) => return,
+                () = stopped(&mut left) => return,
+            }
         }
+    }
+}
+
+/// Notes the reason for which a peer has not dialed this node.
+async fn ask(links: &Links, peer: &Peer) {
+    let silent = "it has not connected to this node";
+    let reason = match links.is_founded() {
+        false => silent.to_owned(),
+        true => match links.dial_peer(peer, Purpose::Http).await {
+            Ok(_) => "it answers, and does not connect to this node; see its log".to_owned(),
+            // Noted by the dial.
+            Err(DialError::Refused(_)) => return,
+            Err(error) => format!("{silent}, and {error}"),
+        },
+    };
+    if peer.state.lock().current.is_none() {
+        links.note_problem(Counterpart::Node(&peer.node.name), &reason);
     }
 }
 
 /// Tells facts about this node to all peers from time to time, and when they are due.
 async fn tell_facts(links: Arc<Links>) {
-    let mut stopping = links.stopping.subscribe();
+    let (mut stopping, mut majority) = (links.stopping.subscribe(), MajorityLog::default());
     loop {
         let of = Arc::clone(&links);
         let facts = tokio::task::spawn_blocking(move || of.facts()).await;
@@ -279,6 +295,7 @@ async fn tell_facts(links: Arc<Links>) {
             let facts = Control::Facts(facts);
             links.peers().iter().for_each(|peer| peer.tell(&facts));
         }
+        majority.look(&links);
         tokio::select! {
             () = sleep(FACTS_INTERVAL) => {}
             () = links.facts_due.notified() => {}

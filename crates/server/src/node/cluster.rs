@@ -98,6 +98,8 @@ pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
         PeerSnapshot {
             name: peer.node.name.clone(),
             link,
+            problem: state.problem().map(str::to_owned),
+            is_doubled: state.is_doubled(now_us),
             facts: state.facts.as_ref().map(shown),
             memory_alarm_blocks: blocks.is_some_and(Alarm::is_of_memory),
             disk_alarm_blocks: blocks.is_some_and(Alarm::is_of_disk),

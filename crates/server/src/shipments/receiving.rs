@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use replication::MemberId;
@@ -17,6 +17,7 @@ use super::directories::{Old, incoming_path, remove, resume, take_over};
 use super::message::{Message, invalid, read, write};
 use super::sending::in_time;
 use super::status::{ShipmentCounts, UnderWay};
+use crate::cluster::discovery::WaitLog;
 use crate::cluster::{Links, Purpose};
 use crate::disk::vhost_files::{VhostId, replica_path};
 use crate::limits::{EXIT_DISK, SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
@@ -138,7 +139,7 @@ impl Receiver {
 
     /// The thread: takes one replica after the other until the node stops.
     pub(super) fn run(&self, runtime: &Handle, vhosts: &dyn Rebuilds) {
-        let mut last = None;
+        let (mut last, mut log, began) = (None, WaitLog::default(), Instant::now());
         loop {
             let (vhost, wanted) = {
                 let mut queue = self.queue.lock();
@@ -160,7 +161,10 @@ impl Receiver {
             let Some(name) = vhosts.name_of(vhost) else { continue };
             let rebuilt = runtime.block_on(self.rebuild(vhost, &name, wanted, vhosts));
             if let Err(failure) = rebuilt {
-                tracing::warn!(vhost = name, "the replica is not rebuilt yet: {failure}");
+                let reason = format!("{name}: {failure}");
+                if log.is_due(&reason, began.elapsed()) {
+                    tracing::warn!(vhost = name, "the replica is not rebuilt yet: {failure}");
+                }
                 self.want(vhost, wanted.need, wanted.leader);
                 self.wait(SHIPMENT_RETRY_INTERVAL);
             }

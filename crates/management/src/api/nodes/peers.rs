@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::snapshot::cluster::{PeerFacts, PeerSnapshot};
 
-/// A peer as a node. One that cannot be reached has its name only.
+/// A peer as a node. One that cannot be reached has its name, and the reason as far as known.
 pub(super) fn to_json(peer: &PeerSnapshot, disable_stats: bool) -> Map<String, Value> {
     let mut json = Map::new();
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
@@ -16,6 +16,9 @@ pub(super) fn to_json(peer: &PeerSnapshot, disable_stats: bool) -> Map<String, V
         return json;
     }
     put("partitions", json!([]));
+    if let Some(problem) = &peer.problem {
+        put("link_problem", json!(problem));
+    }
     if let Some(link) = &peer.link {
         put("record_level", json!(link.record_level));
     }
@@ -90,6 +93,8 @@ mod tests {
         let peer = PeerSnapshot {
             name: "b@h".to_owned(),
             link: Some(link),
+            problem: None,
+            is_doubled: false,
             facts: None,
             memory_alarm_blocks: false,
             disk_alarm_blocks: false,
@@ -110,10 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn peer_without_a_link_has_its_name_only() {
+    fn peer_without_a_link_has_its_name_and_the_reason() {
         let away = PeerSnapshot {
             name: "b@h".to_owned(),
             link: None,
+            problem: Some("it has another secret".to_owned()),
+            is_doubled: false,
             facts: None,
             memory_alarm_blocks: false,
             disk_alarm_blocks: false,
@@ -125,7 +132,10 @@ mod tests {
         };
         assert_eq!(
             Value::Object(to_json(&away, false)),
-            json!({"name": "b@h", "type": "disc", "running": false, "being_drained": false, "partitions": []})
+            json!({
+                "name": "b@h", "type": "disc", "running": false, "being_drained": false, "partitions": [],
+                "link_problem": "it has another secret",
+            })
         );
         assert_eq!(links(&[away]), json!([]));
     }

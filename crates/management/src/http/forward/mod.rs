@@ -23,7 +23,7 @@ use crate::http::extract::SharedNode;
 use crate::limits::PEER_TIMEOUT;
 use crate::node::{Caller, Leader};
 
-pub use gather::json_of;
+pub use gather::{json_of, reason_of};
 use scope::Scope;
 pub use wire::request_of_node;
 pub(crate) use wire::{Forwarded, receive};
@@ -64,7 +64,9 @@ pub(crate) async fn forward(
             match sender.node.leader_of_metadata() {
                 Leader::Here => next.run(request).await,
                 Leader::Node(leader) => sender.answer(&leader, request).await,
-                Leader::None => no_leader("users, vhosts and parameters have").into_response(),
+                Leader::None => {
+                    no_leader(&sender.node, "users, vhosts and parameters have").into_response()
+                }
             }
         }
         Scope::Vhost(vhost) => {
@@ -140,7 +142,7 @@ impl Sender {
                 }
             }
             Leader::None if is_change => {
-                return no_leader(&format!("vhost '{vhost}' has")).into_response();
+                return no_leader(&self.node, &format!("vhost '{vhost}' has")).into_response();
             }
             Leader::None => {}
         }
@@ -185,8 +187,26 @@ fn copy(request: &Request) -> Request {
     copy
 }
 
-fn no_leader(what: &str) -> ApiError {
-    ApiError::unavailable(format!(
-        "{what} no leader now: fewer than a majority of the nodes are up and connected, or an election is under way"
-    ))
+/// The refusal while nobody leads: the nodes that are missing, and why.
+fn no_leader(node: &SharedNode, what: &str) -> ApiError {
+    let peers = node.cluster().peers;
+    let away = peers.iter().filter(|peer| peer.link.is_none());
+    let away: Vec<String> = away
+        .map(|peer| match &peer.problem {
+            Some(problem) => format!("'{}' ({problem})", peer.name),
+            None => format!("'{}'", peer.name),
+        })
+        .collect();
+    let why = match away.len() {
+        0 => "an election is under way, or too few of its replicas are complete".to_owned(),
+        missing if (peers.len() + 1 - missing) * 2 > peers.len() + 1 => format!(
+            "an election is under way, or its replicas are on nodes that are not connected: {}",
+            away.join(", ")
+        ),
+        _ => format!(
+            "fewer than a majority of the nodes are up and connected; missing: {}",
+            away.join(", ")
+        ),
+    };
+    ApiError::unavailable(format!("{what} no leader now: {why}"))
 }

@@ -148,7 +148,7 @@ async fn streams_are_refused_to_a_node_with_another_disk() {
     assert!(std::fs::read_to_string(&path).unwrap().contains(&disk.to_string()));
     std::fs::remove_file(&path).unwrap();
     let b = cluster.start(1);
-    // The new disk founds nothing, and therefore dials no stream.
+    // Nothing is founded with the new disk, but the disk is the reason.
     let refused = refusal(b.links.dial(cluster.id(0), Purpose::Http).await);
-    assert_eq!(refused, Refusal::Told(RefusalCode::NotFounded));
+    assert_eq!(refused, Refusal::Told(RefusalCode::Disk));
 }

@@ -1,0 +1,41 @@
+//! Refusals and problems of links: counts for metrics, reasons for the page, and lines of the log, of which not too many.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::counterpart::Counterpart;
+use super::links::Links;
+use super::refusal::{Refusal, RefusalCode};
+use crate::limits::{LINK_LOG_INTERVAL, LINK_PROBLEMS_MAX};
+
+impl Links {
+    /// Number of refused links by code.
+    pub(crate) fn refused(&self) -> Vec<(RefusalCode, u64)> {
+        let counts = self.refused.iter().map(|count| count.load(Ordering::Relaxed));
+        RefusalCode::ALL.into_iter().zip(counts).collect()
+    }
+
+    /// Counts and logs a refused link.
+    pub(crate) fn note_refusal(&self, with: Counterpart<'_>, refusal: &Refusal) {
+        self.refused[refusal.code().index()].fetch_add(1, Ordering::Relaxed);
+        self.note_problem(with, &refusal.to_string());
+    }
+
+    /// Notes the reason why there is no link, and logs it when it is new, and again from time to time.
+    pub(crate) fn note_problem(&self, with: Counterpart<'_>, reason: &str) {
+        if let Counterpart::Node(name) = with
+            && let Some(peer) = self.peers().iter().find(|peer| peer.node.name == name)
+        {
+            peer.state.lock().note_problem(reason);
+        }
+        let (mut problems, now, with) = (self.problems.lock(), Instant::now(), with.to_string());
+        problems.retain(|_, (_, at)| now.duration_since(*at) < LINK_LOG_INTERVAL);
+        let is_known = problems.get(&with).is_some_and(|(known, _)| known == reason);
+        // Of many strangers not all are logged.
+        if is_known || (!problems.contains_key(&with) && problems.len() >= LINK_PROBLEMS_MAX) {
+            return;
+        }
+        tracing::warn!("no link with {with}: {reason}");
+        problems.insert(with, (reason.to_owned(), now));
+    }
+}
