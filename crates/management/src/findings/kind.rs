@@ -6,6 +6,12 @@ pub(crate) enum FindingKind {
     MemoryAlarm,
     DiskAlarm,
     DiskFull,
+    MetadataWithoutLeader,
+    VhostWithoutLeader,
+    NodeDoubled,
+    NodeUnreachable,
+    ReplicaNotRebuilt,
+    ClocksDiffer,
     LogDamaged,
     CertificateExpires,
     DeadLettersLost,
@@ -22,6 +28,7 @@ pub(crate) enum FindingKind {
     PagesInMemory,
     ClockStep,
     ListenersSuspended,
+    NodeDrained,
     DescriptorsShort,
     MemoryShort,
     DiskShort,
@@ -72,6 +79,18 @@ impl FindingKind {
             ),
             Self::DiskAlarm => about("disk_alarm", NODES, "leveretctl status", FULL_DISK),
             Self::DiskFull => about("disk_full", NODES, "leveretctl status", FULL_DISK),
+            Self::MetadataWithoutLeader => {
+                about("metadata_without_leader", REPLICAS, CLUSTER_STATUS, LOST_NODE)
+            }
+            Self::VhostWithoutLeader => {
+                about("vhost_without_leader", REPLICAS, CLUSTER_STATUS, LOST_NODE)
+            }
+            Self::NodeDoubled => about("node_doubled", NODES, CLUSTER_STATUS, LOST_NODE),
+            Self::NodeUnreachable => about("node_unreachable", NODES, CLUSTER_STATUS, LOST_NODE),
+            Self::ReplicaNotRebuilt => {
+                about("replica_not_rebuilt", REPLICAS, CLUSTER_STATUS, LOST_NODE)
+            }
+            Self::ClocksDiffer => about("clocks_differ", NODES, "", "guides/three-nodes.md"),
             Self::LogDamaged => about("log_damaged", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::CertificateExpires => {
                 about("certificate_expires", NODES, "", "guides/secure-with-tls.md")
@@ -113,6 +132,9 @@ impl FindingKind {
                 "leveretctl resume_listeners",
                 "reference/leveretctl.md",
             ),
+            Self::NodeDrained => {
+                about("node_drained", NODES, "rabbitmq-upgrade revive", "guides/three-nodes.md")
+            }
             Self::DescriptorsShort => {
                 about("descriptors_short", NODES, "leveretctl status", "reference/limits.md")
             }
@@ -145,6 +167,9 @@ impl FindingKind {
 const MAP: &str = "#/dead-letters?faults=1";
 const QUEUES: &str = "#/queues?sort=total&reverse=1";
 const NODES: &str = "#/nodes";
+const REPLICAS: &str = "#/replicas";
+const CLUSTER_STATUS: &str = "leveretctl cluster_status";
+const LOST_NODE: &str = "guides/three-nodes.md#when-a-node-is-lost";
 const CHECK: &str = "leveretctl dlq check";
 const LOST: &str = "guides/find-lost-messages.md";
 const LENGTHS: &str = "leveretctl list_queues name messages consumers policy";

@@ -3,7 +3,9 @@
 //! [`find`] is a function of its argument. Equal problems of many queues are one finding with a count and a few
 //! names, so that the answer is short for any number of queues.
 
+mod alarms;
 mod clients;
+mod cluster;
 mod kind;
 mod node;
 mod queues;
@@ -13,9 +15,11 @@ mod tests;
 
 use broker::{Severity, words};
 
+pub(crate) use alarms::{disk_alarm, disk_alarm_of, memory_alarm, memory_alarm_of};
 pub(crate) use clients::{BlockedConnection, ReachedLimit};
+pub(crate) use cluster::ClusterFacts;
 pub(crate) use kind::FindingKind;
-pub(crate) use node::{NodeFacts, disk_alarm, disk_alarm_of, memory_alarm, memory_alarm_of};
+pub(crate) use node::NodeFacts;
 pub(crate) use queues::QueueRates;
 
 use crate::limits::FINDING_NAMES_MAX;

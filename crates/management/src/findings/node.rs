@@ -2,13 +2,14 @@
 
 use broker::{Severity, words};
 
+use super::alarms::{disk_alarm, memory_alarm};
+use super::cluster::ClusterFacts;
 use super::{Finding, FindingKind, Resource, ResourceKind, subject};
 use crate::limits::{
     CERTIFICATE_EXPIRES_SOON_S, CLOCK_STEP_SHOWN_MS, SHORT_DESCRIPTORS_PERCENT, SHORT_PERCENT,
     SLOW_WRITE_US,
 };
 use crate::node::ServerCertificate;
-use crate::snapshot::cluster::PeerSnapshot;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 
@@ -19,51 +20,12 @@ pub(crate) struct NodeFacts {
     pub(crate) process: ProcessSnapshot,
     pub(crate) certificates: Vec<ServerCertificate>,
     pub(crate) condition: NodeCondition,
-}
-
-/// The memory alarm as a sentence; none while it is off.
-pub(crate) fn memory_alarm(node: &NodeSnapshot) -> Option<String> {
-    let (used, limit) = (node.resident_bytes?, node.memory_watermark_bytes?);
-    node.memory_alarm.then(|| memory_sentence("", limit, used))
-}
-
-/// The disk alarm as a sentence; none while it is off.
-pub(crate) fn disk_alarm(node: &NodeSnapshot) -> Option<String> {
-    let (limit, free) = (node.disk_free_limit_bytes, node.disk_free_bytes);
-    node.disk_alarm.then(|| disk_sentence("", limit, free))
-}
-
-/// The memory alarm of another node as a sentence; none while it blocks no publishers on this one.
-pub(crate) fn memory_alarm_of(peer: &PeerSnapshot) -> Option<String> {
-    let facts = peer.facts.as_ref()?;
-    let (used, limit) = (facts.memory_bytes?, facts.memory_watermark_bytes?);
-    peer.memory_alarm_blocks.then(|| memory_sentence(&of_node(peer), limit, used))
-}
-
-/// The disk alarm of another node as a sentence; none while it blocks no publishers on this one.
-pub(crate) fn disk_alarm_of(peer: &PeerSnapshot) -> Option<String> {
-    let facts = peer.facts.as_ref()?;
-    let (limit, free) = (facts.disk_free_limit_bytes, facts.disk_free_bytes);
-    peer.disk_alarm_blocks.then(|| disk_sentence(&of_node(peer), limit, free))
-}
-
-fn of_node(peer: &PeerSnapshot) -> String {
-    format!(" of node '{}'", peer.name)
-}
-
-fn memory_sentence(of: &str, limit: u64, used: u64) -> String {
-    let (limit, used) = (words::bytes(limit), words::bytes(used));
-    format!("Publishers are blocked: memory alarm{of}, {limit} limit, {used} used.")
-}
-
-fn disk_sentence(of: &str, limit: u64, free: Option<u64>) -> String {
-    let free = free.map_or_else(|| "unknown".to_owned(), words::bytes);
-    format!("Publishers are blocked: disk alarm{of}, {} limit, {free} free.", words::bytes(limit))
+    pub(crate) cluster: ClusterFacts,
 }
 
 /// All findings about the node.
 pub(super) fn find(facts: &NodeFacts) -> Vec<Finding> {
-    let NodeFacts { node, process, certificates, condition } = facts;
+    let NodeFacts { node, process, certificates, condition, cluster } = facts;
     let mut all = Vec::new();
     let mut put = |kind, severity, text: Option<String>| {
         all.extend(text.map(|text| Finding::of_node(kind, severity, text)));
@@ -76,14 +38,19 @@ pub(super) fn find(facts: &NodeFacts) -> Vec<Finding> {
     put(FindingKind::SlowDisk, Severity::Warning, slow_disk(condition));
     put(FindingKind::ClockStep, Severity::Warning, clock_step(condition));
     let suspended = "The AMQP listeners are suspended: clients cannot connect.".to_owned();
+    let is_drained = condition.is_drained;
     put(
         FindingKind::ListenersSuspended,
         Severity::Warning,
-        condition.are_listeners_suspended.then_some(suspended),
+        (condition.are_listeners_suspended && !is_drained).then_some(suspended),
     );
+    let drained =
+        "The node is drained: it leads only what no other node can, and accepts no AMQP clients.";
+    put(FindingKind::NodeDrained, Severity::Warning, is_drained.then(|| drained.to_owned()));
     all.extend(expiring(certificates));
-    all.extend(disk_troubles(condition));
+    all.extend(disk_troubles(condition, cluster));
     all.extend(super::refusals::find(condition));
+    all.extend(super::cluster::find(cluster));
     all
 }
 
@@ -176,7 +143,10 @@ fn expiring(certificates: &[ServerCertificate]) -> Vec<Finding> {
     [unreadable, expired, expiring].into_iter().flatten().collect()
 }
 
-fn disk_troubles(condition: &NodeCondition) -> impl Iterator<Item = Finding> {
+fn disk_troubles(
+    condition: &NodeCondition,
+    cluster: &ClusterFacts,
+) -> impl Iterator<Item = Finding> {
     let resource = |name: &String, detail: String| Resource {
         kind: ResourceKind::Vhost,
         vhost: Some(name.clone()),
@@ -185,9 +155,17 @@ fn disk_troubles(condition: &NodeCondition) -> impl Iterator<Item = Finding> {
         detail,
     };
     let full = condition.vhosts_without_room.iter().map(|name| resource(name, String::new()));
-    let full = Finding::of(FindingKind::DiskFull, Severity::Error, full.collect(), |count, _| {
+    let (followed, full): (Vec<_>, Vec<_>) =
+        full.partition(|one| cluster.led_elsewhere.contains(&one.name));
+    let full = Finding::of(FindingKind::DiskFull, Severity::Error, full, |count, _| {
         let vhosts = subject(count, "vhost", ["finds", "find"]);
         format!("{vhosts} no room on the disk: nothing more is confirmed.")
+    });
+    let followed = Finding::of(FindingKind::DiskFull, Severity::Error, followed, |count, _| {
+        let replicas = subject(count, "replica", ["finds", "find"]);
+        format!(
+            "{replicas} no room on the disk of this node: its vhost goes on with the other nodes."
+        )
     });
     let pages = condition.unwritten_pages.iter();
     let pages = pages.map(|(name, pages)| resource(name, words::count(*pages, "page")));
@@ -203,5 +181,5 @@ fn disk_troubles(condition: &NodeCondition) -> impl Iterator<Item = Finding> {
             let logs = subject(count, "vhost", ["was", "were"]);
             format!("{logs} restored from a damaged log at the last start; messages may be lost.")
         });
-    [full, pages, damaged].into_iter().flatten()
+    [full, followed, pages, damaged].into_iter().flatten()
 }

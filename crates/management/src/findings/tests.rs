@@ -4,8 +4,10 @@ use broker::{Name, QueueNumber};
 
 use super::*;
 use crate::node::ServerCertificate;
+use crate::snapshot::cluster::{ClusterSnapshot, PeerLink, PeerSnapshot};
 use crate::snapshot::condition::{ClockStep, NodeCondition};
 use crate::snapshot::node::{Identity, IoTotals, Listener, NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
 
 const GIB: u64 = 1 << 30;
 
@@ -44,7 +46,13 @@ fn node() -> NodeFacts {
         unsent_bytes: 0,
         io: IoTotals::default(),
     };
-    NodeFacts { node, process, certificates: Vec::new(), condition: NodeCondition::default() }
+    NodeFacts {
+        node,
+        process,
+        certificates: Vec::new(),
+        condition: NodeCondition::default(),
+        cluster: ClusterFacts::default(),
+    }
 }
 
 fn certificate(expires_in_s: Option<i64>) -> ServerCertificate {
@@ -349,4 +357,123 @@ fn rates_are_short() {
     {
         assert_eq!(rate_in_words(rate), text);
     }
+}
+
+fn peer(name: &str) -> PeerSnapshot {
+    PeerSnapshot {
+        name: name.to_owned(),
+        link: Some(PeerLink {
+            local: ([127, 0, 0, 1], 1).into(),
+            remote: ([127, 0, 0, 1], 2).into(),
+            record_level: 2,
+            rtt_us: None,
+            clock_skew_ms: Some(3),
+            queued_bytes: 0,
+        }),
+        problem: None,
+        is_doubled: false,
+        facts: None,
+        memory_alarm_blocks: false,
+        disk_alarm_blocks: false,
+        down_us: 0,
+        sent_bytes: 0,
+        received_bytes: 0,
+        dropped_frames: 0,
+        lost_links: 0,
+    }
+}
+
+fn of_cluster(cluster: ClusterFacts) -> Vec<(&'static str, Severity, String)> {
+    let facts = Facts { node: Some(NodeFacts { cluster, ..node() }), ..Facts::default() };
+    let shown = |it: Finding| (it.kind.as_str(), it.severity, it.text);
+    find(&facts).into_iter().map(shown).collect()
+}
+
+#[test]
+fn whole_cluster_has_no_findings() {
+    let cluster = ClusterSnapshot { peers: vec![peer("b@h"), peer("c@h")], ..Default::default() };
+    assert_eq!(of_cluster(ClusterFacts { cluster, ..ClusterFacts::default() }), []);
+}
+
+#[test]
+fn nodes_vhosts_and_clocks_of_a_cluster_are_found() {
+    let away = PeerSnapshot {
+        link: None,
+        problem: Some("it has another secret".to_owned()),
+        ..peer("b@h")
+    };
+    let mut wrong = PeerSnapshot { is_doubled: true, ..peer("c@h") };
+    wrong.link.as_mut().unwrap().clock_skew_ms = Some(-60_000);
+    let replica = ReplicaSnapshot { vhost: "v".to_owned(), state: "quarantined", ..replica() };
+    let replication = ReplicationSnapshot { replicas: vec![replica], ..Default::default() };
+    let cluster = ClusterSnapshot { peers: vec![away, wrong], replication, ..Default::default() };
+    let (leaderless, is_metadata_leaderless) = (vec!["v".to_owned()], true);
+    let facts =
+        ClusterFacts { cluster, leaderless, is_metadata_leaderless, ..ClusterFacts::default() };
+    let found = of_cluster(facts);
+    let kinds: Vec<_> = found.iter().map(|(kind, severity, _)| (*kind, *severity)).collect();
+    assert_eq!(
+        kinds,
+        [
+            ("metadata_without_leader", Severity::Error),
+            ("vhost_without_leader", Severity::Error),
+            ("node_doubled", Severity::Error),
+            ("node_unreachable", Severity::Warning),
+            ("replica_not_rebuilt", Severity::Warning),
+            ("clocks_differ", Severity::Warning),
+        ]
+    );
+    assert_eq!(
+        found[0].2,
+        "Users, vhosts and parameters have no leader, and cannot be changed: 2 of 3 nodes are connected."
+    );
+    assert_eq!(found[3].2, "Node 'b@h' is not connected: it has another secret.");
+}
+
+fn replica() -> ReplicaSnapshot {
+    ReplicaSnapshot {
+        vhost: String::new(),
+        state: "follower",
+        term: 1,
+        committed_index: 1,
+        written_index: 1,
+        applied_index: 1,
+        compacted_index: 0,
+        unapplied_bytes: 0,
+        leaders: 1,
+        lags: Vec::new(),
+        is_voter: true,
+        voters: Vec::new(),
+        heard: Vec::new(),
+    }
+}
+
+#[test]
+fn full_disk_of_a_replica_stops_no_vhost() {
+    let vhosts_without_room = vec!["here".to_owned(), "there".to_owned()];
+    let condition = NodeCondition { vhosts_without_room, ..NodeCondition::default() };
+    let led_elsewhere = vec!["there".to_owned()];
+    let cluster = ClusterFacts { led_elsewhere, ..ClusterFacts::default() };
+    let facts = NodeFacts { condition, cluster, ..node() };
+    let found = find(&Facts { node: Some(facts), ..Facts::default() });
+    let texts: Vec<&str> = found.iter().map(|one| &*one.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "1 vhost finds no room on the disk: nothing more is confirmed.",
+            "1 replica finds no room on the disk of this node: its vhost goes on with the other nodes.",
+        ]
+    );
+}
+
+#[test]
+fn drained_node_is_told_how_to_come_back() {
+    let condition = NodeCondition {
+        is_drained: true,
+        are_listeners_suspended: true,
+        ..NodeCondition::default()
+    };
+    let facts = Facts { node: Some(NodeFacts { condition, ..node() }), ..Facts::default() };
+    let [finding] = &*find(&facts) else { panic!("{:?}", find(&facts)) };
+    assert_eq!(finding.kind.command(), Some("rabbitmq-upgrade revive"));
 }

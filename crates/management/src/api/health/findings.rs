@@ -9,8 +9,8 @@ use broker::{Severity, WarningKind, words};
 use serde_json::{Value, json};
 
 use crate::findings::{
-    BlockedConnection, Facts, Finding, NodeFacts, QueueRates, ReachedLimit, Resource, VhostFacts,
-    disk_alarm, disk_alarm_of, find, memory_alarm, memory_alarm_of,
+    BlockedConnection, ClusterFacts, Facts, Finding, NodeFacts, QueueRates, ReachedLimit, Resource,
+    VhostFacts, disk_alarm, disk_alarm_of, find, memory_alarm, memory_alarm_of,
 };
 use crate::history::{History, TimeRanges};
 use crate::http::access::{Management, VhostUser};
@@ -18,7 +18,7 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::json::severity::{severity, severity_of_name};
 use crate::json::taken::taken;
-use crate::node::{Caller, LimitName as _, VhostLimit, maximum};
+use crate::node::{Caller, Leader, LimitName as _, VhostLimit, maximum};
 use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
 use crate::snapshot::cluster::PeerSnapshot;
 use crate::snapshot::condition::QueueCondition;
@@ -258,9 +258,31 @@ fn facts(node: &SharedNode, caller: &Caller) -> Facts {
             process: node.process(),
             certificates: node.certificates(),
             condition: node.condition(),
+            cluster: cluster_facts(node),
         }),
         // A vhost deleted meanwhile has no facts.
         vhosts: vhosts.filter_map(|vhost| vhost_facts(node, caller, vhost)).collect(),
+    }
+}
+
+/// The facts about the cluster; nothing without one.
+fn cluster_facts(node: &SharedNode) -> ClusterFacts {
+    if !node.is_in_cluster() {
+        return ClusterFacts::default();
+    }
+    let (mut leaderless, mut led_elsewhere) = (Vec::new(), Vec::new());
+    for vhost in node.vhost_names() {
+        match node.leader_of_vhost(&vhost) {
+            Leader::None => leaderless.push(vhost),
+            Leader::Node(_) => led_elsewhere.push(vhost),
+            Leader::Here => {}
+        }
+    }
+    ClusterFacts {
+        cluster: node.cluster(),
+        leaderless,
+        led_elsewhere,
+        is_metadata_leaderless: node.leader_of_metadata() == Leader::None,
     }
 }
 
@@ -358,6 +380,8 @@ mod tests {
         PeerSnapshot {
             name: name.to_owned(),
             link: None,
+            problem: None,
+            is_doubled: false,
             facts: Some(facts),
             memory_alarm_blocks: false,
             disk_alarm_blocks,
