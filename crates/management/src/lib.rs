@@ -24,7 +24,7 @@ pub use api::vhosts::barrier::{barrier_index, barrier_request};
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
 pub use http::answer::gave_way;
-pub use http::forward::{json_of, request_of_node};
+pub use http::forward::{json_of, reason_of, request_of_node};
 pub use json::import_preview::add_preview;
 pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};

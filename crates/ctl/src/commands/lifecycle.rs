@@ -124,7 +124,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Nodes,
         "reset",
         "reset",
-        "Deletes all data of the node, after stop_app",
+        "Takes the node out of its cluster and deletes all its data, after stop_app",
         |call| act(call, "reset"),
     )
     .banner(|call| format!("Resetting node {} ...", call.node.name())),
@@ -132,8 +132,8 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "force_reset",
         "force_reset",
-        "The same as reset",
-        |call| act(call, "reset"),
+        "Deletes all data of the node, after stop_app, without a word to its cluster",
+        |call| act(call, "force_reset"),
     )
     .banner(|call| format!("Forcefully resetting node {} ...", call.node.name())),
 ];

@@ -11,8 +11,10 @@ pub enum LifecycleAction {
     StopApp,
     /// Serve clients again.
     StartApp,
-    /// Delete all vhosts, messages and users.
+    /// Leave the cluster, if there is one, and delete all vhosts, messages and users.
     Reset,
+    /// Delete them without a word to the cluster.
+    ForceReset,
     /// Accept no AMQP clients; connected ones stay.
     SuspendListeners,
     /// Accept AMQP clients again.

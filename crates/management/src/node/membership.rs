@@ -13,6 +13,8 @@ pub enum ForgetError {
     NoSuchNode,
     /// The node is up, and could serve on.
     IsUp,
+    /// Vhosts that have no majority, or no replica, without the node.
+    NeededBy(Vec<String>),
     /// The metadata cannot be changed.
     Change(ChangeError),
 }
@@ -23,6 +25,15 @@ impl fmt::Display for ForgetError {
             Self::NoCluster => f.write_str("this node is in no cluster"),
             Self::NoSuchNode => f.write_str("no node of the cluster has this name"),
             Self::IsUp => f.write_str("the node is up: stop it first"),
+            Self::NeededBy(vhosts) => {
+                let names: Vec<String> = vhosts.iter().map(|name| format!("'{name}'")).collect();
+                write!(
+                    f,
+                    "these vhosts have no leader without the node, and would have none for ever: {}. Start the node again \
+                     and give them more replicas, or delete them, and then forget it",
+                    names.join(", ")
+                )
+            }
             Self::Change(error) => error.fmt(f),
         }
     }

@@ -80,8 +80,12 @@ impl Joiner {
                 seed.name, self.own.name
             ))),
             Sought::Nobody => Err(refused(format!(
-                "node '{}' does not answer at {}, or belongs to no cluster: its configuration must list nodes, at least \
-                 itself; see the logs of both",
+                "node '{}' belongs to no cluster that is founded: its configuration must list nodes, at least itself, and \
+                 all of them must have met",
+                seed.name
+            ))),
+            Sought::Silent(reason) => Err(refused(format!(
+                "node '{}' cannot be asked at {}, where its links must listen: {reason}",
                 seed.name,
                 seed.address()
             ))),

@@ -93,7 +93,7 @@ async fn join_listed(config: &Config, own: &str) -> Result<Option<Config>, Clust
     let mut log = Waits::new("this node waits to join its cluster");
     loop {
         match seeker.ask_all(nodes).await {
-            Sought::Nobody => return Ok(None),
+            Sought::Nobody | Sought::Silent(_) => return Ok(None),
             Sought::Found(record) => return join(config, &record).map(Some),
             Sought::Refused { node, reason } => {
                 return Err(ClusterError::NotAdmitted { node, reason });
@@ -130,8 +130,10 @@ async fn find(
             (Sought::Refused { node, reason }, _) => {
                 return Err(ClusterError::NotAdmitted { node, reason });
             }
-            (Sought::NotNow(reason), _) | (Sought::Nobody, Err(reason)) => log.note(&reason),
-            (Sought::Nobody, Ok(names)) => {
+            (Sought::NotNow(reason), _) | (Sought::Nobody | Sought::Silent(_), Err(reason)) => {
+                log.note(&reason)
+            }
+            (Sought::Nobody | Sought::Silent(_), Ok(names)) => {
                 tracing::info!(nodes = names.join(", "), "DNS lists all nodes of the cluster");
                 return Ok(Some(with_nodes(config, nodes)));
             }

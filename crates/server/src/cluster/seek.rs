@@ -12,10 +12,8 @@ use super::join::{JoinAnswer, JoinQuestion, JoinedCluster, ask};
 use super::links::{ClusterError, Links};
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::Clock;
-use crate::config::{self, ClusterNode, ClusterOptions};
+use crate::config::{ClusterNode, ClusterOptions};
 use crate::disk::{cluster_file, content};
-use crate::limits::LINK_HANDSHAKE_TIMEOUT;
-use crate::tls::Tls;
 
 /// Nodes that are asked one after the other, because each names the next.
 const HOPS_MAX: usize = 4;
@@ -27,6 +25,8 @@ pub(crate) enum Sought {
     Found(ClusterRecord),
     /// No node that answers belongs to a founded cluster.
     Nobody,
+    /// As [`Sought::Nobody`], because a node cannot be asked, for this reason.
+    Silent(String),
     /// A decision is not possible now, for this reason.
     NotNow(String),
     /// A node refuses.
@@ -63,23 +63,10 @@ impl Seeker {
             }
         };
         let content = content::of(data_dir).map_err(ClusterError::Content)?;
-        let home = config::cluster::home();
         let options = ClusterOptions { nodes: vec![own.clone()], ..options.clone() };
         // Nothing but the disk counts when a node joins.
         let record = ClusterRecord::new(&own.name, ClusterId::UNKNOWN, record.disk);
-        let links = Links::with_record(
-            &options,
-            &own.name,
-            data_dir,
-            clock,
-            home.as_deref(),
-            Some(record),
-        )?;
-        if options.has_tls() {
-            let tls = Tls::for_links(&options.tls, LINK_HANDSHAKE_TIMEOUT)?;
-            let is_first = links.tls.set(Arc::new(tls)).is_ok();
-            assert!(is_first, "the links are new");
-        }
+        let links = Links::unstarted(&options, data_dir, clock, record)?;
         let question = JoinQuestion { host: own.host.clone(), port: own.port, content };
         Ok(Self { links, own, question })
     }
@@ -143,7 +130,7 @@ impl Seeker {
             }
             Err(error) => {
                 tracing::debug!(node, "asked whether this node may join: {error}");
-                Sought::Nobody
+                Sought::Silent(error.to_string())
             }
         }
     }
@@ -153,9 +140,10 @@ impl Seeker {
 const fn rank(sought: &Sought) -> u8 {
     match sought {
         Sought::Nobody => 0,
-        Sought::NotNow(_) => 1,
-        Sought::Refused { .. } => 2,
-        Sought::Found(_) => 3,
+        Sought::Silent(_) => 1,
+        Sought::NotNow(_) => 2,
+        Sought::Refused { .. } => 3,
+        Sought::Found(_) => 4,
     }
 }
 
@@ -237,6 +225,6 @@ mod tests {
         ];
         let ranks: Vec<u8> =
             answers.into_iter().map(|answer| rank(&seeker.judge("a@h", answer))).collect();
-        assert_eq!(ranks, [0, 1, 2, 3]);
+        assert_eq!(ranks, [1, 2, 3, 4]);
     }
 }

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::server::conn::http1;
 use hyper_tokio::rt::TokioIo;
@@ -47,16 +48,13 @@ impl HttpPeers {
         let id = NodeId::of(node);
         let answer = async {
             let (mut connection, response) = self.send(id, request).await?;
-            let (parts, body) = response.into_parts();
-            let body = to_bytes(Body::new(body), PEER_ANSWER_BYTES_MAX).await;
-            let body = body.map_err(|error| error.to_string())?;
+            let response = whole(response).await?;
             if connection.ready().await.is_ok() {
                 self.keep(id, connection);
             }
-            Ok(Response::from_parts(parts, Body::from(body)))
+            Ok(response)
         };
-        let late = |_| format!("no answer within {} ms", limit.as_millis());
-        tokio::time::timeout(limit, answer).await.map_err(late)?
+        within(limit, answer).await
     }
 
     /// Sends a request on a connection that is idle, or on a new one.
@@ -64,7 +62,7 @@ impl HttpPeers {
         &self,
         node: NodeId,
         mut request: Request,
-    ) -> Result<(SendRequest<Body>, hyper::Response<hyper::body::Incoming>), String> {
+    ) -> Result<(SendRequest<Body>, hyper::Response<Incoming>), String> {
         while let Some(mut connection) = self.take(node) {
             match connection.try_send_request(request).await {
                 Ok(response) => return Ok((connection, response)),
@@ -77,11 +75,7 @@ impl HttpPeers {
         }
         let stream =
             self.links.dial(node, Purpose::Http).await.map_err(|error| error.to_string())?;
-        let (mut sender, connection) =
-            handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        tokio::spawn(connection);
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
-        Ok((sender, response))
+        send_on(stream, request).await
     }
 
     fn take(&self, node: NodeId) -> Option<SendRequest<Body>> {
@@ -98,6 +92,50 @@ impl HttpPeers {
             of_node.push(connection);
         }
     }
+}
+
+/// The answer to the only request on a stream.
+///
+/// # Errors
+/// The reason why there is none.
+pub(crate) async fn answer_on(
+    stream: NodeStream,
+    request: Request,
+    limit: Duration,
+) -> Result<Response, String> {
+    within(limit, async {
+        let (_connection, response) = send_on(stream, request).await?;
+        whole(response).await
+    })
+    .await
+}
+
+/// Sends the first request on a stream.
+async fn send_on(
+    stream: NodeStream,
+    request: Request,
+) -> Result<(SendRequest<Body>, hyper::Response<Incoming>), String> {
+    let (mut sender, connection) =
+        handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    Ok((sender, response))
+}
+
+/// The answer with its whole body.
+async fn whole(response: hyper::Response<Incoming>) -> Result<Response, String> {
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(Body::new(body), PEER_ANSWER_BYTES_MAX).await;
+    let body = body.map_err(|error| error.to_string())?;
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+async fn within(
+    limit: Duration,
+    answer: impl Future<Output = Result<Response, String>>,
+) -> Result<Response, String> {
+    let late = |_| format!("no answer within {} ms", limit.as_millis());
+    tokio::time::timeout(limit, answer).await.map_err(late)?
 }
 
 /// Serves requests of the other nodes.

@@ -6,8 +6,9 @@
 //! promote it. Leaders remove the members of forgotten nodes, one at a time, while a majority of the others is there.
 
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use management::{ChangeError, ForgetError, LifecycleError};
+use management::{ChangeError, ForgetError, LifecycleError, Topology as _};
 use tokio::runtime::Handle;
 
 use crate::cluster::ids::{DiskId, NodeId};
@@ -16,6 +17,7 @@ use crate::cluster::node_list::{Admission, Joining, ListedNode, NodeList};
 use crate::cluster::{NodeStream, StreamHandler, levels};
 use crate::disk::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
+use crate::limits::{FORGET_SETTLE, FORGET_SETTLE_INTERVAL};
 use crate::node::Node;
 use crate::node::followed::NodeMetadata;
 use crate::node::lifecycle::ExitReason;
@@ -144,6 +146,7 @@ impl Node {
         let (Some(links), Some(metadata)) = (&self.cluster, &self.metadata) else {
             return Err(ForgetError::NoCluster);
         };
+        let needed_by = self.leaderless_without(name);
         let _one_at_a_time = self.changes.lock();
         self.begin_change_of_metadata()?;
         let id = NodeId::of(name);
@@ -154,6 +157,9 @@ impl Node {
         if name == self.identity.name || is_connected() {
             return Err(ForgetError::IsUp);
         }
+        if !needed_by.is_empty() {
+            return Err(ForgetError::NeededBy(needed_by));
+        }
         self.change_node(metadata, name, &forgotten)?;
         tracing::warn!(node = name, "the node is forgotten: it is not one of the cluster any more");
         Ok(())
@@ -161,6 +167,24 @@ impl Node {
 }
 
 impl Node {
+    /// Names of the vhosts with a replica on a node that is not up, which have no leader. A node that is down since a moment
+    /// may be replaced as a leader within the next one: waits for that, [`FORGET_SETTLE`] at the most.
+    fn leaderless_without(&self, name: &str) -> Vec<String> {
+        let ends = Instant::now() + FORGET_SETTLE;
+        loop {
+            let mut vhosts = self.vhost_names();
+            vhosts.retain(|vhost| {
+                let Some(placement) = self.vhost_placement(vhost) else { return false };
+                let leader = placement.leader.filter(|leader| leader != name);
+                leader.is_none() && placement.members.iter().any(|member| member == name)
+            });
+            if vhosts.is_empty() || Instant::now() >= ends {
+                return vhosts;
+            }
+            std::thread::sleep(FORGET_SETTLE_INTERVAL);
+        }
+    }
+
     /// Lets this node start anew without the others, whose majority is lost.
     ///
     /// # Errors

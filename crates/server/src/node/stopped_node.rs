@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use crate::auth::ctl_token::CtlToken;
 use crate::cluster::ClusterError;
 use crate::cluster::joiner::Joiner;
-use crate::config::Config;
+use crate::cluster::stopped_member::{Left, StoppedMember};
+use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
@@ -29,6 +30,7 @@ struct Stopped {
     data_dir: PathBuf,
     token: CtlToken,
     joiner: Joiner,
+    cluster: ClusterOptions,
     shutdown: ShutdownRequest,
 }
 
@@ -60,6 +62,14 @@ impl management::Lifecycle for Stopped {
                     })?;
                 }
                 LifecycleAction::StandAlone => {
+                    if let Some(member) = self.member()?
+                        && let Some(name) = member.running_member().await
+                    {
+                        return Err(LifecycleError::Refused(format!(
+                            "node '{name}' runs, and this node is a member of its cluster: two clusters would serve the \
+                             same vhosts. Stop all other nodes first; they can join this one again with empty disks"
+                        )));
+                    }
                     let data_dir = self.data_dir.clone();
                     let done = tokio::task::spawn_blocking(move || {
                         stand_alone::begin(&data_dir)?;
@@ -70,7 +80,16 @@ impl management::Lifecycle for Stopped {
                     done??;
                 }
                 LifecycleAction::StartApp => self.shutdown.request(ExitReason::StartApp),
-                LifecycleAction::Reset => {
+                LifecycleAction::Reset | LifecycleAction::ForceReset => {
+                    if action == LifecycleAction::Reset
+                        && let Some(member) = self.member()?
+                        && let Left::No(reason) = member.leave().await
+                    {
+                        return Err(LifecycleError::Refused(format!(
+                            "the node is a member of a cluster, and {reason}. force_reset resets it all the same; the \
+                             others list it then until forget_cluster_node"
+                        )));
+                    }
                     let data_dir = self.data_dir.clone();
                     let done = tokio::task::spawn_blocking(move || reset::reset(&data_dir)).await;
                     let failed = |error: &dyn std::fmt::Display| {
@@ -83,6 +102,14 @@ impl management::Lifecycle for Stopped {
             }
             Ok(())
         })
+    }
+}
+
+impl Stopped {
+    /// The node as a member of its cluster; none without one.
+    fn member(&self) -> Result<Option<StoppedMember>, LifecycleError> {
+        StoppedMember::of(&self.cluster, &self.data_dir)
+            .map_err(|error| LifecycleError::Failed(error.to_string()))
     }
 }
 
@@ -110,6 +137,7 @@ pub(crate) async fn run(
         data_dir: config.data_dir.clone(),
         token: CtlToken::new()?,
         joiner: Joiner::new(config),
+        cluster: config.cluster.clone(),
         shutdown: ShutdownRequest::new(),
     });
     // Published before the first request is served, so that a program that waits for the stop finds the

@@ -64,6 +64,7 @@ fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
         Some("stop_app") => Ok(LifecycleAction::StopApp),
         Some("start_app") => Ok(LifecycleAction::StartApp),
         Some("reset") => Ok(LifecycleAction::Reset),
+        Some("force_reset") => Ok(LifecycleAction::ForceReset),
         Some("suspend_listeners") => Ok(LifecycleAction::SuspendListeners),
         Some("resume_listeners") => Ok(LifecycleAction::ResumeListeners),
         Some("drain") => Ok(LifecycleAction::Drain),
@@ -74,8 +75,8 @@ fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
         },
         Some("stand_alone") => Ok(LifecycleAction::StandAlone),
         _ => Err(ApiError::bad_request(
-            "action must be stop, stop_app, start_app, reset, suspend_listeners, resume_listeners, drain, revive, \
-             join_cluster or stand_alone",
+            "action must be stop, stop_app, start_app, reset, force_reset, suspend_listeners, resume_listeners, drain, \
+             revive, join_cluster or stand_alone",
         )),
     }
 }

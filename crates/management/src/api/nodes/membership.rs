@@ -18,7 +18,7 @@ pub(super) async fn forget(
         Ok(()) => Ok(StatusCode::NO_CONTENT),
         Err(ForgetError::NoSuchNode) => Err(ApiError::not_found()),
         Err(ForgetError::Change(error)) => Err(error.into()),
-        Err(error @ (ForgetError::NoCluster | ForgetError::IsUp)) => {
+        Err(error @ (ForgetError::NoCluster | ForgetError::IsUp | ForgetError::NeededBy(_))) => {
             Err(ApiError::new(StatusCode::CONFLICT, "conflict", error.to_string()))
         }
     }

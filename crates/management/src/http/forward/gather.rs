@@ -315,6 +315,12 @@ pub async fn json_of(response: Response) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
+/// The reason in the answer of a node that refuses a request; empty without one.
+pub async fn reason_of(answer: Response) -> String {
+    let said = json_of(answer).await.unwrap_or_default();
+    said.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 /// The URI of a part.
 fn without(uri: &Uri) -> Uri {
     let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());

@@ -40,7 +40,9 @@ impl Lifecycle for Node {
             | LifecycleAction::Revive
             | LifecycleAction::JoinCluster(_)
             | LifecycleAction::StandAlone => Ok(()),
-            LifecycleAction::Reset => Err(LifecycleError::MustBeStopped),
+            LifecycleAction::Reset | LifecycleAction::ForceReset => {
+                Err(LifecycleError::MustBeStopped)
+            }
             LifecycleAction::SuspendListeners => {
                 self.lifecycle.listeners_suspended.send_replace(true);
                 Ok(())

@@ -1,0 +1,122 @@
+//! A member of a cluster whose node is stopped: it asks the other nodes before it leaves them, or goes on without them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use management::{reason_of, request_of_node};
+
+use super::dial::DialError;
+use super::hello::Purpose;
+use super::links::{ClusterError, Links};
+use super::refusal::{Refusal, RefusalCode};
+use super::streams::NodeStream;
+use crate::clock::Clock;
+use crate::config::ClusterOptions;
+use crate::disk::cluster_file;
+use crate::http::peers::answer_on;
+use crate::limits::FORGET_TIMEOUT;
+
+/// The member, by what its disk tells.
+#[derive(Debug)]
+pub(crate) struct StoppedMember {
+    links: Arc<Links>,
+}
+
+/// The result of leaving the cluster.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Left {
+    /// The others do not know the node any more, or never took it in.
+    Yes,
+    /// For this reason, the node is still a member.
+    No(String),
+}
+
+impl StoppedMember {
+    /// The member of a founded cluster; none without one.
+    ///
+    /// # Errors
+    /// [`ClusterError`], a sentence for the operator.
+    pub(crate) fn of(
+        options: &ClusterOptions,
+        data_dir: &Path,
+    ) -> Result<Option<Self>, ClusterError> {
+        let Some(record) = cluster_file::read(data_dir)?.filter(|record| record.is_founded) else {
+            return Ok(None);
+        };
+        let nodes = match record.nodes.is_empty() {
+            true => options.nodes.clone(),
+            false => record.nodes.to_config(&options.nodes),
+        };
+        if nodes.iter().all(|node| node.name == record.node) {
+            return Ok(None);
+        }
+        let options = ClusterOptions { nodes, ..options.clone() };
+        let links = Links::unstarted(&options, data_dir, Clock::start(), record)?;
+        Ok(Some(Self { links }))
+    }
+
+    /// Opens a stream for requests to each of the other nodes.
+    async fn dial_all(&self) -> Vec<(String, Result<NodeStream, DialError>)> {
+        let mut all = Vec::new();
+        for peer in self.links.peers().iter() {
+            let dialed = self.links.dial_peer(peer, Purpose::Http).await;
+            all.push((peer.node.name.clone(), dialed));
+        }
+        all
+    }
+
+    /// The name of another node that runs and knows this one as a member, if there is one.
+    pub(crate) async fn running_member(&self) -> Option<String> {
+        let dialed = self.dial_all().await.into_iter();
+        dialed.filter(|(_, dialed)| dialed.is_ok()).map(|(name, _)| name).next()
+    }
+
+    /// Lets the other nodes forget this one.
+    pub(crate) async fn leave(&self) -> Left {
+        let mut why = Left::Yes;
+        for (name, dialed) in self.dial_all().await {
+            why = match dialed {
+                Ok(stream) => match self.ask_to_forget(stream).await {
+                    Ok(()) => return Left::Yes,
+                    Err((StatusCode::CONFLICT, reason)) => {
+                        return Left::No(format!("node '{name}' does not forget it: {reason}"));
+                    }
+                    // Another node may lead.
+                    Err((_, reason)) => {
+                        Left::No(format!("node '{name}' does not forget it: {reason}"))
+                    }
+                },
+                Err(DialError::Refused(refusal)) if is_stranger(&refusal) => return Left::Yes,
+                Err(_) if why != Left::Yes => why,
+                Err(error) => Left::No(format!("node '{name}' cannot be asked: {error}")),
+            };
+        }
+        why
+    }
+
+    /// Asks a node to forget this one. An error is its status and the reason.
+    async fn ask_to_forget(&self, stream: NodeStream) -> Result<(), (StatusCode, String)> {
+        let path = format!("/api/nodes/{}", self.links.name);
+        let request = request_of_node(Method::DELETE, &path, Vec::new());
+        let answer = answer_on(stream, request, FORGET_TIMEOUT).await;
+        let answer = answer.map_err(|reason| (StatusCode::SERVICE_UNAVAILABLE, reason))?;
+        let status = answer.status();
+        if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        Err((status, reason_of(answer).await))
+    }
+}
+
+/// True if a node that refuses this one, or that this one refuses, does not know it as a member.
+fn is_stranger(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code(),
+        RefusalCode::Forgotten
+            | RefusalCode::Disk
+            | RefusalCode::OwnDisk
+            | RefusalCode::Cluster
+            | RefusalCode::Node
+    )
+}
