@@ -5,7 +5,10 @@ use replication::{
     QuarantineReason, RunId,
 };
 use simdisk::{Disk, Random};
-use storage::{Founding, LogOptions, OpenError, ReplicatedLog, ReplicatedOptions};
+use storage::{
+    Directory, EntryContent, EntryIndex, Founding, LogEntry, LogOptions, OpenError, ReplicatedLog,
+    ReplicatedOptions,
+};
 
 use crate::checks::book::Book;
 use crate::cluster::follower::{Follower, release};
@@ -194,6 +197,14 @@ impl Node {
         if let Err(problem) = follower.follow(position) {
             fault.get_or_insert(problem);
         }
+        if let Some(entry) = change_of_members(&log, applied)
+            && applied == book.ledger.len() + 1
+        {
+            // A member saves the members, and the entry as a committed one, before it tells of the entry: here the power
+            // went between.
+            let root = book.root_of(entry.term.0);
+            book.ledger.committed(self.number, &entry, root);
+        }
         if fault.is_none() {
             book.ledger.compare(self.number, applied, follower.vhost(), "as its log says");
             book.look_at_ledger();
@@ -222,6 +233,13 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// The entry at this index, if the log has it and it changes the members.
+fn change_of_members<D: Directory>(log: &ReplicatedLog<D>, index: u64) -> Option<LogEntry> {
+    let index = EntryIndex(index);
+    let mut entries = log.entries(index, EntryIndex(index.0 + 1), 0).ok()?;
+    entries.pop().filter(|entry| matches!(entry.content, EntryContent::Membership(_)))
 }
 
 fn options(member: MemberId, founders: usize, retention_bytes: u64) -> ReplicatedOptions {
