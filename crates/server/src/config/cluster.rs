@@ -281,7 +281,9 @@ impl ClusterOptions {
         }
         if !self.is_on() {
             if !self.listeners.is_empty() {
-                let text = format!("listeners.cluster has no effect without {NODES}");
+                let text = format!(
+                    "listeners.cluster has no effect without {NODES}, before the node has joined a cluster"
+                );
                 warn("listeners.cluster", text);
             }
             return warnings;

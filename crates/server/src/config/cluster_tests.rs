@@ -171,7 +171,8 @@ fn even_numbers_of_nodes_are_warned_of() {
     assert_eq!(
         warnings("listeners.cluster.default = 1"),
         [
-            "a.conf, line 1: listeners.cluster has no effect without cluster_formation.classic_config.nodes"
+            "a.conf, line 1: listeners.cluster has no effect without cluster_formation.classic_config.nodes, before the \
+             node has joined a cluster"
         ]
     );
 }

@@ -113,6 +113,13 @@ impl Node {
     /// Lets this node lead only what no other can, and transfers what it leads; or takes that back.
     pub(crate) async fn drain_leads(&self, is_drained: bool) {
         self.lifecycle.is_drained.store(is_drained, std::sync::atomic::Ordering::Release);
+        if is_drained {
+            tracing::info!(
+                "the node is drained: it accepts no AMQP clients, and lets other nodes lead"
+            );
+        } else {
+            tracing::info!("the node is not drained any more");
+        }
         let Some(replication) = &self.replication else { return };
         replication.replicator.set_reluctant(is_drained);
         if is_drained {

@@ -216,16 +216,15 @@ impl Thread {
             self.due.remove(&vhost);
             if cause == EndCause::Deleted {
                 self.elsewhere.remove(vhost);
+                // Of a replica that is being rebuilt there is nothing but the status.
+                self.shared.statuses.forget(vhost);
             }
             let Some(replica) = self.remove(vhost) else { continue };
             match cause {
                 EndCause::Replaced | EndCause::Behind(_) => {
                     end(move || replica.end(), move || drop(done));
                 }
-                EndCause::Deleted => {
-                    self.shared.statuses.forget(vhost);
-                    end(move || replica.stop(), move || drop(done));
-                }
+                EndCause::Deleted => end(move || replica.stop(), move || drop(done)),
             }
         }
         for vhost in work.dirty {
