@@ -1,0 +1,87 @@
+"""The manifests of three pods, run: the pods find each other, their probes tell the truth, and more of them join."""
+
+import re
+
+import pytest
+
+import pods
+from test_manifests import PACKAGING, THREE
+from pods import NAMESPACE, Pods, eventually
+
+GUIDE = PACKAGING.parent / "docs" / "guides" / "run-in-a-container.md"
+LIST = re.compile(r"^ +(cluster_formation\.classic_config\.nodes\.\d = \S+)$", re.M)
+DISCOVERY = re.compile(r"^cluster_formation\.[^#\n]*\n", re.M)
+
+pytestmark = pytest.mark.skipif(pods.why_not() is not None, reason=str(pods.why_not()))
+
+
+def of_manifests(unpacked, folder, configuration=THREE.configuration, variables=tuple(THREE.broker["env"])):
+    secret = THREE["Secret", "leveret"]["stringData"]
+    return Pods(unpacked / "usr/bin", folder, THREE.set["serviceName"], configuration, variables, secret)
+
+
+def probe(name):
+    return THREE.broker[name]["exec"]["command"]
+
+
+READINESS = THREE.broker["readinessProbe"]["tcpSocket"]["port"]
+AMQP = {port["name"]: port["containerPort"] for port in THREE.broker["ports"]}[READINESS]
+BEFORE_STOP = THREE.broker["lifecycle"]["preStop"]["exec"]["command"]
+# The hook with a time that a test can wait for.
+BEFORE_STOP_SOON = [*BEFORE_STOP[:-1], "1"]
+
+
+def test_three_pods_find_each_other_and_five_are_one_cluster(unpacked, tmp_path):
+    with of_manifests(unpacked, tmp_path) as here:
+        first, second = here.add().start(), here.add().start()
+        # Two of three found no cluster, and a pod that waits has not started.
+        eventually(lambda: "lists 2 of 3 nodes" in first.log.read_text())
+        assert first.exec(probe("startupProbe")) != 0 and not first.accepts(AMQP)
+        third = here.add().start()
+        for pod in (first, second, third):
+            eventually(lambda pod=pod: pod.exec(probe("startupProbe")) == 0 and pod.accepts(AMQP))
+            assert pod.exec(probe("livenessProbe")) == 0
+        names = {f"leveret@leveret-{at}.leveret-nodes.{NAMESPACE}.svc.cluster.local" for at in range(5)}
+        assert {pod.node for pod in here.all} < names
+        # Two more, by the number of replicas alone.
+        fourth, fifth = here.add().start(), here.add().start()
+        for pod in here.all:
+            eventually(lambda pod=pod: pod.running() == names)
+        for pod in (fourth, fifth):
+            eventually(lambda pod=pod: pod.exec(probe("startupProbe")) == 0)
+
+
+def test_drained_pod_is_not_ready_and_a_pod_that_is_needed_stays(unpacked, tmp_path):
+    with of_manifests(unpacked, tmp_path) as here:
+        first, second, third = [here.add().start() for _ in range(3)]
+        for pod in here.all:
+            eventually(lambda pod=pod: pod.exec(BEFORE_STOP_SOON) == 0)
+        assert first.exec(["rabbitmq-upgrade", "-q", "drain"]) == 0
+        assert not first.accepts(AMQP) and second.accepts(AMQP)
+        assert first.exec(["rabbitmq-upgrade", "-q", "revive"]) == 0
+        eventually(lambda: first.accepts(AMQP))
+        # A pod goes, and the other two are needed until it is back.
+        assert first.stop() == 0
+        assert second.exec(BEFORE_STOP_SOON) != 0 and third.exec(BEFORE_STOP_SOON) != 0
+        first.start()
+        assert second.exec([*BEFORE_STOP[:-1], "50"]) == 0
+        # All pods go together: the hook holds none of them for longer than its time.
+        codes = [pod.stop() for pod in here.all]
+        assert codes == [0, 0, 0]
+        for pod in here.all:
+            pod.start()
+        for pod in here.all:
+            eventually(lambda pod=pod: pod.exec(probe("startupProbe")) == 0)
+
+
+def test_pods_meet_by_the_list_of_the_guide(unpacked, tmp_path):
+    lines = LIST.findall(GUIDE.read_text())
+    assert len(lines) == THREE.set["replicas"]
+    configuration = DISCOVERY.sub("", THREE.configuration) + "".join(f"{line}\n" for line in lines)
+    (name,) = set(re.findall(r"^ +value: (leveret@\S+)$", GUIDE.read_text(), re.M))
+    variables = [one | {"value": name} if one["name"] == "RABBITMQ_NODENAME" else one for one in THREE.broker["env"]]
+    with of_manifests(unpacked, tmp_path, configuration, variables) as here:
+        for _ in lines:
+            here.add().start()
+        for pod in here.all:
+            eventually(lambda pod=pod: pod.running() == {line.split(" = ")[1] for line in lines})
