@@ -88,6 +88,16 @@ def test_each_way_to_lose_redundancy_has_an_alert():
         "leveret_peer_alarm_blocks"}
 
 
+def test_refusals_that_do_not_pass_by_themselves_have_an_alert():
+    source = (ROOT / "crates" / "server" / "src" / "cluster" / "refusal.rs").read_text(encoding="utf-8")
+    reasons = set(re.findall(r'Self::\w+ => "(\w+)",', source))
+    (asked,) = [one for one in expressions(GRAFANA / "leveret-alerts.yml") if "leveret_link_refused_total" in one]
+    (asked,) = re.findall(r'reason=~"([^"]+)"', asked)
+    # Strangers, a node that starts or is busy, and a disk that has alerts of its own.
+    assert reasons - set(asked.split("|")) == {"not_a_link", "malformed", "timeout", "purpose", "not_founded", "busy", "own_file"}
+    assert set(asked.split("|")) < reasons
+
+
 def test_a_query_for_something_else_is_found_out(families):
     assert faults("sum by (nobody) (rabbitmq_nothing)", families) == [
         "rabbitmq_nothing is not told", "nothing has the label nobody"]
