@@ -1,11 +1,13 @@
 //! A command: its name, its words and options, and its function.
 
 use std::io::Write;
+use std::time::Duration;
 
 use crate::arguments::{Parsed, Switch};
 use crate::columns::{self, Column};
 use crate::failure::Failure;
 use crate::format::{Formatter, Output};
+use crate::http::ANSWER_TIMEOUT;
 use crate::node::Node;
 use crate::printable::printable;
 use crate::tool::Tool;
@@ -168,6 +170,8 @@ pub(crate) struct Command {
     pub(crate) run: fn(&Call<'_>) -> Result<Output, Failure>,
     /// True if the banner is printed before the command runs, because it may take long.
     pub(crate) waits: bool,
+    /// True if an answer may take as long as there is much to do: it has no time limit unless one is given.
+    pub(crate) is_slow: bool,
 }
 
 impl Command {
@@ -194,6 +198,7 @@ impl Command {
             check: |_| Ok(()),
             run,
             waits: false,
+            is_slow: false,
         }
     }
 
@@ -269,5 +274,15 @@ impl Command {
     /// Prints the banner before the command runs, because it may take long.
     pub(crate) const fn waits(self) -> Self {
         Self { waits: true, ..self }
+    }
+
+    /// Gives answers as much time as they take, unless a time limit is given.
+    pub(crate) const fn slow(self) -> Self {
+        Self { is_slow: true, ..self }
+    }
+
+    /// Time limit for each answer, unless one is given.
+    pub(crate) fn answer_timeout(&self) -> Option<Duration> {
+        (!self.is_slow).then_some(ANSWER_TIMEOUT)
     }
 }

@@ -1,5 +1,6 @@
 //! Client of the management API of a node.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use base64::Engine;
@@ -66,6 +67,9 @@ impl HttpError {
 #[derive(Debug)]
 pub(crate) struct Api {
     agent: Agent,
+    /// For the requests after one that was not answered in time.
+    impatient: Agent,
+    was_late: Cell<bool>,
     url: String,
     authorization: String,
     user: Option<String>,
@@ -83,15 +87,23 @@ pub(crate) fn path(parts: &[&str]) -> String {
 
 impl Api {
     /// A client for this address; `timeout` limits each request.
-    pub(crate) fn new(url: &str, login: &Login, tls: TlsConfig, timeout: Option<Duration>) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .timeout_global(timeout)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .tls_config(tls)
-            .build();
+    pub(crate) fn new(
+        url: &str,
+        login: &Login,
+        tls: &TlsConfig,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let agent = |timeout: Option<Duration>| -> Agent {
+            let config = Agent::config_builder()
+                .http_status_as_error(false)
+                .proxy(None)
+                .max_redirects(0)
+                .timeout_global(timeout)
+                .timeout_connect(Some(CONNECT_TIMEOUT))
+                .tls_config(tls.clone())
+                .build();
+            config.into()
+        };
         let (authorization, user) = match login {
             Login::Password(user, password) => {
                 let login = STANDARD.encode(format!("{user}:{password}"));
@@ -100,7 +112,15 @@ impl Api {
             Login::Token(token) => (format!("Bearer {token}"), None),
         };
         let url = url.trim_end_matches('/').to_owned();
-        Self { agent: config.into(), url, authorization, user }
+        let soon = timeout.map(|timeout| timeout.min(LATE_TIMEOUT));
+        Self {
+            agent: agent(timeout),
+            impatient: agent(soon),
+            was_late: Cell::new(false),
+            url,
+            authorization,
+            user,
+        }
     }
 
     /// Address of the API.
@@ -203,8 +223,8 @@ impl Api {
     /// True if the node accepts this user and password.
     pub(crate) fn accepts(&self, user: &str, password: &str) -> Result<bool, HttpError> {
         let login = Login::Password(user.to_owned(), password.to_owned());
-        let tls = self.agent.config().tls_config().clone();
-        let other = Self::new(&self.url, &login, tls, Some(LOGIN_TIMEOUT));
+        let tls = self.agent.config().tls_config();
+        let other = Self::new(&self.url, &login, tls, Some(ANSWER_TIMEOUT));
         match other.get("/api/whoami") {
             Ok(_) => Ok(true),
             // A user without the tags for the API is accepted, too.
@@ -225,6 +245,21 @@ impl Api {
         body: Option<&str>,
         headers: &[(&str, &str)],
     ) -> Result<String, HttpError> {
+        let (status, text) = self.answer(method, path, body, headers)?;
+        match status {
+            200..300 => Ok(text),
+            _ => Err(refused(method, path, status, &text)),
+        }
+    }
+
+    /// The status and the body of an answer.
+    fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+        headers: &[(&str, &str)],
+    ) -> Result<(u16, String), HttpError> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
@@ -238,7 +273,8 @@ impl Api {
         let request = request
             .body(body.unwrap_or_default().to_owned())
             .map_err(|error| HttpError::Unreachable(error.to_string()))?;
-        let mut response = self.agent.run(request).map_err(|error| self.unreachable(&error))?;
+        let agent = if self.was_late.get() { &self.impatient } else { &self.agent };
+        let mut response = agent.run(request).map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         let text = response
             .body_mut()
@@ -246,20 +282,8 @@ impl Api {
             .limit(ANSWER_BYTES_MAX)
             .read_to_string()
             .map_err(|error| self.unreachable(&error))?;
-        if (200..300).contains(&status) {
-            return Ok(text);
-        }
-        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
-        let reason = match answer.get("reason") {
-            Some(Value::String(reason)) => reason.clone(),
-            Some(reason) => term::inspected(reason),
-            None => text.trim().to_owned(),
-        };
-        let reason = match reason.is_empty() {
-            true => format!("{method} {path} is answered with the status {status}"),
-            false => reason,
-        };
-        Err(HttpError::Refused { status, reason })
+        self.was_late.set(false);
+        Ok((status, text))
     }
 
     fn unreachable(&self, error: &ureq::Error) -> HttpError {
@@ -267,6 +291,7 @@ impl Api {
         if matches!(error, ureq::Error::Timeout(ureq::Timeout::Connect)) {
             HttpError::Unreachable(format!("no connection to {url} in time"))
         } else if matches!(error, ureq::Error::Timeout(_)) {
+            self.was_late.set(true);
             HttpError::TimedOut
         } else if let ureq::Error::Io(error) = error {
             HttpError::Unreachable(format!("{url}: {error}"))
@@ -276,11 +301,29 @@ impl Api {
     }
 }
 
+/// The refusal of a request.
+fn refused(method: &str, path: &str, status: u16, text: &str) -> HttpError {
+    let answer: Value = serde_json::from_str(text).unwrap_or_default();
+    let reason = match answer.get("reason") {
+        Some(Value::String(reason)) => reason.clone(),
+        Some(reason) => term::inspected(reason),
+        None => text.trim().to_owned(),
+    };
+    let reason = match reason.is_empty() {
+        true => format!("{method} {path} is answered with the status {status}"),
+        false => reason,
+    };
+    HttpError::Refused { status, reason }
+}
+
+/// Time limit for an answer, as in RabbitMQ's tools, unless one is given.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time limit for an answer of a node that has not answered in time before.
+const LATE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Time limit for the check of a login.
-const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Largest answer, in bytes: larger than the definitions of any broker.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;

@@ -21,6 +21,7 @@ mod node;
 mod password;
 mod pids;
 mod printable;
+mod process;
 mod rows;
 mod term;
 mod timestamp;
@@ -28,6 +29,7 @@ mod tool;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::arguments::{Parsed, Switch, parse};
 use crate::command::{Call, Command, Section};
@@ -153,8 +155,10 @@ fn perform(
 ) -> Result<(), FailureText> {
     let early = |failure| describe(failure, command, None, options);
     let formatter = valid(command, words, options).map_err(early)?;
-    let found = || find(options, !matches!(command.section, Section::Help | Section::Plugins));
-    let node = find(options, false).map_err(early)?;
+    let usual = command.answer_timeout();
+    let checks = !matches!(command.section, Section::Help | Section::Plugins);
+    let found = || find(options, checks, usual);
+    let node = find(options, false, usual).map_err(early)?;
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
     let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
@@ -238,15 +242,15 @@ impl Command {
     }
 }
 
-/// Finds the node in the options; `checks` verifies its name.
-fn find(options: &Parsed, checks: bool) -> Result<Node, Failure> {
+/// Finds the node in the options; `checks` verifies its name. `usual` limits the time for each answer, unless the options do.
+fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node, Failure> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let environment = Environment {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| std::fs::read_to_string(path).ok(),
         host: host.trim().to_owned(),
     };
-    let node = Node::find(options, &environment)?;
+    let node = Node::find(options, &environment, usual)?;
     if checks {
         node.check_name(&environment)?;
     }
@@ -288,7 +292,9 @@ fn describe(
             unavailable(node.map(|node| node.unreachable(&why)).unwrap_or(why))
         }
         HttpError::TimedOut => {
-            let timeout_ms = options.integer("timeout").unwrap_or_default() * 1000;
+            let usual = || command.answer_timeout().unwrap_or_default().as_secs();
+            let given = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
+            let timeout_ms = given.unwrap_or_else(usual) * 1000;
             let name = options.text("node").unwrap_or("rabbit@localhost");
             let text = format!(
                 "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}",

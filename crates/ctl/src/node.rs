@@ -56,11 +56,15 @@ pub(crate) struct Environment<'a> {
 }
 
 impl Node {
-    /// Finds the node from the options and the environment.
+    /// Finds the node from the options and the environment. `usual` limits the time for each answer, unless the options do.
     ///
     /// # Errors
     /// Options or variables that are wrong.
-    pub(crate) fn find(options: &Parsed, environment: &Environment<'_>) -> Result<Self, Failure> {
+    pub(crate) fn find(
+        options: &Parsed,
+        environment: &Environment<'_>,
+        usual: Option<Duration>,
+    ) -> Result<Self, Failure> {
         let given = |option: &str, variable: &str| {
             options.text(option).map(str::to_owned).or_else(|| (environment.variable)(variable))
         };
@@ -109,7 +113,8 @@ impl Node {
         let seconds = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
         let trust = if url.starts_with("https:") { trust } else { Trust::Anybody };
         let tls = trust.tls(environment.read)?;
-        let api = Api::new(&url, &login, tls, seconds.map(Duration::from_secs));
+        let timeout = seconds.map(Duration::from_secs).or(usual);
+        let api = Api::new(&url, &login, &tls, timeout);
         let missing = is_missing.then_some(file);
         Ok(Self { api, name, asked, missing, is_elsewhere: elsewhere.is_some() })
     }
@@ -278,7 +283,7 @@ mod tests {
             host: "box.example.org".to_owned(),
         };
         let checked = |node: Node| node.check_name(&environment).map(|()| node);
-        match Node::find(&options, &environment).and_then(checked) {
+        match Node::find(&options, &environment, None).and_then(checked) {
             Ok(node) => format!("{:?}", node.api).split("url: ").nth(1).unwrap().to_owned(),
             Err(Failure::Message { text, .. }) => text,
             Err(other) => format!("{other:?}"),

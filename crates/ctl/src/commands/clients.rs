@@ -76,6 +76,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Closes the connections of a vhost, or all, and sends the reason to the clients",
         close_all,
     )
+    .slow()
     .words(1, 1)
     .switches(&[
         Switch::flag("global"),
@@ -102,6 +103,7 @@ pub(super) const COMMANDS: &[Command] = &[
             Ok(Output::Done)
         },
     )
+    .slow()
     .words(2, 2)
     .banner(|call| {
         format!("Closing connections of user {}, reason: {}...", call.word(0), call.word(1))

@@ -8,7 +8,7 @@ use crate::completion::candidates::{Candidate, Candidates, Names, candidates};
 use crate::completion::shell_words::{escaped, split};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
-use crate::http::{Api, path};
+use crate::http::{ANSWER_TIMEOUT, Api, path};
 use crate::tool::Tool;
 
 /// Time limit for names from the node, in seconds: a user waits for them.
@@ -110,7 +110,7 @@ fn cut(word: &str, breaks: &str) -> usize {
 
 /// Names of the node with this beginning; none if the node does not answer.
 fn names(names: Names, line: &Parsed, beginning: &str) -> Vec<String> {
-    let Ok(node) = crate::find(line, false) else { return Vec::new() };
+    let Ok(node) = crate::find(line, false, Some(ANSWER_TIMEOUT)) else { return Vec::new() };
     known(&node.api, names, line.text("vhost").unwrap_or("/"), beginning)
 }
 

@@ -24,6 +24,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Exports users, vhosts, permissions, policies and topology to a file",
         export,
     )
+    .slow()
     .words(1, 1)
     .switches(&[FORMAT])
     .check(|call| {
@@ -49,6 +50,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Imports users, vhosts, permissions, policies and topology from a file",
         import,
     )
+    .slow()
     .words(0, 1)
     .switches(&[FORMAT, Switch::flag("skip-if-unchanged"), Switch::flag("dry-run")])
     .own_options("[-p <vhost>] [--dry-run]")

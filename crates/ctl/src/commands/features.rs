@@ -30,6 +30,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Enables a feature flag, or all: lets the records of a cluster be those that all nodes read",
         enable,
     )
+    .slow()
     .words(1, 1)
     .switches(&[Switch::flag("opt-in"), Switch::flag("experimental")])
     .banner(|call| match call.word(0) {

@@ -19,6 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Lets another node lead a vhost that this node leads",
         transfer,
     )
+    .slow()
     .words(1, 2)
     .banner(|call| format!("Transferring the lead of vhost '{}' ...", call.word(0))),
     Command::new(
@@ -31,6 +32,7 @@ pub(super) const COMMANDS: &[Command] = &[
             Ok(Output::Done)
         },
     )
+    .slow()
     .of(Tools::QUEUES)
     .words(1, 1)
     .switches(&[Switch::text("vhost-pattern"), Switch::text("queue-pattern")])

@@ -1,6 +1,5 @@
 //! Lifecycle of the node: waiting for its start, stopping it, resetting it.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use crate::commands::status;
 use crate::failure::{Failure, SOFTWARE, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
+use crate::process::{has_released, is_running};
 
 /// Default time limit of waiting.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(300);
@@ -87,6 +87,7 @@ pub(super) const COMMANDS: &[Command] = &[
         )
     }),
     Command::new(Section::Nodes, "stop", "stop [<pidfile>]", "Stops the node and its process", stop)
+        .slow()
         .words(0, 1)
         .banner(|call| {
             let node = call.node.name();
@@ -102,6 +103,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Stops the node and its process, and waits for the end of the process",
         shutdown,
     )
+    .slow()
     .switches(&[Switch::flag("wait")])
     .waits(),
     Command::new(
@@ -111,6 +113,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Stops serving clients; the process stays, for start_app or reset",
         |call| change(call, "stop_app", State::Stopped),
     )
+    .slow()
     .banner(|call| format!("Stopping rabbit application on node {} ...", call.node.name())),
     Command::new(
         Section::Nodes,
@@ -119,6 +122,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Serves clients again after stop_app",
         |call| change(call, "start_app", State::Running),
     )
+    .slow()
     .banner(|call| format!("Starting node {} ...", call.node.name())),
     Command::new(
         Section::Nodes,
@@ -127,6 +131,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Takes the node out of its cluster and deletes all its data, after stop_app",
         |call| act(call, "reset"),
     )
+    .slow()
     .banner(|call| format!("Resetting node {} ...", call.node.name())),
     Command::new(
         Section::Cluster,
@@ -135,6 +140,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Deletes all data of the node, after stop_app, without a word to its cluster",
         |call| act(call, "force_reset"),
     )
+    .slow()
     .banner(|call| format!("Forcefully resetting node {} ...", call.node.name())),
 ];
 
@@ -263,18 +269,6 @@ fn wait(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
-fn is_running(pid: i64) -> bool {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
-    stat.is_ok_and(|stat| !has_ended(&stat))
-}
-
-/// True for a zombie, which waits for its parent. The state stands behind the name, which is in
-/// parentheses.
-fn has_ended(stat: &str) -> bool {
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
-    matches!(state, Some("Z" | "X"))
-}
-
 fn await_nodes(call: &Call<'_>) -> Result<Output, Failure> {
     let wanted: usize = call.word(0).parse().unwrap_or(usize::MAX);
     let enough = || {
@@ -304,10 +298,11 @@ fn begin_to_stop(call: &Call<'_>) -> Result<Option<i64>, Failure> {
     Ok(pid)
 }
 
-/// Waits until a process has ended, or the node does not answer, if it runs on another machine.
+/// Waits until a process has ended and released its data directory, or the node does not answer, if it runs on another
+/// machine.
 fn await_end(call: &Call<'_>, pid: Option<i64>, operation: &str) -> Result<(), Failure> {
     let has_ended = || match pid {
-        Some(pid) => !is_running(pid),
+        Some(pid) => has_released(pid),
         None => !call.node.answers(),
     };
     let ended = poll(deadline(call, STOP_TIMEOUT), || has_ended().then_some(()));
@@ -332,17 +327,4 @@ fn shutdown(call: &Call<'_>) -> Result<Output, Failure> {
         call.say(&format!("RabbitMQ node {node} running at PID {pid} successfully shut down"));
     }
     Ok(Output::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zombie_process_has_ended() {
-        assert!(has_ended("12 (leveret) Z 1 12"));
-        assert!(has_ended("12 (a) S (b)) Z 1 12"));
-        assert!(!has_ended("12 (a Z (b) S 1 12"));
-        assert!(is_running(i64::from(std::process::id())) && !is_running(0));
-    }
 }

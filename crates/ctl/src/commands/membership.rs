@@ -17,6 +17,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Makes the node one of the cluster of another one; its own vhosts and users must be without content",
         join,
     )
+    .slow()
     .words(1, 1)
     .switches(&[Switch::flag("disc")])
     .banner(|call| format!("Clustering node {} with {}", call.node.name(), call.word(0))),
@@ -36,6 +37,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Lets the node go on alone with what it has, where the majority of its cluster is lost for good",
         stand_alone,
     )
+    .slow()
     .banner(|call| format!("Forcing node {} to go on without the other nodes ...", call.node.name())),
 ];
 

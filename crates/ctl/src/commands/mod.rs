@@ -103,4 +103,20 @@ mod tests {
             assert_eq!(seen.insert(command.name, ()), None, "{}", command.name);
         }
     }
+
+    #[test]
+    fn answers_have_a_time_limit_unless_there_may_be_much_to_do() {
+        let limit = |name: &str| {
+            let mut commands = of(Tool::Leveretctl);
+            let command = commands.find(|command| command.name == name);
+            command.unwrap().answer_timeout().map(|limit| limit.as_secs())
+        };
+        for name in ["status", "cluster_status", "list_queues", "add_user", "ping"] {
+            assert_eq!(limit(name), Some(60), "{name}");
+        }
+        for name in ["import_definitions", "reset", "delete_vhost", "drain", "dlq redrive", "stop"]
+        {
+            assert_eq!(limit(name), None, "{name}");
+        }
+    }
 }

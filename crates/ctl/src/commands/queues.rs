@@ -62,6 +62,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Removes all ready messages of a queue",
         purge,
     )
+    .slow()
     .words(1, 1)
     .banner(|call| format!("Purging queue '{}' in vhost '{}' ...", call.word(0), call.vhost())),
     Command::new(
@@ -72,6 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Deletes a queue with its messages",
         delete,
     )
+    .slow()
     .words(1, 1)
     .switches(&[
         Switch::flag("if-empty").or('e'),

@@ -51,6 +51,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Sends dead letters back to the queues where they died, or to another target",
         redrive,
     )
+    .slow()
     .words(1, 1)
     .switches(REDRIVE)
     .check(|call| request(call).map(drop))

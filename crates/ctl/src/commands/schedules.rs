@@ -46,6 +46,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Removes scheduled messages: those with a name, one by its number, or all that match",
         cancel,
     )
+    .slow()
     .switches(&[TARGET, ID, HANDLE, AFTER, BEFORE, Switch::flag("dry-run")])
     .check(|call| cancellation(call).map(drop))
     .banner(|call| match call.has("dry-run") {
@@ -60,6 +61,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Gives scheduled messages another delivery time",
         reschedule,
     )
+    .slow()
     .switches(&[TARGET, ID, HANDLE, Switch::text("time"), Switch::text("delay")])
     .check(|call| selected(call).and_then(|_| new_time(call)).map(drop))
     .banner(|call| format!("Rescheduling {} ...", selected_words(call))),
@@ -71,6 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Makes scheduled messages ready now, or lets their exchange route them",
         deliver,
     )
+    .slow()
     .switches(&[TARGET, ID, HANDLE])
     .check(|call| selected(call).map(drop))
     .banner(|call| format!("Delivering {} ...", selected_words(call))),

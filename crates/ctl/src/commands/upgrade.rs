@@ -40,6 +40,7 @@ pub(super) const COMMANDS: &[Command] = &[
             Ok(Output::Done)
         },
     )
+    .slow()
     .banner(|call| {
         let node = call.node.name();
         format!(

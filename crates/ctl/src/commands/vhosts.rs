@@ -42,6 +42,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Deletes a vhost with everything in it",
         delete,
     )
+    .slow()
     .words(1, 1)
     .banner(|call| format!("Deleting vhost \"{}\" ...", call.word(0))),
     Command::new(
