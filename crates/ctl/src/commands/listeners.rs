@@ -21,7 +21,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "listeners [--timeout <timeout>]",
         "Lists the listeners of the node",
         |call| {
-            let all = of(&call.node.api.get("/api/overview")?);
+            let all = own(call)?;
             let lines: Vec<String> = all.iter().map(shown).collect();
             let told = json!({"result": "ok", "node": call.node.name(), "listeners": all});
             Ok(Output::Both(lines.join("\n"), told))
@@ -76,8 +76,21 @@ pub(super) const COMMANDS: &[Command] = &[
     }),
 ];
 
-/// The listeners of an overview, in the form of RabbitMQ's tools.
-pub(super) fn of(overview: &Value) -> Vec<Value> {
+/// The listeners of the node that is asked.
+fn own(call: &Call<'_>) -> Result<Vec<Value>, Failure> {
+    Ok(of_node(&call.node.api.get("/api/overview")?))
+}
+
+/// The listeners of the node that tells an overview.
+pub(super) fn of_node(overview: &Value) -> Vec<Value> {
+    let name = overview.get("node");
+    let mut all = of_cluster(overview);
+    all.retain(|one| name.is_none() || one.get("node") == name);
+    all
+}
+
+/// The listeners of an overview, which are those of all nodes, in the form of RabbitMQ's tools.
+pub(super) fn of_cluster(overview: &Value) -> Vec<Value> {
     let all = overview.get("listeners").and_then(Value::as_array);
     let listener = |one: &Value| {
         let address = Term::of(one.get("ip_address")).shown();
@@ -128,7 +141,7 @@ fn joined<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
 
 fn check_port(call: &Call<'_>) -> Result<Output, Failure> {
     let (node, port) = (call.node.name(), call.word(0));
-    let ports = ports(&of(&call.node.api.get("/api/overview")?));
+    let ports = ports(&own(call)?);
     if ports.iter().any(|one| one.to_string() == port) {
         let text = format!("A listener for port {port} is running on node {node}.");
         return Ok(Output::Both(text, json!({"node": node, "port": port, "result": "ok"})));
@@ -144,7 +157,7 @@ fn check_port(call: &Call<'_>) -> Result<Output, Failure> {
 /// Protocols for a word: `amqp10` and other names of AMQP.
 fn check_protocol(call: &Call<'_>) -> Result<Output, Failure> {
     let (node, protocol) = (call.node.name(), call.word(0));
-    let listeners = of(&call.node.api.get("/api/overview")?);
+    let listeners = own(call)?;
     let known: BTreeSet<&str> =
         listeners.iter().filter_map(|one| one.get("protocol")?.as_str()).collect();
     let meant = match protocol {
@@ -167,7 +180,7 @@ fn check_protocol(call: &Call<'_>) -> Result<Output, Failure> {
 
 fn check_connectivity(call: &Call<'_>) -> Result<Output, Failure> {
     let node = call.node.name();
-    let listeners = of(&call.node.api.get("/api/overview")?);
+    let listeners = own(call)?;
     let mut silent = BTreeSet::new();
     let mut lines = Vec::new();
     for listener in &listeners {
@@ -215,10 +228,20 @@ mod tests {
         let overview = json!({"listeners": [
             {"node": "n", "protocol": "http", "ip_address": "::", "port": 15672},
         ]});
-        let all = of(&overview);
+        let all = of_cluster(&overview);
         let lines: Vec<String> = all.iter().map(shown).collect();
         assert_eq!(lines, ["Interface: [::], port: 15672, protocol: http, purpose: HTTP API"]);
         assert_eq!(ports(&all), BTreeSet::from([15672]));
         assert_eq!((host_of("[::]", "h"), host_of("[::1]", "h")), ("h".into(), "::1".into()));
+    }
+
+    #[test]
+    fn listeners_of_other_nodes_are_left_out() {
+        let overview = json!({"node": "a@h", "listeners": [
+            {"node": "a@h", "protocol": "amqp", "ip_address": "::", "port": 5672},
+            {"node": "b@h", "protocol": "amqp", "ip_address": "::", "port": 5673},
+        ]});
+        assert_eq!(ports(&of_node(&overview)), BTreeSet::from([5672]));
+        assert_eq!(ports(&of_cluster(&overview)), BTreeSet::from([5672, 5673]));
     }
 }

@@ -3,6 +3,7 @@
 mod absent;
 mod backup;
 mod clients;
+mod cluster_status;
 mod completion;
 mod death_history;
 mod definitions;
@@ -28,6 +29,7 @@ mod policies;
 mod policy_preview;
 mod queues;
 mod redrives;
+mod report;
 mod schedules;
 mod status;
 mod topic_permissions;
@@ -73,6 +75,8 @@ const ALL: &[&[Command]] = &[
     features::COMMANDS,
     watermarks::COMMANDS,
     status::COMMANDS,
+    cluster_status::COMMANDS,
+    report::COMMANDS,
     maintenance::COMMANDS,
     listeners::COMMANDS,
     diagnostics::COMMANDS,

@@ -7,7 +7,7 @@ use super::memory::{Memory, Unit, unit};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
-use crate::format::{Formatter, Output, Style, formatted};
+use crate::format::{Formatter, Output};
 use crate::term::Term;
 
 const UNIT: &[Switch] = &[Switch::text("unit")];
@@ -24,15 +24,6 @@ pub(super) const COMMANDS: &[Command] = &[
     .switches(UNIT)
     .check(|call| unit(call).map(drop))
     .banner(|call| format!("Status of node {} ...", call.node.name())),
-    Command::new(
-        Section::Cluster,
-        "cluster_status",
-        "cluster_status [--timeout <timeout>]",
-        "Shows the nodes of the cluster",
-        cluster_status,
-    )
-    .everywhere()
-    .banner(|call| format!("Cluster status of node {} ...", call.node.name())),
     Command::new(
         Section::Configuration,
         "environment",
@@ -67,15 +58,6 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .diagnostics()
     .banner(|call| format!("Asking node {} for its RabbitMQ version...", call.node.name())),
-    Command::new(
-        Section::Monitoring,
-        "report",
-        "report [--timeout <timeout>]",
-        "Shows the status of the node and the objects of each vhost",
-        report,
-    )
-    .everywhere()
-    .banner(|call| format!("Reporting server status of node {} ...\n", call.node.name())),
 ];
 
 /// The node's entry in the list of nodes.
@@ -95,11 +77,11 @@ pub(super) fn is_running(node: &Value) -> bool {
     node.get("running") == Some(&Value::Bool(true))
 }
 
-fn shown(of: &Value, name: &str) -> String {
+pub(super) fn shown(of: &Value, name: &str) -> String {
     Term::of(of.get(name)).shown()
 }
 
-fn number(of: &Value, name: &str) -> u64 {
+pub(super) fn number(of: &Value, name: &str) -> u64 {
     of.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
@@ -117,13 +99,13 @@ pub(super) fn alarms(node: &Value) -> Vec<String> {
     alarms
 }
 
-fn chapter(title: &str, lines: &[String]) -> String {
+pub(super) fn chapter(title: &str, lines: &[String]) -> String {
     let none = ["(none)".to_owned()];
     let lines = if lines.is_empty() { &none[..] } else { lines };
     format!("{title}\n\n{}\n", lines.join("\n"))
 }
 
-fn status(call: &Call<'_>) -> Result<Output, Failure> {
+pub(super) fn status(call: &Call<'_>) -> Result<Output, Failure> {
     let unit = unit(call)?;
     let (overview, node) = (call.node.api.get("/api/overview")?, own_node(call)?);
     let totals = overview.get("object_totals").unwrap_or(&Value::Null);
@@ -177,7 +159,7 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
         ),
         chapter(
             "Listeners",
-            &listeners::of(&overview).iter().map(listeners::shown).collect::<Vec<_>>(),
+            &listeners::of_node(&overview).iter().map(listeners::shown).collect::<Vec<_>>(),
         ),
     ];
     let all = json!({
@@ -209,100 +191,6 @@ fn listed(node: &Value, name: &str) -> Vec<String> {
     texts.map(|text| format!(" * {text}")).collect()
 }
 
-fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
-    let (overview, nodes) = (call.node.api.get("/api/overview")?, all_nodes(call)?);
-    let flags = call.node.api.find("/api/feature-flags")?.unwrap_or_default();
-    let name = shown(&overview, "node");
-    let listeners = listeners::of(&overview);
-    let cluster = ClusterNodes::of(&nodes);
-    let of_node = |listener| format!("Node: {name}, {}", lower_first(&listeners::shown(listener)));
-    let flag =
-        |one: &Value| format!("Flag: {}, state: {}", shown(one, "name"), shown(one, "state"));
-    let for_each = |line: &dyn Fn(&Value) -> String| {
-        cluster.running.iter().map(|node| line(node)).collect::<Vec<_>>()
-    };
-    let version = |node: &Value| {
-        format!("{}: RabbitMQ {}", shown(node, "name"), shown(node, "rabbitmq_version"))
-    };
-    let cores = |node: &Value| {
-        let processors = number(node, "processors");
-        format!("Node: {}, available CPU cores: {processors}", shown(node, "name"))
-    };
-    let maintenance =
-        |node: &Value| format!("Node: {}, status: not under maintenance", shown(node, "name"));
-    let alarms: Vec<String> = cluster.running.iter().flat_map(|node| alarms(node)).collect();
-    let processors: u64 = cluster.running.iter().map(|node| number(node, "processors")).sum();
-    let mut basics = vec![
-        format!("Cluster name: {}", shown(&overview, "cluster_name")),
-        format!("Total CPU cores available cluster-wide: {processors}"),
-    ];
-    // RabbitMQ's API does not tell it.
-    let level = overview.get("cluster_record_level").filter(|level| level.is_u64());
-    basics.extend(level.map(|level| format!("Level of record kinds: {level}")));
-    let chapters = [
-        chapter("Basics", &basics),
-        chapter("Cluster Tags", &[]),
-        chapter("Disk Nodes", &cluster.names),
-        chapter("Running Nodes", &cluster.running_names()),
-        chapter("Versions", &for_each(&version)),
-        chapter("CPU Cores", &for_each(&cores)),
-        chapter("Maintenance status", &for_each(&maintenance)),
-        chapter("Alarms", &alarms),
-        chapter("Network Partitions", &[]),
-        chapter("Listeners", &listeners.iter().map(of_node).collect::<Vec<_>>()),
-        chapter(
-            "Feature flags",
-            &flags.as_array().into_iter().flatten().map(flag).collect::<Vec<_>>(),
-        ),
-    ];
-    let by_name = |value: &dyn Fn(&Value) -> Value| {
-        let each = cluster.running.iter().map(|node| (shown(node, "name"), value(node)));
-        Value::Object(each.collect::<Map<_, _>>())
-    };
-    let version = |node: &Value| json!({"rabbitmq_name": "RabbitMQ", "rabbitmq_version": node.get("rabbitmq_version")});
-    let all = json!({
-        "alarms": alarms,
-        "cluster_name": overview.get("cluster_name"),
-        "cluster_record_level": level,
-        "cluster_tags": [],
-        "cpu_cores": by_name(&|node| json!(number(node, "processors"))),
-        "disk_nodes": cluster.names,
-        "ram_nodes": [],
-        "running_nodes": cluster.running_names(),
-        "partitions": {},
-        "versions": by_name(&version),
-        "maintenance_status": by_name(&|_| json!("not under maintenance")),
-        "listeners": {&name: listeners},
-        "feature_flags": flags,
-    });
-    Ok(Output::Both(chapters.join("\n"), all))
-}
-
-/// The nodes of a cluster, and those of them that run.
-struct ClusterNodes<'a> {
-    names: Vec<String>,
-    running: Vec<&'a Value>,
-}
-
-impl<'a> ClusterNodes<'a> {
-    fn of(nodes: &'a [Value]) -> Self {
-        Self {
-            names: nodes.iter().map(|node| shown(node, "name")).collect(),
-            running: nodes.iter().filter(|node| is_running(node)).collect(),
-        }
-    }
-
-    fn running_names(&self) -> Vec<String> {
-        self.running.iter().map(|node| shown(node, "name")).collect()
-    }
-}
-
-fn lower_first(text: &str) -> String {
-    let mut rest = text.chars();
-    let first = rest.next().map(|first| first.to_ascii_lowercase());
-    first.into_iter().chain(rest).collect()
-}
-
 fn erlang(value: &Value) -> String {
     let pairs = |map: &Map<String, Value>| {
         Term::Pairs(map.iter().map(|(name, v)| (name.clone(), Term::of(Some(v)))).collect())
@@ -323,41 +211,9 @@ fn memory_breakdown(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Both(memory.lines(unit, "%") + "\n", Value::Object(all)))
 }
 
-fn report(call: &Call<'_>) -> Result<Output, Failure> {
-    let style = Style { has_header: true, is_unicode: true };
-    let text = |output: &Output| formatted(output, Formatter::Table, style, call.node.name());
-    let mut all = format!("{}\n{}", text(&status(call)?), text(&cluster_status(call)?));
-    let lists = ["list_connections", "list_channels", "list_policies", "list_queues"];
-    let lists = lists.iter().chain(&["list_exchanges", "list_bindings", "list_permissions"]);
-    let vhosts = call.node.api.get("/api/vhosts")?;
-    for vhost in vhosts.as_array().into_iter().flatten() {
-        let vhost = shown(vhost, "name");
-        let words = ["--vhost".to_owned(), vhost.clone()];
-        let options = crate::arguments::parse(&words, crate::GLOBAL_SWITCHES);
-        let call = Call { words: &[], options: &options, ..*call };
-        for name in lists.clone() {
-            let Some(command) = crate::help::find(call.tool, &[(*name).to_owned()]) else {
-                continue;
-            };
-            all.push_str(&format!("\n{name} in vhost {vhost}\n{}", text(&(command.run)(&call)?)));
-        }
-    }
-    Ok(Output::Text(all))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nodes_of_a_cluster_are_all_and_those_that_run() {
-        let nodes = [
-            json!({"name": "a@h", "running": true, "processors": 2}),
-            json!({"name": "b@h", "running": false}),
-        ];
-        let cluster = ClusterNodes::of(&nodes);
-        assert_eq!((cluster.names.len(), cluster.running_names()), (2, vec!["a@h".to_owned()]));
-    }
 
     #[test]
     fn watermark_is_shown_as_set_and_as_computed() {

@@ -49,8 +49,10 @@ pub(super) fn routes() -> Router<SharedNode> {
 async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
     let now = node.snapshot();
     let mut all = vec![to_json(&node, &now, &query)];
-    let others = node.cluster().peers;
-    all.extend(others.iter().map(|peer| peers::to_json(peer, query.disable_stats)));
+    for peer in node.cluster().peers {
+        let is_drained = peers::is_drained(&node, &peer).await;
+        all.push(peers::to_json(&peer, is_drained, query.disable_stats));
+    }
     all.sort_by(|a, b| {
         a.get("name").and_then(Value::as_str).cmp(&b.get("name").and_then(Value::as_str))
     });
@@ -67,7 +69,8 @@ async fn show(
     let now = node.snapshot();
     if name != now.name {
         let peer = peer(&node, &name)?;
-        let mut object = peers::to_json(&peer, query.disable_stats);
+        // It was asked first, and has not answered.
+        let mut object = peers::to_json(&peer, None, query.disable_stats);
         if query.with_memory {
             object.insert("memory".to_owned(), peers::memory(&peer));
         }

@@ -1,17 +1,38 @@
 //! Other nodes of the cluster in `/api/nodes`: their names, whether they are running, and what they told of themselves.
 
+use axum::http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
+use crate::http::extract::SharedNode;
+use crate::http::forward::{json_of, request_of_node};
+use crate::limits::PART_TIMEOUT;
 use crate::snapshot::cluster::{PeerFacts, PeerSnapshot};
 
-/// A peer as a node. One that cannot be reached has its name, and the reason as far as known.
-pub(super) fn to_json(peer: &PeerSnapshot, disable_stats: bool) -> Map<String, Value> {
+/// Asks a peer for its maintenance; none if it does not answer.
+pub(super) async fn is_drained(node: &SharedNode, peer: &PeerSnapshot) -> Option<bool> {
+    peer.link.as_ref()?;
+    let name = utf8_percent_encode(&peer.name, NON_ALPHANUMERIC);
+    let path = format!("/api/nodes/{name}?columns=being_drained&disable_stats=true");
+    let request = request_of_node(Method::GET, &path, Vec::new());
+    let answer = node.answer_of_peer(&peer.name, request, PART_TIMEOUT).await.ok()?;
+    json_of(answer).await?.get("being_drained")?.as_bool()
+}
+
+/// A peer as a node. One that cannot be reached has its name, and the reason as far as known. `is_drained` is what it told of its maintenance.
+pub(super) fn to_json(
+    peer: &PeerSnapshot,
+    is_drained: Option<bool>,
+    disable_stats: bool,
+) -> Map<String, Value> {
     let mut json = Map::new();
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("name", json!(peer.name));
     put("type", json!("disc"));
     put("running", json!(peer.link.is_some()));
-    put("being_drained", json!(false));
+    if let Some(is_drained) = is_drained {
+        put("being_drained", json!(is_drained));
+    }
     if disable_stats {
         return json;
     }
@@ -104,7 +125,8 @@ mod tests {
             dropped_frames: 0,
             lost_links: 0,
         };
-        assert_eq!(to_json(&peer, false)["record_level"], 2);
+        let told = to_json(&peer, Some(true), false);
+        assert_eq!((&told["record_level"], &told["being_drained"]), (&json!(2), &json!(true)));
         assert_eq!(
             links(&[peer]),
             json!([{
@@ -131,9 +153,9 @@ mod tests {
             lost_links: 1,
         };
         assert_eq!(
-            Value::Object(to_json(&away, false)),
+            Value::Object(to_json(&away, None, false)),
             json!({
-                "name": "b@h", "type": "disc", "running": false, "being_drained": false, "partitions": [],
+                "name": "b@h", "type": "disc", "running": false, "partitions": [],
                 "link_problem": "it has another secret",
             })
         );
