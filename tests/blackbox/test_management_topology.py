@@ -222,6 +222,15 @@ def test_rebalance_of_a_single_node(http):
     assert http("POST", "rebalance", "queues") == (204, None)
 
 
+def test_status_of_a_quorum_queue_tells_its_members(http, ch):
+    status, members = http("GET", "queues", "quorum", "/", ch.queue("quorum"), "status")
+    assert status == 200
+    assert [(member["Raft State"], member["Membership"]) for member in members] == [("leader", "voter")]
+    refused = (503, {"status": "failed", "reason": "classic_queue_not_supported"})
+    assert http("GET", "queues", "quorum", "/", ch.queue("classic"), "status") == refused
+    assert http("GET", "queues", "quorum", "/", "no-such-queue", "status")[0] == 404
+
+
 def test_queues_can_be_listed_in_detail(http, ch):
     q = ch.queue()
     assert {"name": q} in http.get("queues", "detailed", query="?columns=name")

@@ -229,7 +229,16 @@ const MEMBER: [&str; 10] = [
 
 fn quorum_status(call: &Call<'_>) -> Result<Output, Failure> {
     let at = path(&["queues", "quorum", call.vhost(), call.word(0), "status"]);
-    let members = call.node.api.get(&at)?;
+    let members = match call.node.api.find(&at) {
+        Ok(members) => members.ok_or_else(not_found)?,
+        Err(HttpError::Refused { status: 503, reason })
+            if reason == "classic_queue_not_supported" =>
+        {
+            let text = "Cannot get quorum status of a classic queue";
+            return Err(Failure::error(UNAVAILABLE, text));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let row = |member: &Value| MEMBER.iter().map(|name| same(member, name)).collect();
     let rows = rows_of(&members, row);
     Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))

@@ -25,6 +25,7 @@ pub(crate) mod parameters;
 mod permissions;
 pub(crate) mod policies;
 mod queues;
+mod quorum_status;
 mod rates;
 mod redrives;
 mod replicas;
@@ -64,6 +65,7 @@ pub(crate) fn routes() -> Router<SharedNode> {
         .merge(permissions::routes())
         .merge(policies::routes())
         .merge(queues::routes())
+        .merge(quorum_status::routes())
         .merge(redrives::routes())
         .merge(replicas::routes())
         .merge(reset::routes())

@@ -1,28 +1,32 @@
-//! `/api/replicas`: the replicas of vhosts on the nodes of a cluster, and RabbitMQ's status of the members of a queue. Each
-//! node tells its own replicas; `http::forward` puts those of all nodes together.
+//! `/api/replicas`: the replicas of vhosts on the nodes of a cluster. Each node tells its own replicas; `http::forward` puts
+//! those of all nodes together.
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::Method;
 use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::api::list_query::Query;
-use crate::http::access::{Management, Monitor, check_can_enter};
+use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{NameInVhost, SharedNode};
-use crate::node::Leader;
+use crate::http::extract::SharedNode;
+use crate::http::forward::{json_of, request_of_node};
+use crate::limits::PART_TIMEOUT;
 use crate::snapshot::replication::ReplicaSnapshot;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/replicas", get(list))
-        .route("/api/queues/quorum/{vhost}/{name}/status", get(status))
+    Router::new().route("/api/replicas", get(list))
 }
 
 async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
+    query.answer_found_by(of_node(&node), &["vhost"])
+}
+
+/// The replicas of this node.
+fn of_node(node: &SharedNode) -> Vec<Value> {
     let name = node.snapshot().name;
-    let replicas = node.cluster().replication.replicas;
     let to_json = |replica: &ReplicaSnapshot| {
         let lags = replica.lags.iter().map(|(node, entries)| (node.clone(), json!(entries)));
         json!({
@@ -41,42 +45,22 @@ async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Resul
             "lags": lags.collect::<serde_json::Map<String, Value>>(),
         })
     };
-    query.answer_found_by(replicas.iter().map(to_json).collect(), &["vhost"])
+    node.cluster().replication.replicas.iter().map(to_json).collect()
 }
 
 fn membership(replica: &ReplicaSnapshot) -> &'static str {
     if replica.is_voter { "voter" } else { "non_voter" }
 }
 
-// COMPAT: members of a queue: those of its vhost, whatever the type of the queue.
-async fn status(
-    State(node): State<SharedNode>,
-    Management(caller): Management,
-    NameInVhost { vhost, name }: NameInVhost,
-) -> Result<Json, ApiError> {
-    check_can_enter(&caller, &vhost)?;
-    // A replica may not know the queue yet, or not at all if it is transient.
-    if node.leader_of_vhost(&vhost) == Leader::Here && node.queue(&vhost, &name).is_none() {
-        return Err(ApiError::not_found());
+/// The replicas of this node and of all other nodes that answer.
+pub(crate) async fn of_cluster(node: &SharedNode) -> Vec<Value> {
+    let mut all = of_node(node);
+    for peer in node.connected_peers() {
+        let request = request_of_node(Method::GET, "/api/replicas", Vec::new());
+        let Ok(answer) = node.answer_of_peer(&peer, request, PART_TIMEOUT).await else { continue };
+        if let Some(Value::Array(of_peer)) = json_of(answer).await {
+            all.extend(of_peer);
+        }
     }
-    let own = node.snapshot().name;
-    let replicas = node.cluster().replication.replicas;
-    let of_vhost = replicas.iter().filter(|replica| replica.vhost == vhost);
-    let members: Vec<Value> = of_vhost
-        .map(|replica| {
-            json!({
-                "Node Name": own,
-                "Raft State": replica.state,
-                "Membership": membership(replica),
-                "Last Log Index": replica.written_index,
-                "Last Written": replica.written_index,
-                "Last Applied": replica.applied_index,
-                "Commit Index": replica.committed_index,
-                "Snapshot Index": replica.compacted_index,
-                "Term": replica.term,
-                "Machine Version": 0,
-            })
-        })
-        .collect();
-    Ok(Json::ok(Value::Array(members)))
+    all
 }

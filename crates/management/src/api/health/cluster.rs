@@ -2,18 +2,15 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::Method;
 use axum::routing::get;
 use broker::Pattern;
 use serde_json::{Value, json};
 
 use super::failed;
+use crate::api::replicas;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
-use crate::http::forward::{json_of, request_of_node};
-use crate::limits::PART_TIMEOUT;
 use crate::node::Leader;
-use crate::snapshot::replication::ReplicaSnapshot;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -83,18 +80,9 @@ async fn is_quorum_critical(State(node): State<SharedNode>) -> Json {
         return Json::ok(json!({"status": "ok", "reason": "single node cluster"}));
     }
     let own = node.snapshot().name;
-    let mut groups: Vec<Group> =
-        node.cluster().replication.replicas.iter().filter_map(Group::led).collect();
     let connected = node.connected_peers();
-    for peer in &connected {
-        let request = request_of_node(Method::GET, "/api/replicas", Vec::new());
-        let answer = node.answer_of_peer(peer, request, PART_TIMEOUT).await;
-        let replicas = match answer.ok() {
-            Some(answer) => json_of(answer).await.unwrap_or_default(),
-            None => Value::Null,
-        };
-        groups.extend(replicas.as_array().into_iter().flatten().filter_map(Group::led_by_peer));
-    }
+    let replicas = replicas::of_cluster(&node).await;
+    let groups: Vec<Group> = replicas.iter().filter_map(Group::led).collect();
     let has_leader = |vhost: &String| groups.iter().any(|group| group.vhost == *vhost);
     let leaderless = node.vhost_names().into_iter().filter(|vhost| !has_leader(vhost));
     let needed = groups.iter().filter(|group| group.needs(&own, &connected));
@@ -119,14 +107,8 @@ struct Group {
 }
 
 impl Group {
-    /// The group of a replica of this node, if it leads.
-    fn led(replica: &ReplicaSnapshot) -> Option<Self> {
-        let ReplicaSnapshot { vhost, voters, heard, .. } = replica.clone();
-        (replica.state == "leader").then_some(Self { vhost, voters, heard })
-    }
-
-    /// The group of a replica in the answer of a peer, if it leads.
-    fn led_by_peer(replica: &Value) -> Option<Self> {
+    /// The group of a replica, if it leads.
+    fn led(replica: &Value) -> Option<Self> {
         let names = |field| {
             let names = replica.get(field)?.as_array()?.iter();
             names.map(|name| name.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
@@ -227,8 +209,8 @@ mod tests {
     fn leader_of_a_group_is_read() {
         let replica =
             json!({"vhost": "v", "state": "leader", "voters": ["a", "b"], "heard": ["a"]});
-        let group = Group::led_by_peer(&replica).unwrap();
+        let group = Group::led(&replica).unwrap();
         assert_eq!((&*group.vhost, group.voters.len(), group.heard.len()), ("v", 2, 1));
-        assert!(Group::led_by_peer(&json!({"vhost": "v", "state": "follower"})).is_none());
+        assert!(Group::led(&json!({"vhost": "v", "state": "follower"})).is_none());
     }
 }

@@ -86,7 +86,7 @@ pub(super) async fn list(
     }
     let place = |item: &Value| {
         let text = |field| item.get(field).and_then(Value::as_str).map(str::to_owned);
-        (text("vhost"), text("name"), text("node"), text("Node Name"))
+        (text("vhost"), text("name"), text("node"))
     };
     items.sort_by_cached_key(place);
     // Nodes may tell the same.

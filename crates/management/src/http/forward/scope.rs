@@ -87,7 +87,7 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
         ["parameters"] | ["parameters", _] => Scope::List(parameters::FOUND_BY),
         ["consumers"] => Scope::List(&["queue.name"]),
         ["replicas"] => Scope::List(&["vhost"]),
-        ["queues", "quorum", _, _, "status"] => Scope::List(&["Node Name"]),
+        ["queues", "quorum", name, _, "status"] => vhost(name),
         ["redrives"] => Scope::List(&["id"]),
         ["connections" | "channels" | "redrives", _] | ["connections", _, "channels"] => {
             Scope::Anywhere
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(get("/api/connections/c"), Scope::Anywhere);
         assert_eq!(change("/api/connections/username/u"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h/actions"), Scope::Node("a@h".to_owned()));
-        assert_eq!(get("/api/queues/quorum/v/q/status"), Scope::List(&["Node Name"]));
+        assert_eq!(get("/api/queues/quorum/v/q/status"), vhost("v"));
         assert_eq!(change("/api/rebalance/queues"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h"), Scope::Metadata);
         assert_eq!(change("/api/feature-flags/all/enable"), Scope::Metadata);
