@@ -80,9 +80,13 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// Path of the API from its parts, which may be any names.
 pub(crate) fn path(parts: &[&str]) -> String {
-    let parts: Vec<String> =
-        parts.iter().map(|part| utf8_percent_encode(part, PLAIN).to_string()).collect();
+    let parts: Vec<String> = parts.iter().map(|part| escaped(part)).collect();
     format!("/api/{}", parts.join("/"))
+}
+
+/// A text in a path or a query.
+pub(crate) fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, PLAIN).to_string()
 }
 
 impl Api {

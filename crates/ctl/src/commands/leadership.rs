@@ -1,22 +1,29 @@
 //! Leads of the vhosts of a cluster.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
+use super::status::{all_nodes, shown};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section, Tools};
-use crate::failure::{Failure, USAGE};
-use crate::format::Output;
-use crate::http::path;
+use crate::failure::{Failure, UNAVAILABLE, USAGE};
+use crate::format::{Formatter, Output};
+use crate::http::{HttpError, escaped, path};
+use crate::term::Term;
 
 /// Types of queues that `rebalance` takes; a vhost is transferred with all its queues.
 const TYPES: [&str; 4] = ["all", "classic", "quorum", "stream"];
+
+/// The pattern of all queues.
+const ALL: &str = ".*";
 
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Cluster,
         "transfer_leader",
         "transfer_leader <vhost> [<node>]",
-        "Lets another node lead a vhost that this node leads",
+        "Lets another node lead a vhost, whichever node leads it now",
         transfer,
     )
     .slow()
@@ -26,24 +33,32 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "rebalance",
         "rebalance <all|classic|quorum|stream> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]",
-        "Lets other nodes lead vhosts until this node leads no more than its share",
-        |call| {
-            call.node.api.post("/api/rebalance/queues", &json!({}))?;
-            Ok(Output::Done)
-        },
+        "Lets other nodes lead vhosts, with all their queues, until each node leads no more than its share",
+        rebalance,
     )
     .slow()
     .of(Tools::QUEUES)
     .words(1, 1)
     .switches(&[Switch::text("vhost-pattern"), Switch::text("queue-pattern")])
-    .check(|call| match TYPES.contains(&call.word(0)) {
-        true => Ok(()),
-        false => {
+    .formatter(Formatter::PrettyTable)
+    .check(|call| {
+        if !TYPES.contains(&call.word(0)) {
             let (wrong, types) = (call.word(0), TYPES.join(", "));
             let text = format!("type {wrong} is not supported. Try one of: {types}");
-            Err(Failure::arguments(USAGE, text))
+            return Err(Failure::arguments(USAGE, text));
         }
-    }),
+        match call.options.text("queue-pattern") {
+            None | Some(ALL) => Ok(()),
+            Some(pattern) => Err(Failure::arguments(
+                USAGE,
+                format!(
+                    "--queue-pattern '{pattern}' is not supported: the queues of a vhost have its leader, and are \
+                     transferred together. Select vhosts with --vhost-pattern"
+                ),
+            )),
+        }
+    })
+    .banner(|call| format!("Re-balancing leaders of vhosts, with {} queues...", call.word(0))),
 ];
 
 fn transfer(call: &Call<'_>) -> Result<Output, Failure> {
@@ -54,4 +69,58 @@ fn transfer(call: &Call<'_>) -> Result<Output, Failure> {
     let leader = answer.get("leader").and_then(Value::as_str).unwrap_or_default();
     let done = format!("Node {leader} leads vhost '{vhost}' now");
     Ok(Output::Both(done, json!({"vhost": vhost, "leader": leader})))
+}
+
+fn rebalance(call: &Call<'_>) -> Result<Output, Failure> {
+    let pattern = call.options.text("vhost-pattern").unwrap_or(ALL);
+    if leads(&call.node.api.get(VHOSTS)?, &[]).is_empty() {
+        let text = "No vhost has a leader: fewer than a majority of the nodes are up and connected";
+        return Err(Failure::error(UNAVAILABLE, text));
+    }
+    let at = format!("/api/rebalance/queues?vhost_pattern={}", escaped(pattern));
+    match call.node.api.post(&at, &json!({})) {
+        Ok(_) => {}
+        Err(HttpError::Refused { status: 400, reason }) => {
+            let text = format!("--vhost-pattern '{pattern}' is no regular expression: {reason}");
+            return Err(Failure::arguments(USAGE, text));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let nodes = all_nodes(call)?;
+    let names: Vec<String> = nodes.iter().map(|node| shown(node, "name")).collect();
+    let row = |(node, count): (String, u64)| {
+        vec![
+            ("Node name".to_owned(), Term::text(node)),
+            ("Number of vhosts led".to_owned(), Term::of(Some(&json!(count)))),
+        ]
+    };
+    let table = leads(&call.node.api.get(VHOSTS)?, &names);
+    Ok(table.into_iter().map(row).collect::<Vec<_>>().into())
+}
+
+/// The vhosts with the fields that `leads` needs.
+const VHOSTS: &str = "/api/vhosts?columns=name,leader&disable_stats=true";
+
+/// Numbers of vhosts that each node leads; 0 for a node of these that leads none.
+fn leads(vhosts: &Value, nodes: &[String]) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<String, u64> = nodes.iter().map(|node| (node.clone(), 0)).collect();
+    let leader = |vhost: &Value| vhost.get("leader").and_then(Value::as_str).map(str::to_owned);
+    for leader in vhosts.as_array().into_iter().flatten().filter_map(leader) {
+        *counts.entry(leader).or_default() += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leads_are_counted_by_node() {
+        let vhosts = json!([{"leader": "a"}, {"leader": "b"}, {"leader": "a"}, {"leader": null}]);
+        let counts = leads(&vhosts, &["a".to_owned(), "c".to_owned()]);
+        let counts: Vec<_> = counts.into_iter().collect();
+        assert_eq!(counts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 0)]);
+        assert!(leads(&json!([{"leader": null}]), &[]).is_empty());
+    }
 }

@@ -16,7 +16,7 @@ pub trait Leadership {
     /// before. Completes with the index of the entry.
     fn barrier(&self, vhost: &str) -> ChangeFuture<'_, Result<u64, ChangeError>>;
 
-    /// Transfers leads from this node, one at a time, until it has no more than its share. Completes with the vhosts that
-    /// have another leader now.
-    fn rebalance_leaders(&self) -> ChangeFuture<'_, Vec<String>>;
+    /// Transfers leads of these vhosts from this node, one at a time, until it has no more than its share of them. Completes
+    /// with the vhosts that have another leader now.
+    fn rebalance_leaders(&self, vhosts: Vec<String>) -> ChangeFuture<'_, Vec<String>>;
 }

@@ -48,9 +48,9 @@ impl Node {
         leader.ok_or_else(|| handle.not_leading().into())
     }
 
-    /// Transfers leads, one at a time, until this node has no more than its share of all leads. Returns the vhosts that
-    /// another node leads now.
-    pub(crate) async fn rebalance_leads(&self) -> Vec<String> {
+    /// Transfers leads of these vhosts, one at a time, until this node has no more than its share of them. Returns the vhosts
+    /// that another node leads now.
+    pub(crate) async fn rebalance_leads(&self, vhosts: &[String]) -> Vec<String> {
         let mut moved = Vec::new();
         let Some(replication) = &self.replication else { return moved };
         let nodes = replication.replicator.nodes();
@@ -58,7 +58,7 @@ impl Node {
         let mut counts: BTreeMap<Arc<str>, usize> =
             nodes.sorted_names().into_iter().map(|name| (name, 0)).collect();
         let mut mine = Vec::new();
-        for handle in self.vhosts.all() {
+        for handle in vhosts.iter().filter_map(|name| self.vhosts.get(name)) {
             let Some(leader) = handle.leader() else { continue };
             if leader == me {
                 mine.push(handle.name().to_owned());

@@ -160,7 +160,8 @@ async fn matching(
     Ok(without_leader(&node, &[vhost], Some(&filter(&pattern)?)))
 }
 
-fn filter(pattern: &str) -> Result<Pattern, ApiError> {
+/// The pattern in a path or a query, which heeds case.
+pub(crate) fn filter(pattern: &str) -> Result<Pattern, ApiError> {
     let filter = Pattern::filter(&format!("(?-i){pattern}"));
     filter.map_err(|error| ApiError::bad_request(format!("Invalid pattern: {error}")))
 }

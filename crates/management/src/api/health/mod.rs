@@ -5,6 +5,8 @@ mod aliveness;
 mod cluster;
 pub(crate) mod findings;
 
+pub(crate) use cluster::filter;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -10,7 +10,7 @@ pub(crate) mod message;
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use broker::dead_letter::DeathReason;
@@ -24,7 +24,7 @@ use crate::api::list_query::{DeleteConditions, Query};
 use crate::api::rates::trends;
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
-use crate::api::{consumers, rates};
+use crate::api::{consumers, health, rates};
 use crate::history::Trend;
 use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
@@ -406,8 +406,19 @@ async fn act(
     Err(ApiError::bad_request(json!(["unknown", action])))
 }
 
-/// Transfers leads of vhosts from this node until it has no more than its share.
-async fn rebalance(State(node): State<SharedNode>, Administrator(_): Administrator) -> StatusCode {
-    node.rebalance_leaders().await;
-    StatusCode::NO_CONTENT
+/// Transfers leads of vhosts from this node until it has no more than its share of those whose names match.
+async fn rebalance(
+    State(node): State<SharedNode>,
+    Administrator(_): Administrator,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, ApiError> {
+    let mut vhosts = node.vhost_names();
+    let query = query.unwrap_or_default();
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    if let Some((_, pattern)) = pairs.find(|(name, _)| name == "vhost_pattern") {
+        let pattern = health::filter(&pattern)?;
+        vhosts.retain(|vhost| pattern.matches(vhost));
+    }
+    node.rebalance_leaders(vhosts).await;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -28,7 +28,7 @@ impl Leadership for Node {
         })
     }
 
-    fn rebalance_leaders(&self) -> ChangeFuture<'_, Vec<String>> {
-        Box::pin(self.rebalance_leads())
+    fn rebalance_leaders(&self, vhosts: Vec<String>) -> ChangeFuture<'_, Vec<String>> {
+        Box::pin(async move { self.rebalance_leads(&vhosts).await })
     }
 }
