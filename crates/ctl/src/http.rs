@@ -164,6 +164,19 @@ impl Api {
         parsed(&self.ask("GET", path, None)?)
     }
 
+    /// Asks a health check; the answer of one that fails, none of one that passes.
+    pub(crate) fn failed_check(&self, path: &str) -> Result<Option<Value>, HttpError> {
+        let (status, text) = self.answer("GET", path, None, &[])?;
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        match status {
+            200..300 => Ok(None),
+            503 if answer.get("status").and_then(Value::as_str) == Some("failed") => {
+                Ok(Some(answer))
+            }
+            _ => Err(refused("GET", path, status, &text)),
+        }
+    }
+
     /// Gets the resource at a path as text.
     pub(crate) fn get_text(&self, path: &str) -> Result<String, HttpError> {
         self.ask("GET", path, None)

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::policy_preview::not_found;
+use super::replicas;
 use super::status::{alarms, all_nodes, own_node};
 use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::Output;
-use crate::http::{HttpError, STOPPED, path};
+use crate::http::{HttpError, path};
 use crate::rows::{document, rows_of, same};
 use crate::term::Term;
 
@@ -60,7 +61,7 @@ pub(super) const COMMANDS: &[Command] = &[
                     "Node {node} seems to be the only one in a single node cluster, the check does not apply"
                 )));
             }
-            health(call, "node-is-quorum-critical")?;
+            quorum(call)?;
             Ok(Output::Text(format!(
                 "Node {node} reported no queues/streams with minimum quorum"
             )))
@@ -73,12 +74,8 @@ pub(super) const COMMANDS: &[Command] = &[
     .also_of(Tools::QUEUES),
     check(
         "check_if_new_quorum_queue_replicas_have_finished_initial_sync",
-        "Passes: a single node has no replicas",
-        |call| {
-            let node = call.node.name();
-            let text = format!("Node {node} reported no queues with promotable replicas");
-            Ok(Output::Text(text))
-        },
+        "Fails while a replica of a vhost is new or rebuilt, and does not vote",
+        replicas::check_are_complete,
     )
     .banner(|call| {
         let node = call.node.name();
@@ -99,6 +96,24 @@ pub(super) const COMMANDS: &[Command] = &[
         let node = call.node.name();
         format!("Checking if metadata store on node {node} has finished initializing ...")
     }),
+    check(
+        "check_if_is_in_service",
+        "Fails while the node accepts no AMQP clients, because it is drained or its listeners are suspended",
+        |call| {
+            health(call, "is-in-service")?;
+            Ok(Output::Text(format!("Node {} is in service", call.node.name())))
+        },
+    )
+    .banner(|call| format!("Checking if node {} is in service ...", call.node.name())),
+    check(
+        "check_if_ready_to_serve_clients",
+        "Fails while the node accepts no AMQP clients, or knows no leader of users and vhosts",
+        |call| {
+            health(call, "ready-to-serve-clients")?;
+            Ok(Output::Text(format!("Node {} is ready to serve clients", call.node.name())))
+        },
+    )
+    .banner(|call| format!("Checking if node {} is ready to serve clients ...", call.node.name())),
     check("log_location", "Shows where the node writes its log", |call| {
         let node = own_node(call)?;
         let files = node.get("log_files").cloned().unwrap_or_else(|| json!(["<stderr>"]));
@@ -171,13 +186,35 @@ fn is_up(call: &Call<'_>) -> Result<bool, Failure> {
 /// # Errors
 /// The reason of the check if it fails.
 pub(super) fn health(call: &Call<'_>, check: &str) -> Result<(), Failure> {
-    match call.node.api.get(&format!("/api/health/checks/{check}")) {
-        Ok(_) => Ok(()),
-        Err(HttpError::Refused { status: 503, reason }) if reason != STOPPED => {
-            Err(Failure::plain(UNAVAILABLE, reason))
-        }
-        Err(error) => Err(error.into()),
+    match failed(call, check)? {
+        None => Ok(()),
+        Some(answer) => Err(Failure::plain(UNAVAILABLE, reason(&answer))),
     }
+}
+
+/// The answer of a health check that fails.
+pub(super) fn failed(call: &Call<'_>, check: &str) -> Result<Option<Value>, Failure> {
+    Ok(call.node.api.failed_check(&format!("/api/health/checks/{check}"))?)
+}
+
+fn reason(answer: &Value) -> String {
+    Term::of(answer.get("reason")).shown()
+}
+
+/// Asks whether every vhost would have a majority of its nodes without this one.
+///
+/// # Errors
+/// The vhosts that would not.
+pub(super) fn quorum(call: &Call<'_>) -> Result<(), Failure> {
+    let Some(answer) = failed(call, "node-is-quorum-critical")? else { return Ok(()) };
+    let vhosts = answer.get("queues").and_then(Value::as_array).into_iter().flatten();
+    let name = |vhost: &Value| Term::of(vhost.get("readable_name")).shown();
+    let vhosts: Vec<String> = vhosts.map(name).collect();
+    let text = match vhosts.is_empty() {
+        true => reason(&answer),
+        false => format!("{}:\n{}", reason(&answer), vhosts.join("\n")),
+    };
+    Err(Failure::plain(UNAVAILABLE, text))
 }
 
 fn check_running(call: &Call<'_>) -> Result<Output, Failure> {

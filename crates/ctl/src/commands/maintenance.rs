@@ -1,8 +1,10 @@
 //! Maintenance commands, most of which Leveret does not need.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::diagnostics::failed;
 use super::lifecycle::act;
+use super::status::number;
 use crate::arguments::Switch;
 use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section, Tools};
@@ -17,16 +19,14 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "has_reached_target_cluster_size",
         "has_reached_target_cluster_size",
-        "Passes: Leveret is a single node",
-        |call| {
-            let node = call.node.name();
-            Ok(Output::Text(format!("Target cluster size has been reached on node {node}")))
-        },
+        "Fails while fewer nodes run than cluster_formation.target_cluster_size_hint says",
+        has_target_size,
     )
     .banner(|call| {
         let node = call.node.name();
         format!("Checking if target cluster size has been reached on node {node} ...")
     })
+    .also_of(Tools::DIAGNOSTICS)
     .also_of(Tools::UPGRADE),
     Command::new(
         Section::VirtualHosts,
@@ -144,6 +144,19 @@ const ATTEMPTS: &[Column] = &[
     Column::same("auth_attempts_failed"),
     Column::same("auth_attempts_succeeded"),
 ];
+
+fn has_target_size(call: &Call<'_>) -> Result<Output, Failure> {
+    let node = call.node.name();
+    let Some(answer) = failed(call, "reached-target-cluster-size")? else {
+        let text = format!("Target cluster size has been reached on node {node}");
+        return Ok(Output::Both(text, json!({"result": "ok"})));
+    };
+    let (online, target) = (number(&answer, "online"), number(&answer, "target"));
+    let text = format!(
+        "Target cluster size on node {node} has not been reached: {online} of {target} nodes are online"
+    );
+    Err(Failure::error(UNAVAILABLE, text))
+}
 
 fn restart_vhost(call: &Call<'_>) -> Result<Output, Failure> {
     let (vhost, node) = (call.vhost(), call.node.name());

@@ -29,6 +29,7 @@ mod policies;
 mod policy_preview;
 mod queues;
 mod redrives;
+mod replicas;
 mod report;
 mod schedules;
 mod status;

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use super::clients::close_everyone;
-use super::diagnostics::health;
+use super::diagnostics::quorum;
 use super::lifecycle::{act, deadline, poll};
 use crate::command::{Command, Section, Tools};
+use crate::failure::Failure;
 use crate::format::Output;
+use crate::http::HttpError;
 
 /// Time for which a node waits for others, as in RabbitMQ.
 const QUORUM_TIMEOUT: Duration = Duration::from_secs(120);
@@ -19,18 +21,28 @@ pub(super) const COMMANDS: &[Command] = &[
         "await_online_quorum_plus_one",
         "Waits until every vhost would have a majority of its nodes without this one",
         |call| {
-            let passes = || health(call, "node-is-quorum-critical").ok();
-            match poll(deadline(call, QUORUM_TIMEOUT), passes) {
-                Some(()) => Ok(Output::Done),
-                None => health(call, "node-is-quorum-critical").map(|()| Output::Done),
-            }
+            (call.find)()?;
+            // Nobody waits for a node that refuses the login.
+            let told = || match quorum(call) {
+                Ok(()) => Some(Ok(())),
+                Err(Failure::Http(HttpError::Refused { status: 401 | 403, .. })) => {
+                    Some(quorum(call))
+                }
+                Err(_) => None,
+            };
+            let waited = poll(deadline(call, QUORUM_TIMEOUT), told);
+            waited.unwrap_or_else(|| quorum(call)).map(|()| Output::Done)
         },
     )
-    .banner(|_| {
-        "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for 120 \
-         seconds..."
-            .to_owned()
-    }),
+    .banner(|call| {
+        let usual = i64::try_from(QUORUM_TIMEOUT.as_secs()).unwrap_or(i64::MAX);
+        let seconds = call.options.integer("timeout").unwrap_or(usual);
+        format!(
+            "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for \
+             {seconds} seconds..."
+        )
+    })
+    .waits(),
     upgrade(
         "drain",
         "Stops accepting AMQP clients, lets other nodes lead the vhosts, and closes all connections",
@@ -68,7 +80,7 @@ pub(super) const COMMANDS: &[Command] = &[
 const fn upgrade(
     name: &'static str,
     about: &'static str,
-    run: fn(&crate::command::Call<'_>) -> Result<Output, crate::failure::Failure>,
+    run: fn(&crate::command::Call<'_>) -> Result<Output, Failure>,
 ) -> Command {
     Command::new(Section::Upgrade, name, name, about, run).of(Tools::UPGRADE)
 }

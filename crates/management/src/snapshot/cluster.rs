@@ -13,6 +13,8 @@ pub struct ClusterSnapshot {
     pub is_founded: bool,
     /// The level of record kinds that the cluster has.
     pub record_level: u16,
+    /// Nodes that the cluster is to have: `cluster_formation.target_cluster_size_hint`.
+    pub target_size: usize,
     /// Refused links since the start, by reason.
     pub refused_links: Vec<(&'static str, u64)>,
     /// The replicas of this node.

@@ -269,15 +269,11 @@ impl ClusterOptions {
     ) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |key: &str, text: String| warnings.push(format!("{}: {text}", place(key)));
-        if self.discovery.backend == DiscoveryBackend::ClassicConfig {
-            for (key, is_set) in [
-                (DNS_HOSTNAME, self.discovery.dns_hostname.is_some()),
-                (TARGET_SIZE, self.discovery.target_size.is_some()),
-            ] {
-                if is_set {
-                    warn(key, format!("{key} has no effect without {BACKEND} = dns"));
-                }
-            }
+        if self.discovery.backend == DiscoveryBackend::ClassicConfig
+            && self.discovery.dns_hostname.is_some()
+        {
+            let text = format!("{DNS_HOSTNAME} has no effect without {BACKEND} = dns");
+            warn(DNS_HOSTNAME, text);
         }
         if !self.is_on() {
             if !self.listeners.is_empty() {

@@ -143,17 +143,16 @@ fn dns_needs_a_host_name_and_the_number_of_nodes() {
 }
 
 #[test]
-fn keys_of_dns_without_dns_are_warned_of() {
+fn host_name_without_dns_is_warned_of() {
     let keys = "cluster_formation.dns.hostname = nodes\n\
                 cluster_formation.target_cluster_size_hint = 3\n";
     let without = "has no effect without cluster_formation.peer_discovery_backend = dns";
     assert_eq!(
         warnings(keys),
-        [
-            format!("a.conf, line 1: cluster_formation.dns.hostname {without}"),
-            format!("a.conf, line 2: cluster_formation.target_cluster_size_hint {without}"),
-        ]
+        [format!("a.conf, line 1: cluster_formation.dns.hostname {without}")]
     );
+    // For the health check.
+    assert_eq!(parse(keys).unwrap().cluster.discovery.target_size(), 3);
 }
 
 #[test]

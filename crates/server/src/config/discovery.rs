@@ -34,6 +34,11 @@ pub(crate) struct DiscoveryKeys {
 }
 
 impl DiscoveryKeys {
+    /// Nodes that the cluster is to have, for the health check; one if nothing is said, as in RabbitMQ.
+    pub(crate) fn target_size(&self) -> usize {
+        self.target_size.unwrap_or(1)
+    }
+
     /// Discovery by DNS, if that is the backend. `place` gives the place of a key.
     ///
     /// # Errors

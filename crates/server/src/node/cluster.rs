@@ -115,6 +115,7 @@ pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
         peers: peers.collect(),
         is_founded: links.is_founded(),
         record_level: links.record_level(),
+        target_size: 1,
         refused_links: refused.collect(),
         replication: ReplicationSnapshot::default(),
     }

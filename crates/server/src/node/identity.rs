@@ -13,6 +13,8 @@ pub(crate) struct NodeIdentity {
     pub(crate) product: Identity,
     /// Name of the cluster, if no global parameter sets one.
     pub(crate) default_cluster_name: String,
+    /// Nodes that the cluster is to have.
+    pub(crate) target_cluster_size: usize,
 }
 
 impl NodeIdentity {
@@ -20,7 +22,12 @@ impl NodeIdentity {
     pub(crate) fn new(config: &Config) -> Self {
         let name = node_name(config.node_name.as_deref());
         let default_cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
-        Self { name, product: config.identity.clone(), default_cluster_name }
+        Self {
+            name,
+            product: config.identity.clone(),
+            default_cluster_name,
+            target_cluster_size: config.cluster.discovery.target_size(),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/health/checks/metadata-store/initialized", get(metadata))
         .route("/api/health/checks/metadata-store/initialized/with-data", get(metadata))
         .route("/api/health/checks/node-is-quorum-critical", get(is_quorum_critical))
+        .route("/api/health/checks/reached-target-cluster-size", get(has_target_size))
         .route("/api/health/checks/leads/{vhost}", get(leads))
         .route(
             "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts",
@@ -96,6 +97,17 @@ async fn is_quorum_critical(State(node): State<SharedNode>) -> Json {
     }
     let reason = "There are vhosts that would have no majority of their nodes if this node stopped";
     failed(json!({"status": "failed", "reason": reason, "queues": critical}))
+}
+
+/// Passes while as many nodes run as `cluster_formation.target_cluster_size_hint` says.
+async fn has_target_size(State(node): State<SharedNode>) -> Json {
+    let target = node.cluster().target_size;
+    let online = node.connected_peers().len() + 1;
+    if online >= target {
+        return passed();
+    }
+    let reason = format!("target cluster size not reached: {online} of {target} nodes are online");
+    failed(json!({"status": "failed", "reason": reason, "online": online, "target": target}))
 }
 
 /// A vhost, or the metadata, as its leader tells.

@@ -1,0 +1,84 @@
+//! Replicas of vhosts that are not complete.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::status::shown;
+use crate::command::Call;
+use crate::failure::{Failure, UNAVAILABLE};
+use crate::format::Output;
+
+/// Checks that every node that has a replica of a vhost votes for it, or has voted before it went down.
+///
+/// # Errors
+/// The vhosts and the nodes whose replicas do not vote yet.
+pub(super) fn check_are_complete(call: &Call<'_>) -> Result<Output, Failure> {
+    let node = call.node.name();
+    let vhosts = call.node.api.get("/api/vhosts?columns=name,members&disable_stats=true")?;
+    let replicas = call.node.api.get("/api/replicas")?;
+    let incomplete = incomplete(&vhosts, &replicas);
+    if incomplete.is_empty() {
+        let text = format!("Node {node} reported no queues with promotable replicas");
+        return Ok(Output::Both(text, json!({"result": "ok"})));
+    }
+    let line = |(vhost, node): &(String, String)| {
+        format!("vhost '{vhost}' hasn't finished synchronization with {node}.")
+    };
+    let lines: Vec<String> = incomplete.iter().map(line).collect();
+    Err(Failure::plain(UNAVAILABLE, lines.join("\n")))
+}
+
+/// Vhosts with the nodes whose replicas do not vote: those that say so themselves, and those that a leader does not count.
+fn incomplete(vhosts: &Value, replicas: &Value) -> BTreeSet<(String, String)> {
+    let rows = |all: &Value| all.as_array().cloned().unwrap_or_default();
+    let replicas = rows(replicas);
+    let is =
+        |of: &Value, field: &str, value: &str| of.get(field).and_then(Value::as_str) == Some(value);
+    let own = replicas.iter().filter(|replica| {
+        is(replica, "membership", "non_voter") || is(replica, "state", "quarantined")
+    });
+    let mut all: BTreeSet<_> =
+        own.map(|replica| (shown(replica, "vhost"), shown(replica, "node"))).collect();
+    for vhost in rows(vhosts) {
+        let name = shown(&vhost, "name");
+        let leader =
+            replicas.iter().find(|one| is(one, "vhost", &name) && is(one, "state", "leader"));
+        let Some(voters) = leader.and_then(|leader| leader.get("voters")?.as_array()) else {
+            continue;
+        };
+        let members = vhost.get("members").and_then(Value::as_array).into_iter().flatten();
+        let missing = members.filter(|member| !voters.contains(member)).filter_map(Value::as_str);
+        all.extend(missing.map(|node| (name.clone(), node.to_owned())));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(vhosts: &Value, replicas: &Value) -> Vec<String> {
+        incomplete(vhosts, replicas)
+            .into_iter()
+            .map(|(vhost, node)| format!("{vhost} {node}"))
+            .collect()
+    }
+
+    #[test]
+    fn replica_that_does_not_vote_is_incomplete() {
+        let replica = |node: &str, state: &str, membership: &str| json!({"vhost": "v", "node": node, "state": state, "membership": membership, "voters": ["a", "b"]});
+        let whole = [replica("a", "leader", "voter"), replica("b", "follower", "voter")];
+        let vhost = |members: &[&str]| json!([{"name": "v", "members": members}]);
+        assert_eq!(names(&vhost(&["a", "b"]), &json!(whole)), [""; 0]);
+        let learner = [whole[0].clone(), replica("b", "follower", "non_voter")];
+        assert_eq!(names(&vhost(&["a", "b"]), &json!(learner)), ["v b"]);
+        let lost = [whole[0].clone(), replica("b", "quarantined", "voter")];
+        assert_eq!(names(&vhost(&["a", "b"]), &json!(lost)), ["v b"]);
+        // The new member has not told anything yet.
+        assert_eq!(names(&vhost(&["a", "b", "c"]), &json!(whole)), ["v c"]);
+        // Without a leader nobody knows who is missing.
+        assert_eq!(names(&vhost(&["a", "b", "c"]), &json!([whole[1]])), [""; 0]);
+        assert_eq!(names(&json!([]), &json!([])), [""; 0]);
+    }
+}
