@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::lifecycle::{START_TIMEOUT, deadline, poll, timed_out};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
-use crate::failure::{Failure, UNAVAILABLE};
+use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
 
@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "join_cluster",
         "join_cluster [--disc] <node>",
-        "Makes the node one of the cluster of another one; its own vhosts and users must be without content",
+        "Makes the node one of the cluster of another one; its own vhosts must be empty, and its users, permissions and parameters are replaced by those of the cluster",
         join,
     )
     .slow()
@@ -29,6 +29,12 @@ pub(super) const COMMANDS: &[Command] = &[
         forget,
     )
     .words(1, 1)
+    .switches(&[Switch::flag("offline")])
+    .check(|call| match call.has("offline") {
+        // COMPAT: forget_cluster_node --offline: refused; force_standalone_khepri_boot does what it is for.
+        true => Err(Failure::plain(USAGE, OFFLINE)),
+        false => Ok(()),
+    })
     .banner(|call| format!("Removing node {} from the cluster", call.word(0))),
     Command::new(
         Section::Cluster,
@@ -40,6 +46,11 @@ pub(super) const COMMANDS: &[Command] = &[
     .slow()
     .banner(|call| format!("Forcing node {} to go on without the other nodes ...", call.node.name())),
 ];
+
+const OFFLINE: &str = "Error: 'forget_cluster_node --offline' is not available: a node that is stopped forgets no other \
+                       one. While a majority of the nodes is up, run the command without --offline on any node of the \
+                       cluster. If the majority is lost for good, run 'force_standalone_khepri_boot' on a node that is \
+                       left.";
 
 /// The failure with the reason of a node that cannot do that.
 fn refused(error: HttpError) -> Failure {
