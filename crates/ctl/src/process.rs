@@ -6,7 +6,12 @@ use std::path::{Path, PathBuf};
 /// about to end.
 pub(crate) fn is_running(pid: i64) -> bool {
     let stat = std::fs::read_to_string(directory(pid).join("stat"));
-    stat.is_ok_and(|stat| !has_ended(&stat) || threads(pid) > 1)
+    stat.is_ok_and(|stat| is_alive(&stat, threads(pid)))
+}
+
+/// True for a process with this state and number of threads, of which the first one may have ended.
+fn is_alive(stat: &str, threads: usize) -> bool {
+    !has_ended(stat) || threads > 1
 }
 
 /// True if a process has ended and holds no lock of a file any more, so that another one can take its data directory.
@@ -64,6 +69,13 @@ mod tests {
         file.try_lock_shared().unwrap();
         let me = i64::from(std::process::id());
         assert!(holds_lock(&std::fs::read_to_string("/proc/locks").unwrap(), me));
+    }
+
+    #[test]
+    fn process_is_alive_until_its_last_thread_has_ended() {
+        assert!(is_alive("12 (leveret) S 1 12", 9) && is_alive("12 (leveret) S 1 12", 1));
+        assert!(is_alive("12 (leveret) Z 1 12", 2));
+        assert!(!is_alive("12 (leveret) Z 1 12", 1) && !is_alive("12 (leveret) X 1 12", 0));
     }
 
     #[test]
