@@ -2,14 +2,16 @@
 
 import json
 
+import pika
 import pytest
 
 from clusters import eventually
-from test_cluster_membership import A, B, C, connected, has_replicas
+from test_cluster_membership import A, B, C, D, connected, has_replicas
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
 
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
 STATUS = "/api/queues/quorum/%2F/{}/status"
 
 
@@ -152,6 +154,31 @@ def test_checks_before_a_restart_name_what_they_wait_for(three):
     assert "vhost '/'" in waited.err
     refused = ctl[A].run("check_if_node_is_quorum_critical", tool="rabbitmq-diagnostics")
     assert refused.code == 69 and "vhost '/'" in refused.err
+
+
+def test_new_replicas_are_named_until_they_vote(run_cluster, pytestconfig, tmp_path):
+    cluster = run_cluster(**{"raft.shipment_bandwidth": "4MiB"})
+    eventually(lambda: has_replicas(cluster.nodes[A], 3))
+    connection = eventually(lambda: connected(cluster.nodes[A]))
+    channel = connection.channel()
+    channel.queue_declare("q", durable=True)
+    channel.confirm_delivery()
+    for _ in range(24):
+        channel.basic_publish("", "q", bytes(1_000_000), PERSISTENT)
+    connection.close()
+    cluster.start_alone(D)
+    ctl = {name: tools(cluster.nodes[name], pytestconfig, tmp_path) for name in (A, D)}
+    ctl[D].do("add_user", "of-d", "secret")
+    ctl[D].do("join_cluster", f"{A}:{cluster.ports[A]}")
+    check = lambda name: ctl[name].run(
+        "check_if_new_quorum_queue_replicas_have_finished_initial_sync", tool="rabbitmq-diagnostics")
+    for name in (A, D):
+        refused = eventually(lambda name=name: (ran := check(name)).code and ran)
+        assert (refused.code, f"vhost '/' hasn't finished synchronization with {D}." in refused.err) == (69, True), refused
+    eventually(lambda: check(A).code == 0, 60)
+    assert has_replicas(cluster.nodes[A], 4)
+    # The users are those of the cluster.
+    assert [user["user"] for user in told(ctl[D], "list_users")] == ["guest"]
 
 
 def test_node_starts_at_once_after_its_shutdown(three):
