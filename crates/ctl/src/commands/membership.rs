@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "join_cluster",
         "join_cluster [--disc] <node>",
-        "Makes the node one of the cluster of another one; its own vhosts must be empty, and its users, permissions and parameters are replaced by those of the cluster",
+        "Makes the node one of the cluster of another one; its own vhosts must be empty, and they, its users, permissions and parameters are replaced by those of the cluster",
         join,
     )
     .slow()
