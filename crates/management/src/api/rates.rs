@@ -34,7 +34,7 @@ pub(crate) fn put_in_row<const N: usize>(
         row.put(field.name, || json!(value));
         if row.includes(|first| first.strip_suffix("_details") == Some(field.name)) {
             let rate = trend.rates.get(at).copied().unwrap_or_default();
-            row.put(&format!("{}_details", field.name), || details(rate, at, window));
+            row.put(&format!("{}_details", field.name), || details(field, rate, at, window));
         }
     }
 }
@@ -61,7 +61,12 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
 }
 
 /// A rate, and the samples of the window: as many as there are.
-fn details<const N: usize>(rate: f64, number: usize, window: Option<&Window<N>>) -> Value {
+fn details<const N: usize>(
+    field: &Field,
+    rate: f64,
+    number: usize,
+    window: Option<&Window<N>>,
+) -> Value {
     let Some(window) = window else {
         return json!({"rate": rate});
     };
@@ -69,7 +74,9 @@ fn details<const N: usize>(rate: f64, number: usize, window: Option<&Window<N>>)
     let points: Vec<(u64, u64)> = window.iter().map(|(at, numbers)| (*at, of(numbers))).collect();
     let samples = points.iter().map(|(at, value)| json!({"sample": value, "timestamp": at}));
     let samples: Vec<Value> = samples.collect();
-    let (average_rate, average) = (average_rate(&points), average(&points));
+    let average_rate =
+        if field.is_counter() { average_increase(&points) } else { average_rate(&points) };
+    let average = average(&points);
     json!({"rate": rate, "samples": samples, "avg_rate": average_rate, "avg": average})
 }
 
@@ -79,6 +86,19 @@ fn average_rate(samples: &[(u64, u64)]) -> f64 {
     match (samples.first(), samples.last()) {
         (Some((last, new)), Some((first, old))) if last > first => {
             (*new as f64 - *old as f64) * 1000.0 / (last - first) as f64
+        }
+        _ => 0.0,
+    }
+}
+
+/// The mean increase per second of a counter: where it falls, it is counted anew.
+#[expect(clippy::cast_precision_loss, reason = "means are not exact")]
+fn average_increase(samples: &[(u64, u64)]) -> f64 {
+    let pairs = samples.iter().zip(samples.iter().skip(1));
+    let increase: u64 = pairs.map(|((_, new), (_, old))| new.saturating_sub(*old)).sum();
+    match (samples.first(), samples.last()) {
+        (Some((last, _)), Some((first, _))) if last > first => {
+            increase as f64 * 1000.0 / (last - first) as f64
         }
         _ => 0.0,
     }
@@ -100,15 +120,27 @@ fn average(samples: &[(u64, u64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::fields::QUEUE;
+
+    const LENGTH: &Field = &QUEUE[0];
+    const COUNTER: &Field = &QUEUE[3];
+
+    #[test]
+    fn counter_that_is_counted_anew_has_no_negative_rate() {
+        let window = vec![(15_000, [20_u64]), (10_000, [5]), (5000, [100]), (0, [90])];
+        let rate = |field| details(field, 0.0, 0, Some(&window))["avg_rate"].as_f64().unwrap();
+        assert!((rate(COUNTER) - 25.0 / 15.0).abs() < 1e-9);
+        assert!((rate(LENGTH) + 70.0 / 15.0).abs() < 1e-9);
+    }
 
     #[test]
     fn averages_cover_the_window() {
         let window = vec![(10_000, [30_u64]), (5000, [10]), (0, [0])];
-        let json = details(4.0, 0, Some(&window));
+        let json = details(COUNTER, 4.0, 0, Some(&window));
         let [avg, avg_rate] = ["avg", "avg_rate"].map(|name| json[name].as_f64().unwrap());
         assert!((avg - 40.0 / 3.0).abs() < 1e-9 && (avg_rate - 3.0).abs() < 1e-9);
         assert_eq!(json["samples"][0], json!({"sample": 30, "timestamp": 10_000}));
-        assert_eq!(details::<1>(4.0, 0, None), json!({"rate": 4.0}));
+        assert_eq!(details::<1>(LENGTH, 4.0, 0, None), json!({"rate": 4.0}));
     }
 
     #[test]
@@ -122,8 +154,8 @@ mod tests {
     #[test]
     fn object_without_samples_has_none() {
         let nothing = json!({"rate": 0.0, "samples": [], "avg_rate": 0.0, "avg": 0.0});
-        assert_eq!(details::<1>(0.0, 0, Some(&Vec::new())), nothing);
-        let one = details::<1>(0.0, 0, Some(&vec![(5000, [7])]));
+        assert_eq!(details::<1>(LENGTH, 0.0, 0, Some(&Vec::new())), nothing);
+        let one = details::<1>(COUNTER, 0.0, 0, Some(&vec![(5000, [7])]));
         assert_eq!((&one["avg"], &one["avg_rate"]), (&json!(7.0), &json!(0.0)));
     }
 }

@@ -316,8 +316,15 @@ fn trend<const N: usize>(
         let moments = times.moments(ranges.of(kind)?);
         Some((kind, series.map(|series| series.window(&moments)).unwrap_or_default()))
     };
+    let mut rates = series.map_or([0.0; N], Series::rates);
+    for (rate, field) in rates.iter_mut().zip(fields) {
+        // Less than before: counted anew, as by another leader.
+        if field.is_counter() && *rate < 0.0 {
+            *rate = 0.0;
+        }
+    }
     Trend {
-        rates: series.map_or([0.0; N], Series::rates),
+        rates,
         idle_since_ms: series.and_then(Series::idle_since_ms),
         windows: kinds.filter_map(window).collect(),
     }
@@ -387,6 +394,22 @@ mod tests {
         assert_eq!(history.vhosts["/"].queues.len(), 1);
         history.clear();
         assert_eq!((rate(&history, 2), history.vhosts.len()), (0.0, 0));
+    }
+
+    #[test]
+    fn counter_that_falls_has_no_rate() {
+        let mut history = History::default();
+        history.add(5000, sample(vec![vhost("/", 130, &[(1, 130)])]));
+        history.add(10_000, sample(vec![vhost("/", 10, &[(1, 10)])]));
+        let ranges = TimeRanges::default();
+        assert_eq!(history.of_vhost("/", &ranges).rates[3], 0.0);
+        assert_eq!(history.of_queue("/", QueueNumber(1), &ranges).rates[3], 0.0);
+        // Numbers of messages may fall.
+        let mut shorter = vhost("/", 20, &[]);
+        shorter.totals[0] = 0;
+        history.add(15_000, sample(vec![shorter]));
+        let rates = history.of_vhost("/", &ranges).rates;
+        assert_eq!((rates[0], rates[3]), (-1.0, 2.0));
     }
 
     #[test]

@@ -29,6 +29,20 @@ pub(crate) struct Field {
     pub(crate) kind: StatsKind,
 }
 
+/// Numbers of the node that rise and fall; all others count.
+const LEVELS_OF_NODE: [&str; 5] = ["mem_used", "fd_used", "sockets_used", "disk_free", "proc_used"];
+
+impl Field {
+    /// True for a number that only rises, until it is counted anew.
+    pub(crate) fn is_counter(&self) -> bool {
+        match self.kind {
+            StatsKind::Lengths => false,
+            StatsKind::Messages | StatsKind::Data => true,
+            StatsKind::Node => !LEVELS_OF_NODE.contains(&self.name),
+        }
+    }
+}
+
 const fn field(kind: StatsKind, name: &'static str) -> Field {
     Field { name, kind }
 }

@@ -9,8 +9,8 @@ const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
-/** 12,345 */
-export const number = (value) => (isNumber(value) ? whole.format(value) : DASH);
+/** 12,345; what rounds to nothing is 0 without a sign. */
+export const number = (value) => (isNumber(value) ? whole.format(Math.abs(value) < 0.5 ? 0 : value) : DASH);
 
 /** 12.3k: where there is little room; the whole number belongs into the title. */
 export function compact(value) {
@@ -21,11 +21,11 @@ export function compact(value) {
   return `${short.format(value / by)}${unit}`;
 }
 
-/** A number of things per second: 0.2/s, 1,234/s. */
+/** A number of things per second: 0.2/s, 1,234/s. There are never fewer than none: a counter that falls is counted anew. */
 export function rate(value) {
   if (!isNumber(value)) return DASH;
-  const size = Math.abs(value);
-  const text = size === 0 ? "0" : size < 10 ? value.toFixed(1) : whole.format(value);
+  const size = Math.max(0, value);
+  const text = size === 0 ? "0" : size < 10 ? size.toFixed(1) : whole.format(size);
   return `${text === "0.0" ? "<0.1" : text}/s`;
 }
 
