@@ -70,8 +70,26 @@ def test_metrics_of_a_node_of_a_cluster_are_documented(make_cluster):
     text = first.api.ask("/metrics").text.decode()
     told = dict(re.findall(r"^# TYPE (leveret_\w+) (\w+)$", text, re.M))
     assert told == {name: kind for name, (kind, _) in documented_of_clusters().items()}
-    labels = {name: set(re.findall(r'(\w+)="', told)) for name, told in re.findall(r"^(leveret_\w+)(.*) \S+$", text, re.M)}
-    assert labels == {name: documented_of_clusters()[name][1] for name in labels}
+    labels = {}
+    for name, told in re.findall(r"^(leveret_\w+)(.*) \S+$", text, re.M):
+        labels.setdefault(name, set()).update(re.findall(r'(\w+)="', told))
+    # Only the replica of users, vhosts and parameters has a group, of which a node that does not lead tells no lag.
+    assert {name: had | {"group"} for name, had in labels.items()} == {
+        name: documented_of_clusters()[name][1] | {"group"} for name in labels}
+    assert "group" in labels["leveret_replica_state"]
+
+
+def test_vhost_may_be_called_as_the_metadata(make_cluster):
+    first = make_cluster(letters="ab").start_all()
+    first.api.do("PUT", "/api/vhosts/metadata", {})
+
+    def groups():
+        told = first.api.do("GET", "/api/replicas")
+        return sorted((replica["node"], replica["group"]) for replica in told if replica["vhost"] == "metadata")
+
+    eventually(lambda: groups() == [(A, "metadata"), (A, "vhost"), (B, "metadata"), (B, "vhost")])
+    series = re.findall(r"^(leveret_\w+\{.*\}) \S+$", first.api.ask("/metrics").text.decode(), re.M)
+    assert len(series) == len(set(series))
 
 
 def test_suspended_node_is_lost_after_a_second_of_silence(make_cluster):

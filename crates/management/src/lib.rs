@@ -49,7 +49,9 @@ pub use snapshot::node::{
     RABBITMQ_VERSION,
 };
 pub use snapshot::queue::QueueSnapshot;
-pub use snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot, ShipmentSnapshot};
+pub use snapshot::replication::{
+    RebuildSnapshot, ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot, ShipmentSnapshot,
+};
 pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 pub use snapshot::vhost::VhostTotals;

@@ -1,7 +1,7 @@
 //! Families of the replicas of vhosts. Without a cluster there are none of them.
 
 use crate::metrics::text::{Kind, Text, Value, labels};
-use crate::snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
+use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
 
 /// A family with a value for each vhost.
 struct PerVhost {
@@ -85,22 +85,31 @@ pub(super) fn write(text: &mut Text, replication: &ReplicationSnapshot, names_al
     for PerVhost { name, kind, help, value } in FAMILIES {
         let mut samples = family(text, name, kind, help);
         for replica in &replication.replicas {
-            let labels = labels(&[("vhost", &replica.vhost)]);
-            samples.put(&labels, Value::Whole(value(replica)));
+            samples.put(&labels_of(replica, &[]), Value::Whole(value(replica)));
         }
     }
     let help = "1 for the state of the replica of the vhost on the node";
     let mut samples = family(text, "leveret_replica_state", Kind::Gauge, help);
     for replica in &replication.replicas {
-        samples.put(&labels(&[("vhost", &replica.vhost), ("state", replica.state)]), 1);
+        samples.put(&labels_of(replica, &[("state", replica.state)]), 1);
     }
     let help = "Entries that a node is not known to have, at the leader";
     let mut samples = family(text, "leveret_replica_lag_entries", Kind::Gauge, help);
     for replica in &replication.replicas {
         for (peer, lag) in &replica.lags {
-            samples.put(&labels(&[("vhost", &replica.vhost), ("peer", peer)]), *lag);
+            samples.put(&labels_of(replica, &[("peer", peer)]), *lag);
         }
     }
+}
+
+/// The labels of a replica, and more. A vhost may be called as the metadata are: these have a label of their own.
+fn labels_of(replica: &ReplicaSnapshot, more: &[(&str, &str)]) -> String {
+    let mut all = vec![("vhost", replica.vhost.as_str())];
+    if replica.group == ReplicaGroup::Metadata {
+        all.push(("group", replica.group.as_str()));
+    }
+    all.extend_from_slice(more);
+    labels(&all)
 }
 
 fn family<'a>(
@@ -110,4 +119,39 @@ fn family<'a>(
     help: &str,
 ) -> crate::metrics::text::Samples<'a> {
     text.family_named(name.to_owned(), kind, help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vhost_that_is_called_as_the_metadata_has_series_of_its_own() {
+        let vhost = ReplicaSnapshot {
+            vhost: "metadata".to_owned(),
+            lags: vec![("b".to_owned(), 3)],
+            ..ReplicaSnapshot::empty("leader")
+        };
+        let metadata = ReplicaSnapshot { group: ReplicaGroup::Metadata, ..vhost.clone() };
+        let replication = ReplicationSnapshot {
+            replicas: vec![vhost, metadata],
+            ..ReplicationSnapshot::default()
+        };
+        let mut text = Text::new("rabbitmq");
+        write(&mut text, &replication, true);
+        let text = text.into_string();
+        let mut series: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' ').map(|(series, _)| series))
+            .collect();
+        let all = series.len();
+        series.sort_unstable();
+        series.dedup();
+        assert_eq!(series.len(), all, "{text}");
+        for labels in ["{vhost=\"metadata\",state", "{vhost=\"metadata\",group=\"metadata\",state"]
+        {
+            assert!(text.contains(&format!("leveret_replica_state{labels}=\"leader\"}} 1")));
+        }
+    }
 }

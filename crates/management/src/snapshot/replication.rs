@@ -26,11 +26,43 @@ pub struct ShipmentSnapshot {
     pub receiving: u64,
 }
 
-/// The replica of a vhost. Entries are numbered from 1 on, the same on all nodes.
+/// The thing that a replica is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplicaGroup {
+    /// A vhost.
+    Vhost,
+    /// Users, vhosts and parameters. The group is called `metadata`, as a vhost may be.
+    Metadata,
+}
+
+impl ReplicaGroup {
+    /// The group in JSON and in metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Vhost => "vhost",
+            Self::Metadata => "metadata",
+        }
+    }
+}
+
+/// The files of a replica that is rebuilt, as far as they have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RebuildSnapshot {
+    /// Octets that are there.
+    pub received_bytes: u64,
+    /// Octets of all files.
+    pub total_bytes: u64,
+}
+
+/// The replica of a vhost, or of the metadata. Entries are numbered from 1 on, the same on all nodes.
 #[derive(Clone, Debug)]
 pub struct ReplicaSnapshot {
-    /// Name of the vhost.
+    /// Name of the vhost; `metadata` for the group of that name.
     pub vhost: String,
+    /// The thing that the replica is of.
+    pub group: ReplicaGroup,
+    /// The files, while they come from the leader.
+    pub rebuild: Option<RebuildSnapshot>,
     /// `leader`, `promoting`, `follower`, `candidate`, `deposed` or `quarantined`.
     pub state: &'static str,
     /// Newest term that the node knows.
@@ -55,4 +87,33 @@ pub struct ReplicaSnapshot {
     pub voters: Vec<String>,
     /// At the leader: those of them that were heard lately, the leader included.
     pub heard: Vec<String>,
+}
+
+impl ReplicaSnapshot {
+    /// A replica of the vhost `v` with nothing in it, for tests.
+    #[cfg(test)]
+    pub(crate) fn empty(state: &'static str) -> Self {
+        Self {
+            vhost: "v".to_owned(),
+            group: ReplicaGroup::Vhost,
+            rebuild: None,
+            state,
+            term: 1,
+            committed_index: 0,
+            written_index: 0,
+            applied_index: 0,
+            compacted_index: 0,
+            unapplied_bytes: 0,
+            leaders: 1,
+            lags: Vec::new(),
+            is_voter: true,
+            voters: Vec::new(),
+            heard: Vec::new(),
+        }
+    }
+
+    /// True for the replica of the vhost of this name.
+    pub(crate) fn is_of(&self, vhost: &str) -> bool {
+        self.group == ReplicaGroup::Vhost && self.vhost == vhost
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use management::{ReplicaSnapshot, ReplicationSnapshot};
+use management::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
 use parking_lot::Mutex;
 use replication::{FrameClass, MemberId, RunId};
 
@@ -135,8 +135,14 @@ impl Replication {
     pub(crate) fn snapshot(&self) -> ReplicationSnapshot {
         let statuses = self.replicator.statuses();
         let names = |names: Vec<Arc<str>>| names.iter().map(ToString::to_string).collect();
-        let shown = |(status, leaders): (ReplicaStatus, u64)| ReplicaSnapshot {
+        let shown = |(id, status, leaders): (VhostId, ReplicaStatus, u64)| ReplicaSnapshot {
             vhost: status.vhost,
+            group: if id == VhostId::METADATA {
+                ReplicaGroup::Metadata
+            } else {
+                ReplicaGroup::Vhost
+            },
+            rebuild: self.shipments.get().and_then(|shipments| shipments.rebuild_of(id)),
             state: status.state.as_str(),
             term: status.term,
             committed_index: status.committed,

@@ -125,10 +125,10 @@ impl Statuses {
     }
 
     /// Status of each replica with the number of leaders that its vhost has had.
-    pub(crate) fn replicas(&self) -> Vec<(ReplicaStatus, u64)> {
+    pub(crate) fn replicas(&self) -> Vec<(VhostId, ReplicaStatus, u64)> {
         let told = self.0.lock();
         let changes = |vhost| told.leaders.get(vhost).map_or(0, |(_, changes)| *changes);
-        told.replicas.iter().map(|(id, status)| (status.clone(), changes(id))).collect()
+        told.replicas.iter().map(|(id, status)| (*id, status.clone(), changes(id))).collect()
     }
 
     /// Status of a replica, if it was told.

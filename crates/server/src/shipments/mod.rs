@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use management::ShipmentSnapshot;
+use management::{RebuildSnapshot, ShipmentSnapshot};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -76,6 +76,11 @@ impl Shipments {
             sending: read(&self.counts.sending),
             receiving: read(&self.counts.receiving),
         }
+    }
+
+    /// The files of a replica, while they come from its leader.
+    pub(crate) fn rebuild_of(&self, vhost: VhostId) -> Option<RebuildSnapshot> {
+        self.counts.rebuild_of(vhost)
     }
 
     /// Ends the thread.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use management::RebuildSnapshot;
 use parking_lot::{Condvar, Mutex};
 use replication::MemberId;
 use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, ShipmentPlan, Term};
@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use super::directories::{Old, incoming_path, remove, resume, take_over};
 use super::message::{Message, invalid, read, write};
 use super::sending::in_time;
-use super::status::{ShipmentCounts, UnderWay};
+use super::status::{Rebuild, ShipmentCounts, UnderWay};
 use crate::cluster::discovery::WaitLog;
 use crate::cluster::{Links, Purpose};
 use crate::disk::vhost_files::{VhostId, replica_path};
@@ -102,6 +102,12 @@ fn check_member(
         }
         ShipmentNeed::Replacement | ShipmentNeed::Behind => Ok(()),
     }
+}
+
+/// The octets of a plan that are there if these are the next ones: files come in order.
+fn arrived_bytes(plan: &ShipmentPlan, next: Option<(u64, u64)>) -> u64 {
+    let before = plan.files.iter().take_while(|(id, _)| next.is_none_or(|(file, _)| *id != file));
+    before.map(|(_, bytes)| bytes).sum::<u64>() + next.map_or(0, |(_, offset)| offset)
 }
 
 impl Receiver {
@@ -312,6 +318,11 @@ impl Receiver {
         }
         let directory = RealDirectory::open(&path)?;
         let mut installation = Installation::begin(directory, vhost.0, plan)?;
+        let files = RebuildSnapshot {
+            received_bytes: arrived_bytes(plan, installation.next()),
+            total_bytes: plan.files.iter().map(|(_, bytes)| bytes).sum(),
+        };
+        let _rebuild = Rebuild::begin(&self.counts, vhost, files);
         match installation.next() {
             Some((file, offset)) => {
                 in_time(write(stream, &Message::From { file, offset })).await?;
@@ -325,7 +336,7 @@ impl Receiver {
                         return Err(invalid("octets come in another order").into());
                     }
                     installation.write(&bytes)?;
-                    self.counts.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    self.counts.receive(bytes.len() as u64);
                 }
                 Message::End => return Ok(installation),
                 Message::Ask { .. }

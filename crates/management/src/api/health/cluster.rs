@@ -84,7 +84,8 @@ async fn is_quorum_critical(State(node): State<SharedNode>) -> Json {
     let connected = node.connected_peers();
     let replicas = replicas::of_cluster(&node).await;
     let groups: Vec<Group> = replicas.iter().filter_map(Group::led).collect();
-    let has_leader = |vhost: &String| groups.iter().any(|group| group.vhost == *vhost);
+    let has_leader =
+        |vhost: &String| groups.iter().any(|group| !group.is_metadata && group.vhost == *vhost);
     let leaderless = node.vhost_names().into_iter().filter(|vhost| !has_leader(vhost));
     let needed = groups.iter().filter(|group| group.needs(&own, &connected));
     let needed = needed.map(|group| group.vhost.clone());
@@ -114,6 +115,8 @@ async fn has_target_size(State(node): State<SharedNode>) -> Json {
 #[derive(Debug)]
 struct Group {
     vhost: String,
+    /// True for users, vhosts and parameters. A vhost may be called as they are.
+    is_metadata: bool,
     voters: Vec<String>,
     heard: Vec<String>,
 }
@@ -127,7 +130,10 @@ impl Group {
         };
         let is_leader = replica.get("state")?.as_str()? == "leader";
         let vhost = replica.get("vhost")?.as_str()?.to_owned();
-        is_leader.then_some(Self { vhost, voters: names("voters")?, heard: names("heard")? })
+        // Nodes of earlier versions do not tell the group.
+        let is_metadata = replica.get("group").and_then(Value::as_str) == Some("metadata");
+        let (voters, heard) = (names("voters")?, names("heard")?);
+        is_leader.then_some(Self { vhost, is_metadata, voters, heard })
     }
 
     /// True if the voters that are heard are no majority without this node, which is connected to these others: links
@@ -202,7 +208,12 @@ mod tests {
     fn node_is_needed_for_a_majority_of_those_that_are_heard() {
         let group = |voters: &str, heard: &str| {
             let names = |letters: &str| letters.chars().map(String::from).collect();
-            Group { vhost: "v".to_owned(), voters: names(voters), heard: names(heard) }
+            Group {
+                vhost: "v".to_owned(),
+                is_metadata: false,
+                voters: names(voters),
+                heard: names(heard),
+            }
         };
         let needs = |group: Group, node: &str, connected: &str| {
             group.needs(node, &connected.chars().map(String::from).collect::<Vec<_>>())
