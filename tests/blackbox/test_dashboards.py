@@ -84,6 +84,7 @@ def test_each_way_to_lose_redundancy_has_an_alert():
         "leveret_replica_term", "leveret_replica_committed_index", "leveret_replica_written_index",
         "leveret_replica_applied_index", "leveret_replica_compacted_index", "leveret_replica_unapplied_bytes",
         "leveret_shipment_bytes_total", "leveret_shipments", "leveret_replica_refused_frames_total", "leveret_record_level",
+        "leveret_relayed_connections",
         # The alarm of the node itself has an alert.
         "leveret_peer_alarm_blocks"}
 

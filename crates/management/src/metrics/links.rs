@@ -81,7 +81,13 @@ pub(super) fn write(
     let help = "Other nodes of the cluster that cannot be reached";
     let mut samples = text.family(namespace, "unreachable_cluster_peers_count", Kind::Gauge, help);
     samples.put("", unreachable as u64);
-    if cluster.peers.is_empty() || !names_allowed {
+    if cluster.peers.is_empty() {
+        return;
+    }
+    let help = "Clients that are connected to the node and whose vhost another node leads";
+    let name = "leveret_relayed_connections".to_owned();
+    text.family_named(name, Kind::Gauge, help).put("", cluster.relayed_connections);
+    if !names_allowed {
         return;
     }
     for PerPeer { name, kind, help, value } in FAMILIES {

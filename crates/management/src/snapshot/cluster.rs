@@ -17,6 +17,8 @@ pub struct ClusterSnapshot {
     pub target_size: usize,
     /// Refused links since the start, by reason.
     pub refused_links: Vec<(&'static str, u64)>,
+    /// Clients that are connected to this node and whose vhost another node leads.
+    pub relayed_connections: u64,
     /// The replicas of this node.
     pub replication: ReplicationSnapshot,
 }

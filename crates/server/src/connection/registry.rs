@@ -62,6 +62,16 @@ impl<T: Clone> ByName<T> {
     }
 }
 
+/// A client that is counted among those that other nodes have adopted.
+#[derive(Debug)]
+pub(crate) struct Relayed<'a>(&'a AtomicU64);
+
+impl Drop for Relayed<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The clients of the node.
 #[derive(Debug)]
 pub(crate) struct Clients {
@@ -69,6 +79,8 @@ pub(crate) struct Clients {
     /// Start of the node, in seconds since the Unix epoch.
     creation_s: u64,
     last: AtomicU64,
+    /// Clients that other nodes have adopted.
+    relayed: AtomicU64,
     open: ByName<Arc<Client>>,
 }
 
@@ -76,13 +88,25 @@ impl Clients {
     /// Creates an empty registry for a node that started at `creation_s`, in seconds since the Unix epoch.
     pub(crate) fn new(node: &str, creation_s: u64) -> Self {
         let open = ByName(Mutex::default());
-        Self { node: node.into(), creation_s, last: AtomicU64::new(0), open }
+        let (last, relayed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { node: node.into(), creation_s, last, relayed, open }
     }
 
     /// The pid of the next client.
     pub(crate) fn next_pid(&self) -> ClientPid {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         ClientPid::new(Arc::clone(&self.node), self.creation_s, number)
+    }
+
+    /// Counts a client that another node has adopted, until the result is dropped.
+    pub(crate) fn relay(&self) -> Relayed<'_> {
+        self.relayed.fetch_add(1, Ordering::Relaxed);
+        Relayed(&self.relayed)
+    }
+
+    /// Clients of this node that other nodes have adopted.
+    pub(crate) fn relayed(&self) -> u64 {
+        self.relayed.load(Ordering::Relaxed)
     }
 
     /// Adds a client that has opened a vhost.

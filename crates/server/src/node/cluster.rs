@@ -117,6 +117,8 @@ pub(crate) fn snapshot(links: &Links, alarms: &Alarms) -> ClusterSnapshot {
         record_level: links.record_level(),
         target_size: 1,
         refused_links: refused.collect(),
+        // The node counts them.
+        relayed_connections: 0,
         replication: ReplicationSnapshot::default(),
     }
 }

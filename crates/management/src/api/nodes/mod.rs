@@ -113,7 +113,9 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     }
     let process = node.process();
     put("partitions", json!([]));
-    put("cluster_links", peers::links(&node.cluster().peers));
+    let cluster = node.cluster();
+    put("cluster_links", peers::links(&cluster.peers));
+    put("relayed_connections", json!(cluster.relayed_connections));
     put("rabbitmq_version", json!(now.identity.version));
     put("leveret_version", json!(now.leveret_version));
     put("record_level", json!(now.record_level));

@@ -57,6 +57,8 @@ impl Relay {
     pub(crate) async fn run(mut self) {
         let (peer, vhost, leader) = (self.peer, self.vhost.clone(), Arc::clone(&self.leader));
         tracing::info!(%peer, vhost, %leader, "relayed to the leader of the vhost");
+        let node = Arc::clone(&self.node);
+        let _relayed = node.clients.relay();
         let (mut up, mut down) = (FrameTracker::default(), FrameTracker::default());
         let end = self.copy(&mut up, &mut down).await;
         match end {

@@ -53,6 +53,7 @@ impl NodeStatus for Node {
         let snapshot = self.cluster.as_deref().map(|links| cluster::snapshot(links, &self.alarms));
         let mut snapshot = snapshot.unwrap_or_default();
         snapshot.target_size = self.identity.target_cluster_size;
+        snapshot.relayed_connections = self.clients.relayed();
         if let Some(replication) = &self.replication {
             snapshot.replication = replication.snapshot();
         }
