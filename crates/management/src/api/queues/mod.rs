@@ -6,6 +6,7 @@ mod expiry;
 pub(crate) mod get;
 mod given_reasons;
 pub(crate) mod message;
+mod place;
 
 use std::collections::BTreeMap;
 
@@ -33,9 +34,10 @@ use crate::http::fields::Fields;
 use crate::json::policy::definition_to_json;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
-use crate::node::{Caller, VhostPlacement};
+use crate::node::Caller;
 use crate::snapshot::fields::{QUEUE, StatsKind};
 use crate::snapshot::queue::QueueSnapshot;
+use place::{Places, QueuePlace};
 
 /// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
 const COLLECTED_BY_ERLANG: [&str; 5] =
@@ -125,7 +127,7 @@ async fn show(
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = trend(&node, &queue, &query);
-    let place = QueuePlace::of(&node, &vhost);
+    let place = Places::of(&node).of_vhost(&node, &vhost);
     let mut object = to_row(&place, &queue, &trend, &query, Part::Whole).into_fields();
     if !query.disable_stats {
         let consumers = consumers.iter().map(|one| consumers::to_json(&name, one));
@@ -157,14 +159,14 @@ fn list_to_json(
     nulls: Nulls,
     part: Part<'_>,
 ) -> Vec<Value> {
-    let mut places = BTreeMap::new();
+    let (nodes, mut places) = (Places::of(node), BTreeMap::new());
     let trends = trends(node, queues, &query.ranges, part, |history, queue, ranges| {
         history.of_queue(&queue.vhost, queue.number, ranges)
     });
     let all = queues.iter().zip(&trends);
     let json = all.map(|(queue, trend)| {
         let place =
-            places.entry(&queue.vhost).or_insert_with(|| QueuePlace::of(node, &queue.vhost));
+            places.entry(&queue.vhost).or_insert_with(|| nodes.of_vhost(node, &queue.vhost));
         let mut json = to_row(place, queue, trend, query, part).into_fields();
         // As in RabbitMQ, nulls stay if statistics are left out.
         let keeps = nulls == Nulls::Shown || query.disable_stats;
@@ -176,25 +178,6 @@ fn list_to_json(
 
 fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend {
     node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
-}
-
-/// The nodes that have the queues of a vhost.
-struct QueuePlace {
-    leader: String,
-    members: Vec<String>,
-    /// The members that this node is connected to.
-    online: Vec<String>,
-}
-
-impl QueuePlace {
-    fn of(node: &SharedNode, vhost: &str) -> Self {
-        let own = node.snapshot().name;
-        let VhostPlacement { leader, members } = node.vhost_placement(vhost).unwrap_or_default();
-        let connected = node.connected_peers();
-        let is_online = |member: &&String| **member == own || connected.contains(member);
-        let online = members.iter().filter(is_online).cloned().collect();
-        Self { leader: leader.unwrap_or(own), members, online }
-    }
 }
 
 /// A queue as a row.
@@ -216,8 +199,8 @@ fn to_row<'a>(
     // RabbitMQ has internal queues for plugins.
     row.put("internal", || json!(false));
     row.put("internal_owner", || json!(false));
-    row.put("node", || json!(place.leader));
-    row.put("state", || json!("running"));
+    row.put("node", || json!(place.node()));
+    row.put("state", || json!(place.state(queue.kind)));
     row.put("policy", || policy_name(queue.policies.user.as_deref()));
     row.put("operator_policy", || policy_name(queue.policies.operator.as_deref()));
     // An object even if empty: clients do not expect null.

@@ -12,11 +12,17 @@ export const isRefusing = (queue) => queue.refuses_publishes === true || rateAt(
 /** True if dead letters of the queue are being lost. */
 export const isLosing = (queue) => rateAt(queue, "dead_letters_lost") > 0;
 
+const STATES = {
+  running: ["good", "running", "running"],
+  minority: ["danger", "minority", "No leader: a majority of the members of its virtual host is not up"],
+  down: ["danger", "down", "No node leads its virtual host"],
+};
+
 /** The state of a queue as `[colour, word, sentence]`. */
 export function queueState(queue) {
   if (isRefusing(queue)) return ["warning", "full", "Full: refuses publishes"];
   if (isLosing(queue)) return ["danger", "losing", "Dead letters are lost: no queue accepts them"];
-  return [queue.state === "running" ? "good" : "warning", queue.state, queue.state];
+  return STATES[queue.state] ?? ["warning", queue.state, queue.state];
 }
 
 const perSecond = (queue, name) => {
