@@ -10,6 +10,7 @@ import { DrainButton } from "../parts/leads.js";
 import { ForgetButton } from "../parts/membership.js";
 import { DiskOperations, WebContexts } from "../parts/node-parts.js";
 import { LinksTable, usePlacements } from "../parts/nodes-table.js";
+import { IfItStops, useQuorums } from "../parts/stops.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
@@ -83,12 +84,17 @@ function OtherNode({ node }) {
   ]} /><//></div>`;
 }
 
+/** What ends the maintenance of a node. */
+const Drained = ({ node }) => html`<p class="banner warning" role="status" data-test="drained">
+  This node is drained: it accepts no AMQP client, and leads only what no other node can. <code>rabbitmq-upgrade revive</code> on ${node.name}${isAdministrator() && ", or Revive\u2026 above,"} ends that.</p>`;
+
 export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
   const all = usePolled(`${path("nodes")}?disable_stats=true`);
   const isClustered = all.data?.length > 1;
   const { data: vhosts } = usePlacements(isClustered);
+  const quorums = useQuorums(all.data, vhosts);
   const node = polled.data;
   const runningOthers = all.data?.filter((one) => one.running && one.name !== name).length;
   const badges = html`<${AlarmDot} />${node?.being_drained && html`<${State} kind="warning">drained<//>`}`;
@@ -98,6 +104,8 @@ export default function Node({ params: { name } }) {
   return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} badges=${badges} test="node" polled=${polled} gone="This node does not exist."
       actions=${html`${picker}${ofCluster}<${ResetStatistics} node=${name} onDone=${polled.refresh} />`}>
     <${Loaded} polled=${polled}>${() => isOther(node) ? html`<${OtherNode} node=${node} />` : html`
+      ${node.being_drained && html`<${Drained} node=${node} />`}
+      ${quorums && html`<${IfItStops} key=${name} node=${node} quorums=${quorums} />`}
       <${Charts} node=${node} range=${range} />
       ${isClustered && html`<${Card} title="Links" test="links"><${LinksTable} nodes=${[node]} /><//>`}
       <div class="cards">
@@ -105,6 +113,8 @@ export default function Node({ params: { name } }) {
         <${Card} title="Details"><${Facts} items=${[
           ["Uptime", duration(node.uptime)],
           ["Leads", vhosts && html`<a href=${href("replicas")} data-test="leads">${count(vhosts.filter(({ leader }) => leader === name).length, "virtual host")}</a>`],
+          ["Clients in led virtual hosts", isClustered ? number(node.sockets_used) : undefined],
+          ["Clients relayed", isClustered && node.relayed_connections !== undefined ? html`<span data-test="relayed" title="They are connected to this node, and another one leads their virtual host">${number(node.relayed_connections)}</span>` : undefined],
           ["Process id", node.os_pid],
           ["Processors", number(node.processors)],
           ["Memory alarm above", node.mem_limit === undefined ? "never" : bytes(node.mem_limit)],

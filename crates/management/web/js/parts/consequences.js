@@ -1,8 +1,10 @@
 // What goes with a thing that is deleted: counted when it is asked about.
 
 import { exchangePath, get, path } from "../api.js";
-import { count, number } from "../format.js";
+import { count, noun, number } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
+import { lossOf, named } from "./majority.js";
+import { loadQuorums, lossLines, transientQueuesOf } from "./stops.js";
 
 /** From so many messages on, the name is to be typed before they are removed. */
 export const MANY_MESSAGES = 10_000;
@@ -153,15 +155,29 @@ export async function connectionsOf(node) {
 
 /** Of draining a node. */
 export async function ofDrain(node, runningOthers) {
-  const [connections, vhosts] = await Promise.all([
-    connectionsOf(node), get(path("vhosts"), { columns: "name,leader", disable_stats: true }),
-  ]);
-  const leads = vhosts.filter(({ leader }) => leader === node).length;
+  const [connections, quorums, queues] = await Promise.all([connectionsOf(node), loadQuorums(), transientQueuesOf(node)]);
+  const led = quorums.filter(({ leader }) => leader === node);
+  const kept = led.filter(({ up }) => !up.some((other) => other !== node));
+  const moved = led.length - kept.length;
   return [
     counted(connections.length, "connection", "closed. Their clients can connect again to another node") || "No client is connected to it",
     runningOthers > 0
-      ? leads > 0 && `Other nodes lead the ${count(leads, "virtual host")} that it leads; clients of these on other nodes are closed with ${CLOSED_320}`
-      : leads > 0 && html`<b>No other node runs: nobody can lead the ${count(leads, "virtual host")} that it leads</b>`,
+      ? moved > 0 && `Other nodes lead the ${count(moved, "virtual host")} that it leads${kept.length > 0 ? " and they can lead" : ""}; clients of these on other nodes are closed with ${CLOSED_320}`
+      : led.length > 0 && html`<b>No other node runs: nobody else can lead the ${count(led.length, "virtual host")} that it leads</b>`,
+    kept.length > 0 && html`<span data-test="kept-leads">It goes on leading ${count(kept.length, "virtual host")} that no other node can lead: <span class="name">${named(kept)}</span></span>`,
+    queues > 0 && `${count(queues, "exclusive or transient queue")} in virtual hosts that it leads ${noun(queues, "goes", "go")} with the connections and the leads`,
+    ...lossLines(lossOf(node, quorums), "When it is stopped,"),
     "It accepts no AMQP client until it is revived; its replicas stay up to date, and its page and API work",
+  ];
+}
+
+/** Of forgetting a node that is gone; `left` nodes run without it. */
+export async function ofForget(node, left) {
+  const { only } = lossOf(node, await loadQuorums());
+  return [
+    ...lossLines({ only, lost: [] }, "For good,"),
+    "It counts for no majority any more: its replicas are removed from all virtual hosts",
+    "It takes no part should it come back; after a reset it can join again",
+    `${count(left, "node")} of the cluster ${left === 1 ? "runs" : "run"} without it`,
   ];
 }

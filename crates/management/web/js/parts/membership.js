@@ -4,15 +4,11 @@ import { del, path, post } from "../api.js";
 import { Dialog, confirm, openDialog } from "../dialog.js";
 import { attempt } from "../errors.js";
 import { ActionForm, TextField, useForm } from "../forms.js";
-import { count } from "../format.js";
 import { html } from "../html.js";
+import { Consequences, ofForget } from "./consequences.js";
 
 async function forget(node, onDone) {
-  const left = node.runningOthers;
-  const text = html`<ul class="consequences" data-test="consequences">
-    <li>It counts for no majority any more: its replicas are removed from all virtual hosts</li>
-    <li>It takes no part should it come back; after a reset it can join again</li>
-    <li>${count(left, "node")} of the cluster ${left === 1 ? "runs" : "run"} without it</li></ul>`;
+  const text = html`<${Consequences} load=${() => ofForget(node.name, node.runningOthers)} />`;
   if (!await confirm({ title: `Forget ${node.name}?`, text, action: "Forget", typed: node.name })) return;
   if (await attempt(`Forgetting ${node.name}`, () => del(path("nodes", node.name)), `${node.name} is forgotten.`)) onDone();
 }

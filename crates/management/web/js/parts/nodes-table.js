@@ -30,10 +30,10 @@ export const nodeState = (node) => {
 const NAME = { key: "name", title: "Node", sort: "name", render: (node) => html`${alarmsOf(node).length > 0 && html`<span class="state danger" aria-hidden="true"></span>`}<a href=${href("nodes", node.name)}>${node.name}</a>` };
 const STATE = { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${nodeState(node)[0]}>${nodeState(node)[1]}<//>` };
 const OWN = [
-  { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
-  { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
+  { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => (node.mem_used === undefined ? DASH : html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />`) },
+  { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => (node.disk_free === undefined ? DASH : html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>`) },
 ];
-const DESCRIPTORS = { key: "fds", title: "File descriptors", phone: 4, width: "9rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` };
+const DESCRIPTORS = { key: "fds", title: "File descriptors", phone: 4, width: "9rem", sort: "fd_used", render: (node) => (node.fd_used === undefined ? DASH : html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />`) };
 const UPTIME = { key: "uptime", title: "Uptime", phone: 5, width: "4rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) };
 const DURABILITY = { key: "durability", title: "Confirms wait for", width: "5rem", render: (node) => ({ fsync: "the disk", os: "the system" })[node.durability] ?? "" };
 
@@ -52,14 +52,14 @@ const LINKED = [
 /** The node that answers, which tells more of itself than of others. */
 const isAnswering = (node) => node.db_dir !== undefined;
 
-/** What other nodes tell of themselves only, by their names: whether they are drained, and their links. */
+/** What other nodes tell of themselves only, by their names: whether they are drained, their links and their clients. */
 function useTold({ data: nodes, at }) {
   const [told, setTold] = useState({});
   useEffect(() => {
     const others = (nodes ?? []).filter((node) => node.running && !isAnswering(node));
     if (others.length === 0) return undefined;
     const abort = new AbortController();
-    const ask = ({ name }) => get(path("nodes", name), { columns: "name,being_drained,cluster_links" }, { signal: abort.signal });
+    const ask = ({ name }) => get(path("nodes", name), { columns: "name,being_drained,cluster_links,sockets_used,relayed_connections" }, { signal: abort.signal });
     Promise.allSettled(others.map(ask)).then((answers) => {
       if (abort.signal.aborted) return;
       setTold(Object.fromEntries(answers.filter(({ status }) => status === "fulfilled").map(({ value }) => [value.name, value])));
@@ -81,7 +81,7 @@ export function usePlacement(vhost) {
 }
 
 /**
- * The nodes as `rows`, and `refresh` for everything about them. Those of a cluster have `isAnswering`, `runningOthers`, `leads` (a
+ * The nodes as `rows`, the vhosts as `placements`, and `refresh` for everything about them. Those of a cluster have `isAnswering`, `runningOthers`, `leads` (a
  * number) and `link`, the link of the node that answers with them.
  */
 export function useClusterNodes(polled) {
@@ -103,7 +103,7 @@ export function useClusterNodes(polled) {
     }));
   }, [polled.data, told, vhosts]);
   const refresh = () => [polled, placements].forEach((one) => one.refresh());
-  return { rows, refresh };
+  return { rows, placements, refresh };
 }
 
 /** All nodes, of `useClusterNodes`; those of a cluster with their part in it. */
@@ -112,7 +112,7 @@ export function NodesTable({ id, polled, nodes: { rows, refresh } }) {
   const isOffered = isClustered && isAdministrator();
   const columns = useMemo(() => {
     if (!isClustered) return [NAME, STATE, ...OWN, DESCRIPTORS, UPTIME, DURABILITY];
-    const actions = { key: "actions", title: "", width: "5rem", align: "right", render: (node) => html`<${DrainButton} node=${node} onDone=${refresh} isQuiet=${true} /><${ForgetButton} node=${node} onDone=${refresh} isQuiet=${true} />` };
+    const actions = { key: "actions", title: "", width: "5rem", align: "right", isPinned: true, render: (node) => html`<${DrainButton} node=${node} onDone=${refresh} isQuiet=${true} /><${ForgetButton} node=${node} onDone=${refresh} isQuiet=${true} />` };
     return [NAME, STATE, LEADS, ...OWN, { ...DESCRIPTORS, isOptional: true }, UPTIME, ...LINKED, ...(isOffered ? [actions] : [])];
   }, [isClustered, isOffered]);
   return html`<${ListTable} id=${id} polled=${polled} rows=${rows} columns=${columns} rowKey=${(node) => node.name} noun="node" />`;
