@@ -99,6 +99,23 @@ def test_lead_is_transferred_by_clicks(whole, site_of):
     expect(row_of(page, "replicas", ODD).locator("[data-test=member]", has_text=f"{to} leader")).to_be_visible()
 
 
+def test_lead_is_transferred_on_the_page_of_a_vhost(whole, site_of):
+    page = site_of(whole.nodes[A]).log_in(at="#/admin/vhosts", refresh_ms=REFRESH_MS)
+    row = row_of(page, "vhosts", "orders")
+    before = leader(whole, "orders")
+    expect(row.locator("[data-test=leader]")).to_have_text(before)
+    expect(row).to_contain_text("a, b, c")
+    row.locator("td:first-child a").click()
+    members = page.locator("[data-test=vhost-members]")
+    expect(members).to_contain_text("3 of 3 run")
+    to = next(name for name in whole.names if name != before)
+    members.locator("[data-test=transfer]").click()
+    page.select_option("[data-test=transfer-to]", to)
+    page.click("[data-test=transfer-dialog] [data-test=submit]")
+    expect(members.locator("[data-test=leader]")).to_have_text(to)
+    assert leader(whole, "orders") == to
+
+
 def test_leads_are_rebalanced_by_clicks(whole, site_of):
     page = site_of(whole.nodes[A]).log_in(at="#/replicas", refresh_ms=REFRESH_MS)
     for vhost in ("/", ODD, "orders"):
@@ -148,7 +165,12 @@ def test_queues_and_connections_tell_their_nodes(whole, site_of):
     site = site_of(whole.nodes[A])
     page = site.log_in(at=f"#/queues/{segment('/', 'kept')}/settings")
     expect(page.locator("[data-test=queue-leader]")).to_have_text(f"leader {leader(whole, '/')}")
-    expect(page.locator("main")).to_contain_text(", ".join(whole.names))
+    members = page.locator("[data-test=vhost-members]")
+    expect(members.locator("[data-test=member]")).to_have_count(3)
+    expect(members.locator("[data-test=member]", has_text=f"{leader(whole, '/')} leader")).to_be_visible()
+    expect(members.locator("[data-test=transfer]")).to_have_count(0)
+    site.go(page, f"#/nodes/{segment(entry)}")
+    expect(page.locator("[data-test=relayed]")).to_have_text("1")
     site.go(page, "#/connections")
     page.locator("[data-test=connections]").get_by_text("through another node").click()
     facts = page.locator("[data-test=connection] .facts")
@@ -166,6 +188,58 @@ def test_monitor_sees_replicas_and_no_buttons(whole, site_of):
     site.go(page, "#/nodes")
     expect(page.locator("[data-test=nodes] > tbody > tr")).to_have_count(3)
     expect(page.locator("[data-test=drain]")).to_have_count(0)
+
+
+def test_only_copy_of_a_vhost_is_told_before_its_node_goes(fragile, site_of):
+    fragile.nodes[A].api.do("PUT", "/api/vhosts/solo", {"replicas": 1})
+    eventually(lambda: fragile.nodes[A].api.request("GET", "/api/vhosts/solo")[1].get("leader"))
+    only = leader(fragile, "solo")
+    fragile.nodes[A].api.do("PUT", "/api/permissions/solo/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    other = next(name for name in fragile.names if name != only)
+    site = site_of(fragile.nodes[other])
+    page = site.log_in(at="#/replicas", refresh_ms=REFRESH_MS)
+    expect(page.locator("[data-test=stop]")).to_have_count(1)
+    expect(page.locator("[data-test=stop]")).to_contain_text(f"If {only} stopped, the only copy of 1 virtual host would be away: solo")
+    site.go(page, f"#/nodes/{segment(only)}")
+    expect(page.locator("[data-test=if-it-stops] [data-test=only-copy]")).to_contain_text("solo")
+    page.locator("[data-test=drain]").click()
+    expect(page.locator("[data-test=kept-leads]")).to_contain_text("It goes on leading 1 virtual host that no other node can lead: solo")
+    expect(page.locator("[data-test=consequences] [data-test=only-copy]")).to_contain_text("When it is stopped, the only copy of 1 virtual host goes: solo")
+    page.click("[data-cancel]")
+    fragile.nodes[only].kill()
+    site.go(page, "#/nodes")
+    row_of(page, "nodes", only).locator("[data-test=forget]").click()
+    lost = page.locator("[data-test=consequences] [data-test=only-copy] .loss")
+    expect(lost).to_have_text("For good, the only copy of 1 virtual host goes")
+
+
+def test_members_that_are_rebuilt_count_for_no_majority(whole, site_of):
+    page = site_of(whole.nodes[A]).log_in(at="#/replicas")
+    told = page.evaluate("""async () => {
+      const { quorumsOf, majorityState, lossOf } = await import("/js/parts/majority.js");
+      const replica = (node, state, voters, heard) => ({ node, vhost: "v", group: "vhost", state, voters, heard, term: 1 });
+      const vhosts = [{ name: "v", leader: "a", members: ["a", "b", "c"] }];
+      const of = (replicas, running) => quorumsOf(vhosts, replicas, new Set(running))[0];
+      const ab = ["a", "b"];
+      const rebuilt = [replica("a", "leader", ab, ab), replica("b", "follower", ab, []), replica("c", "quarantined", [], [])];
+      const damaged = [replica("a", "leader", ["a", "b", "c"], ab), rebuilt[1], replica("c", "quarantined", ["a", "b", "c"], [])];
+      const minority = [replica("a", "candidate", ab, []), rebuilt[2]];
+      // The group of users and vhosts is called as a vhost may be.
+      const metadata = rebuilt.map((one) => ({ ...one, group: "metadata" }));
+      const words = (...given) => majorityState(of(...given))[1];
+      return {
+        rebuilt: words(rebuilt, ["a", "b", "c"]), damaged: words(damaged, ["a", "b", "c"]), minority: words(minority, ["a", "c"]),
+        metadata: words(metadata, ["a", "b", "c"]), unknown: words([], ["a", "b"]),
+        loss: Object.entries(lossOf("b", [of(rebuilt, ["a", "b", "c"])])).map(([kind, all]) => [kind, all.length]),
+        moved: lossOf("a", [of(metadata, ["a", "b", "c"])]).moved.length,
+      };
+    }""")
+    assert told["rebuilt"] == "2 of 2 voters run: none may stop"
+    assert told["damaged"] == "2 of 3 run: none may stop"
+    assert told["minority"] == "1 of 2 voters run: no majority"
+    assert (told["metadata"], told["unknown"]) == ("3 of 3 run", "2 of 3 run: none may stop")
+    assert dict(told["loss"]) == {"only": 0, "lost": 1, "moved": 0}
+    assert told["moved"] == 1
 
 
 def test_missing_parts_of_lists_are_told(whole, site_of):
@@ -238,6 +312,8 @@ def test_lost_nodes_are_told_on_every_page(fragile, site_of, screenshots):
     site.go(page, f"#/queues/{segment('/', 'kept')}")
     expect(page.locator("[data-test=stale-answer]")).to_be_visible()
     expect(page.locator("[data-test=queue-leader]")).to_have_text("no leader")
+    queue = fragile.nodes[A].api.do("GET", "/api/queues/%2F/kept")
+    assert (queue["state"], queue["node"]) == ("down", "")
 
     for name in others:
         fragile.nodes[name].start_again()

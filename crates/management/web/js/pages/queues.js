@@ -10,6 +10,7 @@ import { useQueueState } from "../parts/alarm.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
 import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { queueState } from "../parts/losses.js";
+import { Leader } from "../parts/members.js";
 import { DETAIL_COLUMNS, DETAIL_FIELDS } from "../parts/queue-columns.js";
 import { SETTINGS } from "../parts/settings-table.js";
 import { StateDot } from "../parts/state-dot.js";
@@ -41,6 +42,7 @@ const COLUMNS = [
   { key: "type", title: "Type", group: OVERVIEW, sort: "type", width: "3.6rem", render: (queue) => queue.type },
   { key: "features", title: "Features", legend: FEATURE_LEGEND, group: OVERVIEW, width: "5rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", group: OVERVIEW, sort: "policy", width: "5rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
+  { key: "leader", title: "Leader", group: OVERVIEW, sort: "node", width: "6rem", isOptional: true, render: (queue) => html`<${Leader} leader=${queue.node} />` },
   numberColumn("consumers", "Consumers", "consumers", { group: OVERVIEW, isOptional: true }),
   numberColumn("ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
   numberColumn("unacked", "Unacked", "messages_unacknowledged", { group: MESSAGES, phone: 2 }),
@@ -61,7 +63,7 @@ const COLUMNS = [
 
 // What the columns need, and nothing else: a queue has a hundred fields.
 const FIELDS = ["name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
-  "state", "consumers", "messages", "messages_ready", "messages_unacknowledged", "message_bytes", "memory", "messages_paged_out",
+  "state", "node", "consumers", "messages", "messages_ready", "messages_unacknowledged", "message_bytes", "memory", "messages_paged_out",
   "refuses_publishes", ...DETAIL_FIELDS,
   ...["publish", "refused", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "dropped"].map((name) => `message_stats.${name}_details.rate`)].join(",");
 

@@ -2,6 +2,7 @@
 
 import { del, path, post, put } from "../../api.js";
 import { useRange, withRange } from "../../chart.js";
+import { isInCluster } from "../../cluster.js";
 import { Badge, Card, Loaded, Page, Stat } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { attempt } from "../../errors.js";
@@ -12,11 +13,13 @@ import { Permissions, TopicPermissions } from "../../parts/access.js";
 import { Consequences, ofVhost } from "../../parts/consequences.js";
 import { ExportImport } from "../../parts/definitions.js";
 import { Limits } from "../../parts/limits.js";
+import { MembersCard } from "../../parts/members.js";
 import { Tracing } from "../../parts/tracing.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { Stats } from "../../stats.js";
 import { chosenVhost } from "../../session.js";
+import { useStore } from "../../store.js";
 import { MessageCharts } from "../overview.js";
 import { VhostFields, vhostBody } from "./vhosts.js";
 
@@ -46,6 +49,7 @@ const enter = (name, to) => () => {
 export default function Vhost({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withRange(path("vhosts", name), range));
+  const isClustered = useStore(isInCluster);
   const remove = async () => {
     const text = html`Everything in it is lost:<${Consequences} load=${() => ofVhost(name)} />`;
     if (!(await confirm({ title: `Delete the vhost ${name}?`, text, typed: name }))) return;
@@ -69,6 +73,7 @@ export default function Vhost({ params: { name } }) {
         <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
         <${Stat} label="Lost" value=${rateOf(data.message_stats?.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" />
       <//>
+      ${isClustered && html`<${MembersCard} placement=${data} onDone=${polled.refresh} />`}
       <${MessageCharts} data=${data} url=${path("vhosts", name)} range=${range} />
       <div class="cards">
         <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}|${data.replicas}`} vhost=${data} onDone=${polled.refresh} />

@@ -1,15 +1,18 @@
 // All virtual hosts.
 
 import { path, put } from "../../api.js";
+import { isInCluster } from "../../cluster.js";
 import { Badge, Page } from "../../components.js";
 import { Dialog, openDialog } from "../../dialog.js";
 import { DASH } from "../../format.js";
 import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
 import { html, useMemo } from "../../html.js";
 import { byteRateColumn, numberColumn, rateColumn } from "../../parts/columns.js";
+import { Leader } from "../../parts/members.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { isAdministrator } from "../../session.js";
+import { useStore } from "../../store.js";
 import { PagedTable } from "../../table.js";
 
 /** Types to choose the default of a vhost from. */
@@ -53,7 +56,13 @@ const MESSAGES = "Messages";
 const RATES = "Message rates";
 const NETWORK = "Network";
 
-const columnsOf = (usersOf) => [
+/** Where a vhost is, in a cluster. */
+const PLACE = [
+  { key: "leader", title: "Leader", group: OVERVIEW, sort: "leader", width: "6rem", phone: 6, render: ({ leader }) => html`<${Leader} leader=${leader} />` },
+  { key: "members", title: "Members", group: OVERVIEW, width: "6rem", render: ({ members }) => html`<span title=${members.join(", ")}>${members.map((node) => node.split("@")[0]).join(", ")}</span>` },
+];
+
+const columnsOf = (usersOf, isClustered) => [
   { key: "name", title: "Name", group: OVERVIEW, sort: "name", render: ({ name, protected_from_deletion: isProtected }) => html`
     ${isAdministrator() ? html`<a href=${href("admin", "vhosts", name)} title=${name}>${name}</a>` : name}
     ${isProtected && html` <${Badge} kind="accent" title="Protected from deletion">protected<//>`}` },
@@ -61,6 +70,7 @@ const columnsOf = (usersOf) => [
   { key: "tags", title: "Tags", group: OVERVIEW, width: "5rem", isOptional: true, render: ({ tags }) => tags.join(", ") },
   { key: "type", title: "Default type", group: OVERVIEW, sort: "default_queue_type", width: "5rem", isOptional: true, render: (row) => row.default_queue_type },
   { key: "tracing", title: "Tracing", group: OVERVIEW, sort: "tracing", width: "4rem", render: ({ tracing }) => (tracing ? html`<${Badge} kind="warning">on<//>` : DASH) },
+  ...(isClustered ? PLACE : []),
   ...(usersOf ? [{ key: "users", title: "Users", group: OVERVIEW, width: "5rem", render: ({ name }) =>
     (usersOf.get(name) ?? []).join(", ") || html`<${Badge} kind="warning" title="No user has permissions here">none<//>` }] : []),
   numberColumn("messages_ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
@@ -70,8 +80,8 @@ const columnsOf = (usersOf) => [
   rateColumn("deliver_get", "Out", "message_stats.deliver_get", { group: RATES, phone: 5, hint: "Messages delivered per second" }),
   rateColumn("expired", "Expired", "message_stats.expired", { group: RATES, isOptional: true, hint: "Messages expired per second" }),
   rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { group: RATES, hint: "Messages dead-lettered per second" }),
-  byteRateColumn("from_clients", "From clients", "recv_oct", { group: NETWORK, width: "5.4rem", hint: "Bytes received from clients per second" }),
-  byteRateColumn("to_clients", "To clients", "send_oct", { group: NETWORK, width: "5.4rem", hint: "Bytes sent to clients per second" }),
+  byteRateColumn("from_clients", "From clients", "recv_oct", { group: NETWORK, width: "5.4rem", isOptional: isClustered, hint: "Bytes received from clients per second" }),
+  byteRateColumn("to_clients", "To clients", "send_oct", { group: NETWORK, width: "5.4rem", isOptional: isClustered, hint: "Bytes sent to clients per second" }),
   rateColumn("refused", "Refused", "message_stats.refused", { group: RATES, isOptional: true, hint: "Messages per second that full queues refused" }),
   rateColumn("returned", "Returned", "message_stats.return_unroutable", { group: RATES, isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
   rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { group: RATES, isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
@@ -87,7 +97,8 @@ function usersByVhost(permissions) {
 
 export default function Vhosts() {
   const permissions = usePolled(isAdministrator() ? path("permissions") : null);
-  const columns = useMemo(() => columnsOf(permissions.data && usersByVhost(permissions.data)), [permissions.data]);
+  const isClustered = useStore(isInCluster);
+  const columns = useMemo(() => columnsOf(permissions.data && usersByVhost(permissions.data), isClustered), [permissions.data, isClustered]);
   const add = async () => {
     const name = await openDialog((close) => html`<${NewVhost} close=${close} />`);
     if (name) go(href("admin", "vhosts", name));

@@ -4,6 +4,7 @@ import { Card, Facts, Values } from "../../components.js";
 import { bytes, number, plain } from "../../format.js";
 import { html } from "../../html.js";
 import { Explain } from "../../parts/explain.js";
+import { MembersCard } from "../../parts/members.js";
 import { PolicyLink } from "../../parts/source.js";
 
 const yes = (is) => (is ? "yes" : "no");
@@ -28,8 +29,7 @@ export default function Settings({ vhost, name, queue, placement }) {
         ["Memory", bytes(queue.memory)],
         ["Idle since", queue.idle_since],
         ["Node", placement ? undefined : queue.node],
-        ["Leader", placement && (placement.leader ?? "none")],
-        ["Members", placement?.members.join(", ")],
       ]} /><//>
+      ${placement && html`<${MembersCard} placement=${placement} />`}
     </div>`;
 }
