@@ -5,8 +5,14 @@ import { store } from "./store.js";
 /** True if a vhost of the user has several members. Without a cluster no page shows anything about one. */
 export const isInCluster = store(false);
 
-/** Learns from a list of vhosts, with their `members`, whether there is a cluster. */
-export const seeVhosts = (vhosts) => isInCluster.set(vhosts.some(({ members = [] }) => members.length > 1));
+/** How many nodes have vhosts of the user. */
+export const clusterSize = store(0);
+
+/** Learns from a list of vhosts, with their `members`, whether there is a cluster, and of how many nodes. */
+export function seeVhosts(vhosts) {
+  isInCluster.set(vhosts.some(({ members = [] }) => members.length > 1));
+  clusterSize.set(new Set(vhosts.flatMap(({ members = [] }) => members)).size);
+}
 
 /** Answers on this page that are not whole, by their address: `{ isStale, missing }`. */
 export const partial = store(new Map());

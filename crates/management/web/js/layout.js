@@ -2,10 +2,11 @@
 
 import { path } from "./api.js";
 import { Page } from "./components.js";
-import { isInCluster, seeVhosts } from "./cluster.js";
+import { clusterSize, isInCluster, seeVhosts } from "./cluster.js";
 import { Dialogs } from "./dialog.js";
 import { ErrorBar, Fenced, Notes } from "./errors.js";
 import { html, useEffect, useState } from "./html.js";
+import { count } from "./format.js";
 import { help } from "./keys.js";
 import { Login } from "./login.js";
 import { AlarmBar, AlarmDot } from "./parts/alarm.js";
@@ -127,6 +128,16 @@ function useTags() {
   }, [data]);
 }
 
+/** A cluster that was given no name is called as one of its nodes, which may be gone. */
+const IS_OF_A_NODE = /^[^\s@]+@[^\s@]+$/;
+
+/** The name of the cluster, or how many nodes it has. */
+function ClusterName({ name }) {
+  const nodes = useStore(clusterSize);
+  if (nodes < 2 || (name && !IS_OF_A_NODE.test(name))) return html`<span title="Cluster name" data-test="cluster-name">${name}</span>`;
+  return html`<span title="The cluster was given no name: rabbitmqctl set_cluster_name" data-test="cluster-name">cluster of ${count(nodes, "node")}</span>`;
+}
+
 function Frame() {
   const { section, key } = useStore(place);
   const [isOpen, setIsOpen] = useState(false);
@@ -139,7 +150,7 @@ function Frame() {
       <button type="button" class="quiet burger" aria-expanded=${isOpen} aria-label="Sections" onClick=${() => setIsOpen(!isOpen)}>\u2630</button>
       <a class="brand" href="#/"><img src="img/leveret.svg" alt="" width="26" height="26" /><b>Leveret</b>
         <span class="muted">${data?.leveret_version}</span></a>
-      <span class="cluster muted" title="Cluster name"><${AlarmDot} />${data?.cluster_name}</span>
+      <span class="cluster muted"><${AlarmDot} /><${ClusterName} name=${data?.cluster_name} /></span>
       <span class="gap"></span>
       <${VhostChoice} /><${RefreshChoice} /><${UserMenu} />
     </header>

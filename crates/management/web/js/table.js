@@ -27,9 +27,13 @@ const MANY = 10;
  *   isOptional: true,             hidden until the user chooses it
  *   phone: 1,                     its place after the name on a phone; others come later
  *   hint: "...",                  the header's title
+ *   isPinned: true,               stays at the right edge where the table is wider than its box: for buttons
  *   legend: [["D", "durable"]],   badges in its cells, for the help of the list
  * }
  */
+
+/** The classes of the cells of a column. */
+const classesOf = (column) => classes(column.align, !column.width && "is-flexible", column.isPinned && "is-pinned");
 
 const ARROWS = { up: "\u2191", down: "\u2193" };
 
@@ -37,7 +41,7 @@ function Head({ column, sort, onSort }) {
   const isSorted = sort.key !== undefined && sort.key === column.key;
   const direction = isSorted ? (sort.isReverse ? "descending" : "ascending") : undefined;
   const hint = column.hint ?? column.name;
-  return html`<th scope="col" class=${classes(column.align, !column.width && "is-flexible")} style=${{ minWidth: column.width }}
+  return html`<th scope="col" class=${classesOf(column)} style=${{ minWidth: column.width }}
     aria-sort=${direction} title=${hint} data-hint=${hint ? "1" : undefined}>
     ${column.sort && onSort
       ? html`<button type="button" onClick=${() => onSort(column)}>${column.title}<span class="arrow" aria-hidden="true">${isSorted ? (sort.isReverse ? ARROWS.down : ARROWS.up) : ""}</span></button>`
@@ -63,7 +67,7 @@ export function Table({ columns, rows, rowKey, sort = {}, onSort, label, empty =
         <tbody>${rows.map((row, index) => {
           const key = rowKey ? rowKey(row) : index;
           return html`<tr key=${key} class=${open.has(key) ? "is-open" : ""} onClick=${(event) => isOnRow(event) && toggle(key)}>
-            ${columns.map((column, at) => html`<td key=${column.key} class=${classes(column.align, !column.width && "is-flexible")}>${at === 0 ? html`<div class="whole">${column.render(row)}</div>` : column.render(row)}</td>`)}</tr>`;
+            ${columns.map((column, at) => html`<td key=${column.key} class=${classesOf(column)}>${at === 0 ? html`<div class="whole">${column.render(row)}</div>` : column.render(row)}</td>`)}</tr>`;
         })}
           ${rows.length === 0 && html`<tr key="empty" class="none"><td colspan=${columns.length}>${isLoading ? html`<${Waiting} />` : empty}</td></tr>`}
         </tbody>

@@ -7,7 +7,7 @@ import { compact, number, rateOf } from "../format.js";
 import { html } from "../html.js";
 import { OverviewFindings } from "../parts/findings.js";
 import { deliveryLines } from "../parts/flow.js";
-import { WebContexts } from "../parts/node-parts.js";
+import { NODE_COLUMN, WebContexts, forNodes } from "../parts/node-parts.js";
 import { NodesTable, useClusterNodes } from "../parts/nodes-table.js";
 import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
@@ -17,10 +17,11 @@ import { isMonitor } from "../session.js";
 import { ListTable } from "../table.js";
 
 const LISTENERS = [
-  { key: "protocol", title: "Protocol", sort: "protocol", render: (one) => one.protocol },
-  { key: "address", title: "Address", sort: "ip_address", render: (one) => one.ip_address },
-  { key: "port", title: "Port", sort: "port", align: "right", width: "6rem", render: (one) => one.port },
-  { key: "tls", title: "TLS", sort: "tls", width: "5rem", render: (one) => (one.tls ? "yes" : "no") },
+  { key: "protocol", title: "Protocol", sort: "protocol", width: "5rem", render: (one) => one.protocol },
+  NODE_COLUMN,
+  { key: "address", title: "Address", sort: "ip_address", width: "5rem", render: (one) => one.ip_address },
+  { key: "port", title: "Port", sort: "port", align: "right", width: "4rem", render: (one) => one.port },
+  { key: "tls", title: "TLS", sort: "tls", width: "3rem", render: (one) => (one.tls ? "yes" : "no") },
 ];
 
 const lengths = (data, queued = data.queue_totals ?? data) => [
@@ -96,7 +97,7 @@ export default function Overview() {
         ${nodes.data && html`<${Card} title="Nodes"><${NodesTable} id="overview-nodes" polled=${nodes} nodes=${clusterNodes} /><//>`}
         <div class="cards">
           <${Chart} title="Churn per second" lines=${churnLines} data=${all} source=${{ url: path("overview") }} range=${range} format=${oneDecimal} test="chart-churn" />
-          ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}
+          ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${forNodes(LISTENERS, all.listeners)} rowKey=${(one) => `${one.node} ${one.ip_address}:${one.port}`} noun="listener" /><//>`}
           ${all.contexts?.length > 0 && html`<${WebContexts} contexts=${all.contexts} />`}
         </div>
         <p class="muted">Leveret ${all.leveret_version}. Clients see ${all.product_name} ${all.product_version}.
