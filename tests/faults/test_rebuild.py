@@ -213,6 +213,27 @@ def test_kill_in_the_middle_of_a_shipment(make, killed):
     published.check()
 
 
+def test_replica_on_its_way_is_not_online_and_tells_how_much_of_it_is_there(make):
+    cluster = make(SLOW)
+    published = Published(cluster)
+    published.publish(60, FILL_BYTES)
+    leader, follower = cluster.leader, other(cluster.leader)
+    node = cluster.nodes[follower]
+    node.stop()
+    shutil.rmtree(vhost_directory(node))
+    node.start()
+    assert node.wait_until(lambda: received(cluster, follower) > 8_000_000, WITHIN_S)
+    replicas = {one["node"].split("@")[0]: one for one in cluster.request(leader, "GET", "/api/replicas") if one["vhost"] == "/"}
+    rebuild = replicas[follower]["rebuild"]
+    assert 0 < rebuild["received_bytes"] < rebuild["total_bytes"] and rebuild["total_bytes"] > 60 * FILL_BYTES
+    assert replicas[leader]["rebuild"] is None
+    queue = cluster.request(leader, "GET", f"/api/queues/%2F/{QUEUE}")
+    assert queue["state"] == "running" and len(queue["members"]) == 3
+    assert sorted(one.split("@")[0] for one in queue["online"]) == sorted(set(NAMES) - {follower})
+    rebuilt(cluster, follower)
+    assert node.wait_until(lambda: len(cluster.request(leader, "GET", f"/api/queues/%2F/{QUEUE}")["online"]) == 3, WITHIN_S)
+
+
 def received(cluster, name):
     try:
         metrics = cluster.text(name, "/metrics")

@@ -83,9 +83,17 @@ def test_nodes_and_links_of_a_cluster_are_listed(whole, site_of):
     expect(links.first).to_contain_text(re.compile(r"[\d.]+ (ms|s)"))
     leads = row_of(page, "nodes", leader(whole, "/")).locator("td").nth(2)
     expect(leads).to_have_text(re.compile(r"[1-3]"))
+    expect(page.locator("[data-test=cluster-name]")).to_have_text("cluster of 3 nodes")
     site_page = page.locator("[data-test=overview-nodes] > tbody > tr")
     page.click("[data-test=nav-overview]")
     expect(site_page).to_have_count(3)
+    # Not cut off by the edge of the table.
+    frame = page.locator("[data-test=overview-nodes]").locator("xpath=..").bounding_box()
+    button = row_of(page, "overview-nodes", B).locator("[data-test=drain]").bounding_box()
+    assert button["x"] + button["width"] <= frame["x"] + frame["width"]
+    for table in ("listeners", "web-contexts"):
+        for name in whole.names:
+            expect(page.locator(f"[data-test={table}] tbody tr", has_text=name).first).to_be_visible()
 
 
 def test_lead_is_transferred_by_clicks(whole, site_of):
@@ -144,6 +152,7 @@ def test_node_is_drained_and_revived_by_clicks(whole, site_of):
     expect(row_of(page, "nodes", B)).to_contain_text("drained")
     expect(page.locator("[data-test=notes]")).to_contain_text(f"{B} is drained.")
     assert B not in {leader(whole, vhost) for vhost in ("/", ODD, "orders")}
+    site_of(whole.nodes[A]).log_in(at=f"#/nodes/{segment(B)}").locator("[data-test=drained]", has_text="rabbitmq-upgrade revive").wait_for()
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
         here.process_data_events(time_limit=10)
     assert closed.value.reply_code == 320
@@ -162,6 +171,7 @@ def test_queues_and_connections_tell_their_nodes(whole, site_of):
     entry = next(name for name in whole.names if name != leader(whole, "/"))
     client = connection(whole.nodes[entry], "through another node")
     client.channel().queue_declare("kept", durable=True)
+    client.channel().queue_declare("own", exclusive=True)
     site = site_of(whole.nodes[A])
     page = site.log_in(at=f"#/queues/{segment('/', 'kept')}/settings")
     expect(page.locator("[data-test=queue-leader]")).to_have_text(f"leader {leader(whole, '/')}")
@@ -171,6 +181,10 @@ def test_queues_and_connections_tell_their_nodes(whole, site_of):
     expect(members.locator("[data-test=transfer]")).to_have_count(0)
     site.go(page, f"#/nodes/{segment(entry)}")
     expect(page.locator("[data-test=relayed]")).to_have_text("1")
+    expect(page.locator("[data-test=if-it-stops]")).to_contain_text(re.compile(r"\d+ clients? (is|are) closed"))
+    site.go(page, f"#/nodes/{segment(leader(whole, '/'))}")
+    expect(page.locator("[data-test=if-it-stops]")).to_contain_text("1 exclusive or transient queue is gone")
+    expect(page.locator("[data-test=if-it-stops] [data-test=moved]")).to_contain_text("/")
     site.go(page, "#/connections")
     page.locator("[data-test=connections]").get_by_text("through another node").click()
     facts = page.locator("[data-test=connection] .facts")

@@ -1,6 +1,6 @@
 // Which vhosts have a majority of their voters, and what would be gone without a node.
 
-import { noun, number, visible } from "../format.js";
+import { number, visible } from "../format.js";
 
 const NAMED_MAX = 5;
 
@@ -54,7 +54,7 @@ const needs = (quorum, node) => hasMajority(quorum) && quorum.up.includes(node) 
 /** How many voters are up, `[colour, words]`. */
 export function majorityState(quorum) {
   const { members, voters, up } = quorum;
-  const words = `${number(up.length)} of ${number(voters.length)} ${voters.length === members.length ? "" : `${noun(voters.length, "voter")} `}run`;
+  const words = `${number(up.length)} of ${number(voters.length)} ${voters.length === members.length ? "" : "voters "}run`;
   if (!hasMajority(quorum)) return ["danger", `${words}: no majority`];
   return up.length - 1 < majorityOf(voters) ? ["warning", `${words}: none may stop`] : ["good", words];
 }
