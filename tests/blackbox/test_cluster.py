@@ -230,3 +230,42 @@ def test_bad_configuration_is_refused(make_cluster, instead, problem):
     cluster = make_cluster()
     with pytest.raises(RuntimeError, match=problem.replace(".", r"\.")):
         cluster.start(A, **instead)
+
+
+def rates_below_zero(overview):
+    told = overview["message_stats"] | overview["churn_rates"]
+    return {name: one for name, one in told.items() if name.endswith("_details") and (one["rate"] < 0 or one["avg_rate"] < 0)}
+
+
+def test_overview_has_the_samples_of_all_nodes_and_no_rate_below_zero(make_cluster):
+    cluster = make_cluster(collect_statistics_interval=500)
+    cluster.start_all()
+    node = cluster.nodes[A]
+    leader = eventually(lambda: node.api.request("GET", "/api/vhosts/%2F")[1].get("leader"))
+    asked = next(one for name, one in cluster.nodes.items() if name != leader)
+    other = next(name for name, one in cluster.nodes.items() if one is asked)
+    node.api.do("PUT", "/api/vhosts/v", {})
+    leader_of = lambda: asked.api.request("GET", "/api/vhosts/v")[1].get("leader")
+    if eventually(leader_of) != other:
+        node.api.do("POST", "/api/vhosts/v/leader", {"node": other})
+    eventually(lambda: leader_of() == other)
+    for vhost in ("/", "v"):
+        connection = pika.BlockingConnection(pika.ConnectionParameters(*asked.amqp, virtual_host=vhost))
+        channel = connection.channel()
+        channel.queue_declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+        channel.confirm_delivery()
+        for _ in range(10):
+            channel.basic_publish("", "q", b"x", pika.BasicProperties(delivery_mode=2))
+        connection.close()
+
+    def overview():
+        return asked.api.do("GET", "/api/overview?lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=5")
+
+    eventually(lambda: overview()["queue_totals"]["messages_details"]["samples"][0]["sample"] == 20)
+    cluster.nodes[leader].kill()
+    eventually(lambda: asked.api.request("GET", "/api/vhosts/%2F")[1].get("leader") not in (None, leader))
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        assert rates_below_zero(overview()) == {}
+        time.sleep(0.1)
+    eventually(lambda: overview()["queue_totals"]["messages_details"]["samples"][0]["sample"] == 20)

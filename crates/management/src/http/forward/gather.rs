@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Sender, copy, wire};
+use super::{Sender, copy, samples, wire};
 use crate::api::dead_letters::{self, MapQuery};
 use crate::api::{Query, definitions, health, scheduled};
 use crate::http::answer::{ApiError, Json};
@@ -231,7 +231,8 @@ fn add(sum: &mut Value, more: &Value) {
                 *sum = total;
             }
         }
-        // Samples over time, and texts.
+        (Value::Array(sum), Value::Array(more)) => samples::add(sum, more),
+        // Texts.
         _ => {}
     }
 }

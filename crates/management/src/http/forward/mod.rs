@@ -5,6 +5,7 @@
 //! all vhosts are put together from the parts of all nodes. A request that was passed on is answered where it arrives.
 
 mod gather;
+mod samples;
 mod scope;
 mod wire;
 
