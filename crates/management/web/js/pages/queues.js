@@ -1,6 +1,7 @@
 // All queues, page by page.
 
 import { path, put } from "../api.js";
+import { isInCluster } from "../cluster.js";
 import { Badge, Page, QueueLink } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { bytes } from "../format.js";
@@ -16,6 +17,7 @@ import { SETTINGS } from "../parts/settings-table.js";
 import { StateDot } from "../parts/state-dot.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { Permitted } from "../permissions.js";
+import { useStore } from "../store.js";
 import { PagedTable } from "../table.js";
 
 const ARGUMENT_TYPES = { number: "number", boolean: "boolean", text: "string", choice: "string" };
@@ -42,7 +44,6 @@ const COLUMNS = [
   { key: "type", title: "Type", group: OVERVIEW, sort: "type", width: "3.6rem", render: (queue) => queue.type },
   { key: "features", title: "Features", legend: FEATURE_LEGEND, group: OVERVIEW, width: "5rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", group: OVERVIEW, sort: "policy", width: "5rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
-  { key: "leader", title: "Leader", group: OVERVIEW, sort: "node", width: "6rem", isOptional: true, render: (queue) => html`<${Leader} leader=${queue.node} />` },
   numberColumn("consumers", "Consumers", "consumers", { group: OVERVIEW, isOptional: true }),
   numberColumn("ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
   numberColumn("unacked", "Unacked", "messages_unacknowledged", { group: MESSAGES, phone: 2 }),
@@ -60,6 +61,9 @@ const COLUMNS = [
   rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { group: DEATHS }),
   rateColumn("dropped", "Dropped", "message_stats.dropped", { group: DEATHS, isOptional: true, hint: "Died, and removed without a dead letter: without a dead-letter exchange, or lost" }),
 ];
+
+const LEADER = { key: "leader", title: "Leader", group: OVERVIEW, sort: "node", width: "6rem", isOptional: true, render: (queue) => html`<${Leader} leader=${queue.node} />` };
+const IN_CLUSTER = [...COLUMNS.slice(0, 3), LEADER, ...COLUMNS.slice(3)];
 
 // What the columns need, and nothing else: a queue has a hundred fields.
 const FIELDS = ["name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
@@ -92,7 +96,7 @@ function AddQueue({ close, onAdded }) {
 export default function Queues() {
   const vhost = useChosenVhost();
   const again = useRef(null);
-  const columns = useVhostColumns(COLUMNS);
+  const columns = useVhostColumns(useStore(isInCluster) ? IN_CLUSTER : COLUMNS);
   const add = () => openDialog((close) => html`<${AddQueue} close=${close} onAdded=${() => again.current?.()} />`);
   return html`<${Page} title="Queues" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="queues"
       actions=${html`<${Permitted} to="configure" vhost=${vhost} what="Adding a queue" test="cannot-add"><button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button><//>`}>
