@@ -1,10 +1,15 @@
 """The manifests of three pods, run: the pods find each other, their probes tell the truth, and more of them join."""
 
+import base64
+import json
 import re
+import shutil
+import urllib.request
 
 import pytest
 
 import pods
+from container import in_network
 from test_manifests import PACKAGING, THREE
 from pods import NAMESPACE, Pods, eventually
 
@@ -72,6 +77,39 @@ def test_drained_pod_is_not_ready_and_a_pod_that_is_needed_stays(unpacked, tmp_p
             pod.start()
         for pod in here.all:
             eventually(lambda pod=pod: pod.exec(probe("startupProbe")) == 0)
+
+
+def ask(pod, method, path, body):
+    """A request to the management API of a pod, from within."""
+    login = f"{pod.environment['RABBITMQ_DEFAULT_USER']}:{pod.environment['RABBITMQ_DEFAULT_PASS']}"
+    request = urllib.request.Request(
+        f"http://{pod.address}:15672{path}", method=method, data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json", "Authorization": "Basic " + base64.b64encode(login.encode()).decode()})
+    in_network(pod.keeper.pid, lambda: urllib.request.urlopen(request, timeout=30).close())
+
+
+def test_pods_stay_while_the_volume_of_another_one_is_filled(unpacked, tmp_path):
+    # Sixteen seconds for what waits.
+    rebuilt = '"message":"the replica is rebuilt","vhost":"/"'
+    slow = f"{THREE.configuration}raft.shipment_bandwidth = 1048576\n"
+    with of_manifests(unpacked, tmp_path, slow) as here:
+        first, second, third = [here.add().start() for _ in range(3)]
+        eventually(lambda: first.exec(BEFORE_STOP_SOON) == 0)
+        ask(first, "PUT", "/api/queues/%2F/orders", {"durable": True})
+        message = {"routing_key": "orders", "payload": "x" * 4_000_000, "payload_encoding": "string",
+                   "properties": {"delivery_mode": 2}}
+        for _ in range(4):
+            ask(first, "POST", "/api/exchanges/%2F/amq.default/publish", message)
+        assert third.stop() == 0
+        shutil.rmtree(third.folder / "data")
+        third.start()
+        # The pod is ready, as its node serves clients; the others are held back.
+        eventually(lambda: third.exec(probe("startupProbe")) == 0 and third.accepts(AMQP))
+        assert first.exec(BEFORE_STOP_SOON) != 0 and second.exec(BEFORE_STOP_SOON) != 0
+        assert rebuilt not in third.log.read_text()
+        for pod in (first, second):
+            assert pod.exec([*BEFORE_STOP[:-1], "50"]) == 0
+        assert rebuilt in third.log.read_text()
 
 
 def test_pods_meet_by_the_list_of_the_guide(unpacked, tmp_path):
