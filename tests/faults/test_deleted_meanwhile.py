@@ -16,7 +16,7 @@ def states(cluster, vhost):
         if replica["vhost"] == vhost)
 
 
-def test_nothing_is_left_of_a_vhost_that_is_deleted_while_it_is_rebuilt(make):
+def test_vhost_that_is_deleted_while_it_is_rebuilt_leaves_no_replica(make):
     cluster = make("raft.shipment_bandwidth = 1MiB\n")
     in_time(cluster, "a", lambda: is_well(cluster))
     cluster.request("a", "PUT", "/api/vhosts/v", {"replicas": 1})

@@ -404,7 +404,7 @@ fn nodes_vhosts_and_clocks_of_a_cluster_are_found() {
     };
     let mut wrong = PeerSnapshot { is_doubled: true, ..peer("c@h") };
     wrong.link.as_mut().unwrap().clock_skew_ms = Some(-60_000);
-    let replica = ReplicaSnapshot { vhost: "v".to_owned(), state: "quarantined", ..replica() };
+    let replica = ReplicaSnapshot::empty("quarantined");
     let replication = ReplicationSnapshot { replicas: vec![replica], ..Default::default() };
     let cluster = ClusterSnapshot { peers: vec![away, wrong], replication, ..Default::default() };
     let (leaderless, is_metadata_leaderless) = (vec!["v".to_owned()], true);
@@ -428,24 +428,6 @@ fn nodes_vhosts_and_clocks_of_a_cluster_are_found() {
         "Users, vhosts and parameters have no leader, and cannot be changed: 2 of 3 nodes are connected."
     );
     assert_eq!(found[3].2, "Node 'b@h' is not connected: it has another secret.");
-}
-
-fn replica() -> ReplicaSnapshot {
-    ReplicaSnapshot {
-        vhost: String::new(),
-        state: "follower",
-        term: 1,
-        committed_index: 1,
-        written_index: 1,
-        applied_index: 1,
-        compacted_index: 0,
-        unapplied_bytes: 0,
-        leaders: 1,
-        lags: Vec::new(),
-        is_voter: true,
-        voters: Vec::new(),
-        heard: Vec::new(),
-    }
 }
 
 #[test]

@@ -111,9 +111,4 @@ impl ReplicaSnapshot {
             heard: Vec::new(),
         }
     }
-
-    /// True for the replica of the vhost of this name.
-    pub(crate) fn is_of(&self, vhost: &str) -> bool {
-        self.group == ReplicaGroup::Vhost && self.vhost == vhost
-    }
 }

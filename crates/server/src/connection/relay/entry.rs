@@ -76,6 +76,9 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
         let left = until.saturating_duration_since(Instant::now());
         let asked = tokio::select! {
             asked = timeout(left, ask(links, &leader, adopt)) => asked,
+            () = superseded(node, &adopt.vhost, &leader) => {
+                Ok(Err("another node leads the vhost since then".to_owned()))
+            }
             _ = stopping.wait_for(|is| *is) => return Ok(None),
         };
         let mut is_unknown = false;
@@ -108,6 +111,26 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
         sleep(LEADER_CHECK_INTERVAL).await;
         let left = until.saturating_duration_since(Instant::now());
         drop(timeout(left, node.vhosts.leader_settled(&adopt.vhost)).await);
+    }
+}
+
+/// Completes when another node has become the leader of the vhost than the one that is asked, which may be silent.
+async fn superseded(node: &Node, vhost: &str, asked: &str) {
+    loop {
+        let leaders = node.vhosts.get(vhost).and_then(|handle| handle.leaders());
+        let Some(mut leaders) = leaders else { return std::future::pending().await };
+        // The node that is asked may be one of which this node was only told.
+        let first = leaders.borrow_and_update().clone();
+        while leaders.changed().await.is_ok() {
+            let now = leaders.borrow_and_update().clone();
+            if now != first && now.is_some_and(|now| *now != *asked) {
+                return;
+            }
+        }
+        // The vhost was opened anew, or this node leads it now.
+        if node.vhosts.leader_elsewhere(vhost).is_none_or(|leader| *leader != *asked) {
+            return;
+        }
     }
 }
 
