@@ -32,7 +32,6 @@ fn of_node(node: &SharedNode) -> Vec<Value> {
         json!({
             "node": name,
             "vhost": replica.vhost,
-            "group": replica.group.as_str(),
             "state": replica.state,
             "term": replica.term,
             "committed_index": replica.committed_index,
@@ -43,6 +42,7 @@ fn of_node(node: &SharedNode) -> Vec<Value> {
             "membership": membership(replica),
             "voters": replica.voters,
             "heard": replica.heard,
+            "group": replica.group.as_str(),
             "rebuild": replica.rebuild.map(|rebuild| json!({
                 "received_bytes": rebuild.received_bytes,
                 "total_bytes": rebuild.total_bytes,
