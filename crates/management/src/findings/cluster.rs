@@ -6,6 +6,7 @@ use super::alarms::{disk_alarm_of, memory_alarm_of};
 use super::{Finding, FindingKind, Resource, ResourceKind, subject};
 use crate::limits::CLOCKS_DIFFER_MS;
 use crate::snapshot::cluster::{ClusterSnapshot, PeerSnapshot};
+use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 /// Facts about the cluster of a node.
 #[derive(Clone, Default, Debug)]
@@ -42,15 +43,15 @@ fn metadata(cluster: &ClusterSnapshot) -> Finding {
     Finding::of_node(FindingKind::MetadataWithoutLeader, Severity::Error, text)
 }
 
+fn of_vhost(name: &str) -> Resource {
+    let (kind, vhost, name) = (ResourceKind::Vhost, Some(name.to_owned()), name.to_owned());
+    Resource { kind, vhost, name, ..Resource::default() }
+}
+
 fn without_leader(names: &[String]) -> Option<Finding> {
-    let resource = |name: &String| Resource {
-        kind: ResourceKind::Vhost,
-        vhost: Some(name.clone()),
-        name: name.clone(),
-        ..Resource::default()
-    };
     let kind = FindingKind::VhostWithoutLeader;
-    Finding::of(kind, Severity::Error, names.iter().map(resource).collect(), |count, _| {
+    let resources = names.iter().map(|name| of_vhost(name)).collect();
+    Finding::of(kind, Severity::Error, resources, |count, _| {
         let vhosts = subject(count, "vhost", ["has", "have"]);
         format!("{vhosts} no leader: nothing is confirmed or delivered, and clients wait.")
     })
@@ -97,14 +98,13 @@ fn unreachable(peers: &[PeerSnapshot]) -> Option<Finding> {
 fn not_rebuilt(cluster: &ClusterSnapshot) -> Option<Finding> {
     let replicas = cluster.replication.replicas.iter();
     let behind = replicas.filter(|one| one.state == "quarantined" || !one.is_voter);
-    let resource = |vhost: &String| Resource {
-        kind: ResourceKind::Vhost,
-        vhost: Some(vhost.clone()),
-        name: vhost.clone(),
-        ..Resource::default()
+    let resource = |replica: &ReplicaSnapshot| match replica.group {
+        ReplicaGroup::Vhost => of_vhost(&replica.vhost),
+        // Users, vhosts and parameters: those of the node.
+        ReplicaGroup::Metadata => Resource { name: replica.vhost.clone(), ..Resource::default() },
     };
     let kind = FindingKind::ReplicaNotRebuilt;
-    let resources = behind.map(|one| resource(&one.vhost)).collect();
+    let resources = behind.map(resource).collect();
     Finding::of(kind, Severity::Warning, resources, |count, _| {
         let replicas = subject(count, "replica", ["is", "are"]);
         format!(

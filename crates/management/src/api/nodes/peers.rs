@@ -19,7 +19,8 @@ pub(super) async fn is_drained(node: &SharedNode, peer: &PeerSnapshot) -> Option
     json_of(answer).await?.get("being_drained")?.as_bool()
 }
 
-/// A peer as a node. One that cannot be reached has its name, and the reason as far as known. `is_drained` is what it told of its maintenance.
+/// A peer as a node. One that cannot be reached has its name, and the reason as far as known. `is_drained` is what it told of
+/// its maintenance.
 pub(super) fn to_json(
     peer: &PeerSnapshot,
     is_drained: Option<bool>,

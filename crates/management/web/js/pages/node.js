@@ -72,7 +72,7 @@ const isOther = (node) => node.db_dir === undefined;
 
 function OtherNode({ node }) {
   return html`<div class="cards"><${Card} title="Details"><${Facts} items=${[
-    ["State", node.running ? "running" : "unreachable from this node"],
+    ["State", node.running ? "running" : ["unreachable from this node", node.link_problem].filter(Boolean).join(": ")],
     ["Uptime", duration(node.uptime)],
     ["Process id", node.os_pid],
     ["Processors", number(node.processors)],

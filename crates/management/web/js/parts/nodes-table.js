@@ -28,7 +28,7 @@ export const nodeState = (node) => {
 };
 
 const NAME = { key: "name", title: "Node", sort: "name", render: (node) => html`${alarmsOf(node).length > 0 && html`<span class="state danger" aria-hidden="true"></span>`}<a href=${href("nodes", node.name)}>${node.name}</a>` };
-const STATE = { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${nodeState(node)[0]}>${nodeState(node)[1]}<//>` };
+const STATE = { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<span title=${node.link_problem}><${State} kind=${nodeState(node)[0]}>${nodeState(node)[1]}<//></span>` };
 const OWN = [
   { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => (node.mem_used === undefined ? DASH : html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />`) },
   { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => (node.disk_free === undefined ? DASH : html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>`) },
@@ -43,10 +43,15 @@ export const roundTrip = (us) => (typeof us === "number" ? duration(us / 1000) :
 /** By how much the clock of another node is ahead, with a sign. */
 export const skew = (ms) => (typeof ms !== "number" ? DASH : ms > 0 ? `+${duration(ms)}` : duration(ms));
 
+/** Milliseconds between two clocks that a finding reports. */
+const SKEW_MS = 500;
+
+const shownSkew = (ms) => (Math.abs(ms ?? 0) > SKEW_MS ? html`<span title="Set the clocks of all nodes by NTP"><${State} kind="warning">${skew(ms)}<//></span>` : skew(ms));
+
 const LEADS = { key: "leads", title: "Leads", phone: 2, width: "5rem", align: "right", sort: "leads", hint: "Virtual hosts that the node leads", render: (node) => html`<a href=${href("replicas")}>${number(node.leads)}</a>` };
 const LINKED = [
   { key: "rtt", title: "Round trip", width: "5rem", align: "right", sort: (node) => node.link?.rtt_us, hint: "From the node that answers to this one and back", render: (node) => (node.isAnswering ? html`<span class="muted" title="The node that answers this page">this node</span>` : roundTrip(node.link?.rtt_us)) },
-  { key: "skew", title: "Clock ahead", width: "5rem", align: "right", sort: (node) => node.link?.clock_skew_ms, hint: "By how much the clock of the node is ahead of that of the node that answers", render: (node) => (node.isAnswering ? "" : skew(node.link?.clock_skew_ms)) },
+  { key: "skew", title: "Clock ahead", width: "5rem", align: "right", sort: (node) => node.link?.clock_skew_ms, hint: "By how much the clock of the node is ahead of that of the node that answers", render: (node) => (node.isAnswering ? "" : shownSkew(node.link?.clock_skew_ms)) },
 ];
 
 /** The node that answers, which tells more of itself than of others. */
