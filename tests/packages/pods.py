@@ -93,11 +93,6 @@ class Pod:
         return subprocess.run([*self.inside, tool, *words], env=self.environment, capture_output=True, timeout=WITHIN_S,
                               check=False).returncode
 
-    def accepts(self, port):
-        """What a probe of the kind tcpSocket sees."""
-        connect = f"import socket; socket.create_connection(('{self.address}', {port}), 5)"
-        return subprocess.run([*self.inside, sys.executable, "-c", connect], capture_output=True, check=False).returncode == 0
-
     def running(self):
         """The nodes of the cluster that run, as this one knows them."""
         tool = self.pods.folder / "tools" / "rabbitmqctl"

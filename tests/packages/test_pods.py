@@ -29,8 +29,10 @@ def probe(name):
     return THREE.broker[name]["exec"]["command"]
 
 
-READINESS = THREE.broker["readinessProbe"]["tcpSocket"]["port"]
-AMQP = {port["name"]: port["containerPort"] for port in THREE.broker["ports"]}[READINESS]
+def is_ready(pod):
+    return pod.exec(probe("readinessProbe")) == 0
+
+
 BEFORE_STOP = THREE.broker["lifecycle"]["preStop"]["exec"]["command"]
 # The hook with a time that a test can wait for.
 BEFORE_STOP_SOON = [*BEFORE_STOP[:-1], "1"]
@@ -41,10 +43,10 @@ def test_three_pods_find_each_other_and_five_are_one_cluster(unpacked, tmp_path)
         first, second = here.add().start(), here.add().start()
         # Two of three found no cluster, and a pod that waits has not started.
         eventually(lambda: "lists 2 of 3 nodes" in first.log.read_text())
-        assert first.exec(probe("startupProbe")) != 0 and not first.accepts(AMQP)
+        assert first.exec(probe("startupProbe")) != 0 and not is_ready(first)
         third = here.add().start()
         for pod in (first, second, third):
-            eventually(lambda pod=pod: pod.exec(probe("startupProbe")) == 0 and pod.accepts(AMQP))
+            eventually(lambda pod=pod: pod.exec(probe("startupProbe")) == 0 and is_ready(pod))
             assert pod.exec(probe("livenessProbe")) == 0
         names = {f"leveret@leveret-{at}.leveret-nodes.{NAMESPACE}.svc.cluster.local" for at in range(5)}
         assert {pod.node for pod in here.all} < names
@@ -62,9 +64,9 @@ def test_drained_pod_is_not_ready_and_a_pod_that_is_needed_stays(unpacked, tmp_p
         for pod in here.all:
             eventually(lambda pod=pod: pod.exec(BEFORE_STOP_SOON) == 0)
         assert first.exec(["rabbitmq-upgrade", "-q", "drain"]) == 0
-        assert not first.accepts(AMQP) and second.accepts(AMQP)
+        assert not is_ready(first) and is_ready(second)
         assert first.exec(["rabbitmq-upgrade", "-q", "revive"]) == 0
-        eventually(lambda: first.accepts(AMQP))
+        eventually(lambda: is_ready(first))
         # A pod goes, and the other two are needed until it is back.
         assert first.stop() == 0
         assert second.exec(BEFORE_STOP_SOON) != 0 and third.exec(BEFORE_STOP_SOON) != 0
@@ -104,7 +106,7 @@ def test_pods_stay_while_the_volume_of_another_one_is_filled(unpacked, tmp_path)
         shutil.rmtree(third.folder / "data")
         third.start()
         # The pod is ready, as its node serves clients; the others are held back.
-        eventually(lambda: third.exec(probe("startupProbe")) == 0 and third.accepts(AMQP))
+        eventually(lambda: third.exec(probe("startupProbe")) == 0 and is_ready(third))
         assert first.exec(BEFORE_STOP_SOON) != 0 and second.exec(BEFORE_STOP_SOON) != 0
         assert rebuilt not in third.log.read_text()
         for pod in (first, second):
