@@ -194,8 +194,8 @@ def is_compacted(cluster, published, leader, pattern):
     return False
 
 
-@pytest.mark.parametrize("killed", ("leader", "receiver"))
-def test_kill_in_the_middle_of_a_shipment(make, killed):
+def partly_rebuilt(make):
+    """A cluster with what was published, its leader, and a follower that has got a part of the files that it lost."""
     cluster = make(SLOW)
     published = Published(cluster)
     published.publish(60, FILL_BYTES)
@@ -205,6 +205,12 @@ def test_kill_in_the_middle_of_a_shipment(make, killed):
     shutil.rmtree(vhost_directory(node))
     node.start()
     assert node.wait_until(lambda: received(cluster, follower) > 8_000_000, WITHIN_S)
+    return cluster, published, leader, follower
+
+
+@pytest.mark.parametrize("killed", ("leader", "receiver"))
+def test_kill_in_the_middle_of_a_shipment(make, killed):
+    cluster, published, leader, follower = partly_rebuilt(make)
     cluster.nodes[leader if killed == "leader" else follower].kill()
     cluster.start()
     published.publish()
@@ -214,15 +220,7 @@ def test_kill_in_the_middle_of_a_shipment(make, killed):
 
 
 def test_replica_on_its_way_is_not_online_and_tells_how_much_of_it_is_there(make):
-    cluster = make(SLOW)
-    published = Published(cluster)
-    published.publish(60, FILL_BYTES)
-    leader, follower = cluster.leader, other(cluster.leader)
-    node = cluster.nodes[follower]
-    node.stop()
-    shutil.rmtree(vhost_directory(node))
-    node.start()
-    assert node.wait_until(lambda: received(cluster, follower) > 8_000_000, WITHIN_S)
+    cluster, published, leader, follower = partly_rebuilt(make)
     replicas = {one["node"].split("@")[0]: one for one in cluster.request(leader, "GET", "/api/replicas") if one["vhost"] == "/"}
     rebuild = replicas[follower]["rebuild"]
     assert 0 < rebuild["received_bytes"] < rebuild["total_bytes"] and rebuild["total_bytes"] > 60 * FILL_BYTES
@@ -231,7 +229,8 @@ def test_replica_on_its_way_is_not_online_and_tells_how_much_of_it_is_there(make
     assert queue["state"] == "running" and len(queue["members"]) == 3
     assert sorted(one.split("@")[0] for one in queue["online"]) == sorted(set(NAMES) - {follower})
     rebuilt(cluster, follower)
-    assert node.wait_until(lambda: len(cluster.request(leader, "GET", f"/api/queues/%2F/{QUEUE}")["online"]) == 3, WITHIN_S)
+    assert cluster.nodes[follower].wait_until(
+        lambda: len(cluster.request(leader, "GET", f"/api/queues/%2F/{QUEUE}")["online"]) == 3, WITHIN_S)
 
 
 def received(cluster, name):

@@ -25,8 +25,8 @@ pub(super) const COMMANDS: &[Command] = &[
             // Nobody waits for a node that refuses the login.
             let told = || match quorum(call) {
                 Ok(()) => Some(Ok(())),
-                Err(Failure::Http(HttpError::Refused { status: 401 | 403, .. })) => {
-                    Some(quorum(call))
+                Err(refused @ Failure::Http(HttpError::Refused { status: 401 | 403, .. })) => {
+                    Some(Err(refused))
                 }
                 Err(_) => None,
             };

@@ -12,7 +12,6 @@ use crate::api::replicas;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode};
-use crate::snapshot::replication::ReplicaGroup;
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -42,17 +41,13 @@ async fn status(
     }
     let expected = node.vhost_placement(&vhost).unwrap_or_default().members;
     let mut replicas = replicas::of_cluster(&node).await;
-    replicas.retain(|replica| is_of(replica, &vhost));
+    replicas.retain(|replica| {
+        replica.get("vhost").and_then(Value::as_str) == Some(&vhost)
+            && !replicas::is_of_metadata(replica)
+    });
     let mut connected = node.connected_peers();
     connected.push(node.snapshot().name);
     Ok(Json::ok(members(&replicas, &expected, &connected)))
-}
-
-/// True for a replica of this vhost. The metadata have the name of a vhost that may be there. Nodes of earlier versions do not
-/// tell the group.
-fn is_of(replica: &Value, vhost: &str) -> bool {
-    let told = |field| replica.get(field).and_then(Value::as_str);
-    told("vhost") == Some(vhost) && told("group") != Some(ReplicaGroup::Metadata.as_str())
 }
 
 /// All members of a vhost in the order of their nodes: those that are told, and those that are expected.

@@ -13,7 +13,7 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::SharedNode;
 use crate::http::forward::{json_of, request_of_node};
 use crate::limits::PART_TIMEOUT;
-use crate::snapshot::replication::ReplicaSnapshot;
+use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -55,6 +55,12 @@ fn of_node(node: &SharedNode) -> Vec<Value> {
 
 fn membership(replica: &ReplicaSnapshot) -> &'static str {
     if replica.is_voter { "voter" } else { "non_voter" }
+}
+
+/// True if a replica, as `of_cluster` tells it, is of users, vhosts and parameters, whose name a vhost may have, too. Nodes of
+/// earlier versions do not tell the group.
+pub(crate) fn is_of_metadata(replica: &Value) -> bool {
+    replica.get("group").and_then(Value::as_str) == Some(ReplicaGroup::Metadata.as_str())
 }
 
 /// The replicas of this node and of all other nodes that answer.

@@ -43,14 +43,9 @@ fn metadata(cluster: &ClusterSnapshot) -> Finding {
     Finding::of_node(FindingKind::MetadataWithoutLeader, Severity::Error, text)
 }
 
-fn of_vhost(name: &str) -> Resource {
-    let (kind, vhost, name) = (ResourceKind::Vhost, Some(name.to_owned()), name.to_owned());
-    Resource { kind, vhost, name, ..Resource::default() }
-}
-
 fn without_leader(names: &[String]) -> Option<Finding> {
     let kind = FindingKind::VhostWithoutLeader;
-    let resources = names.iter().map(|name| of_vhost(name)).collect();
+    let resources = names.iter().map(|name| Resource::of_vhost(name)).collect();
     Finding::of(kind, Severity::Error, resources, |count, _| {
         let vhosts = subject(count, "vhost", ["has", "have"]);
         format!("{vhosts} no leader: nothing is confirmed or delivered, and clients wait.")
@@ -99,7 +94,7 @@ fn not_rebuilt(cluster: &ClusterSnapshot) -> Option<Finding> {
     let replicas = cluster.replication.replicas.iter();
     let behind = replicas.filter(|one| one.state == "quarantined" || !one.is_voter);
     let resource = |replica: &ReplicaSnapshot| match replica.group {
-        ReplicaGroup::Vhost => of_vhost(&replica.vhost),
+        ReplicaGroup::Vhost => Resource::of_vhost(&replica.vhost),
         // Users, vhosts and parameters: those of the node.
         ReplicaGroup::Metadata => Resource { name: replica.vhost.clone(), ..Resource::default() },
     };

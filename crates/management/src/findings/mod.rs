@@ -75,6 +75,14 @@ pub(crate) struct Resource {
     pub(crate) detail: String,
 }
 
+impl Resource {
+    /// A vhost.
+    fn of_vhost(name: &str) -> Self {
+        let (kind, vhost, name) = (ResourceKind::Vhost, Some(name.to_owned()), name.to_owned());
+        Self { kind, vhost, name, ..Self::default() }
+    }
+}
+
 /// A kind of resource.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum ResourceKind {

@@ -147,13 +147,7 @@ fn disk_troubles(
     condition: &NodeCondition,
     cluster: &ClusterFacts,
 ) -> impl Iterator<Item = Finding> {
-    let resource = |name: &String, detail: String| Resource {
-        kind: ResourceKind::Vhost,
-        vhost: Some(name.clone()),
-        name: name.clone(),
-        rate: None,
-        detail,
-    };
+    let resource = |name: &String, detail| Resource { detail, ..Resource::of_vhost(name) };
     let full = condition.vhosts_without_room.iter().map(|name| resource(name, String::new()));
     let (followed, full): (Vec<_>, Vec<_>) =
         full.partition(|one| cluster.led_elsewhere.contains(&one.name));

@@ -370,16 +370,7 @@ fn peer(name: &str) -> PeerSnapshot {
             clock_skew_ms: Some(3),
             queued_bytes: 0,
         }),
-        problem: None,
-        is_doubled: false,
-        facts: None,
-        memory_alarm_blocks: false,
-        disk_alarm_blocks: false,
-        down_us: 0,
-        sent_bytes: 0,
-        received_bytes: 0,
-        dropped_frames: 0,
-        lost_links: 0,
+        ..PeerSnapshot::default()
     }
 }
 

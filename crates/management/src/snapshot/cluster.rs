@@ -24,7 +24,7 @@ pub struct ClusterSnapshot {
 }
 
 /// Another node of the cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct PeerSnapshot {
     /// Name of the node.
     pub name: String,

@@ -56,27 +56,22 @@ impl StoppedMember {
         Ok(Some(Self { links }))
     }
 
-    /// Opens a stream for requests to each of the other nodes.
-    async fn dial_all(&self) -> Vec<(String, Result<NodeStream, DialError>)> {
-        let mut all = Vec::new();
-        for peer in self.links.peers().iter() {
-            let dialed = self.links.dial_peer(peer, Purpose::Http).await;
-            all.push((peer.node.name.clone(), dialed));
-        }
-        all
-    }
-
     /// The name of another node that runs and knows this one as a member, if there is one.
     pub(crate) async fn running_member(&self) -> Option<String> {
-        let dialed = self.dial_all().await.into_iter();
-        dialed.filter(|(_, dialed)| dialed.is_ok()).map(|(name, _)| name).next()
+        for peer in self.links.peers().iter() {
+            if self.links.dial_peer(peer, Purpose::Http).await.is_ok() {
+                return Some(peer.node.name.clone());
+            }
+        }
+        None
     }
 
     /// Lets the other nodes forget this one.
     pub(crate) async fn leave(&self) -> Left {
         let mut why = Left::Yes;
-        for (name, dialed) in self.dial_all().await {
-            why = match dialed {
+        for peer in self.links.peers().iter() {
+            let name = &peer.node.name;
+            why = match self.links.dial_peer(peer, Purpose::Http).await {
                 Ok(stream) => match self.ask_to_forget(stream).await {
                     Ok(()) => return Left::Yes,
                     Err((StatusCode::CONFLICT, reason)) => {

@@ -130,8 +130,7 @@ impl Group {
         };
         let is_leader = replica.get("state")?.as_str()? == "leader";
         let vhost = replica.get("vhost")?.as_str()?.to_owned();
-        // Nodes of earlier versions do not tell the group.
-        let is_metadata = replica.get("group").and_then(Value::as_str) == Some("metadata");
+        let is_metadata = replicas::is_of_metadata(replica);
         let (voters, heard) = (names("voters")?, names("heard")?);
         is_leader.then_some(Self { vhost, is_metadata, voters, heard })
     }

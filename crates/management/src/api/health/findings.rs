@@ -379,17 +379,9 @@ mod tests {
         };
         PeerSnapshot {
             name: name.to_owned(),
-            link: None,
-            problem: None,
-            is_doubled: false,
             facts: Some(facts),
-            memory_alarm_blocks: false,
             disk_alarm_blocks,
-            down_us: 0,
-            sent_bytes: 0,
-            received_bytes: 0,
-            dropped_frames: 0,
-            lost_links: 0,
+            ..PeerSnapshot::default()
         }
     }
 

@@ -115,16 +115,9 @@ mod tests {
         let peer = PeerSnapshot {
             name: "b@h".to_owned(),
             link: Some(link),
-            problem: None,
-            is_doubled: false,
-            facts: None,
-            memory_alarm_blocks: false,
-            disk_alarm_blocks: false,
-            down_us: 0,
             sent_bytes: 7,
             received_bytes: 8,
-            dropped_frames: 0,
-            lost_links: 0,
+            ..PeerSnapshot::default()
         };
         let told = to_json(&peer, Some(true), false);
         assert_eq!((&told["record_level"], &told["being_drained"]), (&json!(2), &json!(true)));
@@ -141,17 +134,10 @@ mod tests {
     fn peer_without_a_link_has_its_name_and_the_reason() {
         let away = PeerSnapshot {
             name: "b@h".to_owned(),
-            link: None,
             problem: Some("it has another secret".to_owned()),
-            is_doubled: false,
-            facts: None,
-            memory_alarm_blocks: false,
-            disk_alarm_blocks: false,
             down_us: 1,
-            sent_bytes: 0,
-            received_bytes: 0,
-            dropped_frames: 0,
             lost_links: 1,
+            ..PeerSnapshot::default()
         };
         assert_eq!(
             Value::Object(to_json(&away, None, false)),
