@@ -240,3 +240,25 @@ def received(cluster, name):
         return 0
     found = re.search(r'leveret_shipment_bytes_total\{direction="received"\} (\d+)', metrics)
     return int(found[1]) if found else 0
+
+
+def test_older_copy_of_a_disk_is_noticed_by_the_leader(make, tmp_path):
+    cluster = make("")
+    cluster.transfer_when_possible("a", WITHIN_S)
+    published, node, old = Published(cluster), cluster.nodes["b"], tmp_path / "old"
+    published.publish()
+    node.kill()
+    shutil.copytree(node.data, old)
+    cluster.start()
+    assert node.wait_until(lambda: follows(cluster, "b"), WITHIN_S), node.said()[-3000:]
+    # Confirmed by a and b, without c.
+    cluster.nodes["c"].kill()
+    published.publish()
+    node.kill()
+    shutil.rmtree(node.data)
+    shutil.copytree(old, node.data)
+    cluster.start()
+    found = "the log lacks entries that this member has acknowledged"
+    assert node.wait_until(lambda: found in node.said(), WITHIN_S), node.said()[-3000:]
+    assert node.wait_until(lambda: "the replica is rebuilt" in node.said(), WITHIN_S), node.said()[-3000:]
+    published.check()

@@ -33,6 +33,7 @@ pub use json::vhost::{
     REPLICAS_MAX, replicas_from_json, tags_from_json, vhost_metadata_from_json,
     vhost_metadata_to_json,
 };
+pub use limits::CLOCKS_DIFFER_MS;
 pub use node::*;
 pub use router::{metrics_router, peer_router, router};
 pub use snapshot::client::{

@@ -160,8 +160,8 @@ pub(crate) const SLOW_WRITE_US: u64 = 1_000_000;
 /// Seconds before its end in which a certificate is reported: a month is time to renew it.
 pub(crate) const CERTIFICATE_EXPIRES_SOON_S: i64 = 30 * 24 * 3600;
 
-/// Milliseconds between the wall clocks of two nodes that a finding reports, as the log does.
-pub(crate) const CLOCKS_DIFFER_MS: u64 = 500;
+/// Milliseconds between the wall clocks of two nodes that a finding and the log report.
+pub const CLOCKS_DIFFER_MS: u64 = 500;
 
 /// Milliseconds for which a step of the system's clock is reported.
 pub(crate) const CLOCK_STEP_SHOWN_MS: u64 = 3600 * 1000;

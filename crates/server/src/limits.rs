@@ -389,9 +389,6 @@ pub(crate) const FORGET_TIMEOUT: Duration = Duration::from_secs(15);
 /// Peers and strangers whose problems are logged within that interval.
 pub(crate) const LINK_PROBLEMS_MAX: usize = 64;
 
-/// Nodes that discovery by DNS may be told to expect.
-pub(crate) const FOUND_NODES_MAX: usize = 64;
-
 /// Addresses whose names are looked up to find the nodes of a cluster: two for each node, of IPv4 and of IPv6.
 pub(crate) const DNS_ADDRESSES_MAX: usize = 128;
 
@@ -417,9 +414,6 @@ pub(crate) const FACTS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Pings from which the distance of a peer's wall clock is taken: those of five seconds.
 pub(crate) const CLOCK_SKEW_PINGS: usize = 50;
-
-/// Milliseconds between the wall clocks of two nodes that are worth a warning.
-pub(crate) const CLOCK_SKEW_WARNING_MS: u64 = 500;
 
 /// Longest name of a node, in bytes.
 pub(crate) const NODE_NAME_BYTES_MAX: usize = 255;

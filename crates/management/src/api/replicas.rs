@@ -5,6 +5,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::Method;
 use axum::routing::get;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::api::list_query::Query;
@@ -65,11 +66,14 @@ pub(crate) fn is_of_metadata(replica: &Value) -> bool {
 
 /// The replicas of this node and of all other nodes that answer.
 pub(crate) async fn of_cluster(node: &SharedNode) -> Vec<Value> {
-    let mut all = of_node(node);
-    for peer in node.connected_peers() {
+    let peers = node.connected_peers();
+    let asked = peers.iter().map(async |peer| {
         let request = request_of_node(Method::GET, "/api/replicas", Vec::new());
-        let Ok(answer) = node.answer_of_peer(&peer, request, PART_TIMEOUT).await else { continue };
-        if let Some(Value::Array(of_peer)) = json_of(answer).await {
+        json_of(node.answer_of_peer(peer, request, PART_TIMEOUT).await.ok()?).await
+    });
+    let mut all = of_node(node);
+    for answer in join_all(asked).await {
+        if let Some(Value::Array(of_peer)) = answer {
             all.extend(of_peer);
         }
     }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::{CLOCK_SKEW_PINGS, CLOCK_SKEW_WARNING_MS};
+use management::CLOCKS_DIFFER_MS;
+
+use crate::limits::CLOCK_SKEW_PINGS;
 
 /// The distance of a peer's wall clock within the last pings.
 ///
@@ -38,7 +40,7 @@ impl ClockSkew {
         if self.differences_ms.len() < CLOCK_SKEW_PINGS {
             return false;
         }
-        let is_large = self.ms().is_some_and(|ms| ms.unsigned_abs() > CLOCK_SKEW_WARNING_MS);
+        let is_large = self.ms().is_some_and(|ms| ms.unsigned_abs() > CLOCKS_DIFFER_MS);
         let was_warned = std::mem::replace(&mut self.is_warned, is_large);
         is_large && !was_warned
     }
@@ -73,7 +75,7 @@ mod tests {
         assert_eq!(skew.note(0, u64::MAX), 0);
         let mut behind = ClockSkew::default();
         for _ in 0..CLOCK_SKEW_PINGS {
-            behind.note(0, CLOCK_SKEW_WARNING_MS + 1);
+            behind.note(0, CLOCKS_DIFFER_MS + 1);
         }
         assert!(behind.is_newly_large() && !behind.is_newly_large());
     }

@@ -69,6 +69,13 @@ fn cluster_names_each_node_once() {
         )
     );
     assert_eq!(
+        problem(&cluster(&["a", "b", "c", "d", "e", "f", "g", "h"], "")),
+        format!(
+            "a.conf, line 10: {key}.8 must be left out, as a cluster has at most 7 nodes, got 'h@127.0.0.1:26728'"
+        )
+    );
+    assert!(parse(&cluster(&["a", "b", "c", "d", "e", "f", "g"], "")).is_ok());
+    assert_eq!(
         problem(&cluster(&["b", "c"], "")),
         format!(
             "a.conf, line 3: {key} must list this node, 'a@127.0.0.1' (see nodename); it lists \
@@ -131,9 +138,9 @@ fn dns_needs_a_host_name_and_the_number_of_nodes() {
     );
     let wrong = "cluster_formation.dns.hostname = a b\n";
     assert!(problem(&found(wrong)).contains("must be the name of a host, got 'a b'"));
-    for size in ["0", "65", "x"] {
+    for size in ["0", "8", "x"] {
         let size = format!("cluster_formation.target_cluster_size_hint = {size}\n");
-        assert!(problem(&found(&size)).contains("must be a number from 1 to 64"));
+        assert!(problem(&found(&size)).contains("must be a number from 1 to 7"));
     }
     let two = size.replace('3', "2");
     assert!(

@@ -109,7 +109,7 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
         &["DNS", "rabbit_peer_discovery_k8s", "etcd", "consul"],
     ),
     ("cluster_formation.dns.hostname", &["nodes", "nodes.example."], &["a b", "a:1"]),
-    ("cluster_formation.target_cluster_size_hint", &["1", "64"], &["0", "65", "three"]),
+    ("cluster_formation.target_cluster_size_hint", &["1", "7"], &["0", "8", "three"]),
     (
         "cluster_formation.classic_config.nodes.1",
         &[],

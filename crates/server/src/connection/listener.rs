@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use management::ConnectionRefusal;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::connection::admission::{Admission, Admitted};
 use crate::connection::descriptors;
@@ -16,6 +16,7 @@ use crate::connection::socket::{Reader, Writer};
 use crate::connection::task::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
 use crate::node::Node;
+use crate::node::amqp_listeners::ListenerState;
 use crate::node::refusals::Refusals;
 use crate::node::start_error::StartError;
 use crate::tls::Tls;
@@ -48,8 +49,11 @@ impl Listener {
             result => result,
         };
         let socket = socket.map_err(|error| StartError::Listen { what, address, error })?;
-        let leaves_room_for_http = what.starts_with("AMQP");
-        Ok(Self { what, socket, leaves_room_for_http, warned: None })
+        Ok(Self::on(what, socket))
+    }
+
+    fn on(what: &'static str, socket: TcpListener) -> Self {
+        Self { what, socket, leaves_room_for_http: what.starts_with("AMQP"), warned: None }
     }
 
     /// The protocol of the listener, for log lines.
@@ -62,19 +66,31 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Closes the listener while `suspended` is true, and then listens again. None if the node is gone.
-    async fn closed_while(self, suspended: &mut watch::Receiver<bool>) -> Option<Self> {
+    /// Closes the listener while `state` requests it, and then listens again. None if the node is gone.
+    async fn closed_while_suspended(self, state: &mut ListenerState<'_>) -> Option<Self> {
         let (what, address) = (self.what, self.local_addr().ok()?);
         drop(self);
+        // The operating system gives the port to no other process that asks for any.
+        let mut kept = bound(address).ok();
         tracing::warn!("{what} listener on {address} suspended");
+        state.set_suspended(true);
         loop {
-            suspended.wait_for(|suspended| !suspended).await.ok()?;
-            match Self::bind(what, address) {
-                Ok(again) => {
+            state.requested.wait_for(|suspended| !suspended).await.ok()?;
+            let again = match kept.take() {
+                Some(socket) => socket.listen(LISTEN_BACKLOG),
+                None => listen(address),
+            };
+            match again {
+                Ok(socket) => {
                     tracing::warn!("{what} listener on {address} resumed");
-                    return Some(again);
+                    state.set_suspended(false);
+                    return Some(Self::on(what, socket));
                 }
-                Err(error) => tracing::error!("{error}"),
+                Err(error) => {
+                    let error = StartError::Listen { what, address, error }.to_string();
+                    tracing::error!("{error}");
+                    state.failed(error);
+                }
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
@@ -135,11 +151,16 @@ impl Listener {
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    bound(address)?.listen(LISTEN_BACKLOG)
+}
+
+/// A socket with the address, which does not listen yet.
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A restart need not wait until the operating system has forgotten the earlier connections.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(LISTEN_BACKLOG)
+    Ok(socket)
 }
 
 /// Accepts AMQP clients until the broker stops. Each connection holds a clone of `alive` until it ends.
@@ -151,11 +172,11 @@ pub(crate) async fn accept_amqp(
 ) {
     let admission = Arc::new(Admission::new(descriptors::amqp_handshakes_max()));
     let mut stopping = node.lifecycle.stopping.subscribe();
-    let mut suspended = node.lifecycle.listeners_suspended.subscribe();
+    let mut state = node.lifecycle.listeners.add();
     while !*stopping.borrow() {
-        if *suspended.borrow_and_update() {
+        if *state.requested.borrow_and_update() {
             tokio::select! {
-                again = listener.closed_while(&mut suspended) => match again {
+                again = listener.closed_while_suspended(&mut state) => match again {
                     Some(again) => listener = again,
                     None => return,
                 },
@@ -179,7 +200,7 @@ pub(crate) async fn accept_amqp(
                 });
             }
             _ = stopping.changed() => {}
-            _ = suspended.changed() => {}
+            _ = state.requested.changed() => {}
         }
     }
 }
@@ -216,6 +237,31 @@ async fn prepare(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::amqp_listeners::AmqpListeners;
+
+    #[tokio::test]
+    async fn suspended_listener_keeps_its_port() {
+        let listeners = AmqpListeners::new();
+        let mut state = listeners.add();
+        let first = Listener::bind("AMQP", SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = first.local_addr().unwrap();
+        let suspend_and_resume = async {
+            listeners.set_suspended(true).await.unwrap();
+            let refused = TcpStream::connect(address).await.unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+            // As for a process that asks for any port: without SO_REUSEADDR.
+            let taken = TcpSocket::new_v4().unwrap().bind(address).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+            listeners.set_suspended(false).await.unwrap();
+            TcpStream::connect(address).await.unwrap();
+        };
+        let follow = async {
+            assert!(*state.requested.wait_for(|suspended| *suspended).await.unwrap());
+            first.closed_while_suspended(&mut state).await
+        };
+        let (again, ()) = tokio::join!(follow, suspend_and_resume);
+        assert_eq!(again.unwrap().local_addr().unwrap(), address);
+    }
 
     #[tokio::test]
     async fn bind_does_not_replace_a_taken_ipv6_port_by_ipv4() {

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::node::amqp_listeners::AmqpListeners;
+
 /// The reason why a serving or stopped phase ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ExitReason {
@@ -60,8 +62,7 @@ pub(crate) struct Lifecycle {
     pub(crate) stopping: watch::Sender<bool>,
     /// True once the node closes its clients, because it stops and accepts none any more.
     pub(crate) closing_clients: watch::Sender<bool>,
-    /// True while no AMQP clients are accepted.
-    pub(crate) listeners_suspended: watch::Sender<bool>,
+    pub(crate) listeners: AmqpListeners,
     /// True while the node leads only what no other node can.
     pub(crate) is_drained: AtomicBool,
 }
@@ -73,7 +74,7 @@ impl Lifecycle {
             shutdown: ShutdownRequest::new(),
             stopping: watch::Sender::new(false),
             closing_clients: watch::Sender::new(false),
-            listeners_suspended: watch::Sender::new(false),
+            listeners: AmqpListeners::new(),
             is_drained: AtomicBool::new(false),
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 pub(crate) mod alarm;
 pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
+pub(crate) mod amqp_listeners;
 pub(crate) mod backup;
 pub(crate) mod clock_watch;
 pub(crate) mod cluster;

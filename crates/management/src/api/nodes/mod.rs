@@ -8,6 +8,7 @@ mod peers;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
+use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
 use crate::api::list_query::Query;
@@ -49,9 +50,10 @@ pub(super) fn routes() -> Router<SharedNode> {
 async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
     let now = node.snapshot();
     let mut all = vec![to_json(&node, &now, &query)];
-    for peer in node.cluster().peers {
-        let is_drained = peers::is_drained(&node, &peer).await;
-        all.push(peers::to_json(&peer, is_drained, query.disable_stats));
+    let peers = node.cluster().peers;
+    let told = join_all(peers.iter().map(|peer| peers::is_drained(&node, peer))).await;
+    for (peer, is_drained) in peers.iter().zip(told) {
+        all.push(peers::to_json(peer, is_drained, query.disable_stats));
     }
     all.sort_by(|a, b| {
         a.get("name").and_then(Value::as_str).cmp(&b.get("name").and_then(Value::as_str))

@@ -9,6 +9,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{Sender, copy, samples, wire};
@@ -278,8 +279,10 @@ async fn parts_as_asked(
     limit: Duration,
 ) -> Result<Parts, Response> {
     let (mut others, mut missing, mut answered) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for peer in sender.node.connected_peers() {
-        let part = part_of(sender, &peer, copy(&request), limit).await;
+    let peers = sender.node.connected_peers();
+    let parts = peers.iter().map(|peer| part_of(sender, peer, copy(&request), limit));
+    let parts = join_all(parts).await;
+    for (peer, part) in peers.into_iter().zip(parts) {
         match part {
             Some(Part { vhosts, answer }) => {
                 others.push(answer);

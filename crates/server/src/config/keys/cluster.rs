@@ -8,7 +8,7 @@ use crate::config::cluster::ClusterNode;
 use crate::config::discovery::{BACKEND, DNS_HOSTNAME, DiscoveryBackend, TARGET_SIZE};
 use crate::config::key::Key;
 use crate::config::values::{address, boolean, bytes, number, one_of, readable_file};
-use crate::limits::{FOUND_NODES_MAX, HOST_NAME_BYTES_MAX};
+use crate::limits::{CLUSTER_NODES_MAX, HOST_NAME_BYTES_MAX};
 
 pub(super) const KEYS: &[Key] = &[
     Key::new("listeners.cluster", None, |config, _, value| {
@@ -44,7 +44,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new(TARGET_SIZE, None, |config, _, value| {
-        config.cluster.discovery.target_size = Some(number(value, 1..=FOUND_NODES_MAX)?);
+        config.cluster.discovery.target_size = Some(number(value, 1..=CLUSTER_NODES_MAX)?);
         Ok(())
     }),
     Key::new("cluster_formation.classic_config.nodes.$n", None, |config, n, value| {
@@ -60,6 +60,11 @@ pub(super) const KEYS: &[Key] = &[
                     other.name, other.key
                 ));
             }
+        }
+        if config.cluster.nodes.len() == CLUSTER_NODES_MAX {
+            return Err(format!(
+                "must be left out, as a cluster has at most {CLUSTER_NODES_MAX} nodes, got '{value}'"
+            ));
         }
         config.cluster.nodes.push(node);
         Ok(())

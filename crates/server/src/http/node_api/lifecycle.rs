@@ -10,10 +10,17 @@ impl Lifecycle for Node {
     fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
         if let LifecycleAction::Drain | LifecycleAction::Revive = action {
             let is_drained = action == LifecycleAction::Drain;
-            self.lifecycle.listeners_suspended.send_replace(is_drained);
             return Box::pin(async move {
+                let followed = self.lifecycle.listeners.set_suspended(is_drained).await;
                 self.drain_leads(is_drained).await;
-                Ok(())
+                followed.map_err(LifecycleError::Failed)
+            });
+        }
+        if let LifecycleAction::SuspendListeners | LifecycleAction::ResumeListeners = action {
+            let are_suspended = action == LifecycleAction::SuspendListeners;
+            return Box::pin(async move {
+                let followed = self.lifecycle.listeners.set_suspended(are_suspended).await;
+                followed.map_err(LifecycleError::Failed)
             });
         }
         if let LifecycleAction::JoinCluster(seed) = action {
@@ -38,18 +45,12 @@ impl Lifecycle for Node {
             LifecycleAction::StartApp
             | LifecycleAction::Drain
             | LifecycleAction::Revive
+            | LifecycleAction::SuspendListeners
+            | LifecycleAction::ResumeListeners
             | LifecycleAction::JoinCluster(_)
             | LifecycleAction::StandAlone => Ok(()),
             LifecycleAction::Reset | LifecycleAction::ForceReset => {
                 Err(LifecycleError::MustBeStopped)
-            }
-            LifecycleAction::SuspendListeners => {
-                self.lifecycle.listeners_suspended.send_replace(true);
-                Ok(())
-            }
-            LifecycleAction::ResumeListeners => {
-                self.lifecycle.listeners_suspended.send_replace(false);
-                Ok(())
             }
         };
         Box::pin(std::future::ready(result))

@@ -69,7 +69,7 @@ impl NodeStatus for Node {
             clock_step: self.clock_watch.last_step(self.clock.time()),
             refused_logins: self.refusals.logins(now),
             refused_connections: self.refusals.connections(now),
-            are_listeners_suspended: *self.lifecycle.listeners_suspended.borrow(),
+            are_listeners_suspended: self.lifecycle.listeners.are_suspended(),
             is_drained: self.lifecycle.is_drained.load(std::sync::atomic::Ordering::Acquire),
             ..NodeCondition::default()
         };
