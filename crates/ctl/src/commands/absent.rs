@@ -23,19 +23,10 @@ const ABSENT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "a queue has no replicas of its own: in a cluster each vhost is replicated as a whole, see \
-         update_vhost_metadata --replicas",
-        &[
-            "add_member",
-            "delete_member",
-            "force_checkpoint",
-            "grow",
-            "grow_to_count",
-            "reclaim_quorum_memory",
-            "shrink",
-            "transfer_leadership",
-        ],
+        "a vhost is replicated as a whole: update_vhost_metadata --replicas sets the number of its replicas",
+        &["grow_to_count"],
     ),
+    ("the log of a vhost is compacted by itself", &["force_checkpoint", "reclaim_quorum_memory"]),
     (
         "there is no Erlang",
         &[
@@ -98,10 +89,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "set_stream_retention_policy",
             "stream_status",
         ],
-    ),
-    (
-        "'GET /api/queues/VHOST/NAME/messages' and the page for browsers show the messages of a queue",
-        &["peek"],
     ),
     (
         "free disk space is always monitored; 'set_disk_free_limit' changes the limit",

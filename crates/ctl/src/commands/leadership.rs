@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::quorum_queue::QuorumQueue;
 use super::status::{all_nodes, shown};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section, Tools};
@@ -15,8 +16,8 @@ use crate::term::Term;
 /// Types of queues that `rebalance` takes; a vhost is transferred with all its queues.
 const TYPES: [&str; 4] = ["all", "classic", "quorum", "stream"];
 
-/// The pattern of all queues.
-const ALL: &str = ".*";
+/// The pattern of all queues and vhosts.
+pub(super) const ALL: &str = ".*";
 
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
@@ -29,6 +30,23 @@ pub(super) const COMMANDS: &[Command] = &[
     .slow()
     .words(1, 2)
     .banner(|call| format!("Transferring the lead of vhost '{}' ...", call.word(0))),
+    Command::new(
+        Section::Cluster,
+        "transfer_leadership",
+        "transfer_leadership [--vhost <vhost>] <queue> <node> [--timeout <timeout>]",
+        "Lets another node lead the vhost of a quorum queue",
+        transfer_of_queue,
+    )
+    .slow()
+    .of(Tools::QUEUES)
+    .words(2, 2)
+    .banner(|call| {
+        let (queue, node, vhost) = (call.word(0), call.word(1), call.vhost());
+        format!(
+            "Transferring leadership of quorum queue {queue} to node {node}...\nThe node leads vhost '{vhost}' with all its \
+             queues then."
+        )
+    }),
     Command::new(
         Section::Cluster,
         "rebalance",
@@ -47,19 +65,48 @@ pub(super) const COMMANDS: &[Command] = &[
             let text = format!("type {wrong} is not supported. Try one of: {types}");
             return Err(Failure::arguments(USAGE, text));
         }
-        match call.options.text("queue-pattern") {
-            None | Some(ALL) => Ok(()),
-            Some(pattern) => Err(Failure::arguments(
-                USAGE,
-                format!(
-                    "--queue-pattern '{pattern}' is not supported: the queues of a vhost have its leader, and are \
-                     transferred together. Select vhosts with --vhost-pattern"
-                ),
-            )),
-        }
+        check_queue_pattern(call, "have its leader, and are transferred together")
     })
     .banner(|call| format!("Re-balancing leaders of vhosts, with {} queues...", call.word(0))),
 ];
+
+/// Checks that a pattern selects all queues, because those of a vhost `are` alike.
+pub(super) fn check_queue_pattern(call: &Call<'_>, are: &str) -> Result<(), Failure> {
+    match call.options.text("queue-pattern") {
+        None | Some(ALL) => Ok(()),
+        Some(pattern) => Err(Failure::arguments(
+            USAGE,
+            format!(
+                "--queue-pattern '{pattern}' is not supported: the queues of a vhost {are}. Select vhosts with \
+                 --vhost-pattern"
+            ),
+        )),
+    }
+}
+
+/// The failure of a request with a pattern for vhosts.
+pub(super) fn refused_pattern(error: HttpError, pattern: &str) -> Failure {
+    let HttpError::Refused { status: 400, reason } = error else { return error.into() };
+    let text = format!("--vhost-pattern '{pattern}' is no regular expression: {reason}");
+    Failure::arguments(USAGE, text)
+}
+
+fn transfer_of_queue(call: &Call<'_>) -> Result<Output, Failure> {
+    let problem = |text: &str| Failure::error(UNAVAILABLE, text);
+    let (vhost, to) = (call.vhost(), call.word(1));
+    QuorumQueue::named(call)?
+        .check(&|_| problem("Cannot transfer leadership of a non-quorum queue"))?;
+    let placement = call.node.api.get(&path(&["vhosts", vhost]))?;
+    let members = placement.get("members").and_then(Value::as_array);
+    if shown(&placement, "leader") == to {
+        return Err(problem("The target node is already the leader of this queue"));
+    }
+    if !members.into_iter().flatten().any(|member| member.as_str() == Some(to)) {
+        return Err(problem("unknown_member"));
+    }
+    let answer = call.node.api.post(&path(&["vhosts", vhost, "leader"]), &json!({"node": to}))?;
+    Ok(Output::Text(shown(&answer, "leader")))
+}
 
 fn transfer(call: &Call<'_>) -> Result<Output, Failure> {
     let vhost = call.word(0);
@@ -78,14 +125,7 @@ fn rebalance(call: &Call<'_>) -> Result<Output, Failure> {
         return Err(Failure::error(UNAVAILABLE, text));
     }
     let at = format!("/api/rebalance/queues?vhost_pattern={}", escaped(pattern));
-    match call.node.api.post(&at, &json!({})) {
-        Ok(_) => {}
-        Err(HttpError::Refused { status: 400, reason }) => {
-            let text = format!("--vhost-pattern '{pattern}' is no regular expression: {reason}");
-            return Err(Failure::arguments(USAGE, text));
-        }
-        Err(error) => return Err(error.into()),
-    }
+    call.node.api.post(&at, &json!({})).map_err(|error| refused_pattern(error, pattern))?;
     let nodes = all_nodes(call)?;
     let names: Vec<String> = nodes.iter().map(|node| shown(node, "name")).collect();
     let row = |(node, count): (String, u64)| {

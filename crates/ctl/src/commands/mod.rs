@@ -20,14 +20,17 @@ mod lifecycle;
 mod limits;
 mod listeners;
 mod maintenance;
+mod members;
 mod membership;
 mod memory;
 mod parameters;
+mod peek;
 mod permissions;
 mod plugins;
 mod policies;
 mod policy_preview;
 mod queues;
+mod quorum_queue;
 mod redrives;
 mod replicas;
 mod report;
@@ -58,11 +61,13 @@ const ALL: &[&[Command]] = &[
     vhosts::COMMANDS,
     leadership::COMMANDS,
     membership::COMMANDS,
+    members::COMMANDS,
     limits::COMMANDS,
     parameters::COMMANDS,
     policies::COMMANDS,
     policy_preview::COMMANDS,
     queues::COMMANDS,
+    peek::COMMANDS,
     dlq::COMMANDS,
     death_history::COMMANDS,
     delays::COMMANDS,

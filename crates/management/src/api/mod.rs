@@ -25,6 +25,7 @@ pub(crate) mod parameters;
 mod permissions;
 pub(crate) mod policies;
 mod queues;
+mod quorum_replicas;
 mod quorum_status;
 mod rates;
 mod redrives;
@@ -65,6 +66,7 @@ pub(crate) fn routes() -> Router<SharedNode> {
         .merge(permissions::routes())
         .merge(policies::routes())
         .merge(queues::routes())
+        .merge(quorum_replicas::routes())
         .merge(quorum_status::routes())
         .merge(redrives::routes())
         .merge(replicas::routes())

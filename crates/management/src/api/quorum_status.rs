@@ -25,10 +25,6 @@ async fn status(
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
-    if !node.has_contents(&vhost) {
-        let text = format!("vhost '{vhost}' is on other nodes, which do not answer");
-        return Err(ApiError::unavailable(text));
-    }
     let (queue, _) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     if queue.kind != QueueType::Quorum {
         let reason = format!("{}_queue_not_supported", queue.kind.as_str());

@@ -45,8 +45,52 @@ impl From<ChangeError> for ForgetError {
     }
 }
 
+/// A node gets a replica of a vhost, or gives it up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemberChange {
+    /// Name of the vhost.
+    pub vhost: String,
+    /// Name of the node.
+    pub node: String,
+    /// The replica comes or goes.
+    pub kind: MemberChangeKind,
+}
+
+/// The direction of a [`MemberChange`]. One that is the case already changes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemberChangeKind {
+    /// The node is to have a replica.
+    Add,
+    /// The node is to have none.
+    Remove,
+}
+
+/// The reason why the members of vhosts do not change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberError {
+    /// No node of the cluster has this name.
+    NoSuchNode,
+    /// The vhost of this name has no other replica.
+    LastMember(String),
+    /// The metadata cannot be changed.
+    Change(ChangeError),
+}
+
+impl From<ChangeError> for MemberError {
+    fn from(error: ChangeError) -> Self {
+        Self::Change(error)
+    }
+}
+
 /// The membership of a cluster.
 pub trait Membership {
+    /// Changes the nodes that have vhosts: all of these, or none. Completes when the change is committed; replicas come
+    /// and go after that, and a vhost has no fewer than it should have meanwhile. This node leads the metadata.
+    fn change_members(
+        &self,
+        changes: Vec<MemberChange>,
+    ) -> ChangeFuture<'_, Result<(), MemberError>>;
+
     /// Takes a node that is not up out of the cluster. This node leads the metadata.
     fn forget_node(&self, name: &str) -> ChangeFuture<'_, Result<(), ForgetError>>;
 

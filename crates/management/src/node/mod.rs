@@ -39,7 +39,7 @@ pub use leadership::Leadership;
 pub use lifecycle::{Lifecycle, LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
 pub use logins::{DelayFuture, LoginFuture, LoginRefused, Logins};
-pub use membership::{ForgetError, Membership};
+pub use membership::{ForgetError, MemberChange, MemberChangeKind, MemberError, Membership};
 pub use message_filter::MessageFilter;
 pub(crate) use message_filter::shown_value;
 pub use message_id::{MessageId, ParseMessageIdError};

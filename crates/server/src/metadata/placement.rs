@@ -93,15 +93,30 @@ impl Placement {
             let free = nodes.iter().filter(|(name, _)| !self.has(name) && self.can_have(name));
             let next = free.min_by_key(|(name, replicas)| (!is_ready(name), **replicas));
             let Some((name, _)) = next else { break };
-            let offset = self.former.remove(name).unwrap_or_default();
-            self.nodes.insert(name.clone(), offset);
+            self.add(name);
         }
         while self.nodes.len() > *wanted {
             let key = |name: &String| (Some(name.as_str()) != *leader, nodes.get(name).copied());
-            let most = self.nodes.keys().max_by_key(|name| key(name)).cloned();
-            let Some((name, offset)) = most.and_then(|name| self.nodes.remove_entry(&name)) else {
-                break;
-            };
+            let Some(most) = self.nodes.keys().max_by_key(|name| key(name)).cloned() else { break };
+            self.remove(&most);
+        }
+    }
+
+    /// Chooses a node, too. False if its incarnations are used up in this vhost.
+    pub(crate) fn add(&mut self, node: &str) -> bool {
+        if !self.has(node) {
+            if !self.can_have(node) {
+                return false;
+            }
+            let offset = self.former.remove(node).unwrap_or_default();
+            self.nodes.insert(node.to_owned(), offset);
+        }
+        true
+    }
+
+    /// Chooses a node no more.
+    pub(crate) fn remove(&mut self, node: &str) {
+        if let Some((name, offset)) = self.nodes.remove_entry(node) {
             self.former.insert(name, offset + incarnations_from(offset));
         }
     }

@@ -151,7 +151,13 @@ impl Node {
         let entries = desired.vhosts.iter().map(|(name, settings)| {
             let (name, settings) = (name.clone(), Arc::clone(settings));
             match known.get(&*name) {
-                Some(known) => VhostEntry { settings, ..VhostEntry::clone(known) },
+                Some(known) => {
+                    let mut entry = VhostEntry { settings, ..VhostEntry::clone(known) };
+                    if let Some(named) = desired.placements.get(&name) {
+                        entry.placement = Some(Arc::clone(named));
+                    }
+                    entry
+                }
                 None => {
                     next_vhost_id += 1;
                     let placement = settings.replicas.map(|_| Arc::default());
@@ -368,7 +374,12 @@ impl Node {
             entries.iter().map(|entry| (entry.name.clone(), Arc::clone(&entry.settings)));
         let vhosts = settings.collect();
         // At once, because a new vhost may lead already. The log has everything that `node.json` lacks.
-        gone.extend(self.settle(Desired { users: users.clone(), vhosts }, &made));
+        gone.extend(
+            self.settle(
+                Desired { users: users.clone(), vhosts, placements: BTreeMap::new() },
+                &made,
+            ),
+        );
         *metadata.position.lock() = Some(position);
         let written = self.write_down(next_vhost_id, entries, &users);
         let ends = |handle| match &written {

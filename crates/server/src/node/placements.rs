@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::{ChangeError, VhostChange, VhostSettings};
+use management::{
+    ChangeError, MemberChange, MemberChangeKind, MemberError, VhostChange, VhostSettings,
+};
 use replication::MemberId;
 
 use crate::cluster::PLACEMENT_LEVEL;
@@ -65,14 +67,70 @@ impl Node {
     /// # Errors
     /// [`ChangeError::Unable`].
     pub(super) fn check_replicas(&self, change: &VhostChange) -> Result<(), ChangeError> {
+        match change.replicas.flatten() {
+            Some(_) => self.check_placement_level(),
+            None => Ok(()),
+        }
+    }
+
+    fn check_placement_level(&self) -> Result<(), ChangeError> {
         let level = self.record_level();
-        if change.replicas.flatten().is_some() && level < PLACEMENT_LEVEL {
+        if level < PLACEMENT_LEVEL {
             return Err(ChangeError::Unable(format!(
                 "the number of replicas can be set once all nodes read records of level {PLACEMENT_LEVEL}; the cluster \
                  has level {level}"
             )));
         }
         Ok(())
+    }
+
+    /// Gives nodes a replica of vhosts, or takes it away: all of these, or none. The number of replicas of each vhost is that
+    /// of its nodes from then on.
+    ///
+    /// # Errors
+    /// [`MemberError`].
+    pub(crate) fn change_members(&self, changes: &[MemberChange]) -> Result<(), MemberError> {
+        let (_one_at_a_time, mut desired) = self.begin_change()?;
+        let nodes = self.names_of_nodes();
+        for MemberChange { vhost, node, kind } in changes {
+            if !nodes.contains(node) {
+                return Err(MemberError::NoSuchNode);
+            }
+            let settings = desired.vhosts.get_mut(vhost).ok_or(ChangeError::NoSuchVhost)?;
+            let before = desired.placements.get(vhost).cloned();
+            let before = before.or_else(|| self.vhosts.get(vhost)?.entry().placement);
+            let mut after = before
+                .map_or_else(|| Placement::on_all(&nodes), |before| Placement::clone(&before));
+            match (kind, after.has(node)) {
+                (MemberChangeKind::Add, true) | (MemberChangeKind::Remove, false) => continue,
+                (MemberChangeKind::Add, false) if !after.add(node) => {
+                    return Err(MemberError::Change(ChangeError::Unable(format!(
+                        "node '{node}' has had replicas of vhost '{vhost}' too often; forget it, and let it join again"
+                    ))));
+                }
+                (MemberChangeKind::Add, false) => {}
+                (MemberChangeKind::Remove, true) if after.names().count() == 1 => {
+                    return Err(MemberError::LastMember(vhost.clone()));
+                }
+                (MemberChangeKind::Remove, true) => after.remove(node),
+            }
+            let replicas = u8::try_from(after.names().count()).expect("a cluster has few nodes");
+            Arc::make_mut(settings).replicas = Some(replicas);
+            desired.placements.insert(vhost.clone(), Arc::new(after));
+        }
+        if desired.placements.is_empty() {
+            return Ok(());
+        }
+        self.check_placement_level()?;
+        Ok(self.commit(desired)?)
+    }
+
+    /// Names of the nodes of the cluster, or of this node alone.
+    fn names_of_nodes(&self) -> Vec<String> {
+        match &self.cluster {
+            Some(links) => links.nodes().members().map(|(name, _)| name.to_owned()).collect(),
+            None => vec![self.identity.name.clone()],
+        }
     }
 
     /// The members with which the group of a new vhost begins.

@@ -18,6 +18,7 @@ use crate::auth::{TopicPattern, User, Users};
 use crate::disk::node_file::{self, NodeFileError, VhostEntry};
 use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
+use crate::metadata::placement::Placement;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::vhost::VhostHandle;
@@ -83,6 +84,8 @@ pub(crate) struct Outcome {
 pub(super) struct Desired {
     pub(super) users: Users,
     pub(super) vhosts: BTreeMap<String, Arc<VhostSettings>>,
+    /// Nodes that were named for vhosts of a cluster; without them, the node that leads the metadata chooses.
+    pub(super) placements: BTreeMap<String, Arc<Placement>>,
 }
 
 impl Node {
@@ -136,16 +139,17 @@ impl Node {
     ///
     /// # Errors
     /// If another node of the cluster makes the changes.
-    fn begin_change(&self) -> Result<(MutexGuard<'_, ()>, Desired), ChangeError> {
+    pub(super) fn begin_change(&self) -> Result<(MutexGuard<'_, ()>, Desired), ChangeError> {
         let one_at_a_time = self.changes.lock();
         self.begin_change_of_metadata()?;
         let vhosts = self.vhosts.all();
         let settings = vhosts.iter().map(|handle| (handle.name().to_owned(), handle.settings()));
-        Ok((one_at_a_time, Desired { users: self.auth.to_change(), vhosts: settings.collect() }))
+        let (users, placements) = (self.auth.to_change(), BTreeMap::new());
+        Ok((one_at_a_time, Desired { users, vhosts: settings.collect(), placements }))
     }
 
     /// Saves users and vhosts, and lets them take effect.
-    fn commit(&self, desired: Desired) -> Result<(), ChangeError> {
+    pub(super) fn commit(&self, desired: Desired) -> Result<(), ChangeError> {
         match &self.metadata {
             Some(metadata) => self.commit_in_cluster(metadata, &desired),
             None => self.commit_alone(desired),
@@ -200,7 +204,7 @@ impl Node {
         desired: Desired,
         made: &[Arc<VhostHandle>],
     ) -> Vec<Arc<VhostHandle>> {
-        let Desired { users, vhosts } = desired;
+        let Desired { users, vhosts, placements: _ } = desired;
         let replaced = made.iter().filter_map(|handle| self.vhosts.replace(handle)).collect();
         for handle in self.vhosts.all() {
             if let Some(settings) = vhosts.get(handle.name())

@@ -71,7 +71,8 @@ pub(crate) async fn forward(
             }
         }
         Scope::Vhost(vhost) => {
-            if is_change {
+            // A node that is to get a replica learns the leader a moment later.
+            if is_change || !sender.node.has_contents(&vhost) {
                 sender.node.leader_settled(&vhost).await;
             }
             sender.of_vhost(&vhost, is_change, request, next).await
@@ -147,6 +148,12 @@ impl Sender {
             }
             Leader::None => {}
         }
+        // The settings of a vhost are on every node.
+        let is_of_contents = request.uri().path().matches('/').count() > 3
+            || !request.uri().path().starts_with("/api/vhosts/");
+        if is_of_contents && !self.node.has_contents(vhost) {
+            return elsewhere(vhost).into_response();
+        }
         let mut response = next.run(request).await;
         response.headers_mut().insert(STALE, HeaderValue::from_static("true"));
         response
@@ -186,6 +193,11 @@ fn copy(request: &Request) -> Request {
     request.uri().clone_into(copy.uri_mut());
     request.headers().clone_into(copy.headers_mut());
     copy
+}
+
+/// The refusal of a node that has no replica of a vhost, and cannot ask its leader.
+pub(crate) fn elsewhere(vhost: &str) -> ApiError {
+    ApiError::unavailable(format!("vhost '{vhost}' is on other nodes, which do not answer"))
 }
 
 /// The refusal while nobody leads: the nodes that are missing, and why.

@@ -57,7 +57,8 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
                 ..,
             ]
             | ["vhosts", _]
-            | ["vhosts", _, "deletion", ..]
+            | ["vhosts", _, "deletion" | "members", ..]
+            | ["queues", "quorum", "replicas", "on", _, "grow" | "shrink"]
             | ["parameters", "vhost-limits", ..]
             | ["nodes", _]
             | ["feature-flags", "all", "enable"] => return Scope::Metadata,
@@ -87,7 +88,8 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
         ["parameters"] | ["parameters", _] => Scope::List(parameters::FOUND_BY),
         ["consumers"] => Scope::List(&["queue.name"]),
         ["replicas"] => Scope::List(&["vhost"]),
-        ["queues", "quorum", name, _, "status"] => vhost(name),
+        ["queues", "quorum", name, _, "status"]
+        | ["queues", "quorum", name, _, "replicas", "add" | "delete"] => vhost(name),
         ["redrives"] => Scope::List(&["id"]),
         ["connections" | "channels" | "redrives", _] | ["connections", _, "channels"] => {
             Scope::Anywhere
@@ -145,6 +147,9 @@ mod tests {
             "/api/users/bulk-delete",
             "/api/vhosts/v",
             "/api/vhosts/v/deletion/protection",
+            "/api/vhosts/v/members/a@h",
+            "/api/queues/quorum/replicas/on/a@h/grow",
+            "/api/queues/quorum/replicas/on/a@h/shrink",
             "/api/permissions/v/u",
             "/api/global-parameters/p",
             "/api/cluster-name",
@@ -172,6 +177,8 @@ mod tests {
         assert_eq!(change("/api/connections/username/u"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h/actions"), Scope::Node("a@h".to_owned()));
         assert_eq!(get("/api/queues/quorum/v/q/status"), vhost("v"));
+        assert_eq!(change("/api/queues/quorum/v/q/replicas/add"), vhost("v"));
+        assert_eq!(change("/api/queues/quorum/replicas/on/replicas/delete"), vhost("replicas"));
         assert_eq!(change("/api/rebalance/queues"), Scope::Everywhere);
         assert_eq!(change("/api/nodes/a@h"), Scope::Metadata);
         assert_eq!(change("/api/feature-flags/all/enable"), Scope::Metadata);

@@ -1,11 +1,18 @@
 //! The nodes of the cluster.
 
-use management::{ChangeError, ChangeFuture, ForgetError, Membership};
+use management::{ChangeError, ChangeFuture, ForgetError, MemberChange, MemberError, Membership};
 
 use super::change;
 use crate::node::Node;
 
 impl Membership for Node {
+    fn change_members(
+        &self,
+        changes: Vec<MemberChange>,
+    ) -> ChangeFuture<'_, Result<(), MemberError>> {
+        change(move || Self::change_members(self, &changes))
+    }
+
     fn forget_node(&self, name: &str) -> ChangeFuture<'_, Result<(), ForgetError>> {
         let name = name.to_owned();
         change(move || self.forget(&name))
