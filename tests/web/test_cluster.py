@@ -124,6 +124,26 @@ def test_lead_is_transferred_on_the_page_of_a_vhost(whole, site_of):
     assert leader(whole, "orders") == to
 
 
+def test_replica_is_removed_and_added_by_clicks(whole, site_of):
+    page = site_of(whole.nodes[A]).log_in(at=f"#/admin/vhosts/{segment('orders')}", refresh_ms=REFRESH_MS)
+    members = page.locator("[data-test=vhost-members]")
+    expect(members).to_contain_text("3 of 3 run")
+    expect(members.locator("[data-test=add-member]")).to_have_count(0)
+    # The leader gives its replica up: another node leads first.
+    before = leader(whole, "orders")
+    members.locator("[data-test=member]", has_text=before).locator("[data-test=remove-member]").click()
+    expect(page.locator("dialog")).to_contain_text("2 replicas will be left: the virtual host stands still while either node is down")
+    page.click("[data-test=confirm-yes]")
+    expect(members.locator("[data-test=member]")).to_have_count(2)
+    expect(members).to_contain_text("2 of 2 run")
+    eventually(lambda: leader(whole, "orders") not in (None, before))
+    members.locator("[data-test=add-member]").click()
+    page.select_option("[data-test=add-member-to]", before)
+    page.click("[data-test=add-member-dialog] [data-test=submit]")
+    expect(members.locator("[data-test=member]", has_text=f"{before} follower")).to_be_visible()
+    expect(members).to_contain_text("3 of 3 run")
+
+
 def test_leads_are_rebalanced_by_clicks(whole, site_of):
     page = site_of(whole.nodes[A]).log_in(at="#/replicas", refresh_ms=REFRESH_MS)
     for vhost in ("/", ODD, "orders"):

@@ -10,6 +10,7 @@ import { isAdministrator, isMonitor } from "../session.js";
 import { exactly } from "./consequences.js";
 import { transfer } from "./leads.js";
 import { isOfMetadata, majorityState, quorumOf, runningOf } from "./majority.js";
+import { addMember, removeMember } from "./placement.js";
 
 const KINDS = { leader: "good", follower: "good", promoting: "warning", candidate: "warning", deposed: "danger", quarantined: "danger" };
 
@@ -33,10 +34,11 @@ export function memberOf(node, replica, leader, isRunning, isVoter) {
   return { node, kind, state, behind, unapplied: replica.unapplied_bytes, replica };
 }
 
-/** Members, as `memberOf` gives them, with how far each is behind. */
-export const Members = ({ states }) => html`<ul class="members">${states.map(({ node, kind, state, behind, unapplied }) => html`<li key=${node} data-test="member">
+/** Members, as `memberOf` gives them, with how far each is behind. With `onRemove`, each can be removed. */
+export const Members = ({ states, onRemove }) => html`<ul class="members">${states.map(({ node, kind, state, behind, unapplied }) => html`<li key=${node} data-test="member">
   <${State} kind=${kind}>${node} ${state}<//>${behind > 0 && html` <span class="muted">${count(behind, "entry", "entries")} behind</span>`}
-  ${unapplied > 0 && html` <span class="muted">${bytes(unapplied)} not applied</span>`}</li>`)}</ul>`;
+  ${unapplied > 0 && html` <span class="muted">${bytes(unapplied)} not applied</span>`}
+  ${onRemove && html` <button type="button" class="quiet" aria-label=${`Remove the replica on ${node}`} onClick=${() => onRemove(node)} data-test="remove-member">Remove\u2026</button>`}</li>`)}</ul>`;
 
 /** The leader of a vhost in a cell, with a link to it for who may see nodes. */
 export const Leader = ({ leader }) => (leader
@@ -45,7 +47,7 @@ export const Leader = ({ leader }) => (leader
 
 const MEMBERS_MAX = 100;
 
-/** The leader of a vhost with its members; `placement` is its name, leader and members. With `onDone`, administrators can transfer the lead. */
+/** The leader of a vhost with its members; `placement` is its name, leader and members. With `onDone`, administrators can transfer the lead, and add and remove members. */
 export function MembersCard({ placement, onDone }) {
   const { name, leader, members } = placement;
   const asks = isMonitor();
@@ -58,11 +60,15 @@ export function MembersCard({ placement, onDone }) {
   const states = quorum && members.map((node) => memberOf(node, replicas.find((one) => one.node === node), leading, running.has(node), quorum.voters.includes(node)));
   const [kind, words] = quorum ? majorityState(quorum) : [];
   const others = running ? members.filter((node) => node !== leader && running.has(node)) : [];
-  const action = onDone && leader && others.length > 0 && isAdministrator()
-    && html`<button type="button" onClick=${() => transfer(name, others, onDone)} data-test="transfer">Transfer\u2026</button>`;
-  return html`<${Card} title="Leader and members" test="vhost-members" actions=${action}><${Facts} items=${[
+  const free = running ? [...running].filter((node) => !members.includes(node)) : [];
+  const mayChange = onDone && leader && isAdministrator();
+  const actions = mayChange && html`
+    ${others.length > 0 && html`<button type="button" onClick=${() => transfer(name, others, onDone)} data-test="transfer">Transfer\u2026</button>`}
+    ${free.length > 0 && html`<button type="button" onClick=${() => addMember(name, free, onDone)} data-test="add-member">Add a replica\u2026</button>`}`;
+  const remove = mayChange && members.length > 1 ? (node) => removeMember(placement, node, onDone) : undefined;
+  return html`<${Card} title="Leader and members" test="vhost-members" actions=${actions}><${Facts} items=${[
     ["Leader", html`<${Leader} leader=${leader} />`],
     ["Majority", words && html`<${State} kind=${kind}>${words}<//>`],
-    ["Members", states ? html`<${Members} states=${states} />` : members.join(", ")],
+    ["Members", states ? html`<${Members} states=${states} onRemove=${remove} />` : members.join(", ")],
   ]} /><//>`;
 }
