@@ -150,6 +150,23 @@ def queue_rows(rows):
     return sorted(rows, key=lambda row: row["vhost"])
 
 
+def test_contents_of_a_vhost_on_a_node_that_is_away_are_unavailable_and_not_missing(three):
+    cluster, queues, _ = three
+    node = cluster.nodes[A]
+    node.api.do("PUT", "/api/vhosts/one", {"replicas": 1})
+    eventually(lambda: leader_of(node, "one"))
+    declare(node, "q", vhost="one")
+    (only,) = members(node, "one")
+    asked = next(name for name in (A, B, C) if name != only)
+    cluster.nodes[only].kill()
+    eventually(lambda: leader_of(cluster.nodes[asked], "one") is None)
+    for path in ("/api/queues/one/q", "/api/queues/one", "/api/bindings/one", "/api/queues/quorum/one/q/status"):
+        refused = cluster.nodes[asked].api.ask(path)
+        assert refused.status == 503, path
+        assert refused.json["reason"] == "vhost 'one' is on other nodes, which do not answer", path
+    assert members(cluster.nodes[asked], "one") == [only]
+
+
 def test_members_are_changed_over_http_on_every_node(three):
     cluster, _, _ = three
     declare(cluster.nodes[A], "q")

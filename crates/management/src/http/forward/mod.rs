@@ -72,7 +72,7 @@ pub(crate) async fn forward(
         }
         Scope::Vhost(vhost) => {
             // A node that is to get a replica learns the leader a moment later.
-            if is_change || !sender.node.has_contents(&vhost) {
+            if is_change || scope::is_of_contents(&path) && !sender.node.has_contents(&vhost) {
                 sender.node.leader_settled(&vhost).await;
             }
             sender.of_vhost(&vhost, is_change, request, next).await
@@ -148,10 +148,7 @@ impl Sender {
             }
             Leader::None => {}
         }
-        // The settings of a vhost are on every node.
-        let is_of_contents = request.uri().path().matches('/').count() > 3
-            || !request.uri().path().starts_with("/api/vhosts/");
-        if is_of_contents && !self.node.has_contents(vhost) {
+        if scope::is_of_contents(request.uri().path()) && !self.node.has_contents(vhost) {
             return elsewhere(vhost).into_response();
         }
         let mut response = next.run(request).await;

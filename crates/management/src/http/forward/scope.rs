@@ -123,6 +123,11 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
     }
 }
 
+/// False for what every node knows of a vhost: its settings and its nodes.
+pub(super) fn is_of_contents(path: &str) -> bool {
+    path.strip_prefix("/api/vhosts/").is_none_or(|rest| rest.contains('/'))
+}
+
 /// A decoded segment of a path.
 fn decoded(segment: &str) -> String {
     percent_decode_str(segment).decode_utf8_lossy().into_owned()
@@ -185,5 +190,7 @@ mod tests {
         assert_eq!(change("/api/feature-flags/quorum_queue/enable"), Scope::Here);
         assert_eq!(change("/api/vhosts/v/leader"), vhost("v"));
         assert_eq!(change("/api/vhosts/v/barrier"), vhost("v"));
+        assert!(!is_of_contents("/api/vhosts/v"));
+        assert!(is_of_contents("/api/vhosts/v/connections") && is_of_contents("/api/queues/v/q"));
     }
 }
