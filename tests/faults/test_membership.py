@@ -260,7 +260,11 @@ def test_cluster_has_room_for_so_many_nodes(make, count):
     for number in range(3, count):
         cluster.add(f"n{number}")
         joins(cluster, f"n{number}")
-    node = cluster.add("late")
+    # A list with all of them would be refused before the cluster is asked.
+    cluster.name_nodes("late")
+    listed = enumerate((cluster.place_of(name, "late") for name in ("a", "late")), 1)
+    node = cluster.add("late", "".join(
+        f"cluster_formation.classic_config.nodes.{number} = {place}\n" for number, place in listed))
     node.launch()
     in_time(cluster, "late", lambda: node.process.poll() is not None)
     assert f"the cluster has {count} nodes, as many as it can have" in node.said()
