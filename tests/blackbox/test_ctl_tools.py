@@ -46,7 +46,7 @@ def test_each_tool_has_its_own_commands(offline):
     assert "   check_if_node_is_quorum_critical " in helps["rabbitmq-queues"]
     assert not [tool for tool in TOOLS if "   list_users " in helps[tool]]
     assert offline.run("enable", "rabbitmq_management", tool="rabbitmqctl").code == 64
-    for tool, command in (("rabbitmq-queues", "grow"), ("rabbitmq-streams", "add_replica")):
+    for tool, command in (("rabbitmq-queues", "grow_to_count"), ("rabbitmq-streams", "add_replica")):
         ran = offline.run(command, "x", tool=tool)
         assert ran.code == 69 and ran.err.startswith(f"Error: '{command}' is not available: ")
 
