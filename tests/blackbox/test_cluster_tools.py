@@ -91,7 +91,7 @@ def test_members_of_a_quorum_queue_are_told_by_every_node(three):
         missing = tool.run("quorum_status", "missing", tool="rabbitmq-queues")
         assert missing.code == 65 and "was not found" in missing.err
         refused = tool.run("quorum_status", "classic", tool="rabbitmq-queues")
-        assert refused.code == 69 and "Cannot get quorum status of a classic queue" in refused.err
+        assert refused.code == 69 and "{:unsupported, :rabbit_classic_queue}" in refused.err
         assert cluster.nodes[name].api.ask(STATUS.format("classic")).status == 503
     away = next(one for one in (A, B, C) if one != leader)
     cluster.nodes[away].kill()

@@ -1,4 +1,4 @@
-"""What is asked of both brokers by rabbitmqctl and rabbitmq-diagnostics, in this order.
+"""What is asked of both brokers by rabbitmqctl, rabbitmq-diagnostics and rabbitmq-queues, in this order.
 
 A line is a command line as a shell reads it. `text` compares what is printed, `exit` the exit code alone: what is
 printed there is about the machine or the version.
@@ -99,6 +99,27 @@ DIAGNOSTICS = [
     ("listeners", EXIT), ("memory_breakdown", EXIT), ("server_version", EXIT), ("is_running", TEXT),
     ("is_booting", TEXT), ("log_location", EXIT), ("alarms", TEXT), ("os_env", EXIT), ("cluster_status", EXIT),
     ("disk_free_monitoring_status", EXIT),
+]
+
+# The vhost has a quorum queue with a message, and a classic queue.
+QUEUES = [
+    ("quorum_status -p compared quorum", EXIT), ("quorum_status -p compared classic", TEXT),
+    ("quorum_status -p compared nothing", TEXT),
+    ("add_member -p compared quorum {node}", TEXT), ("add_member -p compared quorum nobody@nowhere", TEXT),
+    ("add_member -p compared nothing {node}", TEXT), ("add_member -p compared classic {node}", TEXT),
+    ("add_member -p compared quorum {node} --membership nothing", TEXT), ("add_member quorum", TEXT),
+    ("delete_member -p compared quorum {node}", TEXT), ("delete_member -p compared quorum nobody@nowhere", TEXT),
+    ("delete_member -p compared nothing {node}", TEXT), ("delete_member -p compared classic {node}", TEXT),
+    ("grow {node} all", TEXT), ("grow {node} even --formatter json", TEXT), ("grow {node} nothing", TEXT),
+    ("grow nobody@nowhere all", TEXT), ("grow {node} all --vhost-pattern nothing", TEXT),
+    ("shrink {node}", EXIT), ("shrink nobody@nowhere", TEXT), ("shrink {node} --errors-only", EXIT),
+    ("transfer_leadership -p compared quorum {node}", TEXT),
+    ("transfer_leadership -p compared quorum nobody@nowhere", TEXT),
+    ("transfer_leadership -p compared classic {node}", TEXT), ("transfer_leadership -p compared nothing {node}", TEXT),
+    ("peek -p compared quorum 1", TEXT), ("peek -p compared quorum 1 --formatter json", TEXT),
+    ("peek -p compared quorum 2", TEXT), ("peek -p compared quorum 0", TEXT), ("peek -p compared classic 1", TEXT),
+    ("peek -p compared nothing 1", TEXT), ("rebalance all", EXIT), ("check_if_node_is_quorum_critical", TEXT),
+    ("check_if_new_quorum_queue_replicas_have_finished_initial_sync", TEXT),
 ]
 
 # Commands of RabbitMQ that have nothing to do in Leveret: one node, no Erlang, no encrypted values.

@@ -1,7 +1,7 @@
 """Holds Leveret beside a RabbitMQ: every endpoint of the HTTP API, every command of rabbitmqctl.
 
     compare.py --leveret BIN --leveretctl BIN --amqp HOST:PORT --http URL
-               --rabbitmqctl COMMAND --rabbitmq-diagnostics COMMAND [--write FILE]
+               --rabbitmqctl COMMAND --rabbitmq-diagnostics COMMAND --rabbitmq-queues COMMAND [--write FILE]
 
 Starts a Leveret, asks it and the RabbitMQ the same in turn, and writes a table: equal, different, or missing. Of JSON
 the fields and their types are compared, of a command its exit code and what it prints. The RabbitMQ needs the user
@@ -33,7 +33,7 @@ from differences import differences  # noqa: E402
 # RabbitMQ tells of a connection and counts its messages only so often.
 STATISTICS_WITHIN_S = 15.0
 COMMAND_WITHIN_S = 90.0
-NAMES = {"ctl": "rabbitmqctl", "diagnostics": "rabbitmq-diagnostics"}
+NAMES = {"ctl": "rabbitmqctl", "diagnostics": "rabbitmq-diagnostics", "queues": "rabbitmq-queues"}
 VERDICTS = ("equal", "different", "missing")
 
 
@@ -59,13 +59,14 @@ class Side:
     """A broker with its command line tools."""
 
     def __init__(self, broker, tools, folder):
-        """`tools` are the commands `ctl` and `diagnostics`; they run in `folder`."""
+        """`tools` are the commands of `NAMES`; they run in `folder`."""
         self.broker, self.api, self.tools, self.folder = broker, broker.api, tools, folder
         self.node = self.api.do("GET", "/api/overview")["node"]
         self.names = {"node": quoted(self.node)}
 
     def ask(self, method, path, body):
         """The status and the decoded body; text where it is no JSON."""
+        body = json.loads(json.dumps(body).replace("{node}", self.node))
         answer = self.api.ask("/api/" + path.format(**self.names), method=method, body=body)
         try:
             return answer.status, answer.json if answer.text else None
@@ -82,7 +83,8 @@ class Side:
 
     def run(self, tool, line):
         """Exit code and what was printed, without what is this broker's own."""
-        done = subprocess.run(self.tools[tool] + shlex.split(line), capture_output=True, text=True,
+        words = shlex.split(line.replace("{node}", self.node))
+        done = subprocess.run(self.tools[tool] + words, capture_output=True, text=True,
                               timeout=COMMAND_WITHIN_S, errors="replace", check=False, cwd=self.folder)
         return done.returncode, self.masked(done.stdout), self.masked(done.stderr)
 
@@ -207,7 +209,24 @@ def run_on_both(leveret, rabbitmq):
         rows.append(compare_command("ctl", line, how, leveret, rabbitmq))
     close(clients)
     rows += [compare_command("diagnostics", line, how, leveret, rabbitmq) for line, how in commands.DIAGNOSTICS]
+    for side in (leveret, rabbitmq):
+        declare_quorum_queue(side)
+    rows += [compare_command("queues", line, how, leveret, rabbitmq) for line, how in commands.QUEUES]
+    for side in (leveret, rabbitmq):
+        side.ask("DELETE", f"vhosts/{endpoints.V}", None)
     return rows
+
+
+def declare_quorum_queue(side):
+    """A vhost with a queue of each type, and a message in the quorum queue."""
+    vhost = endpoints.V
+    side.ask("PUT", f"vhosts/{vhost}", {})
+    side.ask("PUT", f"permissions/{vhost}/guest", endpoints.GRANT)
+    for name, kind in (("quorum", "quorum"), ("classic", "classic")):
+        side.ask("PUT", f"queues/{vhost}/{name}", {"durable": True, "arguments": {"x-queue-type": kind}})
+    message = {"properties": {"delivery_mode": 2, "headers": {"a": 1}}, "routing_key": "quorum", "payload": "text",
+               "payload_encoding": "string"}
+    side.ask("POST", f"exchanges/{vhost}/amq.default/publish", message)
 
 
 def declare_and_consume(side):
@@ -274,6 +293,7 @@ def main():
     parser.add_argument("--http", required=True, help="the URL of RabbitMQ's API")
     parser.add_argument("--rabbitmqctl", required=True, help="the command that runs RabbitMQ's rabbitmqctl")
     parser.add_argument("--rabbitmq-diagnostics", required=True, help="the same for rabbitmq-diagnostics")
+    parser.add_argument("--rabbitmq-queues", required=True, help="the same for rabbitmq-queues")
     parser.add_argument("--write", type=pathlib.Path, help="where the table goes; printed otherwise")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -281,7 +301,8 @@ def main():
         try:
             folder = pathlib.Path(directory)
             leveret = Side(broker, our_tools(pathlib.Path(options.leveretctl), broker, folder), folder)
-            theirs = {"ctl": options.rabbitmqctl, "diagnostics": options.rabbitmq_diagnostics}
+            theirs = {"ctl": options.rabbitmqctl, "diagnostics": options.rabbitmq_diagnostics,
+                      "queues": options.rabbitmq_queues}
             theirs = {name: shlex.split(command) for name, command in theirs.items()}
             rabbitmq = Side(RabbitMq(options.amqp, options.http), theirs, folder)
             theirs = asked(rabbitmq)

@@ -30,6 +30,10 @@ pub(crate) struct Options {
     /// The command that runs its rabbitmq-diagnostics
     #[arg(long, default_value = "rabbitmq-diagnostics")]
     rabbitmq_diagnostics: String,
+
+    /// The command that runs its rabbitmq-queues
+    #[arg(long, default_value = "rabbitmq-queues")]
+    rabbitmq_queues: String,
 }
 
 /// Builds, asks both, and writes the table.
@@ -46,6 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     command.args(["--amqp", &options.amqp, "--http", &options.http]);
     command.args(["--rabbitmqctl", &options.rabbitmqctl]);
     command.args(["--rabbitmq-diagnostics", &options.rabbitmq_diagnostics]);
+    command.args(["--rabbitmq-queues", &options.rabbitmq_queues]);
     command.arg("--write").arg(root.join(DOCUMENT));
     process::hand_over(command)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::leadership::{ALL, check_queue_pattern, refused_pattern};
-use super::quorum_queue::QuorumQueue;
+use super::quorum_queue::{QuorumQueue, unsupported};
 use super::status::{all_nodes, shown};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section, Tools};
@@ -136,10 +136,6 @@ fn remove(call: &Call<'_>) -> Result<Output, Failure> {
         }
         Err(error) => Err(error.into()),
     }
-}
-
-fn unsupported(kind: &str) -> Failure {
-    Failure::error(UNAVAILABLE, format!("{{:unsupported, :rabbit_{kind}_queue}}"))
 }
 
 fn grow(call: &Call<'_>) -> Result<Output, Failure> {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::policy_preview::not_found;
+use super::quorum_queue::{QuorumQueue, unsupported};
 use crate::arguments::Switch;
 use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section, Tools};
@@ -53,7 +54,7 @@ pub(super) const COMMANDS: &[Command] = &[
     .words(1, 1)
     .banner(|call| {
         let (queue, node) = (call.word(0), call.node.name());
-        format!("Status of quorum queue {queue} on node {node} ...")
+        format!("Status of queue {queue} on node {node} ...")
     }),
     Command::new(
         Section::Queues,
@@ -229,16 +230,8 @@ const MEMBER: [&str; 10] = [
 
 fn quorum_status(call: &Call<'_>) -> Result<Output, Failure> {
     let at = path(&["queues", "quorum", call.vhost(), call.word(0), "status"]);
-    let members = match call.node.api.find(&at) {
-        Ok(members) => members.ok_or_else(not_found)?,
-        Err(HttpError::Refused { status: 503, reason })
-            if reason == "classic_queue_not_supported" =>
-        {
-            let text = "Cannot get quorum status of a classic queue";
-            return Err(Failure::error(UNAVAILABLE, text));
-        }
-        Err(error) => return Err(error.into()),
-    };
+    QuorumQueue::named(call)?.check(&unsupported)?;
+    let members = call.node.api.get(&at)?;
     let row = |member: &Value| MEMBER.iter().map(|name| same(member, name)).collect();
     let rows = rows_of(&members, row);
     Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::command::Call;
-use crate::failure::{DATA, Failure};
+use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::http::path;
 
 /// A queue, whose first word a command has, in the vhost of the options.
@@ -35,4 +35,9 @@ impl QuorumQueue {
     pub(crate) fn missing(vhost: &str, name: &str) -> Failure {
         Failure::plain(DATA, format!("queue '{name}' was not found in virtual host '{vhost}'"))
     }
+}
+
+/// The failure of a command for a queue of another type.
+pub(super) fn unsupported(kind: &str) -> Failure {
+    Failure::error(UNAVAILABLE, format!("{{:unsupported, :rabbit_{kind}_queue}}"))
 }
