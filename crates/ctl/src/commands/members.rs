@@ -14,6 +14,9 @@ use crate::format::{Output, Row};
 use crate::http::{HttpError, path};
 use crate::term::Term;
 
+/// RabbitMQ's answer to the name of a node that is not one of the cluster.
+const NO_MEMBER: &str = "Node is not a cluster member";
+
 /// RabbitMQ's answer where a replica is the only one.
 const LAST_NODE: &str = "last_node";
 
@@ -29,12 +32,7 @@ pub(super) const COMMANDS: &[Command] = &[
     .words(2, 2)
     .switches(&[Switch::text("membership")])
     .check(check_membership)
-    .banner(|call| {
-        let (queue, node, vhost) = (call.word(0), call.word(1), call.vhost());
-        format!(
-            "Adding a member for queue {queue} on node {node}...\nThe replica is one of vhost '{vhost}' with all its queues."
-        )
-    }),
+    .banner(|call| banner(call, "Adding a member for")),
     Command::new(
         Section::Cluster,
         "delete_member",
@@ -44,12 +42,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .of(Tools::QUEUES)
     .words(2, 2)
-    .banner(|call| {
-        let (queue, node, vhost) = (call.word(0), call.word(1), call.vhost());
-        format!(
-            "Removing a replica of queue {queue} on node {node}...\nThe replica is one of vhost '{vhost}' with all its queues."
-        )
-    }),
+    .banner(|call| banner(call, "Removing a replica of")),
     Command::new(
         Section::Cluster,
         "grow",
@@ -88,6 +81,13 @@ pub(super) const COMMANDS: &[Command] = &[
     .banner(|call| format!("Shrinking queues on {}...", call.word(0))),
 ];
 
+fn banner(call: &Call<'_>, doing: &str) -> String {
+    let (queue, node, vhost) = (call.word(0), call.word(1), call.vhost());
+    format!(
+        "{doing} queue {queue} on node {node}...\nThe replica is one of vhost '{vhost}' with all its queues."
+    )
+}
+
 fn unknown(what: &str) -> Failure {
     Failure::arguments(USAGE, format!("\"{what} is not recognised.\""))
 }
@@ -124,13 +124,11 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
 fn remove(call: &Call<'_>) -> Result<Output, Failure> {
     let (vhost, queue) = (call.vhost(), call.word(0));
     QuorumQueue::named(call)?.check(&unsupported)?;
-    // As in RabbitMQ, a node that has no replica, or does not exist, loses none.
-    if !members(call)?.get(vhost).is_some_and(|members| members.contains(call.word(1))) {
-        return Ok(Output::Done);
-    }
     match call.node.api.remove(&path(&["vhosts", vhost, "members", call.word(1)])) {
         Ok(true) => Ok(Output::Done),
         Ok(false) => Err(QuorumQueue::missing(vhost, queue)),
+        // As in RabbitMQ, a node that does not exist loses none.
+        Err(HttpError::Refused { status: 400, reason }) if reason == NO_MEMBER => Ok(Output::Done),
         Err(HttpError::Refused { status: 503, reason }) if reason == LAST_NODE => {
             Err(Failure::error(UNAVAILABLE, LAST_NODE))
         }

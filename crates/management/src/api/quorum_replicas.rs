@@ -6,15 +6,15 @@ use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode};
 use axum::routing::{delete, post, put};
 use broker::QueueType;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::api::health;
+use crate::api::nodes::is_of_cluster;
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
-use crate::http::forward::{reason_of, request_of_node};
+use crate::http::forward::{no_leader_of_metadata, reason_of, request_of_node, segment};
 use crate::limits::PEER_TIMEOUT;
 use crate::node::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberError};
 
@@ -84,9 +84,8 @@ async fn grow(
     let pattern = health::filter(pattern)?;
     let mut names = node.vhost_names();
     names.retain(|vhost| pattern.matches(vhost));
-    let mut changes = changes(&node, names, &to, MemberChangeKind::Add);
-    changes.retain(|(_, members)| !only_even || members % 2 == 0);
-    change_here(&node, changes.into_iter().map(|(change, _)| change).collect()).await?;
+    let is_wanted = |members: usize| !only_even || members.is_multiple_of(2);
+    change_here(&node, changes(&node, names, &to, MemberChangeKind::Add, is_wanted)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -99,9 +98,9 @@ async fn shrink(
     if !is_of_cluster(&node, &from) {
         return Err(ApiError::not_found());
     }
-    let mut changes = changes(&node, node.vhost_names(), &from, MemberChangeKind::Remove);
-    changes.retain(|(_, members)| *members > 1);
-    change_here(&node, changes.into_iter().map(|(change, _)| change).collect()).await?;
+    let names = node.vhost_names();
+    let changes = changes(&node, names, &from, MemberChangeKind::Remove, |members| members > 1);
+    change_here(&node, changes).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -144,10 +143,6 @@ fn node_in(node: &SharedNode, body: &Object) -> Result<String, ApiError> {
     named.map(str::to_owned).ok_or_else(|| ApiError::bad_request(NO_MEMBER))
 }
 
-fn is_of_cluster(node: &SharedNode, name: &str) -> bool {
-    node.snapshot().name == name || node.cluster().peers.iter().any(|peer| peer.name == name)
-}
-
 /// Checks that a queue is a quorum queue.
 fn check_is_quorum(
     node: &SharedNode,
@@ -162,19 +157,21 @@ fn check_is_quorum(
     }
 }
 
-/// The changes that give a node replicas of vhosts, or take them away, each with the number of members so far. Those that
-/// change nothing are left out.
+/// The changes that give a node replicas of vhosts, or take them away, where the number of members so far `is_wanted`. Those
+/// that change nothing are left out.
 fn changes(
     node: &SharedNode,
     vhosts: Vec<String>,
     of: &str,
     kind: MemberChangeKind,
-) -> Vec<(MemberChange, usize)> {
+    is_wanted: impl Fn(usize) -> bool,
+) -> Vec<MemberChange> {
     let change = |vhost: String| {
         let members = node.vhost_placement(&vhost)?.members;
         let is_member = members.iter().any(|member| member == of);
+        let is_change = is_member == (kind == MemberChangeKind::Remove);
         let change = MemberChange { vhost, node: of.to_owned(), kind };
-        (is_member == (kind == MemberChangeKind::Remove)).then_some((change, members.len()))
+        (is_change && is_wanted(members.len())).then_some(change)
     };
     vhosts.into_iter().filter_map(change).collect()
 }
@@ -192,14 +189,13 @@ async fn change_at_leader(
             return change_here(node, vec![MemberChange { vhost, node: of, kind }]).await;
         }
         Leader::Node(leader) => leader,
-        Leader::None => return Err(refused("users, vhosts and parameters have no leader now")),
+        Leader::None => return Err(no_leader_of_metadata(node)),
     };
     let method = match kind {
         MemberChangeKind::Add => Method::PUT,
         MemberChangeKind::Remove => Method::DELETE,
     };
-    let encoded = |name: &str| utf8_percent_encode(name, NON_ALPHANUMERIC).to_string();
-    let path = format!("/api/vhosts/{}/members/{}", encoded(&vhost), encoded(&of));
+    let path = format!("/api/vhosts/{}/members/{}", segment(&vhost), segment(&of));
     let answer =
         node.answer_of_peer(&leader, request_of_node(method, &path, Vec::new()), PEER_TIMEOUT);
     let answer = answer

@@ -374,12 +374,7 @@ impl Node {
             entries.iter().map(|entry| (entry.name.clone(), Arc::clone(&entry.settings)));
         let vhosts = settings.collect();
         // At once, because a new vhost may lead already. The log has everything that `node.json` lacks.
-        gone.extend(
-            self.settle(
-                Desired { users: users.clone(), vhosts, placements: BTreeMap::new() },
-                &made,
-            ),
-        );
+        gone.extend(self.settle(users.clone(), &vhosts, &made));
         *metadata.position.lock() = Some(position);
         let written = self.write_down(next_vhost_id, entries, &users);
         let ends = |handle| match &written {

@@ -167,7 +167,7 @@ impl Node {
         let gone: Vec<Arc<VhostHandle>> = self.vhosts.all().into_iter().filter(is_gone).collect();
         let gone = gone.iter().filter_map(|handle| self.vhosts.remove(handle.name()));
         let gone: Vec<Arc<VhostHandle>> = gone.collect();
-        let replaced = self.settle(desired, &made);
+        let replaced = self.settle(desired.users, &desired.vhosts, &made);
         assert!(replaced.is_empty(), "a vhost was made under the name of another");
         gone.iter().for_each(|handle| self.discard(handle));
         Ok(())
@@ -201,10 +201,10 @@ impl Node {
     /// found any more. Returns those that had the name of a new one until now.
     pub(super) fn settle(
         &self,
-        desired: Desired,
+        users: Users,
+        vhosts: &BTreeMap<String, Arc<VhostSettings>>,
         made: &[Arc<VhostHandle>],
     ) -> Vec<Arc<VhostHandle>> {
-        let Desired { users, vhosts, placements: _ } = desired;
         let replaced = made.iter().filter_map(|handle| self.vhosts.replace(handle)).collect();
         for handle in self.vhosts.all() {
             if let Some(settings) = vhosts.get(handle.name())

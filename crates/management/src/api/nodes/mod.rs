@@ -97,6 +97,11 @@ async fn show_memory(
     Ok(Json::ok(json!({"memory": memory(&node, &now)})))
 }
 
+/// True if a node of the cluster has this name; without a cluster, this node.
+pub(crate) fn is_of_cluster(node: &SharedNode, name: &str) -> bool {
+    node.snapshot().name == name || node.cluster().peers.iter().any(|peer| peer.name == name)
+}
+
 /// Another node of the cluster, by name.
 fn peer(node: &SharedNode, name: &str) -> Result<PeerSnapshot, ApiError> {
     let mut peers = node.cluster().peers.into_iter();

@@ -1,18 +1,17 @@
 //! Other nodes of the cluster in `/api/nodes`: their names, whether they are running, and what they told of themselves.
 
 use axum::http::Method;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::http::extract::SharedNode;
-use crate::http::forward::{json_of, request_of_node};
+use crate::http::forward::{json_of, request_of_node, segment};
 use crate::limits::PART_TIMEOUT;
 use crate::snapshot::cluster::{PeerFacts, PeerSnapshot};
 
 /// Asks a peer for its maintenance; none if it does not answer.
 pub(super) async fn is_drained(node: &SharedNode, peer: &PeerSnapshot) -> Option<bool> {
     peer.link.as_ref()?;
-    let name = utf8_percent_encode(&peer.name, NON_ALPHANUMERIC);
+    let name = segment(&peer.name);
     let path = format!("/api/nodes/{name}?columns=being_drained&disable_stats=true");
     let request = request_of_node(Method::GET, &path, Vec::new());
     let answer = node.answer_of_peer(&peer.name, request, PART_TIMEOUT).await.ok()?;

@@ -22,6 +22,7 @@ use broker::{
 use serde_json::{Value, json};
 
 use crate::api::list_query::{DeleteConditions, Query};
+use crate::api::nodes::is_of_cluster;
 use crate::api::rates::trends;
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
@@ -333,11 +334,8 @@ async fn declare(
 /// Checks that the field `node`, if given, names this node.
 fn check_node(user_vhost: &UserVhost, fields: &Fields) -> Result<(), ApiError> {
     let wanted = fields.text("node")?;
-    let node = user_vhost.node();
-    let mut peers = node.cluster().peers.into_iter();
     // The queue is on the nodes that have its vhost.
-    if wanted.is_empty() || wanted == node.snapshot().name || peers.any(|peer| peer.name == wanted)
-    {
+    if wanted.is_empty() || is_of_cluster(user_vhost.node(), wanted) {
         return Ok(());
     }
     Err(ApiError::bad_request(format!("Node {wanted} is not a cluster member")))

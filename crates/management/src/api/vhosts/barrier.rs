@@ -3,13 +3,12 @@
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
-use crate::http::forward::{json_of, request_of_node};
+use crate::http::forward::{json_of, request_of_node, segment};
 
 /// Waits until a majority has all that the vhost has confirmed.
 pub(super) async fn barrier(
@@ -23,8 +22,8 @@ pub(super) async fn barrier(
 
 /// The request with which a node asks the leader of a vhost for a barrier.
 pub fn barrier_request(vhost: &str) -> Request {
-    let vhost = utf8_percent_encode(vhost, NON_ALPHANUMERIC);
-    request_of_node(Method::POST, &format!("/api/vhosts/{vhost}/barrier"), Vec::new())
+    let path = format!("/api/vhosts/{}/barrier", segment(vhost));
+    request_of_node(Method::POST, &path, Vec::new())
 }
 
 /// The index in the answer to [`barrier_request`].

@@ -27,7 +27,7 @@ use crate::node::{Caller, Leader};
 pub use gather::{json_of, reason_of};
 use scope::Scope;
 pub use wire::request_of_node;
-pub(crate) use wire::{Forwarded, receive};
+pub(crate) use wire::{Forwarded, receive, segment};
 
 /// Tells that an answer is that of a replica, which may be behind the leader.
 const STALE: HeaderName = HeaderName::from_static("leveret-stale");
@@ -65,9 +65,7 @@ pub(crate) async fn forward(
             match sender.node.leader_of_metadata() {
                 Leader::Here => next.run(request).await,
                 Leader::Node(leader) => sender.answer(&leader, request).await,
-                Leader::None => {
-                    no_leader(&sender.node, "users, vhosts and parameters have").into_response()
-                }
+                Leader::None => no_leader_of_metadata(&sender.node).into_response(),
             }
         }
         Scope::Vhost(vhost) => {
@@ -193,8 +191,13 @@ fn copy(request: &Request) -> Request {
 }
 
 /// The refusal of a node that has no replica of a vhost, and cannot ask its leader.
-pub(crate) fn elsewhere(vhost: &str) -> ApiError {
+fn elsewhere(vhost: &str) -> ApiError {
     ApiError::unavailable(format!("vhost '{vhost}' is on other nodes, which do not answer"))
+}
+
+/// The refusal while nobody leads users, vhosts and parameters.
+pub(crate) fn no_leader_of_metadata(node: &SharedNode) -> ApiError {
+    no_leader(node, "users, vhosts and parameters have")
 }
 
 /// The refusal while nobody leads: the nodes that are missing, and why.

@@ -1,5 +1,6 @@
 //! A request and its answer between two nodes: headers that tell the caller, and those that concern a connection alone.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::http::answer::ApiError;
 use crate::node::{Caller, Leader, LoginRefused, Node};
@@ -73,6 +76,11 @@ pub(super) fn sent(
         request.headers_mut().insert(PART, HeaderValue::from_static("true"));
     }
     request
+}
+
+/// A name as a segment of a path.
+pub(crate) fn segment(name: &str) -> impl Display {
+    utf8_percent_encode(name, NON_ALPHANUMERIC)
 }
 
 /// A request that a node makes for itself, as the administrator of its machine.
