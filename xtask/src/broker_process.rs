@@ -17,10 +17,10 @@ use crate::process::Process;
 const START_LINE: &str = "AMQP on ";
 
 /// Longest time from start to listening.
-const START_TIME_MAX: Duration = Duration::from_secs(20);
+const START_TIME_MAX: Duration = Duration::from_mins(2);
 
 /// Longest time from SIGTERM to the end.
-const STOP_TIME_MAX: Duration = Duration::from_secs(20);
+const STOP_TIME_MAX: Duration = Duration::from_mins(2);
 
 /// Interval between two looks for the start line in the log.
 const READ_INTERVAL: Duration = Duration::from_millis(20);

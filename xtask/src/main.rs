@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a program for people: printing is its purpose")]
 #![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
 
+mod activity;
 mod bench;
 mod broker_process;
 mod compare;
@@ -40,10 +41,11 @@ struct CommandLine {
 enum Task {
     /// Check everything: formatting, taste, lints, and every test suite
     ///
-    /// Installs its tools by itself (a Python environment below the target folder, Debian packages
-    /// through apt-get). Runs steps beside each other, and ends all of them when one fails: then it prints
-    /// the output of that step and exits with a code other than 0. Prints the time of every step at the
-    /// end; the last line has the numbers of passed, failed and skipped tests.
+    /// Installs its tools by itself: a Python environment and clients of other languages below the target folder,
+    /// Debian packages through apt-get. Runs steps beside each other, shows the output of those that fail, and goes on
+    /// without what needs them. The end has the time of every step, the slowest tests, the tests that did not run with
+    /// the reasons, and the failures, each with the command that repeats it; the last line has the numbers of passed,
+    /// failed and skipped tests.
     Test(test::Options),
     /// Check the rules of taste that a machine can check
     ///

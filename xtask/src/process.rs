@@ -1,16 +1,13 @@
-//! External programs with a bound on their time.
+//! External programs with a bound on their time, or on their silence.
 //!
 //! Decides how a program is started, waited for and ended; does not know what any of them does.
-//! Every program runs in a process group of its own, so that a time-out or an interrupt also ends
-//! the programs it started. An interrupt of xtask and [`cancel_all`] are flags that every wait looks at:
-//! no program outlives the command.
+//! Every program runs in a process group of its own, so that a bound or an interrupt also ends
+//! the programs it started. An interrupt of xtask is a flag that every wait looks at: no program outlives the command.
 
-use std::error::Error;
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -18,36 +15,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::process::{
-    Pid, Signal, kill_process, kill_process_group, nice, test_kill_process_group,
-};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::activity::Activity;
 
 /// Interval between two looks at a running program: short beside any step, long beside the cost of
 /// looking.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Longest wait for an answer to a question that takes a moment on an idle machine.
+pub(crate) const QUESTION_TIME_MAX: Duration = Duration::from_mins(5);
+
 /// Time for a group to end by itself after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Difference to the lowest priority that there is.
-const NICE: i32 = 19;
-
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-
-static CANCELLED: AtomicBool = AtomicBool::new(false);
-
-/// The error of a program that [`cancel_all`] has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cancelled;
-
-impl fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cancelled")
-    }
-}
-
-impl Error for Cancelled {}
 
 /// Makes Ctrl-C and SIGTERM end what was started instead of only xtask itself.
 ///
@@ -61,30 +44,14 @@ pub(crate) fn watch_for_interrupts() -> Result<()> {
     Ok(())
 }
 
-/// Ends every running program at its next wait, and every later one at its first.
-///
-/// The error of those waits is [`Cancelled`].
-pub(crate) fn cancel_all() {
-    CANCELLED.store(true, Ordering::Relaxed);
-}
-
-/// Gives this thread, and the programs that it starts, the lowest priority.
-///
-/// Linux has a priority for each thread; elsewhere the whole process gets it.
-pub(crate) fn lower_own_priority() {
-    // A refusal costs time, nothing else.
-    let _ = nice(NICE);
-}
-
 /// True if the user has asked xtask to end.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// Fails if the user has interrupted xtask, or [`cancel_all`] was called.
-fn check_for_cancellation() -> Result<()> {
+/// Fails if the user has interrupted xtask.
+fn check_for_interrupt() -> Result<()> {
     ensure!(!is_interrupted(), "interrupted");
-    ensure!(!CANCELLED.load(Ordering::Relaxed), Cancelled);
     Ok(())
 }
 
@@ -92,6 +59,7 @@ fn check_for_cancellation() -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
+    log: PathBuf,
     child: Child,
     has_ended: bool,
 }
@@ -108,7 +76,7 @@ impl Process {
         let errors = file.try_clone().context("cannot write the log")?;
         command.stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0);
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-        Ok(Self { name, child, has_ended: false })
+        Ok(Self { name, log: log.to_owned(), child, has_ended: false })
     }
 
     /// The process id.
@@ -134,12 +102,25 @@ impl Process {
         }
     }
 
-    /// Waits at most `limit` for a successful end.
+    /// Waits for the end as long as the program makes progress: a slow one may take as long as it needs.
     ///
     /// # Errors
-    /// As [`Process::wait`], and when the program fails.
-    fn succeed(mut self, limit: Duration) -> Result<()> {
-        let status = self.wait(limit)?;
+    /// When the program neither prints nor works any more, or the user interrupts; the group has been killed by then.
+    fn wait_while_active(&mut self) -> Result<ExitStatus> {
+        let mut activity = Activity::new(&self.log, pid(&self.child));
+        loop {
+            if let Some(status) = self.try_wait()? {
+                return Ok(status);
+            }
+            if let Err(hung) = activity.look() {
+                self.kill();
+                bail!("{} was stopped: {hung}", self.name);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn check(&self, status: ExitStatus) -> Result<()> {
         ensure!(status.success(), "{} failed: {status}", self.name);
         Ok(())
     }
@@ -149,7 +130,7 @@ impl Process {
     /// # Errors
     /// When the user interrupts (the group has been killed by then) or the system cannot tell.
     pub(crate) fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
-        if let Err(error) = check_for_cancellation() {
+        if let Err(error) = check_for_interrupt() {
             self.kill();
             return Err(error);
         }
@@ -205,7 +186,19 @@ impl Drop for Process {
 /// # Errors
 /// When it cannot be started, fails, or runs longer than `limit`.
 pub(crate) fn run(command: Command, log: &Path, limit: Duration) -> Result<()> {
-    Process::start(command, log)?.succeed(limit)
+    let mut process = Process::start(command, log)?;
+    let status = process.wait(limit)?;
+    process.check(status)
+}
+
+/// As [`run`], with a bound on the silence of the program instead of its time, for steps of a test run.
+///
+/// # Errors
+/// When it cannot be started, fails, or neither prints nor works for long.
+pub(crate) fn run_while_active(command: Command, log: &Path) -> Result<()> {
+    let mut process = Process::start(command, log)?;
+    let status = process.wait_while_active()?;
+    process.check(status)
 }
 
 /// Output of `command` on stdout, when it succeeds within `limit`.
@@ -225,7 +218,7 @@ pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String> {
         if let Ok(result) = receiver.recv_timeout(POLL_INTERVAL) {
             break result;
         }
-        let end = check_for_cancellation();
+        let end = check_for_interrupt();
         if end.is_ok() && start.elapsed() <= limit {
             continue;
         }

@@ -12,13 +12,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::process;
+use crate::process::{self, QUESTION_TIME_MAX};
 
 /// Longest wait for `cargo metadata`, which may have to download crates on a fresh machine.
 const METADATA_TIME_MAX: Duration = Duration::from_mins(5);
-
-/// Longest wait for an answer of the compiler.
-const COMPILER_ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Package of the broker, whose release build the suites test: the build that `cargo run --release` makes. With
 /// the tools beside it, cargo would give its dependencies more features than that build has.
@@ -47,7 +44,7 @@ pub(crate) fn cargo() -> OsString {
 pub(crate) fn ask_compiler(arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("rustc");
     command.args(arguments).current_dir(root());
-    process::output(command, COMPILER_ANSWER_TIME_MAX)
+    process::output(command, QUESTION_TIME_MAX)
 }
 
 /// Output of `cargo metadata` for the workspace; with `resolve` also for every crate it reaches.

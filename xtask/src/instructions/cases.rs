@@ -7,23 +7,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::callgrind;
 use super::figures::{Count, Figures};
 use crate::place::Place;
-use crate::{process, repository};
+use crate::process::{self, QUESTION_TIME_MAX};
+use crate::repository;
 
 /// The page with the figures to compare with.
 pub(super) const FIGURES: &str = "docs/internals/instructions.md";
-
-/// Longest time to compile the cases on a slow machine.
-const BUILD_TIME_MAX: Duration = Duration::from_mins(20);
-
-/// Longest time for a question to a program.
-const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A case and how many messages it handles while it is counted.
 struct Case {
@@ -56,6 +50,18 @@ pub(super) fn compare(
     Ok(now.compare(&written, is_all))
 }
 
+/// Compiles the cases, beside the broker: alone, its dependencies would have other features, and be compiled again.
+///
+/// # Errors
+/// When they cannot be compiled.
+pub(crate) fn build(place: &Place<'_>) -> Result<()> {
+    let mut build = Command::new(repository::cargo());
+    build.args(["build", "--release"]).args(repository::BROKER_PACKAGE);
+    build.args(["--package", "leveret-instructions", "--bin", "instructions"]);
+    build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
+    process::run_while_active(build, place.log)
+}
+
 /// Folder of callgrind's outputs.
 pub(super) fn outputs(place: &Place<'_>) -> PathBuf {
     place.target.join("xtask").join("instructions")
@@ -63,11 +69,7 @@ pub(super) fn outputs(place: &Place<'_>) -> PathBuf {
 
 /// Compiles the cases and counts those whose name contains `filter`.
 pub(super) fn count(place: &Place<'_>, filter: &str) -> Result<Figures> {
-    let mut build = Command::new(repository::cargo());
-    build.args(["build", "--release"]).args(repository::BROKER_PACKAGE);
-    build.args(["--package", "leveret-instructions", "--bin", "instructions"]);
-    build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
-    process::run(build, place.log, BUILD_TIME_MAX)?;
+    build(place)?;
     let program = place.target.join("release").join("instructions");
     let cases = cases(&program, filter)?;
     ensure!(!cases.is_empty(), "no case is called like that");

@@ -12,8 +12,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 
-pub(crate) use self::cases::check;
 use self::cases::{FIGURES, compare, count, outputs};
+pub(crate) use self::cases::{build, check};
 use crate::place::Place;
 use crate::{process, repository, test};
 

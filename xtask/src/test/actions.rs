@@ -3,7 +3,6 @@
 //! Knows the programs and their arguments; not which steps there are. Every program writes into
 //! the log of the step and has the step's time.
 
-use std::env;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,21 +10,30 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::quick::Change;
 use super::steps::{Action, Step};
 use super::tally::Tally;
 use super::{clippy, packages, python};
 use crate::broker_process::BrokerProcess;
-use crate::instructions::check as check_instructions;
+use crate::instructions::{build as build_instructions, check as check_instructions};
 use crate::place::Place;
 use crate::{dist, process, repository, tidy};
+
+/// The part of its tests that a step runs.
+#[derive(Debug)]
+pub(super) enum Part {
+    All,
+    /// The tests with this in their name, or this name.
+    Filter(String),
+    /// The tests that a quick run has for a change.
+    Quick(Change),
+}
 
 /// Result of a step that did not fail.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Done,
     Counted(Tally),
-    /// The step needs a program that is optional and missing; with the reason.
-    LeftOut(String),
 }
 
 impl Outcome {
@@ -34,7 +42,6 @@ impl Outcome {
         match self {
             Self::Done => "ok".to_owned(),
             Self::Counted(tally) => tally.describe(step.counts.unwrap_or("passed")),
-            Self::LeftOut(reason) => format!("left out: {reason}"),
         }
     }
 }
@@ -43,39 +50,27 @@ impl Outcome {
 ///
 /// # Errors
 /// When the check of the step fails, or it cannot run here.
-pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
+pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome> {
     match &step.action {
-        Action::Cargo(arguments) => cargo(arguments, step, place),
+        Action::Cargo(arguments) => cargo(arguments, place),
         Action::ReleaseBuild(packages) => {
-            cargo(&[&["build", "--release"], *packages].concat(), step, place)
-        }
-        Action::OptionalCargo { arguments, install } => {
-            let subcommand = arguments.first().copied().unwrap_or_default();
-            if is_installed(subcommand) {
-                cargo(arguments, step, place)
-            } else {
-                let reason = format!("cargo-{subcommand} is not installed ({install})");
-                Ok(Outcome::LeftOut(reason))
-            }
+            cargo(&[&["build", "--release"], *packages].concat(), place)
         }
         Action::Lints => {
-            process::run(clippy::build(place)?, place.log, step.time_max)?;
+            process::run_while_active(clippy::build(place)?, place.log)?;
             Ok(Outcome::Done)
         }
-        Action::RustTests => {
-            process::run(clippy::test(place)?, place.log, step.time_max)?;
-            Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?))
-        }
+        Action::RustTests => rust_tests(part, place),
         Action::Tidy => tidy(place),
         Action::PythonPackages(lists) => {
-            python::install(lists, place, step.time_max)?;
+            python::install(lists, place)?;
             Ok(Outcome::Done)
         }
         Action::Python { program, arguments } => {
             let mut command = Command::new(python::interpreter(place));
             command.arg(place.root.join(program)).arg("--leveret").arg(broker_binary(place)?);
             command.args(*arguments).current_dir(place.root);
-            process::run(command, place.log, step.time_max)?;
+            process::run_while_active(command, place.log)?;
             Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
         }
         Action::InteropClients => {
@@ -83,15 +78,28 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             command.arg(place.root.join("tests/interop/matrix.py")).arg("--prepare");
             command.arg("--work").arg(place.target.join("xtask").join("interop"));
             command.current_dir(place.root);
-            process::run(command, place.log, step.time_max)?;
+            process::run_while_active(command, place.log)?;
             Ok(Outcome::Done)
         }
-        Action::Pytest { folder, arguments } => pytest(folder, arguments, step, place),
+        Action::Pytest { folder, arguments } => match part {
+            Part::Quick(change) => smoke(folder, change, place),
+            Part::All | Part::Filter(_) => pytest(folder, arguments, part, place),
+        },
         Action::DebianPackages(list) => {
-            packages::install_list(list, place, step.time_max)?;
+            packages::install_list(list, place)?;
             Ok(Outcome::Done)
         }
-        Action::Instructions => instructions(place),
+        Action::InstructionsBuild => {
+            build_instructions(place)?;
+            Ok(Outcome::Done)
+        }
+        Action::Instructions => count_instructions(place),
+        Action::Simulator(arguments) => {
+            let mut command = Command::new(place.target.join("sim").join("leveret-sim"));
+            command.args(*arguments).current_dir(place.root);
+            process::run_while_active(command, place.log)?;
+            Ok(Outcome::Done)
+        }
         Action::Packages(folder) => {
             let programs = [
                 broker_binary(place)?,
@@ -99,31 +107,24 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
                 place.target.join("debug").join("leveret-perf"),
             ];
             let packages = dist::pack_for_test(&programs, place)?;
-            pytest(folder, &[&format!("--packages={}", packages.display())], step, place)
+            pytest(folder, &[&format!("--packages={}", packages.display())], part, place)
         }
         Action::DebianFiles(package) => {
-            packages::unpack(package, place, step.time_max)?;
+            packages::unpack(package, place)?;
             Ok(Outcome::Done)
         }
-        Action::AgainstBroker(program) => against_broker(program, step, place),
+        Action::AgainstBroker(program) => against_broker(program, place),
     }
 }
 
-fn cargo(arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> {
+fn cargo(arguments: &[&str], place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(repository::cargo());
     command.args(arguments).current_dir(place.root).env("CARGO_TERM_COLOR", "never");
-    process::run(command, place.log, step.time_max)?;
+    process::run_while_active(command, place.log)?;
     Ok(Outcome::Done)
 }
 
-/// True if cargo finds the subcommand, which is a program on the path.
-fn is_installed(subcommand: &str) -> bool {
-    let program = format!("cargo-{subcommand}");
-    let folders = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&folders).any(|folder| folder.join(&program).is_file())
-}
-
-fn instructions(place: &Place<'_>) -> Result<Outcome> {
+fn count_instructions(place: &Place<'_>) -> Result<Outcome> {
     let (cases, table) = check_instructions(place)?;
     let mut log = fs::OpenOptions::new().append(true).open(place.log)?;
     writeln!(log, "{table}")?;
@@ -140,23 +141,72 @@ fn tidy(place: &Place<'_>) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn pytest(folder: &str, arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> {
+/// Runs the Rust tests; those of the changed crates alone in a quick run.
+fn rust_tests(part: &Part, place: &Place<'_>) -> Result<Outcome> {
+    let Part::Quick(change) = part else {
+        let mut command = clippy::test(place)?;
+        if let Part::Filter(filter) = part {
+            command.arg("--").arg(filter);
+        }
+        process::run_while_active(command, place.log)?;
+        return Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?));
+    };
+    let lines = process::output(clippy::list_tests(place)?, process::QUESTION_TIME_MAX)?;
+    let programs = change.programs(&lines, place);
+    if programs.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    for program in programs {
+        process::run_while_active(program, place.log)?;
+    }
+    Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?))
+}
+
+/// Runs a suite of pytest against the release build.
+fn pytest(folder: &str, arguments: &[&str], part: &Part, place: &Place<'_>) -> Result<Outcome> {
+    let mut command = pytest_command(folder, &broker_binary(place)?, place);
+    command.args(arguments);
+    if let Part::Filter(filter) = part {
+        // The name of one test, or a part of the names of some.
+        if filter.contains("::") {
+            command.arg(filter);
+        } else {
+            command.args(["-k", filter]);
+        }
+    }
+    process::run_while_active(command, place.log)?;
+    Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
+}
+
+/// Runs a few files of a suite, and the changed ones, against the broker that is not optimised.
+fn smoke(folder: &str, change: &Change, place: &Place<'_>) -> Result<Outcome> {
+    let broker = place.target.join("debug").join("leveret");
+    let mut command = pytest_command(folder, &broker, place);
+    command.args(change.black_box_tests());
+    process::run_while_active(command, place.log)?;
+    Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
+}
+
+fn pytest_command(folder: &str, broker: &Path, place: &Place<'_>) -> Command {
     let mut command = Command::new(python::interpreter(place));
-    command.args(["-m", "pytest", "--color=no", "--broker=leveret"]).args(arguments);
-    command.env("LEVERET_BIN", broker_binary(place)?).current_dir(place.root.join(folder));
+    command.args(["-m", "pytest", "--color=no", "--broker=leveret"]);
+    // What the end of the run shows: failures, tests that did not run, and slow ones.
+    command.args(["-rfEs", "--durations=10", "--durations-min=2"]);
+    // A dot for each test as it ends, for the progress.
+    command.env("PYTHONUNBUFFERED", "1");
+    command.env("LEVERET_BIN", broker).current_dir(place.root.join(folder));
     // The tools are tested as the step `clippy` has built them: with assertions, and not optimised.
     let tools = place.target.join("debug");
     command.env("LEVERETCTL_BIN", tools.join("leveretctl"));
     command.env("LEVERET_PERF_BIN", tools.join("leveret-perf"));
-    process::run(command, place.log, step.time_max)?;
-    Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
+    command
 }
 
-fn against_broker(program: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
+fn against_broker(program: &str, place: &Place<'_>) -> Result<Outcome> {
     let broker = BrokerProcess::start(&broker_binary(place)?, place.log)?;
     let mut command = Command::new(place.root.join(program));
     command.arg(&broker.amqp_address).current_dir(place.root);
-    process::run(command, place.log, step.time_max)?;
+    process::run_while_active(command, place.log)?;
     broker.stop()?;
     Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }

@@ -31,6 +31,14 @@ pub(super) fn test(place: &Place<'_>) -> Result<Command> {
     cargo(&["test", "--workspace", "--no-fail-fast"], place)
 }
 
+/// Command that lists the test programs, which [`build`] has compiled, in lines of JSON.
+///
+/// # Errors
+/// As [`build`].
+pub(super) fn list_tests(place: &Place<'_>) -> Result<Command> {
+    cargo(&["test", "--workspace", "--no-run", "--message-format=json"], place)
+}
+
 fn cargo(arguments: &[&str], place: &Place<'_>) -> Result<Command> {
     let mut command = Command::new(repository::cargo());
     command.args(arguments).current_dir(place.root).env("CARGO_TERM_COLOR", "never");

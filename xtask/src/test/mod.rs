@@ -1,16 +1,20 @@
 //! `cargo xtask test`: the one test command of the project, for people and for CI.
 //!
-//! Decides which steps run. The steps are a table in `steps`, their order is decided in `schedule`, their
-//! programs are in `actions`, the printed lines in `summary`. The output of a step goes to a log of its own
-//! below the target folder and is shown only when the step fails. The first failure ends the run.
+//! Decides which steps run. The steps are the table `table`, their order is decided in `schedule`, their
+//! programs are in `actions`, the printed lines in `announcement` and `summary`. The output of a step goes to a log of
+//! its own below the target folder and is shown when the step fails. The run goes on after a failure; its end lists all.
 
 mod actions;
+mod announcement;
 mod clippy;
+mod findings;
 mod packages;
 mod python;
+mod quick;
 mod schedule;
 mod steps;
 mod summary;
+mod table;
 mod tally;
 
 use std::fs;
@@ -21,16 +25,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::PossibleValuesParser;
 
+use self::actions::Part;
+use self::quick::Change;
 use self::schedule::{Event, StepResult};
-use self::steps::{STEPS, Step};
+use self::steps::Step;
+use self::table::STEPS;
+use crate::activity::cpu_time_of_children;
 use crate::place::Place;
 use crate::{process, repository};
 
 /// Lines of a failed step that are shown; the whole is in its log.
-const SHOWN_LINES_MAX: usize = 400;
+const SHOWN_LINES_MAX: usize = 200;
 
-/// Longest time that packages of another command may take.
-const PACKAGES_TIME_MAX: Duration = Duration::from_mins(20);
+/// Interval between two lines that tell how far the running steps have come, while none begins or ends.
+const TICK: Duration = Duration::from_mins(1);
 
 /// Options of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +50,15 @@ pub(crate) struct Options {
     /// Leave these steps out
     #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = step_names())]
     skip: Vec<String>,
+
+    /// Run only the tests with this in their name, or the test of this name; for steps of cargo or pytest
+    #[arg(long, value_name = "TEXT", requires = "only")]
+    filter: Option<String>,
+
+    /// Answer for a change within three minutes once everything is compiled: formatting, taste, lints, the tests of
+    /// the changed crates, and some black-box tests
+    #[arg(long, conflicts_with_all = ["only", "filter"])]
+    quick: bool,
 
     /// Run one step at a time, in the order of the list
     #[arg(long)]
@@ -100,7 +117,7 @@ pub(crate) fn install_packages(list: &str) -> Result<()> {
     let (root, target) = (repository::root(), repository::target_folder()?);
     let logs = logs_folder(&target)?;
     let place = Place { root: &root, target: &target, log: &logs.join("packages.log") };
-    packages::install_list(list, &place, PACKAGES_TIME_MAX)
+    packages::install_list(list, &place)
 }
 
 /// The folder with the logs of steps, which is there afterwards.
@@ -116,8 +133,8 @@ fn logs_folder(target: &Path) -> Result<PathBuf> {
 /// When a step fails or cannot be done on this machine, or the user interrupts.
 pub(crate) fn set_up(steps: &[&str]) -> Result<()> {
     let only: Vec<String> = steps.iter().map(|&name| name.to_owned()).collect();
-    for end in run_steps(&selection(&only, &[]), true)? {
-        end.result?;
+    for end in run_steps(&selection(&only, &[]), true, &Part::All)? {
+        end.result.with_context(|| format!("step `{}` did not run", end.step.name))??;
     }
     Ok(())
 }
@@ -128,56 +145,80 @@ pub(crate) fn set_up(steps: &[&str]) -> Result<()> {
 /// When nothing is left to run, or the log folder cannot be made. The exit code shows whether all steps
 /// passed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let steps = selection(&options.only, &options.skip);
+    let (steps, part) = asked(options)?;
     if options.list {
         for step in steps {
-            println!("{:<16} {}", step.name, step.what);
+            println!("{:<18} {}", step.name, step.what);
         }
         return Ok(ExitCode::SUCCESS);
     }
     ensure!(!steps.is_empty(), "nothing left to run");
-    // After a failure, no program is started any more, not even the one that is asked for this folder.
-    let logs = logs_folder(&repository::target_folder()?)?;
-    let start = Instant::now();
-    let ends = run_steps(&steps, options.serial)?;
-    print!("{}", summary::table(&ends, start.elapsed()));
-    let failed = ends.iter().filter(|end| end.result.is_err());
-    for end in failed.filter(|end| !summary::is_cancelled(end)) {
-        if let Err(error) = &end.result {
-            println!("error: step `{}`: {error:#}", end.step.name);
-        }
+    let (root, target) = (repository::root(), repository::target_folder()?);
+    let logs = logs_folder(&target)?;
+    print!("{}", announcement::text(&steps, &root, &target));
+    if let Part::Quick(change) = &part {
+        println!("quick: tests of {}, and some of the broker", change.describe());
     }
-    let tally = summary::tally(&ends, |step| actions::read_log(&log(&logs, step)));
-    println!("{}", tally.closing_line());
-    let has_passed = ends.len() == steps.len() && tally.failed == 0;
+    let start = Instant::now();
+    let ends = run_steps(&steps, options.serial, &part)?;
+    let text = |step: &Step| actions::read_log(&log(&logs, step)).unwrap_or_default();
+    print!("{}", summary::table(&ends, start.elapsed(), cpu_time_of_children()));
+    print!("{}", summary::slow_tests(&ends, text));
+    print!("{}", summary::skips(&ends, text));
+    print!("{}", summary::failures(&ends, text));
+    let has_passed = ends.iter().all(|end| matches!(end.result, Some(Ok(_))));
+    if has_passed {
+        announcement::keep_duration(&steps, start.elapsed(), &target);
+    }
+    println!("{}", summary::tally(&ends, text).closing_line());
     Ok(if has_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The steps that the options ask for, and the part of their tests.
+fn asked(options: &Options) -> Result<(Vec<&'static Step>, Part)> {
+    if options.quick {
+        let only: Vec<String> = quick::STEPS.iter().map(|&name| name.to_owned()).collect();
+        let mut steps = selection(&only, &options.skip);
+        // The broker of a quick run is the one that the tests are built with.
+        steps.retain(|step| quick::STEPS.contains(&step.name));
+        return Ok((steps, Part::Quick(Change::of_repository()?)));
+    }
+    let part = options.filter.clone().map_or(Part::All, Part::Filter);
+    Ok((selection(&options.only, &options.skip), part))
+}
+
 /// Runs steps and prints their progress.
-fn run_steps(steps: &[&'static Step], is_serial: bool) -> Result<Vec<StepResult>> {
+fn run_steps(steps: &[&'static Step], is_serial: bool, part: &Part) -> Result<Vec<StepResult>> {
     process::watch_for_interrupts()?;
     let (root, target) = (repository::root(), repository::target_folder()?);
     let logs = logs_folder(&target)?;
+    for step in steps {
+        // The log is of this run only.
+        let log = log(&logs, step);
+        fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
+    }
     let start = Instant::now();
     let action = |step: &'static Step| {
         let log = log(&logs, step);
-        // The log is of this run only.
-        fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-        actions::run(step, &Place { root: &root, target: &target, log: &log })
+        actions::run(step, part, &Place { root: &root, target: &target, log: &log })
     };
     let tell = |event: Event<'_>| {
-        let at = summary::clock(start.elapsed());
-        println!("{at}  {}", summary::progress(&event));
+        let line = match event {
+            Event::Began(step) => summary::began(step),
+            Event::Ended(end) => summary::ended(end, &[]),
+            Event::Tick(running) => summary::running(running, |step| {
+                actions::read_log(&log(&logs, step)).unwrap_or_default()
+            }),
+        };
+        println!("{}  {line}", summary::clock(start.elapsed()));
         if let Event::Ended(end) = event
-            && end.result.is_err()
+            && let Some(error) = end.error()
         {
-            if !summary::is_cancelled(end) {
-                show_end(&log(&logs, end.step));
-            }
-            process::cancel_all();
+            show_end(&log(&logs, end.step));
+            println!("error: step `{}`: {error:#}", end.step.name);
         }
     };
-    Ok(schedule::run(steps, is_serial, action, tell))
+    Ok(schedule::run(steps, is_serial, TICK, action, tell))
 }
 
 fn log(logs: &Path, step: &Step) -> PathBuf {

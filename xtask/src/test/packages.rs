@@ -4,31 +4,36 @@
 //! password. Where neither works, the error is the command to type.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::geteuid;
 
 use crate::place::Place;
-use crate::process;
+use crate::process::{self, QUESTION_TIME_MAX};
 
 /// Tells the packages' scripts to ask nothing; sudo does not pass the environment on by itself.
 const NO_QUESTIONS: &str = "DEBIAN_FRONTEND=noninteractive";
-
-/// Longest time a question to dpkg, sudo or a compiler may take.
-const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Installs what the list in the file names.
 ///
 /// # Errors
 /// When the list cannot be read, or as [`install`].
-pub(super) fn install_list(list: &str, place: &Place<'_>, time_max: Duration) -> Result<()> {
-    let text = fs::read_to_string(place.root.join(list));
+pub(super) fn install_list(list: &str, place: &Place<'_>) -> Result<()> {
+    install_missing(&missing_of_list(list, place.root)?, place)
+}
+
+/// The packages that the list in the file names and the machine lacks.
+///
+/// # Errors
+/// When the list cannot be read.
+pub(super) fn missing_of_list(list: &str, root: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(root.join(list));
     let text = text.with_context(|| format!("cannot read {list}"))?;
     let has = |program: &str| succeeds("sh", &["-c", &format!("command -v {program}")]);
     let packages: Vec<&str> = text.lines().flat_map(|line| names(line, has)).collect();
-    install(&packages, place, time_max)
+    Ok(missing(&packages))
 }
 
 /// Installs those of the packages that are missing.
@@ -36,8 +41,16 @@ pub(super) fn install_list(list: &str, place: &Place<'_>, time_max: Duration) ->
 /// # Errors
 /// When something is missing and cannot be installed from here; the message ends in the command
 /// that a person would type.
-pub(super) fn install(packages: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {
-    let missing: Vec<&str> = packages.iter().copied().filter(|name| !is_installed(name)).collect();
+pub(super) fn install(packages: &[&str], place: &Place<'_>) -> Result<()> {
+    install_missing(&missing(packages), place)
+}
+
+fn missing(packages: &[&str]) -> Vec<String> {
+    let missing = packages.iter().filter(|name| !is_installed(name));
+    missing.map(|&name| name.to_owned()).collect()
+}
+
+fn install_missing(missing: &[String], place: &Place<'_>) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -47,10 +60,11 @@ pub(super) fn install(packages: &[&str], place: &Place<'_>, time_max: Duration) 
     }
     let by_hand = format!("run by hand: sudo apt-get update && sudo apt-get install {list}");
     let sudo = with_rights(&list).map_err(|error| anyhow!("{error}; {by_hand}"))?;
-    apt_get(sudo, &["update"], place, time_max)
+    apt_get(sudo, &["update"], place)
         .and_then(|()| {
-            let arguments = [&["install", "--yes", "--no-install-recommends"], missing.as_slice()];
-            apt_get(sudo, &arguments.concat(), place, time_max)
+            let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
+            arguments.extend(missing.iter().map(String::as_str));
+            apt_get(sudo, &arguments, place)
         })
         .map_err(|error| anyhow!("cannot install {list} ({error:#}); {by_hand}"))
 }
@@ -60,7 +74,7 @@ pub(super) fn install(packages: &[&str], place: &Place<'_>, time_max: Duration) 
 /// # Errors
 /// When there is no apt-get, or it finds no such package; the message ends in the command that a
 /// person would type.
-pub(super) fn unpack(package: &str, place: &Place<'_>, time_max: Duration) -> Result<()> {
+pub(super) fn unpack(package: &str, place: &Place<'_>) -> Result<()> {
     let folder = place.target.join("xtask").join("debian").join(package);
     if folder.is_dir() {
         return Ok(());
@@ -76,13 +90,13 @@ pub(super) fn unpack(package: &str, place: &Place<'_>, time_max: Duration) -> Re
         // As root the files would else be fetched by a user who may not write here.
         command.args(["--quiet", "--option", "APT::Sandbox::User=root", "download", package]);
         command.current_dir(&fetched);
-        process::run(command, place.log, time_max)
+        process::run_while_active(command, place.log)
     };
     // The lists of packages may never have been fetched on this machine, or long ago.
     download()
         .or_else(|_| {
             with_rights("update").and_then(|sudo| {
-                apt_get(sudo, &["update"], place, time_max)?;
+                apt_get(sudo, &["update"], place)?;
                 download()
             })
         })
@@ -90,7 +104,7 @@ pub(super) fn unpack(package: &str, place: &Place<'_>, time_max: Duration) -> Re
     for file in fs::read_dir(&fetched)? {
         let mut command = Command::new("dpkg-deb");
         command.arg("--extract").arg(file?.path()).arg(&folder);
-        process::run(command, place.log, time_max)?;
+        process::run_while_active(command, place.log)?;
     }
     Ok(())
 }
@@ -109,7 +123,7 @@ fn with_rights(what: &str) -> Result<&'static [&'static str]> {
     }
 }
 
-fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {
+fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>) -> Result<()> {
     // Another apt may be at work for a while, as on a machine that has just started.
     let apt_get = ["apt-get", "--quiet", "--option", "DPkg::Lock::Timeout=300"];
     let words = [sudo, &apt_get, arguments].concat();
@@ -117,7 +131,7 @@ fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>, time_max: Durat
     let mut command = Command::new(program);
     command.args(arguments).current_dir(place.root);
     command.envs(NO_QUESTIONS.split_once('='));
-    process::run(command, place.log, time_max)
+    process::run_while_active(command, place.log)
 }
 
 fn is_installed(package: &str) -> bool {

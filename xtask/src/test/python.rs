@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -30,7 +29,7 @@ fn folder(place: &Place<'_>) -> PathBuf {
 ///
 /// # Errors
 /// When there is no usable Python and none can be installed, or pip fails.
-pub(super) fn install(lists: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {
+pub(super) fn install(lists: &[&str], place: &Place<'_>) -> Result<()> {
     let lists: Vec<PathBuf> =
         lists.iter().map(|list| place.root.join(list)).filter(|list| list.is_file()).collect();
     if lists.is_empty() {
@@ -45,15 +44,15 @@ pub(super) fn install(lists: &[&str], place: &Place<'_>, time_max: Duration) -> 
         return Ok(());
     }
     if !packages::succeeds("python3", &["-c", "import ensurepip, venv"]) {
-        packages::install(PYTHON_PACKAGES, place, time_max)?;
+        packages::install(PYTHON_PACKAGES, place)?;
     }
     let mut create = Command::new("python3");
     create.args(["-m", "venv", "--clear"]).arg(folder(place));
-    process::run(create, place.log, time_max)?;
+    process::run_while_active(create, place.log)?;
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip.args(lists.iter().flat_map(|list| [Path::new("--requirement"), list]));
-    process::run(pip, place.log, time_max)?;
+    process::run_while_active(pip, place.log)?;
     fs::write(&record, wanted).with_context(|| format!("cannot write {}", record.display()))?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! Decides when a step may begin, and runs each on a thread of its own. A step begins when all steps it
 //! needs have ended, its lane has room, and no running step uses one of its resources. Of several that may begin,
-//! the first of the table does. After a failure no step begins; the running ones are the caller's to end.
+//! the first of the table does. After a failure the run goes on: only what needs the failed step is left out.
 
 use std::sync::mpsc;
 use std::thread;
@@ -17,6 +17,9 @@ use crate::process;
 /// Suites beside each other. They mostly wait: one alone keeps about one processor busy.
 const SUITES_MAX: usize = 2;
 
+/// Compilers beside each other: one alone leaves processors idle while it links.
+const COMPILERS_MAX: usize = 2;
+
 /// Progress of one step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Progress {
@@ -29,8 +32,16 @@ enum Progress {
 #[derive(Debug)]
 pub(super) struct StepResult {
     pub(super) step: &'static Step,
-    pub(super) result: Result<Outcome>,
+    /// `None` if the step did not begin: because a step that it needs has failed, or the user has interrupted.
+    pub(super) result: Option<Result<Outcome>>,
     pub(super) elapsed: Duration,
+}
+
+impl StepResult {
+    /// The error of a step that has failed.
+    pub(super) fn error(&self) -> Option<&anyhow::Error> {
+        self.result.as_ref()?.as_ref().err()
+    }
 }
 
 /// An event of a run, for the progress lines.
@@ -38,34 +49,41 @@ pub(super) struct StepResult {
 pub(super) enum Event<'a> {
     Began(&'static Step),
     Ended(&'a StepResult),
+    /// Some time has passed; with the steps that run, and for how long.
+    Tick(&'a [(&'static Step, Duration)]),
 }
 
-/// Runs `steps` with `action`, beside each other unless `is_serial`, and reports each event to `tell`.
+/// Runs `steps` with `action`, beside each other unless `is_serial`, and reports each event to `tell`; a tick each time
+/// that nothing has happened for `tick`.
 ///
-/// The result has the steps that ran, in the order of their ends.
+/// The result has every step, in the order of their ends.
 pub(super) fn run(
     steps: &[&'static Step],
     is_serial: bool,
+    tick: Duration,
     action: impl Fn(&'static Step) -> Result<Outcome> + Sync,
     mut tell: impl FnMut(Event<'_>),
 ) -> Vec<StepResult> {
     let mut progress = vec![Progress::Waiting; steps.len()];
+    let mut begun_at: Vec<Option<Instant>> = vec![None; steps.len()];
     let mut ended: Vec<StepResult> = Vec::with_capacity(steps.len());
     let (sender, receiver) = mpsc::channel();
     let action = &action;
     thread::scope(|scope| {
         loop {
-            let has_failed = ended.iter().any(|ended| ended.result.is_err());
-            while let Some(at) = next(steps, &progress, is_serial).filter(|_| !has_failed) {
+            for at in impossible(steps, &progress, &ended) {
+                progress[at] = Progress::Ended;
+                let end = StepResult { step: steps[at], result: None, elapsed: Duration::ZERO };
+                tell(Event::Ended(&end));
+                ended.push(end);
+            }
+            while let Some(at) = next(steps, &progress, is_serial) {
                 progress[at] = Progress::Running;
-                let (step, sender) = (steps[at], sender.clone());
+                let (step, sender, start) = (steps[at], sender.clone(), Instant::now());
+                begun_at[at] = Some(start);
                 tell(Event::Began(step));
                 scope.spawn(move || {
-                    if step.lane == Lane::Compile {
-                        process::lower_own_priority();
-                    }
-                    let start = Instant::now();
-                    let result = action(step);
+                    let result = Some(action(step));
                     // The receiver lives as long as this scope.
                     let _ =
                         sender.send((at, StepResult { step, result, elapsed: start.elapsed() }));
@@ -74,13 +92,54 @@ pub(super) fn run(
             if !progress.contains(&Progress::Running) {
                 return;
             }
-            let Ok((at, step)) = receiver.recv() else { return };
-            progress[at] = Progress::Ended;
-            tell(Event::Ended(&step));
-            ended.push(step);
+            match receiver.recv_timeout(tick) {
+                Ok((at, end)) => {
+                    progress[at] = Progress::Ended;
+                    tell(Event::Ended(&end));
+                    ended.push(end);
+                }
+                Err(_) => tell(Event::Tick(&running(steps, &progress, &begun_at))),
+            }
         }
     });
     ended
+}
+
+/// The steps that run, and for how long.
+fn running(
+    steps: &[&'static Step],
+    progress: &[Progress],
+    begun_at: &[Option<Instant>],
+) -> Vec<(&'static Step, Duration)> {
+    let states = steps.iter().zip(progress).zip(begun_at);
+    let running = states.filter(|((_, progress), _)| **progress == Progress::Running);
+    running
+        .filter_map(|((step, _), begun_at)| Some((*step, begun_at.as_ref()?.elapsed())))
+        .collect()
+}
+
+/// Indices of the waiting steps that cannot begin any more: all of them after an interrupt, otherwise those that
+/// need a step which did not succeed.
+fn impossible(steps: &[&Step], progress: &[Progress], ended: &[StepResult]) -> Vec<usize> {
+    let is_without = |need: &str| {
+        let end = ended.iter().find(|end| end.step.name == need);
+        end.is_some_and(|end| !matches!(end.result, Some(Ok(_))))
+    };
+    let cannot_begin =
+        |step: &Step| process::is_interrupted() || step.needs.iter().any(|need| is_without(need));
+    let states = steps.iter().zip(progress).enumerate();
+    states
+        .filter(|(_, (step, progress))| **progress == Progress::Waiting && cannot_begin(step))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// The step for whose sake another one did not begin, if it was not the user who ended the run.
+pub(super) fn missing_need(step: &Step, ends: &[StepResult]) -> Option<&'static str> {
+    let is_missing = |end: &&StepResult| {
+        step.needs.contains(&end.step.name) && !matches!(end.result, Some(Ok(_)))
+    };
+    ends.iter().find(is_missing).map(|end| end.step.name)
 }
 
 /// Index of the step that may begin now.
@@ -98,10 +157,16 @@ fn next(steps: &[&Step], progress: &[Progress], is_serial: bool) -> Option<usize
         steps.iter().all(|step| step.name != *need)
             || in_progress(Progress::Ended).any(|step| step.name == *need)
     };
+    let compiles = |step: &Step| step.lane == Lane::Compile;
+    // Also those that wait: compilers would otherwise never get the processors back.
+    let is_compiling =
+        running.iter().any(|step| compiles(step)) || in_progress(Progress::Waiting).any(compiles);
     let may_begin = |step: &Step| {
         step.needs.iter().all(has_ended)
             && running.iter().all(|other| may_be_beside(step, other))
-            && running.iter().filter(|other| other.lane == step.lane).count() < room(step.lane)
+            && running.iter().filter(|other| share_room(step.lane, other.lane)).count()
+                < room(step.lane)
+            && (step.lane != Lane::Timed || !is_compiling)
     };
     steps
         .iter()
@@ -115,11 +180,18 @@ fn may_be_beside(step: &Step, other: &Step) -> bool {
     !share && step.lane != Lane::Alone && other.lane != Lane::Alone
 }
 
+/// True if the number of steps in both lanes together is bounded.
+fn share_room(lane: Lane, other: Lane) -> bool {
+    let is_suite = |lane| matches!(lane, Lane::Suite | Lane::Timed);
+    lane == other || is_suite(lane) && is_suite(other)
+}
+
 /// Number of steps that may be in a lane at the same time.
 fn room(lane: Lane) -> usize {
     match lane {
-        Lane::Build | Lane::Compile | Lane::Fetch | Lane::Alone => 1,
-        Lane::Suite => SUITES_MAX,
+        Lane::Fetch | Lane::Alone => 1,
+        Lane::Compile => COMPILERS_MAX,
+        Lane::Suite | Lane::Timed => SUITES_MAX,
     }
 }
 
@@ -134,13 +206,18 @@ mod tests {
 
     const BUILD: Step = Step { name: "build", ..PLAIN };
     const LINT: Step = Step { name: "lint", ..PLAIN };
+    const THIRD: Step = Step { name: "third", ..PLAIN };
     const FETCH: Step = Step { name: "fetch", lane: Lane::Fetch, ..PLAIN };
     const A: Step = Step { name: "a", lane: Lane::Suite, needs: &["build", "fetch"], ..PLAIN };
     const B: Step = Step { name: "b", ..A };
     const C: Step = Step { name: "c", ..A };
+    const TIMED: Step = Step { name: "timed", lane: Lane::Timed, ..A };
     const ALONE: Step = Step { name: "alone", lane: Lane::Alone, ..PLAIN };
     const FULL: Step =
         Step { name: "full", lane: Lane::Suite, resources: &[Resource::SharedMemory], ..PLAIN };
+
+    /// Long beside a test.
+    const TICK: Duration = Duration::from_hours(1);
 
     /// Names of the steps that begin when those of `ended` have ended and those of `running` run.
     fn begun(steps: &[&Step], running: &[&str], ended: &[&str]) -> Vec<&'static str> {
@@ -160,11 +237,20 @@ mod tests {
 
     #[test]
     fn lanes_run_beside_each_other() {
-        let steps = [&BUILD, &FETCH, &LINT, &A, &B, &C];
-        assert_eq!(begun(&steps, &[], &[]), ["build", "fetch"]);
-        assert_eq!(begun(&steps, &["fetch"], &["build"]), ["lint"]);
-        assert_eq!(begun(&steps, &[], &["build", "fetch"]), ["lint", "a", "b"]);
-        assert_eq!(begun(&steps, &["lint", "b"], &["build", "fetch", "a"]), ["c"]);
+        let steps = [&BUILD, &FETCH, &LINT, &THIRD, &A, &B, &C];
+        assert_eq!(begun(&steps, &[], &[]), ["build", "fetch", "lint"]);
+        assert_eq!(begun(&steps, &["fetch"], &["build"]), ["lint", "third"]);
+        assert_eq!(begun(&steps, &["lint", "third"], &["build", "fetch"]), ["a", "b"]);
+        assert_eq!(begun(&steps, &["b"], &["build", "fetch", "lint", "third", "a"]), ["c"]);
+    }
+
+    #[test]
+    fn timed_suite_runs_beside_no_compiler() {
+        let steps = [&BUILD, &FETCH, &LINT, &TIMED, &A];
+        assert_eq!(begun(&steps, &["lint"], &["build", "fetch"]), ["a"]);
+        assert_eq!(begun(&steps, &[], &["build", "fetch"]), ["lint", "a"]);
+        assert_eq!(begun(&steps, &[], &["build", "fetch", "lint"]), ["timed", "a"]);
+        assert_eq!(begun(&[&TIMED, &A, &B], &["timed"], &[]), ["a"]);
     }
 
     #[test]
@@ -201,7 +287,7 @@ mod tests {
             order.lock().unwrap().push(step.name);
             Ok(Outcome::Done)
         };
-        let ended = run(&[&BUILD, &FETCH, &LINT, &A, &B, &C], false, action, |_| {});
+        let ended = run(&[&BUILD, &FETCH, &LINT, &A, &B, &C], false, TICK, action, |_| {});
         assert_eq!(ended.len(), 6);
         let order = order.into_inner().unwrap();
         let at = |name: &str| order.iter().position(|ran| *ran == name).unwrap();
@@ -209,16 +295,50 @@ mod tests {
     }
 
     #[test]
-    fn no_step_begins_after_a_failure() {
-        let action = |_: &'static Step| bail!("broken");
+    fn run_goes_on_after_a_failure_without_what_needs_it() {
+        let action = |step: &'static Step| {
+            if step.name == "build" { bail!("broken") } else { Ok(Outcome::Done) }
+        };
         let mut events = Vec::new();
-        let ended = run(&[&BUILD, &LINT, &A], true, action, |event| {
-            events.push(match event {
-                Event::Began(step) => format!("{} began", step.name),
-                Event::Ended(ended) => format!("{} ended", ended.step.name),
-            });
+        let ended = run(&[&BUILD, &LINT, &A], true, TICK, action, |event| match event {
+            Event::Began(step) => events.push(format!("{} began", step.name)),
+            Event::Ended(ended) => events.push(format!("{} ended", ended.step.name)),
+            Event::Tick(_) => {}
         });
-        assert_eq!(events, ["build began", "build ended"]);
-        assert_eq!(ended[0].result.as_ref().unwrap_err().to_string(), "broken");
+        assert_eq!(events, ["build began", "build ended", "a ended", "lint began", "lint ended"]);
+        assert_eq!(ended[0].error().unwrap().to_string(), "broken");
+        assert!(ended[1].result.is_none());
+        assert_eq!(missing_need(ended[1].step, &ended), Some("build"));
+        assert_eq!(missing_need(ended[2].step, &ended), None);
+    }
+
+    #[test]
+    fn need_that_did_not_begin_is_missing_too() {
+        const LAST: Step = Step { name: "last", lane: Lane::Suite, needs: &["a"], ..PLAIN };
+        let action = |_: &'static Step| bail!("broken");
+        let ended = run(&[&BUILD, &A, &LAST], true, TICK, action, |_| {});
+        assert_eq!(missing_need(&LAST, &ended), Some("a"));
+        assert_eq!(ended.len(), 3);
+    }
+
+    #[test]
+    fn ticks_name_what_runs() {
+        let (sender, receiver) = mpsc::sync_channel(0);
+        let receiver = Mutex::new(receiver);
+        let action = |_: &'static Step| {
+            receiver.lock().unwrap().recv()?;
+            Ok(Outcome::Done)
+        };
+        let mut is_seen = false;
+        run(&[&BUILD], false, Duration::from_millis(1), action, |event| {
+            if let Event::Tick(running) = event
+                && !is_seen
+            {
+                assert_eq!(running[0].0.name, "build");
+                is_seen = true;
+                sender.send(()).unwrap();
+            }
+        });
+        assert!(is_seen);
     }
 }

@@ -1,78 +1,155 @@
-//! The lines that a test run prints: progress, the table of times, and the numbers of tests.
+//! The lines that a test run prints: progress, the table of times, what has failed, and the numbers of tests.
 //!
-//! Knows the results of steps and nothing of how they came about.
+//! Knows the results of steps and their logs, and nothing of how they came about.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::actions::Outcome;
-use super::schedule::{Event, StepResult};
+use super::findings;
+use super::schedule::{StepResult, missing_need};
 use super::steps::Step;
 use super::tally::Tally;
-use crate::process::Cancelled;
 
-/// True if the step was ended because another one failed.
-pub(super) fn is_cancelled(end: &StepResult) -> bool {
-    end.result.as_ref().is_err_and(|error| error.is::<Cancelled>())
+/// Slow tests that are named.
+const SLOW_TESTS_MAX: usize = 10;
+
+/// Failed tests of a step that are named; all are in its log.
+const FAILED_TESTS_MAX: usize = 50;
+
+/// The line of a step that begins, without its time.
+pub(super) fn began(step: &Step) -> String {
+    format!("{:<18} {} ...", step.name, step.what)
 }
 
-/// The line of an event, without its time.
-pub(super) fn progress(event: &Event<'_>) -> String {
-    match event {
-        Event::Began(step) => format!("{:<16} {} ...", step.name, step.what),
-        Event::Ended(end) => {
-            format!("{:<16} {} in {}", end.step.name, describe(end), duration(end.elapsed))
-        }
-    }
+/// The line of a step that has ended, without its time.
+pub(super) fn ended(end: &StepResult, ends: &[StepResult]) -> String {
+    format!("{:<18} {} in {}", end.step.name, describe(end, ends), duration(end.elapsed))
 }
 
-/// Time and result of every step, then the sum of the times beside the duration of the run.
-pub(super) fn table(ends: &[StepResult], elapsed: Duration) -> String {
+/// The line of the steps that run: `running: blackbox 43 % (2 min 10 s), unit (12 s)`.
+pub(super) fn running(
+    steps: &[(&'static Step, Duration)],
+    log: impl Fn(&Step) -> String,
+) -> String {
+    let of = |(step, elapsed): &(&'static Step, Duration)| {
+        let progress = findings::progress(&log(step)).map(|text| format!(" {text}"));
+        format!("{}{} ({})", step.name, progress.unwrap_or_default(), duration(*elapsed))
+    };
+    format!("running: {}", steps.iter().map(of).collect::<Vec<_>>().join(", "))
+}
+
+/// Time and result of every step, then the sum of the times beside the duration of the run and the processor time.
+pub(super) fn table(ends: &[StepResult], elapsed: Duration, cpu_time: Duration) -> String {
     let mut table = String::from("\n");
-    for end in ends {
-        // Writing into a string cannot fail.
+    // Writing into a string cannot fail.
+    let mut row = |name: &str, time: Duration, result: &str| {
         let _ = writeln!(
             table,
-            "{:<16} {:>12}  {}",
-            end.step.name,
-            duration(end.elapsed),
-            describe(end)
+            "{}",
+            format!("{name:<18} {:>12}  {result}", duration(time)).trim_end()
         );
+    };
+    for end in ends {
+        row(end.step.name, end.elapsed, &describe(end, ends));
     }
-    let sum = ends.iter().map(|end| end.elapsed).sum();
-    let _ = writeln!(table, "{:<16} {:>12}", "sum of steps", duration(sum));
-    let _ = writeln!(table, "{:<16} {:>12}", "whole run", duration(elapsed));
+    row("sum of steps", ends.iter().map(|end| end.elapsed).sum(), "");
+    row("processor time", cpu_time, "");
+    row("whole run", elapsed, "");
     table
 }
 
+/// The slowest tests of all steps that name theirs.
+pub(super) fn slow_tests(ends: &[StepResult], log: impl Fn(&Step) -> String) -> String {
+    let mut slow: Vec<(f64, String)> = Vec::new();
+    for end in ends {
+        let log = log(end.step);
+        let tests = findings::slow_tests(&log).into_iter();
+        slow.extend(tests.map(|(seconds, test)| (seconds, format!("{}: {test}", end.step.name))));
+    }
+    slow.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let mut text = String::new();
+    for (at, (seconds, test)) in slow.iter().take(SLOW_TESTS_MAX).enumerate() {
+        let heading = if at == 0 { "\nslowest tests:\n" } else { "" };
+        let _ = writeln!(text, "{heading}{seconds:>8.1} s  {test}");
+    }
+    text
+}
+
+/// The tests that did not run, with the reasons.
+pub(super) fn skips(ends: &[StepResult], log: impl Fn(&Step) -> String) -> String {
+    let (mut count, mut reasons) = (0, String::new());
+    for end in ends {
+        for skip in findings::skips(&log(end.step)) {
+            count += skip.count;
+            let _ = writeln!(reasons, "{:>8}  {}: {}", skip.count, end.step.name, skip.reason);
+        }
+        if end.result.is_none() {
+            let _ = writeln!(reasons, "    step  {}: {}", end.step.name, describe(end, ends));
+        }
+    }
+    match (count, reasons.as_str()) {
+        (_, "") => "\nevery test ran\n".to_owned(),
+        _ => format!(
+            "\n{count} tests did not run, so that what they promise was not tested here:\n{reasons}"
+        ),
+    }
+}
+
+/// The tests and steps that have failed, each with the command that repeats it.
+pub(super) fn failures(ends: &[StepResult], log: impl Fn(&Step) -> String) -> String {
+    let mut text = String::new();
+    for end in ends {
+        let Some(error) = end.error() else { continue };
+        let heading = if text.is_empty() { "\nfailed:\n" } else { "" };
+        let name = end.step.name;
+        let _ = writeln!(text, "{heading}  {name}: {error:#}");
+        let log = log(end.step);
+        let tests = findings::failed_tests(&log);
+        for test in tests.iter().take(FAILED_TESTS_MAX) {
+            let _ = writeln!(text, "    {test}\n      again: {} --filter '{test}'", again(name));
+        }
+        if tests.len() > FAILED_TESTS_MAX {
+            let _ = writeln!(text, "    and {} more", tests.len() - FAILED_TESTS_MAX);
+        }
+        if tests.is_empty() {
+            let _ = writeln!(text, "      again: {}", again(name));
+        }
+    }
+    text
+}
+
+fn again(step: &str) -> String {
+    format!("cargo xtask test --only {step}")
+}
+
 /// Numbers of all tests. A check without numbers counts as one; setup does not count unless it fails.
-pub(super) fn tally(ends: &[StepResult], log: impl Fn(&Step) -> Result<String>) -> Tally {
+pub(super) fn tally(ends: &[StepResult], log: impl Fn(&Step) -> String) -> Tally {
     let mut sum = Tally::default();
     for end in ends {
         match &end.result {
-            Ok(Outcome::Counted(tally)) => sum += *tally,
-            Ok(_) if end.step.is_setup => {}
-            Ok(Outcome::Done) => sum.passed += 1,
-            Ok(Outcome::LeftOut(_)) => sum.skipped += 1,
-            Err(_) if is_cancelled(end) => {}
-            Err(_) => sum += Tally::of_failure(&log(end.step).unwrap_or_default()),
+            Some(Ok(Outcome::Counted(tally))) => sum += *tally,
+            Some(Ok(Outcome::Done)) => sum.passed += usize::from(!end.step.is_setup),
+            Some(Err(_)) => sum += Tally::of_failure(&log(end.step)),
+            None => sum.skipped += usize::from(!end.step.is_setup),
         }
     }
     sum
 }
 
-fn describe(end: &StepResult) -> String {
+fn describe(end: &StepResult, ends: &[StepResult]) -> String {
     match &end.result {
-        Ok(outcome) => outcome.describe(end.step),
-        Err(_) if is_cancelled(end) => "cancelled".to_owned(),
-        Err(_) => "FAILED".to_owned(),
+        Some(Ok(outcome)) => outcome.describe(end.step),
+        Some(Err(_)) => "FAILED".to_owned(),
+        None => match missing_need(end.step, ends) {
+            Some(need) => format!("did not run, as it needs `{need}`"),
+            None => "did not run".to_owned(),
+        },
     }
 }
 
 /// A duration as people say it: `0.4 s`, `37 s`, `6 min 12 s`.
-fn duration(duration: Duration) -> String {
+pub(super) fn duration(duration: Duration) -> String {
     match duration.as_secs() {
         0..10 => format!("{:.1} s", duration.as_secs_f64()),
         seconds @ 10..60 => format!("{seconds} s"),
@@ -87,59 +164,111 @@ pub(super) fn clock(elapsed: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anyhow::anyhow;
+    use anyhow::{Result, anyhow};
 
-    use super::super::steps::STEPS;
+    use super::super::table::STEPS;
     use super::*;
 
-    fn end(name: &str, result: Result<Outcome>, seconds: u64) -> StepResult {
+    fn end(name: &str, result: Option<Result<Outcome>>, seconds: u64) -> StepResult {
         let step = STEPS.iter().find(|step| step.name == name).unwrap();
         StepResult { step, result, elapsed: Duration::from_secs(seconds) }
     }
 
-    fn counted(passed: usize, skipped: usize) -> Result<Outcome> {
-        Ok(Outcome::Counted(Tally { passed, failed: 0, skipped }))
+    fn counted(passed: usize, skipped: usize) -> Option<Result<Outcome>> {
+        Some(Ok(Outcome::Counted(Tally { passed, failed: 0, skipped })))
+    }
+
+    fn failed() -> Option<Result<Outcome>> {
+        Some(Err(anyhow!("broken")))
     }
 
     #[test]
     fn progress_has_beginnings_and_ends() {
         let end = end("blackbox", counted(231, 2), 131);
-        let began = progress(&Event::Began(end.step));
-        assert_eq!(began, "blackbox         behaviour, seen by a client ...");
-        let ended = progress(&Event::Ended(&end));
-        assert_eq!(ended, "blackbox         231 black-box tests (2 skipped) in 2 min 11 s");
+        assert_eq!(began(end.step), "blackbox           behaviour, seen by a client ...");
+        let text = ended(&end, &[]);
+        assert_eq!(text, "blackbox           231 black-box tests (2 skipped) in 2 min 11 s");
         assert_eq!(clock(Duration::from_secs(372)), " 6:12");
+        let steps = [(end.step, Duration::from_secs(61)), (&STEPS[0], Duration::from_secs(3))];
+        let log =
+            |step: &Step| if step.name == "blackbox" { "... [ 43%]\n" } else { "" }.to_owned();
+        assert_eq!(running(&steps, log), "running: blackbox 43 % (1 min 1 s), fmt (3.0 s)");
     }
 
     #[test]
-    fn table_has_each_step_and_both_sums() {
+    fn table_has_each_step_and_the_sums() {
         let ends = [
-            end("fmt", Ok(Outcome::Done), 1),
-            end("clippy", Err(anyhow!("a lint")), 64),
-            end("unit", Err(Cancelled.into()), 61),
+            end("fmt", Some(Ok(Outcome::Done)), 1),
+            end("clippy", failed(), 64),
+            end("unit", None, 0),
         ];
         assert_eq!(
-            table(&ends, Duration::from_secs(65)),
-            "\nfmt                     1.0 s  ok\n\
-             clippy              1 min 4 s  FAILED\n\
-             unit                1 min 1 s  cancelled\n\
-             sum of steps        2 min 6 s\n\
-             whole run           1 min 5 s\n"
+            table(&ends, Duration::from_secs(65), Duration::from_secs(120)),
+            "\nfmt                       1.0 s  ok\n\
+             clippy                1 min 4 s  FAILED\n\
+             unit                      0.0 s  did not run, as it needs `clippy`\n\
+             sum of steps          1 min 5 s\n\
+             processor time        2 min 0 s\n\
+             whole run             1 min 5 s\n"
         );
     }
 
     #[test]
     fn tally_counts_checks_and_tests() {
         let ends = [
-            end("fmt", Ok(Outcome::Done), 0),
-            end("build", Ok(Outcome::Done), 0),
-            end("deny", Ok(Outcome::LeftOut("missing".to_owned())), 0),
+            end("fmt", Some(Ok(Outcome::Done)), 0),
+            end("build", Some(Ok(Outcome::Done)), 0),
             end("unit", counted(412, 0), 0),
-            end("blackbox", Err(anyhow!("pytest failed")), 0),
-            end("hostile", Err(Cancelled.into()), 0),
+            end("blackbox", failed(), 0),
+            end("hostile", None, 0),
         ];
-        let log = |_: &Step| Ok("=== 3 failed, 231 passed, 2 skipped in 61.20s ===".to_owned());
+        let log = |_: &Step| "=== 3 failed, 231 passed, 2 skipped in 61.20s ===".to_owned();
         assert_eq!(tally(&ends, log).closing_line(), "644 passed, 3 failed, 3 skipped");
+    }
+
+    #[test]
+    fn failures_have_the_command_that_repeats_them() {
+        let ends =
+            [end("fmt", failed(), 1), end("clippy", counted(1, 0), 1), end("unit", failed(), 1)];
+        let log = |step: &Step| {
+            let log = if step.name == "unit" { "test queue::tests::b ... FAILED\n" } else { "" };
+            log.to_owned()
+        };
+        assert_eq!(
+            failures(&ends, log),
+            "\nfailed:\n  fmt: broken\n      again: cargo xtask test --only fmt\n  unit: broken\n    \
+             queue::tests::b\n      again: cargo xtask test --only unit --filter 'queue::tests::b'\n"
+        );
+        assert_eq!(failures(&ends[1..2], |_| String::new()), "");
+    }
+
+    #[test]
+    fn tests_that_did_not_run_have_reasons() {
+        let ends =
+            [end("clippy", failed(), 1), end("unit", None, 0), end("blackbox", counted(9, 2), 1)];
+        let log = |step: &Step| {
+            let skip = "SKIPPED [2] test_a.py:3: no streams\n";
+            if step.name == "blackbox" { skip.to_owned() } else { String::new() }
+        };
+        assert_eq!(
+            skips(&ends, log),
+            "\n2 tests did not run, so that what they promise was not tested here:\n    \
+             step  unit: did not run, as it needs `clippy`\n       2  blackbox: no streams\n"
+        );
+        assert_eq!(skips(&[], |_| String::new()), "\nevery test ran\n");
+    }
+
+    #[test]
+    fn slow_tests_are_sorted_over_all_steps() {
+        let ends = [end("web", counted(1, 0), 1), end("blackbox", counted(1, 0), 1)];
+        let log = |step: &Step| match step.name {
+            "web" => "1.5s call a.py::one\n".to_owned(),
+            _ => "9.0s call b.py::two\n".to_owned(),
+        };
+        assert_eq!(
+            slow_tests(&ends, log),
+            "\nslowest tests:\n     9.0 s  blackbox: b.py::two\n     1.5 s  web: a.py::one\n"
+        );
     }
 
     #[test]

@@ -7,16 +7,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use super::rust_source::RustSource;
-use super::workspace::{self, Package};
-use crate::{process, repository};
-
-/// Longest wait for `git ls-files`, which takes milliseconds unless the disk is in trouble.
-const LISTING_TIME_MAX: Duration = Duration::from_secs(60);
+use super::workspace::{self, ForeignCrate, Package};
+use crate::process::{self, QUESTION_TIME_MAX};
+use crate::repository;
 
 /// Input for fuzzing: any bytes, also those that no rule would let pass.
 const SEEDS: &str = "fuzz/corpus/";
@@ -30,6 +27,8 @@ pub(super) struct Tree {
     pub(super) files: Vec<TreeFile>,
     /// The crates of the workspace, in the order cargo lists them.
     pub(super) packages: Vec<Package>,
+    /// The crates of others that it is built or tested with.
+    pub(super) foreign_crates: Vec<ForeignCrate>,
 }
 
 /// One file.
@@ -60,7 +59,7 @@ impl Tree {
         // A checkout that belongs to another user, as in many containers, is still ours to read.
         command.args(["-c", "safe.directory=*", "ls-files", "-z"]);
         command.args(["--cached", "--others", "--exclude-standard"]).current_dir(&root);
-        let listing = process::output(command, LISTING_TIME_MAX)?;
+        let listing = process::output(command, QUESTION_TIME_MAX)?;
         let paths: BTreeSet<&str> = listing.split_terminator('\0').collect();
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
@@ -72,15 +71,15 @@ impl Tree {
             let bytes = fs::read(&place).with_context(|| format!("cannot read {path}"))?;
             files.push(TreeFile::new(path, bytes));
         }
-        let packages = workspace::read(&alone(&files))?;
-        Ok(Self { files, packages })
+        let (packages, foreign_crates) = workspace::read(&alone(&files))?;
+        Ok(Self { files, packages, foreign_crates })
     }
 
     /// A tree of the given files, for the tests of the rules.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| TreeFile::new(path, text.as_bytes().to_vec()));
-        Self { files: files.collect(), packages: Vec::new() }
+        Self { files: files.collect(), ..Self::default() }
     }
 
     /// The text of a file, when it exists and is text.

@@ -35,6 +35,17 @@ pub(super) struct Dependency {
     pub(super) is_for_tests: bool,
 }
 
+/// A crate of others that the workspace is built or tested with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ForeignCrate {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// Licence as an expression of SPDX, if there is one.
+    pub(super) licence: Option<String>,
+    /// Origin: a registry, a repository.
+    pub(super) source: String,
+}
+
 impl Package {
     /// The name the architecture uses, for a crate in `crates/`.
     pub(super) fn layer(&self) -> Option<&str> {
@@ -51,15 +62,32 @@ impl Package {
 ///
 /// # Errors
 /// When cargo fails, or its answer lacks what its documentation promises.
-pub(super) fn read(alone: &[&str]) -> Result<Vec<Package>> {
+pub(super) fn read(alone: &[&str]) -> Result<(Vec<Package>, Vec<ForeignCrate>)> {
     let unknown = "cargo metadata is not as documented";
-    let mut packages = parse(&repository::metadata(true)?).context(unknown)?;
+    let metadata = repository::metadata(true)?;
+    let foreign_crates = foreign_crates(&metadata).context(unknown)?;
+    let mut packages = parse(&metadata).context(unknown)?;
     let root = repository::root();
     for folder in alone {
         let metadata = repository::metadata_in(&root.join(folder), false)?;
         packages.extend(parse_alone(&metadata, &root).context(unknown)?);
     }
-    Ok(packages)
+    Ok((packages, foreign_crates))
+}
+
+/// The crates that come from elsewhere.
+fn foreign_crates(metadata: &Value) -> Option<Vec<ForeignCrate>> {
+    let mut crates = Vec::new();
+    for package in metadata.get("packages")?.as_array()? {
+        let Some(source) = text(package, "source") else { continue };
+        crates.push(ForeignCrate {
+            name: text(package, "name")?.to_owned(),
+            version: text(package, "version")?.to_owned(),
+            licence: text(package, "license").map(str::to_owned),
+            source: source.to_owned(),
+        });
+    }
+    Some(crates)
 }
 
 /// Only where they begin: what they depend on is not the workspace's business.
@@ -189,6 +217,17 @@ mod tests {
         assert_eq!(broker.reaches, BTreeSet::from(["tokio".to_owned(), "mio".to_owned()]));
         assert_eq!(broker.dependencies[1].member.as_deref(), Some("crates/amqp"));
         assert!(broker.dependencies[2].is_for_tests);
+    }
+
+    #[test]
+    fn crates_of_others_have_a_source() {
+        let metadata = json!({"packages": [
+            {"name": "leveret", "version": "0.1.0", "source": null},
+            {"name": "bytes", "version": "1.0.0", "license": "MIT", "source": "registry+index"},
+        ]});
+        let crates = foreign_crates(&metadata).unwrap();
+        assert_eq!(crates.len(), 1);
+        assert_eq!((crates[0].name.as_str(), crates[0].licence.as_deref()), ("bytes", Some("MIT")));
     }
 
     #[test]
