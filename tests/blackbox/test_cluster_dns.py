@@ -13,7 +13,8 @@ import time
 import pytest
 
 from brokers import Api
-from clusters import eventually, free_ports
+from clusters import eventually
+from ports import free_port
 
 pytestmark = [pytest.mark.better]
 
@@ -71,7 +72,7 @@ def found(pytestconfig, by_broker, tmp_path):
         pytest.skip("RabbitMQ's clusters are of Erlang")
     if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0:
         pytest.skip("no mount namespaces here")
-    hosts, secret, (port,) = tmp_path / "hosts", tmp_path / "secret", free_ports(1)
+    hosts, secret, port = tmp_path / "hosts", tmp_path / "secret", free_port()
     secret.write_text("the secret of this cluster\n")
     secret.chmod(0o600)
     nodes = []

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from clusters import free_ports
+from ports import free_port
 
 WITHIN_S = 30
 
@@ -31,8 +31,8 @@ class Service:
         threading.Thread(target=self._receive, daemon=True).start()
         clean = {name: value for name, value in os.environ.items() if "RABBITMQ" not in name and "LEVERET" not in name}
         # A stopped broker gives up its port for AMQP, and takes it again.
-        (port,) = free_ports(1)
-        command = [binary, "--data-dir", "data", "--amqp", f"127.0.0.1:{port}", "--http", "127.0.0.1:0", *arguments]
+        amqp = f"127.0.0.1:{free_port()}"
+        command = [binary, "--data-dir", "data", "--amqp", amqp, "--http", "127.0.0.1:0", *arguments]
         self.log = (directory / "log").open("w+")
         self.process = subprocess.Popen(command, cwd=directory, env=clean | {"NOTIFY_SOCKET": path} | environment,
                                         stderr=self.log, stdout=subprocess.DEVNULL)

@@ -3,42 +3,29 @@
 import base64
 import json
 import random
-import socket
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pika
 import pika.adapters.utils.connection_workflow
 import pika.exceptions
 
-from broker_process import Broker
-from ledger import Fault
+sys.path.append(str(Path(__file__).resolve().parent.parent / "common"))
+
+from broker_process import Broker  # noqa: E402 - needs the path
+from ledger import Fault  # noqa: E402
+from ports import free_ports, give_back  # noqa: E402
 
 NAMES = ("a", "b", "c")
 LEADER_TIMEOUT_S = 30.0
-# Below those that Linux gives to clients: a node that is down keeps its port.
-PORTS = (15_000, 32_000)
 GONE = (pika.exceptions.AMQPError, pika.adapters.utils.connection_workflow.AMQPConnectorException, OSError, EOFError)
 
 
 class NoLeader(OSError):
     """No node serves clients, as it must be without a majority."""
-
-
-def free_ports(count):
-    """Ports of the loopback address that nobody uses now, and that the system gives to no connection later."""
-    ports = []
-    while len(ports) < count:
-        port = random.randrange(*PORTS)
-        with socket.socket() as one:
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in ports:
-            ports.append(port)
-    return ports
 
 
 class Cluster:
@@ -93,6 +80,7 @@ class Cluster:
         """Forgets a node here: it is not started any more."""
         if self.leader == name:
             self.leader = None
+        give_back([self.ports[name]])
         del self.full_names[name], self.ports[name], self.nodes[name]
 
     @property
@@ -243,6 +231,7 @@ class Cluster:
         """Ends all nodes that run, for good."""
         for name in self.running():
             self.nodes[name].kill()
+        give_back(self.ports.values())
 
     def errors(self):
         """The lines of the nodes' present lives that say ERROR."""

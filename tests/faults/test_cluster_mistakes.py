@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from ports import free_port
 from test_lost_disk import contents, fill, in_time, start
 from test_membership import FOUNDERS, act, forget, is_well, nodes_of
 from test_stand_alone import declare, publish, take_all
@@ -142,7 +143,7 @@ def test_copy_of_a_data_directory_is_told_by_the_others(make, name):
     copied = cluster.folder / "copy"
     copied.mkdir()
     copy = cluster.make(cluster.binary, copied, original.config.read_text().replace(
-        f":{cluster.ports[name]}\n", f":{cluster.ports[name] + 1}\n", 1))
+        f":{cluster.ports[name]}\n", f":{free_port()}\n", 1))
     shutil.copytree(original.data, copy.data)
     copy.launch()
     told = f"two processes say that they are node '{cluster.full_names[name]}'"

@@ -14,6 +14,7 @@ from answers import connection_closed
 from brokers import Leveret
 from http_client import Api, path
 from peer import Silent, SocketDropped, client_properties
+from ports import free_port
 
 pytestmark = pytest.mark.leveret_only("needs a broker process of its own")
 
@@ -234,8 +235,7 @@ def test_slow_http_clients_leave_descriptors_to_amqp(leveret_bin):
 
 def test_a_log_that_cannot_be_written_is_no_reason_to_stop(leveret_bin, tmp_path):
     """The disk of the log is full, as /dev/full is."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with open("/dev/full", "wb") as full:
         process = subprocess.Popen(
             [leveret_bin, "--data-dir", str(tmp_path), "--amqp", f"127.0.0.1:{port}", "--http", "127.0.0.1:0"],

@@ -1,8 +1,6 @@
 """The brokers under test: a Leveret with TLS for each client, a cluster of them, or a RabbitMQ that runs already."""
 
-import contextlib
 import random
-import socket
 import sys
 from pathlib import Path
 
@@ -10,21 +8,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "blackbox" / "su
 
 from brokers import Leveret  # noqa: E402
 from certificates import Authority  # noqa: E402
-from clusters import PORTS as CLUSTER_PORTS  # noqa: E402
 from clusters import Cluster  # noqa: E402
 from moving_leaders import MovingLeaders  # noqa: E402
+from ports import free_ports, give_back  # noqa: E402
 
 MAX_MESSAGE_SIZE_BYTES = 64 * 1024 * 1024  # the default is 16 MiB, and one scenario sends 20 MB
-
-
-def free_port():
-    """A free port that stays free while the broker restarts: below those that outgoing connections are given."""
-    end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            port = random.choice([port for port in range(10_000, max(end, 20_000)) if port not in CLUSTER_PORTS])
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 class Tls:
@@ -51,7 +39,8 @@ class Own:
     moves = 0
 
     def __init__(self, binary, directory):
-        tls, amqp, amqps = Tls(directory), free_port(), free_port()
+        tls, self._ports = Tls(directory), free_ports(2)
+        amqp, amqps = self._ports
         settings = "".join(f"{key} = {value}\n" for key, value in tls.settings(amqps).items())
         self._leveret = Leveret(binary, directory, settings, amqp=f"127.0.0.1:{amqp}")
         self.environment = tls.environment(amqp, amqps, self._leveret.api)
@@ -67,6 +56,7 @@ class Own:
     def stop(self):
         """Also fails when the broker died or panicked."""
         self._leveret.stop()
+        give_back(self._ports)
 
 
 class Clustered:
@@ -77,10 +67,9 @@ class Clustered:
     def __init__(self, binary, directory, nodes, move_leaders_s):
         tls, self._moving = Tls(directory), None
         self._cluster = Cluster(binary, directory, "abcde"[:nodes])
-        amqps = {}
-        for name in self._cluster.names:
-            amqps[name] = free_port()
-            self._cluster.amqp[name] = f"127.0.0.1:{free_port()}"
+        amqps, self._ports = {}, free_ports(2 * nodes)
+        for name, amqp, amqps[name] in zip(self._cluster.names, self._ports[:nodes], self._ports[nodes:]):
+            self._cluster.amqp[name] = f"127.0.0.1:{amqp}"
             self._cluster.start(name, **tls.settings(amqps[name]))
         self._cluster.await_service()
         name = random.choice(self._cluster.names)
@@ -107,6 +96,7 @@ class Clustered:
         if self._moving is not None:
             self._moving.stop()
         self._cluster.stop()
+        give_back(self._ports)
 
 
 class Foreign:

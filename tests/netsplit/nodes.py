@@ -9,9 +9,10 @@ import time
 import pika
 
 from broker_process import Broker
-from cluster_processes import GONE, Cluster, free_ports
+from cluster_processes import GONE, Cluster
 from foreign import Tls
 from ledger import Fault
+from ports import free_ports, give_back
 
 ASK_TIMEOUT_S = 1.0
 # A node holds `connection.open` for 8 s.
@@ -165,6 +166,8 @@ class SplitCluster(Cluster):
 
     def close(self):
         self.stop()
+        if self.tls:
+            give_back(self.tls.ports.values())
         self.network.close()
 
 

@@ -26,6 +26,11 @@ import socket
 import struct
 import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "common"))
+
+from ports import free_port  # noqa: E402 - needs the path
 
 READ_MAX = 64 * 1024
 # Octets under way in one direction of a connection, as those in the buffers of a network.
@@ -132,14 +137,14 @@ class Link:
         self.directions, self.dialer, self.dialed, self.port = directions, dialer, dialed, port
         self.connections = {}  # task of a connection: its two passages
         self.server = None
-        self.dialed_port = self.reserve(0)
+        self.dialed_port = free_port()
+        self.reserve()
 
-    def reserve(self, port):
-        """Keeps a port and refuses connections; the port."""
+    def reserve(self):
+        """Keeps the port and refuses connections."""
         self.reserved = socket.socket()
         self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.reserved.bind(("127.0.0.1", port))
-        return self.reserved.getsockname()[1]
+        self.reserved.bind(("127.0.0.1", self.dialed_port))
 
     async def listen(self):
         if self.server is None:
@@ -149,7 +154,7 @@ class Link:
         if self.server is not None:
             self.server.close()
             self.server = None
-            self.reserve(self.dialed_port)
+            self.reserve()
         for task in list(self.connections):
             task.cancel()
 

@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "blackbox" / "support"))
 
 from brokers import Leveret  # noqa: E402
+from ports import free_port, give_back  # noqa: E402
 
 from browsing import FLAGS, TIMEOUT_MS, Site  # noqa: E402
 
@@ -69,10 +70,13 @@ def busy_broker(request, tmp_path_factory):
 
 
 def running(request, directory, config=""):
-    broker = Leveret(request.config.getoption("--leveret-bin"), directory, config)
+    """A broker whose page and API are at the same address after a restart."""
+    port = free_port()
+    broker = Leveret(request.config.getoption("--leveret-bin"), directory, config, http=f"127.0.0.1:{port}")
     yield broker
     broker.check()
     broker.stop()
+    give_back([port])
 
 
 @pytest.fixture

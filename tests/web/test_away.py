@@ -19,8 +19,7 @@ NEXT_TRY = re.compile(r"Next try in \d+ s\.|Trying now\.")
 
 
 def furnished(broker):
-    """A broker that comes back at its address, with something in it."""
-    broker.keep_http_port()
+    """A broker with something in it."""
     broker.api.do("PUT", "/api/queues/%2F/kept", {"durable": True})
     broker.api.do("PUT", "/api/exchanges/%2F/kept", {"type": "fanout"})
     broker.api.do("PUT", "/api/policies/%2F/kept", {"pattern": "^kept$", "definition": {"max-length": 5}})
@@ -156,7 +155,6 @@ def test_tries_become_rarer_up_to_a_bound(site, broker):
 
 
 def test_a_stopped_node_says_so_and_comes_back(site, broker):
-    broker.stop_and_start_again()  # a port that was found free is another one after start_app
     page = site.log_in(at="#/queues")
     act(broker, "stop_app")
     ask_now(page)

@@ -5,14 +5,19 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 
-import definitions as defs
+sys.path.append(str(Path(__file__).resolve().parents[2] / "common"))
+
+import definitions as defs  # noqa: E402
+import ports  # noqa: E402
 
 START_WITHIN_S = 20.0
 STOP_WITHIN_S = 10.0
@@ -124,13 +129,13 @@ class Leveret:
 
     name = "leveret"
 
-    def __init__(self, binary, directory, config="", definitions=None, amqp="127.0.0.1:0"):
+    def __init__(self, binary, directory, config="", definitions=None, amqp="127.0.0.1:0", http="127.0.0.1:0"):
         if definitions is not None:
             path = directory / "definitions.json"
             path.write_text(json.dumps(defs.with_guest(definitions)))
             config += f"\nload_definitions = {path}\n"
         self.data_dir = directory / "data"
-        self.command = [binary, "--data-dir", str(self.data_dir), "--amqp", amqp, "--http", "127.0.0.1:0"]
+        self.command = [binary, "--data-dir", str(self.data_dir), "--amqp", amqp, "--http", http]
         if config:
             (directory / "leveret.conf").write_text(config)
             self.command += ["--config", str(directory / "leveret.conf")]
@@ -213,11 +218,6 @@ class Leveret:
         """End the process without a warning, and start another one in its data directory."""
         self.kill()
         self.start_again()
-
-    def keep_http_port(self):
-        """Use the port of HTTP that was found free for all later processes, too."""
-        at = self.command.index("--http") + 1
-        self.command[at] = self.api.url.removeprefix("http://")
 
     def check_log(self):
         """Fail when there is a panic in the log."""

@@ -3,30 +3,12 @@
 import os
 import random
 import signal
-import socket
 import time
 
 from brokers import Leveret
+from ports import free_port, free_ports, give_back  # of tests/common, whose place brokers.py has told
 
-PORTS = range(25_000, 26_000)
 WITHIN_S = 20.0
-
-
-def free_ports(count):
-    """Ports that nobody uses now; other runs draw others."""
-    found, sockets = [], []
-    for port in random.sample(PORTS, len(PORTS)):
-        sockets.append(socket.socket())
-        try:
-            sockets[-1].bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        found.append(port)
-        if len(found) == count:
-            break
-    for one in sockets:
-        one.close()
-    return found
 
 
 def eventually(look, within_s=WITHIN_S):
@@ -70,7 +52,8 @@ class Cluster:
 
     def start_alone(self, name):
         """Start a node without a cluster, which knows the secret of this one."""
-        self.ports[name] = free_ports(1)[0]
+        give_back([self.ports.get(name)])
+        self.ports[name] = free_port()
         own = ("nodename", "listeners.cluster.default", "cluster.secret_file")
         lines = self.config(name).splitlines(keepends=True)
         (self.directory / name).mkdir()
@@ -126,3 +109,4 @@ class Cluster:
             if node.alive:
                 os.kill(node.process.pid, signal.SIGCONT)
                 node.stop()
+        give_back(self.ports.values())

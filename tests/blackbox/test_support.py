@@ -1,0 +1,45 @@
+"""What the suites themselves rely on: ports that belong to one process."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import ports
+
+COMMON = Path(ports.__file__).parent
+
+
+def another_process(code):
+    """What a Python process with the modules of all suites prints."""
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(COMMON)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_port_belongs_to_one_process_until_it_gives_it_back():
+    port = ports.free_port()
+    try:
+        assert another_process(f"import ports; print(ports.owns({port}))") == "False"
+        assert not ports.owns(port)
+    finally:
+        ports.give_back([port])
+    # It is free for the next one, and freed by the end of that one.
+    assert another_process(f"import ports; print(ports.owns({port}))") == "True"
+    assert another_process(f"import ports; print(ports.owns({port}))") == "True"
+
+
+def test_port_of_another_program_is_not_drawn():
+    with socket.create_server((ports.SERVER, 0)) as other:
+        assert not ports.owns(other.getsockname()[1])
+
+
+def test_ports_are_different_and_none_of_an_outgoing_connection():
+    found = ports.free_ports(50)
+    try:
+        assert len(set(found)) == 50
+        with socket.create_server((ports.SERVER, 0)) as given:
+            assert max(found) < given.getsockname()[1]
+        assert not set(found) & set(ports.DEFAULTS)
+    finally:
+        ports.give_back(found)
