@@ -10,8 +10,8 @@ import pytest
 
 from brokers import Leveret
 from certificates import Authority
-from clusters import eventually
 from documented_metrics import documented_of_clusters
+from patience import eventually
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better]

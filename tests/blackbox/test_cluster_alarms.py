@@ -6,7 +6,7 @@ import pika
 import pytest
 
 from brokers import quoted
-from clusters import eventually
+from patience import eventually
 from test_alarms import DISK, EVERYTHING, MEMORY
 from test_ctl import tools
 from test_relay import connect, placed

@@ -3,7 +3,7 @@
 import pytest
 
 from brokers import Leveret
-from clusters import eventually
+from patience import eventually
 
 pytestmark = [pytest.mark.better]
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from brokers import Api
-from clusters import eventually
+from patience import eventually
 from ports import free_port
 
 pytestmark = [pytest.mark.better]

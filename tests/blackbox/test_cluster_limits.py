@@ -3,7 +3,7 @@
 import pika
 import pytest
 
-from clusters import eventually
+from patience import eventually
 from test_cluster_metadata import A, C, comes_to_lead
 
 pytestmark = [pytest.mark.better]

@@ -3,7 +3,7 @@
 import pika
 import pytest
 
-from clusters import eventually
+from patience import eventually
 from test_cluster_membership import A, B, C, has_replicas
 from test_cluster_tools import leader_of, told
 from test_ctl import tools

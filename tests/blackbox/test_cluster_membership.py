@@ -5,7 +5,7 @@ import json
 import pika
 import pytest
 
-from clusters import eventually
+from patience import eventually
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]

@@ -10,7 +10,7 @@ import pika
 import pytest
 
 from brokers import Leveret, quoted
-from clusters import eventually
+from patience import eventually
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better]

@@ -5,7 +5,7 @@ import json
 import pika
 import pytest
 
-from clusters import eventually
+from patience import eventually
 from test_cluster_membership import A, B, C, D, connected, has_replicas
 from test_ctl import tools
 

@@ -13,7 +13,7 @@ import pika
 import pytest
 
 from certificates import Authority
-from clusters import eventually
+from patience import eventually
 
 pytestmark = [pytest.mark.better]
 

@@ -8,8 +8,9 @@ from playwright.sync_api import expect
 
 from brokers import quoted
 from browsing import ask_now, photograph, segment
-from clusters import Cluster, eventually
+from clusters import Cluster
 from conftest import running
+from patience import eventually
 from proxy import Proxy
 
 A, B, C, D = ("a@127.0.0.1", "b@127.0.0.1", "c@127.0.0.1", "d@127.0.0.1")

@@ -17,10 +17,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2] / "common"))
 
 import definitions as defs  # noqa: E402
-import ports  # noqa: E402
+from patience import PATIENCE_S, Patience  # noqa: E402
 
-START_WITHIN_S = 20.0
-STOP_WITHIN_S = 10.0
+STOP_WITHIN_S = PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Api:
         for name, value in headers.items():
             request.add_header(name.replace("_", "-"), value)
         try:
-            with urllib.request.urlopen(request, data, timeout=20) as answer:
+            with urllib.request.urlopen(request, data, timeout=PATIENCE_S) as answer:
                 return self._read(answer, answer.status)
         except urllib.error.HTTPError as error:
             return self._read(error, error.code)
@@ -149,9 +148,9 @@ class Leveret:
                                         errors="replace")
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
-        deadline = time.monotonic() + START_WITHIN_S
+        patience = Patience()
         while (amqp := self.port("AMQP")) is None:
-            if not self.alive or time.monotonic() > deadline:
+            if not self.alive or patience.is_over():
                 self.process.kill()
                 self._reader.join(STOP_WITHIN_S)
                 raise RuntimeError(f"{' '.join(self.command)} did not start; it said:\n{''.join(self.log)}")

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 import pika
 from pika import spec
 
+from patience import PATIENCE_S, Patience
 from replies import CHANNEL_CODES, Closed, Message, Refusal
-
-ANSWER_WITHIN_S = 20.0  # for what comes at once; generous, because machines that run tests are busy
-SOON_S = 8.0  # for what a timer of the broker must do after some 100 ms
 
 
 @dataclass
@@ -31,13 +29,13 @@ class Consumer:
     def bodies(self):
         return [message.body for message in self.messages]
 
-    def next(self, within=SOON_S):
+    def next(self, within=PATIENCE_S):
         """The next delivery that was not yet taken."""
         self.channel.wait(lambda: len(self.messages) > self.taken, within, f"a delivery from {self.queue}")
         self.taken += 1
         return self.messages[self.taken - 1]
 
-    def next_bodies(self, count, within=SOON_S):
+    def next_bodies(self, count, within=PATIENCE_S):
         """The bodies of the next `count` deliveries."""
         return [self.next(within).body for _ in range(count)]
 
@@ -69,7 +67,7 @@ class Channel:
         self.number = self.pika.channel_number
         connection.pika.taps[self.number] = self._on_frame
         self.pika.add_on_close_callback(self._on_close)
-        self.wait(lambda: opened, ANSWER_WITHIN_S, "channel.open-ok")
+        self.wait(lambda: opened, PATIENCE_S, "channel.open-ok")
 
     # --- what arrives
 
@@ -149,7 +147,7 @@ class Channel:
 
     def pause(self, seconds):
         """Let time go by while deliveries still arrive."""
-        self.client.run_until(lambda: self.closed, seconds)
+        self.client.run_for(seconds, lambda: self.closed)
         if self.closed:
             raise self.closed
 
@@ -163,7 +161,7 @@ class Channel:
         """Send a method and wait for one of its answers."""
         self._answer = (answers, None)
         self.send(method)
-        self.wait(lambda: self._answer[1] is not None, ANSWER_WITHIN_S, answers)
+        self.wait(lambda: self._answer[1] is not None, PATIENCE_S, answers)
         answer, self._answer = self._answer[1], None
         return answer
 
@@ -174,7 +172,7 @@ class Channel:
     def close(self):
         """channel.close"""
         self.pika.close()
-        self.client.run_until(lambda: self.closed, ANSWER_WITHIN_S)
+        self.client.run_until(lambda: self.closed)
 
     # --- refusals
 
@@ -318,7 +316,7 @@ class Channel:
 
     def flush(self):
         """Hand everything to the operating system."""
-        self.wait(lambda: self.connection.pika._get_write_buffer_size() == 0, ANSWER_WITHIN_S, "the socket to take it")
+        self.wait(lambda: self.connection.pika._get_write_buffer_size() == 0, PATIENCE_S, "the socket to take it")
 
     def confirm_select(self):
         """confirm.select; from here on `outcomes` has one letter per publish: `a`cked, `N`acked or `?`."""
@@ -326,7 +324,7 @@ class Channel:
         self.published, self.outcomes, self.confirming = 0, [], True
         return self
 
-    def confirmed(self, within=ANSWER_WITHIN_S):
+    def confirmed(self, within=PATIENCE_S):
         """Wait for every outstanding confirm; all outcomes so far as a string such as "aaN"."""
         self.wait(lambda: "?" not in self.outcomes, within, "confirms")
         return "".join(self.outcomes)
@@ -344,7 +342,7 @@ class Channel:
         assert None not in messages
         return messages if count > 1 else messages[0]
 
-    def take(self, queue, within=SOON_S):
+    def take(self, queue, within=PATIENCE_S):
         """basic.get until there is a message; it must come in time."""
         return self.poll(lambda: self.get(queue), within, f"a message in {queue}")
 
@@ -418,20 +416,19 @@ class Channel:
 
     # --- watching
 
-    def poll(self, probe, within=SOON_S, what="it", every=0.02):
+    def poll(self, probe, within=PATIENCE_S, what="it", every=0.02):
         """Call `probe()` until it gives something true; that."""
-        deadline = time.monotonic() + within
+        patience = Patience(within)
         while not (result := probe()):
-            assert time.monotonic() < deadline, f"waited {within} s for {what}"
+            assert not patience.is_over(), f"waited {within} s for {what}"
             self.pause(every)
         return result
 
-    def reaches(self, queue, count, within=SOON_S):
+    def reaches(self, queue, count, within=PATIENCE_S):
         """Wait until the queue has just so many ready messages."""
-        seen = []
-        deadline = time.monotonic() + within
+        seen, patience = [], Patience(within)
         while not seen or seen[-1] != count:
-            assert time.monotonic() < deadline, f"{queue}: waited {within} s for {count} messages, saw {seen[-5:]}"
+            assert not patience.is_over(), f"{queue}: waited {within} s for {count} messages, saw {seen[-5:]}"
             if seen:
                 self.pause(0.02)
             seen.append(self.count(queue))
@@ -454,7 +451,7 @@ class Channel:
             self.sync()
         return len(self.returned) > returned
 
-    def vanishes(self, queue, within=SOON_S):
+    def vanishes(self, queue, within=PATIENCE_S):
         """Wait until there is no such queue any more."""
         self.poll(lambda: self.is_gone(queue), within, f"{queue} to vanish")
 

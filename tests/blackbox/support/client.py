@@ -8,7 +8,8 @@ import pika
 from pika import spec
 from pika.adapters.select_connection import IOLoop
 
-from channel import ANSWER_WITHIN_S, Channel
+from channel import Channel
+from patience import LOOK_S, PATIENCE_S, Patience
 from replies import Closed
 
 
@@ -60,18 +61,27 @@ class Client:
         """A channel on a new connection."""
         return self.connect(**options).channel()
 
-    def run_until(self, done, within):
-        """Drive all connections until `done()` or the time is over; whether it is done."""
-        deadline = time.monotonic() + within
+    def run_until(self, done, within=PATIENCE_S):
+        """Drive all connections until `done()` or the patience is over; whether it is done."""
+        patience = Patience(within)
         while not done():
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if patience.is_over():
                 return False
-            timer = self.loop.call_later(left, lambda: None)
-            self.loop.poll()
-            self.loop.process_timeouts()
-            self.loop.remove_timeout(timer)
+            self._run(min(within, LOOK_S))
         return True
+
+    def run_for(self, seconds, done):
+        """Drive all connections for so long by the clock, or until `done()`."""
+        end = time.monotonic() + seconds
+        while not done() and (left := end - time.monotonic()) > 0:
+            self._run(left)
+
+    def _run(self, seconds):
+        """Let the loop wait once, for so long at most."""
+        timer = self.loop.call_later(seconds, lambda: None)
+        self.loop.poll()
+        self.loop.process_timeouts()
+        self.loop.remove_timeout(timer)
 
     def close(self):
         """Close every connection."""
@@ -116,7 +126,7 @@ class Connection:
             custom_ioloop=client.loop,
         )
         self.pika.taps[0] = self._on_frame
-        if not client.run_until(lambda: self._opened or self.closed, ANSWER_WITHIN_S):
+        if not client.run_until(lambda: self._opened or self.closed):
             raise TimeoutError("the broker did not open the connection")
         if self.closed:
             raise self.closed
@@ -140,9 +150,9 @@ class Connection:
         """Close the connection, unless it is closed already."""
         if self.closed is None:
             self.pika.close()
-            self.client.run_until(lambda: self.closed, ANSWER_WITHIN_S)
+            self.client.run_until(lambda: self.closed)
 
     def drop(self):
         """Lose the connection: no connection.close, the socket just goes."""
         self.pika._transport._sock.shutdown(socket.SHUT_RDWR)  # pika has no word for a crash
-        self.client.run_until(lambda: self.closed, ANSWER_WITHIN_S)
+        self.client.run_until(lambda: self.closed)

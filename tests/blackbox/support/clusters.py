@@ -3,21 +3,10 @@
 import os
 import random
 import signal
-import time
 
 from brokers import Leveret
-from ports import free_port, free_ports, give_back  # of tests/common, whose place brokers.py has told
-
-WITHIN_S = 20.0
-
-
-def eventually(look, within_s=WITHIN_S):
-    """Wait until a look at something finds it."""
-    deadline = time.monotonic() + within_s
-    while not (found := look()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-    return found
+from patience import eventually  # of tests/common, whose place brokers.py has told
+from ports import free_port, free_ports, give_back
 
 
 class Cluster:

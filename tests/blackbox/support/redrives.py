@@ -3,8 +3,7 @@
 import time
 
 from brokers import quoted
-
-DONE_WITHIN_S = 30.0
+from patience import PATIENCE_S, Patience
 
 
 class Redrives:
@@ -41,11 +40,11 @@ class Redrives:
         """The status."""
         return self.api.ask("/api/redrives/" + id, user=self.user, method="DELETE").status
 
-    def end(self, job, within=DONE_WITHIN_S):
+    def end(self, job, within=PATIENCE_S):
         """A job when it has ended."""
-        deadline = time.monotonic() + within
+        patience = Patience(within)
         while (job := self.job(job["id"]))["ended_ms"] is None:
-            assert time.monotonic() < deadline, job
+            assert not patience.is_over(), job
             time.sleep(0.01)
         return job
 

@@ -1,0 +1,34 @@
+"""How long a test waits: until what it waits for is there.
+
+The bound is for what never comes. It does not follow the clock: between two looks, only so much counts as a look and its
+pause need when the process can run. A machine that is busy, or stands still for a minute, makes a test slower, not red.
+"""
+
+import time
+
+PATIENCE_S = 60.0
+LOOK_S = 0.1
+PAUSE_S = 0.02
+
+
+class Patience:
+    """What is left of a bound."""
+
+    def __init__(self, seconds=PATIENCE_S):
+        self._left_s, self._looked = seconds, time.monotonic()
+
+    def is_over(self):
+        """Whether the bound is reached; to be asked once for each look."""
+        now = time.monotonic()
+        self._left_s -= min(now - self._looked, LOOK_S)
+        self._looked = now
+        return self._left_s <= 0
+
+
+def eventually(look, within_s=PATIENCE_S, what="it"):
+    """Looks until something true is found; that."""
+    patience = Patience(within_s)
+    while not (found := look()):
+        assert not patience.is_over(), f"{what() if callable(what) else what} did not come"
+        time.sleep(PAUSE_S)
+    return found
