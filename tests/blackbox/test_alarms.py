@@ -9,7 +9,6 @@ from client import Client
 
 MEMORY, DISK = "vm-memory-high-watermark", "disk-free-limit"
 EVERYTHING = 2**62
-WITHIN_S = 10
 
 #: Per resource: the endpoint, a body that sets the alarm, one that clears it, and what shows it.
 RESOURCES = {
@@ -71,7 +70,7 @@ def test_an_alarm_blocks_publishers_and_shows_everywhere(broker, own, resource):
     assert f"{metric} 1" in broker.api.ask("/metrics", user=None).text.decode().splitlines()
 
     ch.publish(queue, "before")
-    assert own.run_until(lambda: told.said, WITHIN_S)
+    assert own.run_until(lambda: told.said)
     assert told.said == [f"low on {resource}"]
     ch.publish(queue, "held back")
     consumer.client.run_until(lambda: "held back" in tag.bodies, 0.3)
@@ -87,7 +86,7 @@ def test_an_alarm_blocks_publishers_and_shows_everywhere(broker, own, resource):
     on_line = [line for line in broker.log if "alarm on: publishers are blocked" in line]
     assert len(on_line) == 1 and f"low on {resource}" in on_line[0]
     # The line comes through a pipe of its own.
-    assert own.run_until(lambda: any("alarm off" in line for line in broker.log), WITHIN_S)
+    assert own.run_until(lambda: any("alarm off" in line for line in broker.log))
     assert sum("alarm off" in line for line in broker.log) == 1
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from brokers import Leveret
 from client import Client
+from patience import PATIENCE_S, Patience
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
 
-ENDS_WITHIN_S = 60
 BODY_BYTES = 3000
 
 
@@ -36,9 +36,9 @@ def ctl(own, pytestconfig, tmp_path):
 
 
 def ended(api, meanwhile=lambda: None):
-    deadline = time.monotonic() + ENDS_WITHIN_S
+    patience = Patience()
     while (job := api.ask("/api/backup").json)["ended_ms"] is None:
-        assert time.monotonic() < deadline, job
+        assert not patience.is_over(), job
         meanwhile()
         time.sleep(0.01)
     return job
@@ -55,7 +55,7 @@ def begin(api, directory):
 
 
 def checked(binary, directory):
-    return subprocess.run([binary, "check", "--data-dir", directory], capture_output=True, text=True, timeout=60)
+    return subprocess.run([binary, "check", "--data-dir", directory], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("crosses", [False, True], ids=["linked", "copied"])

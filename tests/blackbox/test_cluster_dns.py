@@ -13,7 +13,7 @@ import time
 import pytest
 
 from brokers import Api
-from patience import eventually
+from patience import PATIENCE_S, eventually
 from ports import free_port
 
 pytestmark = [pytest.mark.better]
@@ -62,7 +62,7 @@ class Node:
     def stop(self):
         """Stop the process; its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(10)
+        return self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture

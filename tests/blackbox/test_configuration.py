@@ -15,7 +15,7 @@ import urllib.request
 import pika
 import pytest
 
-WITHIN_S = 20
+from patience import PATIENCE_S, Patience
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def run(under, tmp_path):
         command = [under.config.getoption("--leveret-bin"), *arguments]
         clean = {name: value for name, value in os.environ.items() if "RABBITMQ" not in name and "LEVERET" not in name}
         return subprocess.run(command, cwd=tmp_path, env=clean | environment, capture_output=True, text=True,
-                              timeout=WITHIN_S, check=False)
+                              timeout=PATIENCE_S, check=False)
 
     return run
 
@@ -60,9 +60,9 @@ def shown(result):
 
 
 def until(done, what):
-    deadline = time.monotonic() + WITHIN_S
+    patience = Patience()
     while not (result := done()):
-        assert time.monotonic() < deadline, f"waited {WITHIN_S} s for {what}"
+        assert not patience.is_over(), f"waited {PATIENCE_S} s for {what}"
         time.sleep(0.02)
     return result
 
@@ -188,19 +188,19 @@ def test_the_api_below_a_prefix_and_metrics_on_their_own(start):
     assert broker.api.ask("/rabbit", user=None).text.startswith(b"<!doctype html>")
     assert [broker.api.ask(path).status for path in ["/api/whoami", "/", "/rabbits/"]] == [404, 404, 404]
     for path, location in (("/rabbit/api", "api/index.html"), ("/rabbit/api/", "index.html")):
-        connection = http.client.HTTPConnection(broker.api.url.removeprefix("http://"), timeout=WITHIN_S)
+        connection = http.client.HTTPConnection(broker.api.url.removeprefix("http://"), timeout=PATIENCE_S)
         connection.request("GET", path)
         moved = connection.getresponse()
         assert (moved.status, moved.headers["location"]) == (301, location)
         connection.close()
-    with urllib.request.urlopen(broker.api.url + "/rabbit/api", timeout=WITHIN_S) as answer:
+    with urllib.request.urlopen(broker.api.url + "/rabbit/api", timeout=PATIENCE_S) as answer:
         assert answer.url.endswith("/rabbit/api/index.html") and b"HTTP API" in answer.read()
     assert broker.api.ask("/metrics", user=None).status == 200
     url = f"http://127.0.0.1:{broker.port('Prometheus')}"
-    with urllib.request.urlopen(url + "/metrics", timeout=WITHIN_S) as answer:
+    with urllib.request.urlopen(url + "/metrics", timeout=PATIENCE_S) as answer:
         assert b"rabbitmq_identity_info" in answer.read()
     with pytest.raises(urllib.error.HTTPError) as missing:
-        urllib.request.urlopen(url + "/api/overview", timeout=WITHIN_S)
+        urllib.request.urlopen(url + "/api/overview", timeout=PATIENCE_S)
     assert missing.value.code == 404
 
 

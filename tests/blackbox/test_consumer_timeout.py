@@ -5,6 +5,7 @@ import time
 import pytest
 
 from definitions import Policy
+from patience import PATIENCE_S
 
 TIMEOUT_MS = 400
 TIMED_OUT = (
@@ -20,7 +21,7 @@ def q(ch):
 
 
 def await_cancel(consumer):
-    consumer.channel.wait(lambda: consumer.cancelled, 8, "the consumer to be cancelled")
+    consumer.channel.wait(lambda: consumer.cancelled, PATIENCE_S, "the consumer to be cancelled")
 
 
 def timed_out(channel):
@@ -125,7 +126,7 @@ def test_a_basic_get_that_is_not_acked_in_time_closes_the_channel(ch, q):
 
 
 def test_the_consumers_own_timeout_overrides_the_queues(ch):
-    q = ch.queue("quorum", consumer_timeout=60000)
+    q = ch.queue("quorum", consumer_timeout=3_600_000)
     ch.publish(q, "m")
     consumer = ch.connection.channel().consume(q, arguments={"x-consumer-timeout": TIMEOUT_MS})
     consumer.next()
@@ -134,7 +135,7 @@ def test_the_consumers_own_timeout_overrides_the_queues(ch):
 
 def test_a_longer_timeout_of_the_consumer_overrides_the_queues_too(ch, q):
     ch.publish(q, "m")
-    consumer = ch.consume(q, arguments={"x-consumer-timeout": 60000})
+    consumer = ch.consume(q, arguments={"x-consumer-timeout": 3_600_000})
     consumer.next()
     ch.pause(TIMEOUT_MS / 1000 * 2)
     assert not consumer.cancelled
@@ -152,7 +153,7 @@ def test_classic_queues_have_no_such_timeout(ch):
     ch.refuses(lambda c: c.consume(q, arguments={"x-consumer-timeout": TIMEOUT_MS}), 406, refusal)
 
 
-@pytest.mark.parametrize("argument, policy", [(60000, TIMEOUT_MS), (TIMEOUT_MS, 60000), (None, TIMEOUT_MS)])
+@pytest.mark.parametrize("argument, policy", [(3_600_000, TIMEOUT_MS), (TIMEOUT_MS, 3_600_000), (None, TIMEOUT_MS)])
 def test_the_lower_of_argument_and_policy_counts(defined, argument, policy):
     ch = defined(policies=[Policy({"consumer-timeout": policy})])
     q = ch.queue("quorum", **({"consumer_timeout": argument} if argument else {}))

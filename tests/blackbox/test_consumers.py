@@ -5,6 +5,7 @@ import re
 from pika import spec
 
 from expectations import dead_letters_to
+from patience import PATIENCE_S
 
 # --- prefetch
 
@@ -169,7 +170,7 @@ def test_deleting_a_queue_cancels_its_consumers_with_a_notification(ch, kind):
     q = ch.queue(kind)
     consumer = ch.consume(q)
     ch.connection.channel().delete(q)
-    ch.wait(lambda: consumer.cancelled, 5, "basic.cancel")
+    ch.wait(lambda: consumer.cancelled, PATIENCE_S, "basic.cancel")
     cancel = next(method for method in ch.heard if isinstance(method, spec.Basic.Cancel))
     assert (cancel.consumer_tag, cancel.nowait) == (consumer.tag, True)
     ch.sync()
@@ -180,7 +181,7 @@ def test_the_channel_that_deletes_is_answered_before_its_consumers_are_cancelled
     consumer = ch.consume(q)
     ch.heard.clear()
     ch.delete(q)
-    ch.wait(lambda: consumer.cancelled, 5, "basic.cancel")
+    ch.wait(lambda: consumer.cancelled, PATIENCE_S, "basic.cancel")
     assert [type(method) for method in ch.heard] == [spec.Queue.DeleteOk, spec.Basic.Cancel]
 
 

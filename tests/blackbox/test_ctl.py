@@ -15,6 +15,7 @@ import replies
 from brokers import quoted
 from ctl import Ctl, transcript
 from definitions import User
+from patience import PATIENCE_S
 from test_management_queues import eventually
 
 pytestmark = pytest.mark.tools
@@ -450,7 +451,7 @@ def test_stop_app_reset_and_start_app(own):
     pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp)).close()
 
     ctl.do("stop")
-    assert broker.process.wait(10) == 0
+    assert broker.process.wait(PATIENCE_S) == 0
     assert not (broker.data_dir / "ctl.json").exists()
 
 
@@ -458,7 +459,7 @@ def test_a_stopped_node_ends_when_it_is_asked_to(own):
     broker, ctl = own
     ctl.do("stop_app")
     broker.process.terminate()
-    assert broker.process.wait(10) == 0
+    assert broker.process.wait(PATIENCE_S) == 0
     assert ctl.run("ping").code == 69
 
 
@@ -467,7 +468,7 @@ def test_shutdown_waits_for_the_end(own):
     out = ctl.do("shutdown")
     assert out[-1].endswith(f"running at PID {broker.process.pid} successfully shut down")
     # The main thread is gone; on a busy machine the others take a moment more.
-    assert broker.process.wait(5) == 0
+    assert broker.process.wait(PATIENCE_S) == 0
 
 
 def test_await_startup_gives_up(own):

@@ -6,11 +6,11 @@ import re
 import select
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_S, Patience
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
@@ -43,7 +43,7 @@ def offered(ctl, shell, line):
     else:
         command = ["fish", "--no-config", "-c", f"leveretctl completion fish | source; complete -C {quoted(line)}"]
     ran = subprocess.run(command, env=ctl.environment | {"HOME": str(ctl.folder)}, cwd=ctl.folder, capture_output=True,
-                         text=True, timeout=WAIT_S, check=True)
+                         text=True, timeout=PATIENCE_S, check=True)
     return [word.split("\t")[0] for word in ran.stdout.splitlines() if word]
 
 
@@ -124,9 +124,9 @@ class Terminal:
     def type(self, keys, until):
         """Press keys, and wait until the shell shows a pattern behind its controls."""
         os.write(self.terminal, keys.encode())
-        shown, end = "", time.monotonic() + WAIT_S
+        shown, patience = "", Patience()
         while not re.search(until, re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", shown)):
-            assert time.monotonic() < end, f"{keys!r} showed {shown!r}"
+            assert not patience.is_over(), f"{keys!r} showed {shown!r}"
             if select.select([self.terminal], [], [], 0.1)[0]:
                 shown += os.read(self.terminal, 65536).decode(errors="replace")
 

@@ -6,6 +6,7 @@ import pika
 import pytest
 from brokers import quoted
 from live_policies import live_policy
+from patience import Patience
 
 pytestmark = pytest.mark.better
 
@@ -229,8 +230,8 @@ def test_rates_by_reason(defined, by_broker):
         on_map = edge(ask(api, "dead-letter-map"), q)["rate_by_reason"]["rejected"]
         return [found[0][0], found[1][1], *found[2], *found[3], on_map, found[0][1] == found[1][0] == 0]
 
-    deadline = time.monotonic() + 30
-    while not all(found := rates()) and time.monotonic() < deadline:
+    patience = Patience()
+    while not all(found := rates()) and not patience.is_over():
         ch.kill(q)
         ch.publish(lost, "m")
         ch.pause(0.02)

@@ -6,7 +6,7 @@ import pytest
 
 from expectations import dead_letters_to
 
-A_LONG_TIME = "60000"
+A_LONG_TIME = "3600000"
 
 
 def fields(table):

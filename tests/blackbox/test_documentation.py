@@ -80,7 +80,7 @@ class Session:
             command = ["bash", "-e", "-c", "\n".join([*self.shared, source])]
             self.shared += [line for line in source.splitlines() if SHARED.match(line)]
             done = subprocess.run(command, env=self.environment, cwd=self.broker.directory, capture_output=True, text=True,
-                                  timeout=60, check=False)
+                                  timeout=300, check=False)
             assert done.returncode == 0, f"line {line}: status {done.returncode}\n{done.stdout}{done.stderr}"
             return done.stdout
         printed = io.StringIO()

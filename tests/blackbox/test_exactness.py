@@ -13,6 +13,7 @@ import pytest
 from pika import spec
 
 from expectations import dead_letters_to
+from patience import PATIENCE_S
 
 MESSAGES = 20_000
 FIRST_MS, LAST_MS = 1000, 4000
@@ -108,8 +109,8 @@ def test_messages_with_random_ttls_reach_the_dead_letter_queue_in_time(client, b
         publisher.send(spec.Basic.Publish(routing_key=q), content)
         if n % 100 == 99:
             publisher.flush()
-    assert publisher.confirmed(within=60) == "a" * MESSAGES
-    watcher.wait(lambda: len(arrivals) >= MESSAGES, 30, f"{MESSAGES} dead letters")
+    assert publisher.confirmed() == "a" * MESSAGES
+    watcher.wait(lambda: len(arrivals) >= MESSAGES, PATIENCE_S, f"{MESSAGES} dead letters")
     watcher.pause(0.3)
 
     order, lateness_ms = [], []

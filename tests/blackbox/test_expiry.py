@@ -5,7 +5,7 @@ from pika import spec
 
 from expectations import dead_letters_to
 
-A_LONG_TIME = "60000"
+A_LONG_TIME = "3600000"
 
 # --- who stands in front
 

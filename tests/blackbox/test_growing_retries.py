@@ -66,7 +66,7 @@ def test_classic_queues_have_the_linear_rule_of_quorum_queues(ch):
 
 def test_policy_gives_a_schedule_to_queues_that_exist(ch, kind, client, api):
     q = ch.queue(kind)
-    with live_policy(api, client, {"delayed-retry-type": "all", "delayed-retry-schedule": "10m"}):
+    with live_policy(api, client, {"delayed-retry-type": "all", "delayed-retry-schedule": "60m"}):
         ch.publish(q, "m")
         message = ch.get_unacked(q)
         ch.nack(message, requeue=True)
@@ -99,7 +99,7 @@ def test_consumer_asks_for_the_delay(ch, kind, how):
 
 
 def test_delay_of_a_consumer_wins_over_that_of_the_queue(ch, kind):
-    q = ch.queue(kind, delayed_retry_type="all", delayed_retry_min=600_000)
+    q = ch.queue(kind, delayed_retry_type="all", delayed_retry_min=3_600_000)
     consumer = ch.consume(q, arguments={"x-requeue-delay": 0})
     ch.publish(q, "m")
     ch.nack(consumer.next(), requeue=True)
@@ -109,7 +109,7 @@ def test_delay_of_a_consumer_wins_over_that_of_the_queue(ch, kind):
 def test_closed_channel_gives_back_without_the_delay_of_its_consumer(ch, kind):
     q = ch.queue(kind)
     other = ch.connection.channel()
-    consumer = other.consume(q, arguments={"x-requeue-delay": 600_000})
+    consumer = other.consume(q, arguments={"x-requeue-delay": 3_600_000})
     ch.publish(q, "m")
     consumer.next()
     other.close()
@@ -201,7 +201,7 @@ def test_delays_and_counts_survive_a_kill(under, prefix, kind):
 
     try:
         ch = channel()
-        q = ch.queue(kind, durable=True, delivery_limit=2, delayed_retry_type="all", delayed_retry_schedule="1,2s,10m")
+        q = ch.queue(kind, durable=True, delivery_limit=2, delayed_retry_type="all", delayed_retry_schedule="1,2s,60m")
         assert ch.publish(q, "m", delivery_mode=2) == "a"
         ch.reject(ch.get_unacked(q), requeue=True)
         ch.reaches(q, 1)

@@ -8,6 +8,7 @@ import pytest
 from brokers import quoted
 from definitions import User
 from expectations import NOTHING, dead_letters_to, no_access
+from patience import Patience
 
 pytestmark = pytest.mark.better
 
@@ -60,10 +61,10 @@ def look(under):
     return Look(under.shared().api)
 
 
-def wait_for(probe, within=10):
-    end = time.monotonic() + within
+def wait_for(probe):
+    patience = Patience()
     while not (found := probe()):
-        assert time.monotonic() < end
+        assert not patience.is_over()
         time.sleep(0.02)
     return found
 

@@ -8,9 +8,9 @@ import pytest
 
 from brokers import quoted
 from definitions import User
+from patience import Patience
 from test_management_overview import eventually
 
-STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
 
 CONNECTION = {
     "name": str, "node": str, "type": str, "protocol": str, "host": str, "port": int, "peer_host": str, "peer_port": int,
@@ -47,10 +47,10 @@ def name_of(connection):
 
 def whole(api, path, user="guest"):
     """The answer of a path, once all of its fields are there."""
-    deadline = time.monotonic() + STATISTICS_WITHIN_S
+    patience = Patience()
     while True:
         answer = api.ask(path, user=user)
-        if answer.status == 200 and "recv_oct_details" in answer.json or time.monotonic() > deadline:
+        if answer.status == 200 and "recv_oct_details" in answer.json or patience.is_over():
             return answer.json
         time.sleep(0.1)
 
@@ -314,7 +314,7 @@ def test_closed_client_gets_the_reason(crowd, reason):
     headers = {"X-Reason": reason} if reason else {}
     answer = crowd.ask("connections/" + quoted(connection), "own", method="DELETE", **headers)
     assert (answer.status, answer.text) == (204, b"")
-    assert crowd.client.run_until(lambda: crowd.own.closed, STATISTICS_WITHIN_S)
+    assert crowd.client.run_until(lambda: crowd.own.closed)
     text = f"CONNECTION_FORCED - {reason or 'Closed via management plugin'}"
     assert (crowd.own.closed.code, crowd.own.closed.text) == (320, text)
     eventually(lambda: crowd.ask("connections/" + quoted(connection)).status, 404)
@@ -326,7 +326,7 @@ def test_all_clients_of_a_user_are_closed(crowd):
     path = "connections/username/" + quoted(crowd.user("own"))
     eventually(lambda: len(crowd.ask(path).json), 2)
     assert crowd.ask(path, "guest", method="DELETE").status == 204
-    assert crowd.client.run_until(lambda: crowd.own.closed and another.closed, STATISTICS_WITHIN_S)
+    assert crowd.client.run_until(lambda: crowd.own.closed and another.closed)
     assert crowd.other.closed is None
     eventually(lambda: crowd.ask(path).json, [])
 

@@ -86,7 +86,7 @@ def test_answered_changes_survive_kills(under):
             time.sleep(0.3 + 0.17 * life)  # how far they get is up to chance; what holds is not
             broker.process.kill()
             for worker in workers:
-                worker.join(30)
+                worker.join()
             broker.kill_and_start_again()
             for ledger in ledgers:
                 ledger.check(broker.api)

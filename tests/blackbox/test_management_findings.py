@@ -84,7 +84,7 @@ def until(ch, work, look):
         work()
         return look()
 
-    return ch.poll(probe, within=30, what="a finding")
+    return ch.poll(probe, what="a finding")
 
 
 @pytest.mark.tools

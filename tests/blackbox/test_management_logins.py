@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 from brokers import quoted
+from patience import PATIENCE_S, Patience
 from replies import Closed
 
 WRONG_LOGIN = {"error": "not_authorized", "reason": "Not_Authorized"}
@@ -18,7 +19,7 @@ WRONG_LOGIN = {"error": "not_authorized", "reason": "Not_Authorized"}
 def log_in(api, body, method="POST", **headers):
     request = urllib.request.Request(api.url + "/api/login", body, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return api._read(answer, answer.status)
     except urllib.error.HTTPError as error:
         return api._read(error, error.code)
@@ -103,9 +104,9 @@ def logged(under):
     broker = under.start()
 
     def logged(pattern):
-        deadline = time.monotonic() + 10
+        patience = Patience()
         while not (found := [line for line in broker.log if re.search(pattern, line)]):
-            assert time.monotonic() < deadline, "".join(broker.log)
+            assert not patience.is_over(), "".join(broker.log)
             time.sleep(0.01)
         return found[0]
 

@@ -7,8 +7,8 @@ import pytest
 from brokers import quoted
 from client import Client
 from definitions import Policy, User
+from patience import Patience
 
-STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
 NOT_FOUND_REASON = "Not Found"
 
 
@@ -20,8 +20,8 @@ def http(under):
 
 def eventually(get, expected):
     """Wait until `get` gives what is expected; RabbitMQ's statistics lag behind."""
-    deadline = time.monotonic() + STATISTICS_WITHIN_S
-    while (found := get()) != expected and time.monotonic() < deadline:
+    patience = Patience()
+    while (found := get()) != expected and not patience.is_over():
         time.sleep(0.1)
     assert found == expected
 

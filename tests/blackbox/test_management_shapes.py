@@ -10,8 +10,8 @@ import pytest
 
 import shapes
 from brokers import quoted
+from patience import Patience
 
-STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
 SPANS = "lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=5&data_rates_age=60&data_rates_incr=5"
 
 # Fields that Leveret does not have, by answer.
@@ -68,11 +68,11 @@ class Scene:
 
     def shape_of(self, name, is_whole):
         """The shape of an answer, once it `is_whole` or the time is over."""
-        deadline = time.monotonic() + STATISTICS_WITHIN_S
+        patience = Patience()
         while True:
             answer = self.api.ask("/api/" + self.paths[name])
             shape = shapes.shape(answer.json) if answer.status == 200 else {}
-            if is_whole(shape) or time.monotonic() > deadline:
+            if is_whole(shape) or patience.is_over():
                 return shape
             time.sleep(0.2)
 

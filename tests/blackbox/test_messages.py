@@ -7,6 +7,7 @@ import pika
 import pytest
 
 from field_table import Pairs, Wire
+from patience import PATIENCE_S
 
 FRAME_MAX = 8192
 FRAME_OVERHEAD = 8
@@ -179,7 +180,7 @@ def test_the_library_as_applications_use_it_works(client):
         with pytest.raises(pika.exceptions.UnroutableError):
             channel.basic_publish("", queue + "-missing", "lost", mandatory=True)
         seen = []
-        for method, _, body in channel.consume(queue, inactivity_timeout=10):
+        for method, _, body in channel.consume(queue, inactivity_timeout=PATIENCE_S):
             seen.append(body.decode())
             channel.basic_ack(method.delivery_tag)
             if len(seen) == 5:

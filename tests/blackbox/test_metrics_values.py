@@ -6,8 +6,7 @@ import pytest
 
 from definitions import Policy
 from metrics import Metrics
-
-STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
+from patience import Patience
 
 
 @pytest.fixture
@@ -26,8 +25,8 @@ def own(under):
 
 def eventually(ch, get, expected):
     """Wait until `get` gives what is expected."""
-    deadline = time.monotonic() + STATISTICS_WITHIN_S
-    while (found := get()) != expected and time.monotonic() < deadline:
+    patience = Patience()
+    while (found := get()) != expected and not patience.is_over():
         ch.pause(0.1)
     assert found == expected
 

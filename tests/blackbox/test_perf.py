@@ -10,6 +10,7 @@ import urllib.parse
 import programs
 import pytest
 from certificates import Authority
+from patience import PATIENCE_S
 from perf import Perf
 
 pytestmark = pytest.mark.tools
@@ -151,7 +152,7 @@ def test_an_interrupt_ends_a_run_with_what_was_measured(perf, name, words):
     process = perf.start(*words, "--name", name, "--json")
     process.stderr.readline()  # the first second is printed
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=PATIENCE_S)
     outcome = only(json.loads(out))
     assert outcome["interrupted"] and outcome["counts"]["published"] > 0
     assert process.returncode == 0

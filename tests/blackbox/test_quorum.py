@@ -209,14 +209,16 @@ def test_the_delay_grows_with_the_delivery_count_up_to_the_maximum(ch):
     waited = waits(ch, retry_queue(ch, low=200, high=500), rejections=8)
     for seconds, least in zip(waited, [0.2, 0.4, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]):
         assert seconds >= least - 0.02, waited
-    assert waited[-1] < 1.4, waited  # without the maximum it would be 1.6 s
+    assert min(waited[3:]) < 0.78, waited  # without the maximum they would be 0.8 s and more
 
 
 def test_without_a_maximum_the_delay_stays_at_the_minimum(ch):
-    waited = waits(ch, retry_queue(ch, low=200), rejections=8)
+    waited = waits(ch, retry_queue(ch, low=200), rejections=7)
     assert min(waited) >= 0.18, waited
-    assert waited[-1] < 1.4, waited  # growing, it would be 1.6 s
+    assert min(waited[3:]) < 0.78, waited  # growing, they would be 0.8 s and more
 
+
+LONG_MS = 3_600_000  # far longer than a test waits
 
 DELAYED = {
     "all": {"reject", "close", "nack", "recover"}, "failed": {"reject", "close"}, "returned": {"nack", "recover"},
@@ -227,14 +229,10 @@ DELAYED = {
 @pytest.mark.parametrize("how", ["reject", "close", "nack", "recover"])
 @pytest.mark.parametrize("retry_type", DELAYED)
 def test_delayed_retry_applies_to_returns_by_type(ch, retry_type, how):
-    q = retry_queue(ch, retry_type, low=1500)
+    q = retry_queue(ch, retry_type, low=LONG_MS)
     ch.publish(q, "m")
     give_back(ch, q, how)
-    if how in DELAYED[retry_type]:
-        assert ch.stays(q, 0, 0.3)
-        ch.reaches(q, 1)
-    else:
-        ch.reaches(q, 1, within=1.3)
+    assert ch.stays(q, 0 if how in DELAYED[retry_type] else 1)
 
 
 def test_a_delayed_message_keeps_its_counts(ch):
@@ -285,7 +283,7 @@ def test_purging_removes_and_counts_delayed_messages(ch):
 
 def test_the_delivery_limit_comes_before_the_delay(ch):
     dlq = ch.queue(name="dlq")
-    q = retry_queue(ch, low=60000, delivery_limit=0, **dead_letters_to(dlq))
+    q = retry_queue(ch, low=LONG_MS, delivery_limit=0, **dead_letters_to(dlq))
     ch.publish(q, "m")
     give_back(ch, q, "reject")
     assert ch.take(dlq).deaths == [(q, "delivery_limit", 1)]
@@ -294,26 +292,25 @@ def test_the_delivery_limit_comes_before_the_delay(ch):
 @pytest.mark.better
 def test_the_ttl_of_a_delayed_message(ch, by_broker):
     dlq = ch.queue(name="dlq")
-    q = retry_queue(ch, low=4000, **dead_letters_to(dlq))
-    ch.publish(q, "m", expiration="1500")
+    q = retry_queue(ch, low=by_broker(rabbitmq=4000, leveret=LONG_MS), **dead_letters_to(dlq))
+    ch.publish(q, "m", expiration="1000")
     before = time.monotonic()
     give_back(ch, q, "reject")
     assert ch.take(dlq).deaths == [(q, "expired", 1)]
     # RabbitMQ looks at the deadline when the delay is over
-    late = time.monotonic() - before > 3.5
-    assert late == by_broker(rabbitmq=True, leveret=False)
+    assert time.monotonic() - before > by_broker(rabbitmq=3.5, leveret=0)
 
 
 @pytest.mark.parametrize("arguments", [
-    {"delayed_retry_type": "all"}, {"delayed_retry_type": "nonsense", "delayed_retry_min": 60000},
-    {"delayed_retry_min": 60000}, {"delayed_retry_type": "all", "delayed_retry_min": "x"},
-    {"delayed_retry_type": "all", "delayed_retry_min": 60000, "delayed_retry_max": 5},
+    {"delayed_retry_type": "all"}, {"delayed_retry_type": "nonsense", "delayed_retry_min": LONG_MS},
+    {"delayed_retry_min": LONG_MS}, {"delayed_retry_type": "all", "delayed_retry_min": "x"},
+    {"delayed_retry_type": "all", "delayed_retry_min": LONG_MS, "delayed_retry_max": 5},
 ])
 def test_arguments_that_make_no_sense_disable_the_delay(ch, arguments):
     q = ch.queue("quorum", **arguments)
     ch.publish(q, "m")
     give_back(ch, q, "nack")
-    ch.reaches(q, 1, within=2)
+    ch.reaches(q, 1)
 
 
 def test_delayed_retry_can_come_from_a_policy(defined):
@@ -326,11 +323,13 @@ def test_delayed_retry_can_come_from_a_policy(defined):
 
 
 def test_the_policy_beats_the_argument_for_the_type_and_the_lower_delay_counts(defined):
-    ch = defined(policies=[Policy({"delayed-retry-type": "returned", "delayed-retry-min": 60000})])
-    q = retry_queue(ch, "failed", low=1500)
+    ch = defined(policies=[Policy({"delayed-retry-type": "returned", "delayed-retry-min": 2 * LONG_MS})])
+    q = retry_queue(ch, "failed", low=1000)
     ch.publish(q, "m")
     give_back(ch, q, "nack")
     assert ch.stays(q, 0, 0.3)
     ch.reaches(q, 1)
+    q = retry_queue(ch, "failed", low=LONG_MS)
+    ch.publish(q, "m")
     give_back(ch, q, "reject")
-    ch.reaches(q, 1, within=1.3)
+    ch.reaches(q, 1)

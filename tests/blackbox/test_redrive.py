@@ -245,11 +245,12 @@ def test_a_rate_is_kept_and_a_job_can_be_ended(redrives, ch, dlq):
 
 def test_a_slow_job_ends_at_once(redrives, ch, dlq):
     other = ch.queue(name="other")
-    ch.publish(dlq, *["m"] * 10)
+    ch.publish(dlq, *["m"] * 100)
     job = redrives.begin(dlq, to={"queue": other}, rate=1)
-    ch.poll(lambda: redrives.job(job["id"])["moved"] == 1)
+    ch.poll(lambda: redrives.job(job["id"])["moved"] >= 1)
     assert redrives.cancel(job["id"]) == 204
-    assert redrives.end(job, within=0.8)["moved"] <= 2
+    moved = redrives.job(job["id"])["moved"]
+    assert redrives.end(job, within=0.8)["moved"] <= moved + 1
 
 
 def test_a_job_ends_with_its_queue_and_with_its_target(redrives, ch, dlq):

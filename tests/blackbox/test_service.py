@@ -11,9 +11,9 @@ import urllib.request
 
 import pytest
 
+from patience import PATIENCE_S, Patience
 from ports import free_port
 
-WITHIN_S = 30
 
 HEADER = b"AMQP\x00\x00\x09\x01"
 
@@ -53,7 +53,7 @@ class Service:
             return at[0] + 1 if at else None
 
         with self._changed:
-            assert self._changed.wait_for(found, WITHIN_S), f"no {line} in {self.messages}: {self.text()}"
+            assert self._changed.wait_for(found, PATIENCE_S), f"no {line} in {self.messages}: {self.text()}"
             return found()
 
     def has(self, line):
@@ -70,7 +70,7 @@ class Service:
 
     def stop(self):
         self.process.kill()
-        self.process.wait(WITHIN_S)
+        self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def address(status, what):
 
 
 def answers_amqp(at):
-    with socket.create_connection(at, timeout=WITHIN_S) as client:
+    with socket.create_connection(at, timeout=PATIENCE_S) as client:
         client.sendall(HEADER)
         return client.recv(1) == b"\x01"
 
@@ -126,7 +126,7 @@ def test_start_that_fails_is_never_ready(service, tmp_path):
     (tmp_path / "definitions.json").write_text("{")
     (tmp_path / "a.conf").write_text("load_definitions = definitions.json\n")
     broker = service("--config", "a.conf")
-    assert broker.process.wait(WITHIN_S) == 78
+    assert broker.process.wait(PATIENCE_S) == 78
     assert not broker.has("READY=1")
 
 
@@ -137,7 +137,7 @@ def test_watchdog_is_answered_again_and_again_until_the_stop(service):
         at = broker.received("WATCHDOG=1", after=at)
     broker.process.send_signal(signal.SIGTERM)
     stopping = broker.received("STOPPING=1")
-    assert broker.process.wait(WITHIN_S) == 0
+    assert broker.process.wait(PATIENCE_S) == 0
     # One report may have been on its way.
     assert sum("WATCHDOG=1" in message for message in broker.messages[stopping:]) <= 1
 
@@ -168,7 +168,7 @@ def test_steps_of_the_start_extend_its_time(service):
     first = service()
     first.received("READY=1")
     first.process.send_signal(signal.SIGTERM)
-    assert first.process.wait(WITHIN_S) == 0
+    assert first.process.wait(PATIENCE_S) == 0
     os.unlink(first.directory / "notify")
     second = service()
     step = second.received("STATUS=restoring vhost '/'")
@@ -196,12 +196,12 @@ def test_stopped_node_is_watched_and_starts_again(service):
     assert not broker.has("STOPPING=1")
     act(broker, "stop")
     broker.received("STOPPING=1", after=at)
-    assert broker.process.wait(WITHIN_S) == 0
+    assert broker.process.wait(PATIENCE_S) == 0
 
 
 def act(broker, action):
     """Asks the local node for a step of its lifecycle, with the token in its data directory."""
-    deadline = time.monotonic() + WITHIN_S
+    patience = Patience()
     while True:
         try:
             local = json.loads((broker.directory / "data" / "ctl.json").read_text())
@@ -209,10 +209,10 @@ def act(broker, action):
                                              data=json.dumps({"action": action}).encode())
             request.add_header("authorization", f"Bearer {local['token']}")
             request.add_header("content-type", "application/json")
-            urllib.request.urlopen(request, timeout=WITHIN_S).close()
+            urllib.request.urlopen(request, timeout=PATIENCE_S).close()
             return
         except (OSError, ValueError):
-            assert time.monotonic() < deadline, f"{action} was not possible"
+            assert not patience.is_over(), f"{action} was not possible"
             time.sleep(0.05)
 
 
@@ -224,7 +224,7 @@ def act(broker, action):
 ])
 def test_exit_code_says_that_the_configuration_must_change(service, tmp_path, settings, code):
     (tmp_path / "a.conf").write_text(settings)
-    assert service("--config", "a.conf").process.wait(WITHIN_S) == code
+    assert service("--config", "a.conf").process.wait(PATIENCE_S) == code
 
 
 def test_exit_code_of_a_port_that_is_taken_allows_another_attempt(service, tmp_path):
@@ -232,10 +232,10 @@ def test_exit_code_of_a_port_that_is_taken_allows_another_attempt(service, tmp_p
         (tmp_path / "a.conf").write_text(f"prometheus.tcp.port = {taken.getsockname()[1]}\n"
                                          "prometheus.tcp.ip = 127.0.0.1\n")
         broker = service("--config", "a.conf")
-        assert broker.process.wait(WITHIN_S) == 1
+        assert broker.process.wait(PATIENCE_S) == 1
     assert "in use" in broker.text()
 
 
 def test_exit_code_of_a_directory_that_cannot_be_used_allows_another_attempt(service, tmp_path):
     (tmp_path / "data").write_text("a file")
-    assert service().process.wait(WITHIN_S) == 1
+    assert service().process.wait(PATIENCE_S) == 1

@@ -127,7 +127,7 @@ def test_annotation_is_forgotten_if_the_channel_ends_before_the_settlement(clien
     ch.publish(q, "m", delivery_mode=2)
     other = client.channel().confirm_select()
     message = other.consume(q).next()
-    settle(other, message.tag, reason="503", opt_delivery_delay=600_000)
+    settle(other, message.tag, reason="503", opt_delivery_delay=3_600_000)
     assert other.confirmed()
     other.close() if end == "channel" else other.connection.drop()
     again = ch.consume(q).next()

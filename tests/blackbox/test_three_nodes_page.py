@@ -53,7 +53,7 @@ def test_three_nodes_in_five_minutes(section, pytestconfig, tmp_path):
     ran = subprocess.Popen(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, start_new_session=True,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        out, err = ran.communicate(timeout=120)
+        out, err = ran.communicate(timeout=600)
     finally:
         # The nodes, if the script did not come to its end.
         with suppress(ProcessLookupError):

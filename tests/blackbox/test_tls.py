@@ -18,8 +18,8 @@ import pika
 import pytest
 from certificates import Authority
 from cryptography import x509
+from patience import PATIENCE_S, Patience
 
-WITHIN_S = 10
 VERSIONS = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -61,7 +61,7 @@ def connect(broker, context, credentials=None):
 
 def greeting(broker, context, protocol="AMQPS"):
     """The serial number of the certificate that a new client is shown, if it is let in."""
-    plain = socket.create_connection(("127.0.0.1", broker.port(protocol)), timeout=WITHIN_S)
+    plain = socket.create_connection(("127.0.0.1", broker.port(protocol)), timeout=PATIENCE_S)
     with plain, context.wrap_socket(plain, server_hostname="localhost") as secure:
         certificate = x509.load_der_x509_certificate(secure.getpeercert(binary_form=True))
         if protocol == "AMQPS":
@@ -75,14 +75,14 @@ def https(broker, context, path, user="guest"):
     request = urllib.request.Request(url)
     login = base64.b64encode(f"{user}:{user}".encode()).decode()
     request.add_header("authorization", "Basic " + login)
-    with urllib.request.urlopen(request, timeout=WITHIN_S, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S, context=context) as answer:
         return json.load(answer)
 
 
 def until(done, what):
-    deadline = time.monotonic() + WITHIN_S
+    patience = Patience()
     while not done():
-        assert time.monotonic() < deadline, f"waited {WITHIN_S} s for {what}"
+        assert not patience.is_over(), f"waited {PATIENCE_S} s for {what}"
         time.sleep(0.02)
 
 
@@ -215,15 +215,15 @@ def test_external_login_needs_a_certificate_of_a_user(tls, authority):
 
 def test_client_on_the_wrong_port_is_logged(tls, authority):
     broker = tls()
-    with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=WITHIN_S) as plain:
+    with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=PATIENCE_S) as plain:
         plain.sendall(b"AMQP\x00\x00\x09\x01")
         until(lambda: len(plain.recv(1000)) == 0, "the end of the connection")
     logged(broker, "TLS handshake failed", "AMQPS", "the client does not speak TLS")
-    with socket.create_connection(("127.0.0.1", broker.port("HTTPS")), timeout=WITHIN_S) as plain:
+    with socket.create_connection(("127.0.0.1", broker.port("HTTPS")), timeout=PATIENCE_S) as plain:
         plain.sendall(b"GET /api/overview HTTP/1.1\r\nhost: localhost\r\n\r\n")
         until(lambda: len(plain.recv(1000)) == 0, "the end of the connection")
     logged(broker, "TLS handshake failed", "HTTPS", "the client does not speak TLS")
-    with socket.create_connection(broker.amqp, timeout=WITHIN_S) as plain, pytest.raises(ssl.SSLError):
+    with socket.create_connection(broker.amqp, timeout=PATIENCE_S) as plain, pytest.raises(ssl.SSLError):
         authority.context().wrap_socket(plain, server_hostname="localhost")
     logged(broker, "the client speaks TLS on a port without it")
 
@@ -238,14 +238,14 @@ def test_client_on_the_wrong_port_is_logged(tls, authority):
 ])
 def test_invalid_tls_record_ends_only_its_connection(tls, authority, garbage):
     broker = tls()
-    with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=WITHIN_S) as plain:
+    with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=PATIENCE_S) as plain:
         below = plain.dup()
         with authority.context().wrap_socket(plain, server_hostname="localhost") as secure:
             secure.sendall(b"AMQP\x00\x00\x09\x01")
             assert secure.recv(1) == b"\x01"
             with below, contextlib.suppress(ConnectionError):
                 below.sendall(garbage)
-                below.settimeout(WITHIN_S)
+                below.settimeout(PATIENCE_S)
                 until(lambda: below.recv(65536) == b"", "the end of the connection")
     logged(broker, "connection lost")
     connect(broker, authority.context()).close()
@@ -254,7 +254,7 @@ def test_invalid_tls_record_ends_only_its_connection(tls, authority, garbage):
 @pytest.mark.parametrize("protocol", ["AMQPS", "HTTPS"])
 def test_a_client_that_does_not_shake_hands_is_not_waited_for(tls, protocol):
     broker = tls("ssl_handshake_timeout = 300")
-    with socket.create_connection(("127.0.0.1", broker.port(protocol)), timeout=WITHIN_S) as silent:
+    with socket.create_connection(("127.0.0.1", broker.port(protocol)), timeout=PATIENCE_S) as silent:
         silent.sendall(b"\x16\x03")
         assert silent.recv(1) == b""
 

@@ -12,17 +12,17 @@ PAUSE_S = 0.02
 
 
 class Patience:
-    """What is left of a bound."""
+    """A bound, and what of it is spent."""
 
     def __init__(self, seconds=PATIENCE_S):
-        self._left_s, self._looked = seconds, time.monotonic()
+        self.spent_s, self._bound_s, self._looked = 0.0, seconds, time.monotonic()
 
     def is_over(self):
         """Whether the bound is reached; to be asked once for each look."""
         now = time.monotonic()
-        self._left_s -= min(now - self._looked, LOOK_S)
+        self.spent_s += min(now - self._looked, LOOK_S)
         self._looked = now
-        return self._left_s <= 0
+        return self.spent_s >= self._bound_s
 
 
 def eventually(look, within_s=PATIENCE_S, what="it"):

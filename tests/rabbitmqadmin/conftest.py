@@ -3,15 +3,13 @@
 import os
 import pathlib
 import sys
-import time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox" / "support"))
 
 from brokers import Leveret, RabbitMq  # noqa: E402
-
-LISTED_WITHIN_S = 15.0
+from patience import eventually  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -22,14 +20,6 @@ def pytest_addoption(parser):
     parser.addoption("--tools", type=pathlib.Path, help="where xtask has put rabbitmqadmin; beside the binary otherwise")
 
 
-def wait_for(ask):
-    """What is asked for, once there is some: RabbitMQ lists a connection only after seconds."""
-    end = time.monotonic() + LISTED_WITHIN_S
-    while not (found := ask()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
-
-
 @pytest.fixture
 def broker(request, tmp_path):
     options = request.config.option
@@ -37,7 +27,7 @@ def broker(request, tmp_path):
         broker = Leveret(options.leveret_bin, tmp_path)
     else:
         broker = RabbitMq(options.amqp, options.http)
-    broker.wait_for = wait_for
+    broker.wait_for = eventually  # RabbitMQ lists a connection only after seconds
     yield broker
     broker.check()
     broker.stop()

@@ -7,10 +7,10 @@ import pika
 import pytest
 
 from browsing import segment
+from patience import Patience
 
 MARKUP = '<img src=x onerror="document.title=1">'
 ADMIN = ["users", "vhosts", "policies", "limits", "definitions", "parameters", "features", "logins"]
-STORED_S = 5
 
 
 def hook(name):
@@ -26,8 +26,8 @@ def get(broker, path):
 
 def until(what, expected):
     """Asks the broker until it is as expected; what the page does takes a moment."""
-    end = time.monotonic() + STORED_S
-    while (seen := what()) != expected and time.monotonic() < end:
+    patience = Patience()
+    while (seen := what()) != expected and not patience.is_over():
         time.sleep(0.05)
     assert seen == expected
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import time
 
 import pika
 import pytest
@@ -11,10 +10,10 @@ from playwright.sync_api import expect
 
 from browsing import ask_now, segment
 import places
+from patience import eventually
 from proxy import Proxy
 
 AWAY = "[data-test=away]"
-BACK_MS = 20_000  # tries are at most 10 s apart
 NEXT_TRY = re.compile(r"Next try in \d+ s\.|Trying now\.")
 
 
@@ -36,22 +35,13 @@ def all_pages(broker):
     """Every page of this broker: of a client that is connected now, of its channel, of a redrive, of a node."""
     connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
     connection.channel()
-    [client] = until_some(lambda: broker.api.do("GET", "/api/connections"))
-    [channel] = until_some(lambda: broker.api.do("GET", "/api/channels"))
+    [client] = eventually(lambda: broker.api.do("GET", "/api/connections"))
+    [channel] = eventually(lambda: broker.api.do("GET", "/api/channels"))
     redrive = broker.api.do("POST", "/api/queues/%2F/kept/redrive", {"to": {"queue": "kept"}})["id"]
     node = broker.api.do("GET", "/api/overview")["node"]
     yield list(places.pages(connection=client["name"], channel=channel["name"], redrive=redrive, node=node))
     with contextlib.suppress(pika.exceptions.AMQPError):
         connection.close()
-
-
-def until_some(ask):
-    """What a list has as soon as it has something."""
-    end = time.monotonic() + 10
-    while not (found := ask()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +75,7 @@ def is_away(page, why=""):
 
 def is_back(page, sign=None):
     """Waits until nothing on the page reminds of it."""
-    expect(page.locator(AWAY)).to_have_count(0, timeout=BACK_MS)
+    expect(page.locator(AWAY)).to_have_count(0)
     if sign:
         expect(page.locator(f"[data-test={sign}]").first).to_be_visible()
     expect(page.locator("main")).not_to_contain_text("Loading")
@@ -249,7 +239,7 @@ def test_an_action_that_fails_for_want_of_the_broker_leaves_nothing_to_close(sit
     page.click("[data-test=confirm-yes]")
     expect(page.locator("[data-test=error]")).to_contain_text("Whether the change was made is not known.")
     broker.start_again()
-    expect(page.locator(AWAY)).to_have_count(0, timeout=BACK_MS)
+    expect(page.locator(AWAY)).to_have_count(0)
     page.clock.fast_forward(11_000)
     is_back(page, "queue")
 

@@ -5,6 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from patience import PATIENCE_S
 from test_admin import hook, says
 
 ROWS = f"table{hook('deaths')} tbody tr:not(.none)"
@@ -24,7 +25,7 @@ def channel(broker):
 
 def reject(channel, id, **headers):
     channel.basic_publish("", "orders", "m", pika.BasicProperties(message_id=id, headers=headers))
-    for method, _, _ in channel.consume("orders", inactivity_timeout=10):
+    for method, _, _ in channel.consume("orders", inactivity_timeout=PATIENCE_S):
         channel.basic_reject(method.delivery_tag, requeue=False)
         break
     channel.cancel()

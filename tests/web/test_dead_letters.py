@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import PHONE, segment
+from patience import Patience
 
 MARKUP = "<img src=x onerror=alert(1)>"
 LINES = "li[data-test=message]"
@@ -52,7 +53,8 @@ class Scene:
         self.channel.basic_recover(requeue=True)
 
     def wait_for(self, queue, count):
-        for _ in range(200):
+        patience = Patience()
+        while not patience.is_over():
             if self.channel.queue_declare(queue, passive=True).method.message_count == count:
                 return
             self.connection.sleep(0.02)

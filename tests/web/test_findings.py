@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from browsing import PHONE, WIDE, photograph, segment
 from conftest import running
+from patience import Patience
 
 FINDING = "[data-test=findings] [data-test=finding]"
 HUGE = 2**62
@@ -56,7 +57,8 @@ def alarm(wrong_broker):
 
 def lose_until(channel, locator):
     """Lets both queues lose messages until the page shows it."""
-    for _ in range(600):
+    patience = Patience()
+    while not patience.is_over():
         for queue in ("emails", "payments"):
             channel.basic_publish("", queue, "x")
         if locator.count() > 0:

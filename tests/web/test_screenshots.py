@@ -10,6 +10,7 @@ import pytest
 import places
 from browsing import PHONE, photograph, segment
 from conftest import running
+from patience import Patience
 from scene import Scene
 
 # Headers of lists and names of lines that stand out of their place: titles cannot be read on a phone.
@@ -17,7 +18,6 @@ CUT = """() => [...document.querySelectorAll("main th, main .legend button > spa
     .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.innerText)"""
 SAMPLED_MS = 250
 SAMPLES = 5  # seconds with a sample
-RATES_S = 60
 
 # Name of the picture, address, what is there when the page is.
 PAGES = [
@@ -61,12 +61,12 @@ def shop(request, tmp_path_factory):
 
 def until_there_are_rates(broker):
     """Waits for the first messages that expired, and for samples before and after them."""
-    end = time.monotonic() + RATES_S
+    patience = Patience()
     while True:
         queue = broker.api.do("GET", "/api/queues/%2F/sms?msg_rates_age=60&msg_rates_incr=1").get("message_stats", {})
         if len(queue.get("expired_details", {}).get("samples", [])) >= SAMPLES and queue["expired_details"]["rate"] > 0:
             return
-        assert time.monotonic() < end, queue
+        assert not patience.is_over(), queue
         time.sleep(0.1)
 
 

@@ -17,7 +17,7 @@ PLAIN = [f"--server={runner.HOST}", f"--port={runner.PORT}"]
 TLS = [f"--url=amqps://{runner.HOST}:{runner.TLS_PORT}", f"--cacert={runner.CA_FILE}"]
 
 EMPTY_STATUS = 2  # what amqp-get exits with when there is no message
-TOOL_WITHIN_S = 30
+TOOL_WITHIN_S = 60
 
 NO_CONFIRMS = "amqp-publish asks for no confirms"
 NO_ARGUMENTS = "amqp-declare-queue sets no arguments of queues"

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 import runner  # noqa: E402 - needs the path
 
-DELIVERY_WITHIN_S = 15.0
+DELIVERY_WITHIN_S = 60.0
 PERSISTENT = 2
 
 

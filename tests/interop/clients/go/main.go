@@ -14,7 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-const within = 5 * time.Second
+const within = 60 * time.Second
 
 var version string // of the client, which keeps its own to itself: `prepare` asks the package
 

@@ -12,7 +12,7 @@ const HOST = process.env.AMQP_HOST;
 const PORT = Number(process.env.AMQP_PORT);
 const TLS_PORT = Number(process.env.AMQPS_PORT);
 
-const WITHIN_MS = 5000;
+const WITHIN_MS = 60000;
 const EXPIRES_MS = 300;
 const LARGE = Buffer.alloc(20_000_000, Buffer.from(Array.from({ length: 250 }, (_, octet) => octet)));
 

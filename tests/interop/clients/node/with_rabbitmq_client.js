@@ -19,7 +19,7 @@ const missing = (error) => error.code === 'NOT_FOUND';
 async function open(options) {
   const rabbit = new Connection({ ...PLAIN, ...options });
   rabbit.on('error', (error) => console.log('connection:', error));
-  await rabbit.onConnect(5000);
+  await rabbit.onConnect(60000);
   return rabbit;
 }
 

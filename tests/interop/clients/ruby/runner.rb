@@ -3,7 +3,7 @@
 require "securerandom"
 require "timeout"
 
-WITHIN_S = 5
+WITHIN_S = 60
 
 $stdout.sync = true
 

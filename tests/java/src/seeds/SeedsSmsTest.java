@@ -43,19 +43,19 @@ public final class SeedsSmsTest {
         channel.queueDelete(QUEUE);
 
         Program orders = new Program(OrderSystem.class);
-        checks.that(orders.process.waitFor(30, TimeUnit.SECONDS), "OrderSystem ends");
+        checks.that(orders.process.waitFor(120, TimeUnit.SECONDS), "OrderSystem ends");
         long publishedAt = System.currentTimeMillis();
         checks.equal(orders.process.exitValue(), 0, "OrderSystem's exit code");
         checks.soon(() -> Checks.passive(channel, QUEUE).getMessageCount() == ORDERS, 30_000, "100 messages wait");
 
         Program sender = new Program(SmsSender.class);
-        checks.soon(() -> !sender.sent().isEmpty(), 10_000, "SmsSender sends");
+        checks.soon(() -> !sender.sent().isEmpty(), 120_000, "SmsSender sends");
         checks.equal(Checks.passive(channel, QUEUE).getConsumerCount(), 1, "consumers while SmsSender runs");
         Thread.sleep(Math.max(0, publishedAt + SENDER_RUNS_MS - System.currentTimeMillis()));
         checks.that(sender.process.isAlive(), "SmsSender still runs, with nothing left to do");
         List<Integer> sent = sender.sent();
         sender.process.destroy();
-        checks.that(sender.process.waitFor(10, TimeUnit.SECONDS), "SmsSender stopped");
+        checks.that(sender.process.waitFor(120, TimeUnit.SECONDS), "SmsSender stopped");
         checks.soon(() -> Checks.passive(channel, QUEUE).getConsumerCount() == 0, 30_000, "its consumer is gone");
 
         checks.between(sent.size(), SENT_MIN, SENT_MAX, "sent by SMS before their ten seconds were over");

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define CHANNEL 1
-#define DEADLINE_S 5
+#define DEADLINE_S 60
 #define POLL_MS 10
 #define DEFAULT_EXCHANGE ""
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub type Outcome = Result<(), Box<dyn Error>>;
 
 /// Longest wait of a scenario for an event that should come soon.
-pub const WITHIN: Duration = Duration::from_secs(5);
+pub const WITHIN: Duration = Duration::from_secs(60);
 
 /// The time after which an unused queue expires.
 pub const EXPIRES_MS: i32 = 300;

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 
 /** What scenarios check, and how long they wait for it. */
 final class Checks {
-    static final long DEADLINE_S = 5;
+    static final long DEADLINE_S = 60;
 
     private static final long POLL_MS = 10;
 
