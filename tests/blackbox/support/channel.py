@@ -443,6 +443,17 @@ class Channel:
                 return False
         return True
 
+    def keeps(self, queue, count, deadline, seconds=0.3):
+        """Whether the queue has this number of ready messages for so long, as far as it is seen before a deadline of the
+        monotonic clock. A look that comes later says nothing."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < min(end, deadline):
+            found = self.count(queue)
+            if found != count and time.monotonic() < deadline:
+                return False
+            self.pause(0.03)
+        return True
+
     def is_gone(self, queue):
         """Whether there is no such queue any more: a mandatory message to it comes back. (That renews no lease.)"""
         returned = len(self.returned)

@@ -93,9 +93,9 @@ class Cluster:
         return "".join(self.nodes[name].log)
 
     def stop(self):
-        """End all nodes."""
+        """End all nodes at once. Their clients are still connected, and a node that is asked to stop waits for them."""
         for node in self.nodes.values():
             if node.alive:
-                os.kill(node.process.pid, signal.SIGCONT)
-                node.stop()
+                node.kill()
+            node.check_log()
         give_back(self.ports.values())
