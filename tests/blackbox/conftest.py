@@ -202,6 +202,19 @@ def make_cluster(by_broker, pytestconfig, tmp_path):
         yield make
 
 
+@pytest.fixture(scope="module")
+def lasting_cluster(under, pytestconfig, tmp_path_factory):
+    """Three nodes that the tests of a module share, as long as none of them harms it."""
+    if under.name == "rabbitmq":
+        pytest.skip("RabbitMQ's clusters are of Erlang")
+    cluster = clusters.Cluster(pytestconfig.getoption("--leveret-bin"), tmp_path_factory.mktemp("lasting"))
+    try:
+        cluster.start_all()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
 @pytest.fixture
 def run_cluster(make_cluster):
     """The same, with all nodes running and serving clients."""

@@ -16,14 +16,26 @@ LISTS = ("bindings", "policies", "operator-policies", "parameters", "parameters/
 def cluster(run_cluster):
     """Three nodes, and vhosts that are on one of them each."""
     cluster = run_cluster()
+    spread(cluster)
+    return cluster
+
+
+def spread(cluster):
+    """Makes vhosts that are on one node each."""
     node = any_node(cluster)
     for vhost in VHOSTS:
         path = f"/api/vhosts/{vhost}"
         eventually(lambda path=path: node.api.request("PUT", path, {"replicas": 1})[0] in (201, 204))
-        eventually(lambda path=path: len(node.api.do("GET", path)["members"]) == 1 and node.api.do("GET", path)["leader"])
+        for one in cluster.nodes.values():
+            eventually(lambda path=path, one=one: has_one_place(one, path))
     # Each node has some.
     assert len(set(leaders(node).values())) == 3
-    return cluster
+
+
+def has_one_place(node, path):
+    """Whether a node knows a vhost, and the node that has it."""
+    status, vhost = node.api.request("GET", path)
+    return status == 200 and len(vhost["members"]) == 1 and vhost["leader"]
 
 
 def any_node(cluster):
@@ -54,17 +66,38 @@ def fill(cluster):
         api.do("PUT", f"/api/policies/{vhost}/p", {"pattern": "^q", "definition": {"max-length": at + 1}})
         api.do("PUT", f"/api/operator-policies/{vhost}/o", {"pattern": "^q", "definition": {"max-length-bytes": 1000}})
         api.do("PUT", f"/api/vhost-limits/{vhost}/max-queues", {"value": 100 + at})
+    eventually(lambda: all(defined(node) == defined(nodes[0]) for node in nodes), what="the same contents on all nodes")
+
+
+def defined(node):
+    """The definitions that a node tells, in an order of their own."""
+    definitions = node.api.do("GET", "/api/definitions")
+    return [sorted(definitions[family], key=str) for family in FAMILIES]
+
+
+@pytest.fixture(scope="module")
+def both(lasting_cluster):
+    """A cluster, and a node of its own with everything that the cluster has, from the cluster's definitions."""
+    spread(lasting_cluster)
+    fill(lasting_cluster)
+    folder = lasting_cluster.directory / "alone"
+    folder.mkdir()
+    alone = Leveret(lasting_cluster.binary, folder, "nodename = alone@127.0.0.1\n")
+    alone.api.do("POST", "/api/definitions", any_node(lasting_cluster).api.do("GET", "/api/definitions"))
+    yield lasting_cluster, alone
+    alone.stop()
 
 
 @pytest.fixture
-def alone(cluster):
-    """A node of its own with everything that the cluster has, from the cluster's definitions."""
-    fill(cluster)
-    (cluster.directory / "alone").mkdir()
-    alone = Leveret(cluster.binary, cluster.directory / "alone", "nodename = alone@127.0.0.1\n")
-    alone.api.do("POST", "/api/definitions", any_node(cluster).api.do("GET", "/api/definitions"))
-    yield alone
-    alone.stop()
+def filled(both, by_broker):  # noqa: ARG001 - RabbitMQ has no such clusters
+    """The cluster, which tests only look at."""
+    return both[0]
+
+
+@pytest.fixture
+def alone(both):
+    """The node, the same."""
+    return both[1]
 
 
 def without_rates(value):
@@ -74,10 +107,10 @@ def without_rates(value):
     return [without_rates(one) for one in value] if isinstance(value, list) else value
 
 
-def test_contents_of_all_vhosts_are_those_of_a_node_that_has_them_all(cluster, alone):
+def test_contents_of_all_vhosts_are_those_of_a_node_that_has_them_all(filled, alone):
     expected = alone.api.do("GET", "/api/definitions")
     assert {queue["vhost"] for queue in expected["queues"]} == set(VHOSTS)
-    for node in cluster.nodes.values():
+    for node in filled.nodes.values():
         exported = node.api.do("GET", "/api/definitions")
         for family in FAMILIES:
             assert exported[family] == expected[family], family
@@ -86,25 +119,25 @@ def test_contents_of_all_vhosts_are_those_of_a_node_that_has_them_all(cluster, a
             wanted = [without_rates(item) for item in alone.api.do("GET", f"/api/{path}")]
             assert sorted(listed, key=str) == sorted(wanted, key=str), path
         assert node.api.do("GET", "/api/policies?page=2&page_size=4&sort=vhost")["filtered_count"] == len(VHOSTS)
-    file = any_node(cluster).api.ask("/api/definitions?download=all.json")
+    file = any_node(filled).api.ask("/api/definitions?download=all.json")
     assert file.headers["content-disposition"] == "attachment; filename=all.json"
 
 
 @pytest.mark.parametrize("query", (
     "", "page_size=5", "page=3&page_size=5", "group=true", "has_warning=true&page_size=3&page=2", "name=q1", "name=dlx&group=true",
     "sort=from_queue&sort_reverse=true&page=2&page_size=7"))
-def test_dead_letter_map_is_that_of_a_node_that_has_all_vhosts(cluster, alone, query):
+def test_dead_letter_map_is_that_of_a_node_that_has_all_vhosts(filled, alone, query):
     expected = without_rates(alone.api.do("GET", f"/api/dead-letter-map?{query}"))
     assert expected["edges"] and expected["queues"]
-    for node in cluster.nodes.values():
+    for node in filled.nodes.values():
         found = without_rates(node.api.do("GET", f"/api/dead-letter-map?{query}"))
         assert found.keys() == expected.keys()
         for name, value in expected.items():
             assert found[name] == value, name
 
 
-def test_dead_letter_map_has_no_page_behind_the_last(cluster, alone):
-    texts = [broker.api.ask("/api/dead-letter-map?page=9&page_size=50") for broker in (alone, *cluster.nodes.values())]
+def test_dead_letter_map_has_no_page_behind_the_last(filled, alone):
+    texts = [broker.api.ask("/api/dead-letter-map?page=9&page_size=50") for broker in (alone, *filled.nodes.values())]
     assert {(text.status, text.json["error"], text.json["reason"]) for text in texts} == {
         (400, "page_out_of_range", texts[0].json["reason"])}
 
@@ -116,10 +149,10 @@ def counts_by_kind(findings):
     return counts
 
 
-def test_findings_are_about_the_vhosts_of_all_nodes(cluster, alone):
+def test_findings_are_about_the_vhosts_of_all_nodes(filled, alone):
     kind = "dead_letters_without_route"
     expected = counts_by_kind(alone.api.do("GET", "/api/health/findings")["findings"])[kind]
-    for node in cluster.nodes.values():
+    for node in filled.nodes.values():
         told = node.api.do("GET", "/api/health/findings")
         assert counts_by_kind(told["findings"])[kind] == expected and told["includes_node"]
         severities = [("error", "warning", "info").index(finding["severity"]) for finding in told["findings"]]
@@ -182,8 +215,8 @@ def test_limits_in_definitions_of_a_vhost_reach_the_node_that_leads_users_and_vh
             limits["value"] = {"max-queues": 200 + at}
             definitions["queues"].append({"name": f"new-{at}", "durable": True, "auto_delete": False, "arguments": {}})
             node.api.do("POST", f"/api/definitions/{vhost}", definitions)
-            listed = node.api.do("GET", f"/api/vhost-limits/{vhost}")
-            assert listed == [{"vhost": vhost, "value": {"max-queues": 200 + at}}]
+            wanted = [{"vhost": vhost, "value": {"max-queues": 200 + at}}]
+            eventually(lambda: node.api.do("GET", f"/api/vhost-limits/{vhost}") == wanted)
             assert node.api.ask(f"/api/queues/{vhost}/new-{at}").status == 200
 
 

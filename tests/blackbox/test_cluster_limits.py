@@ -21,7 +21,18 @@ def cluster(run_cluster):
         api.do("PUT", f"/api/vhosts/{vhost}", {})
         api.do("PUT", f"/api/permissions/{vhost}/anna", {"configure": "", "write": "", "read": ""})
         eventually(lambda name=name, node=node, vhost=vhost: comes_to_lead(name, node, vhost))
+    for name in cluster.nodes:
+        eventually(lambda name=name: all(may_enter(cluster, vhost, name) for vhost in VHOSTS))
     return cluster
+
+
+def may_enter(cluster, vhost, node):
+    """Whether node and leader know the user by now."""
+    try:
+        connect(cluster, vhost, node).close()
+    except pika.exceptions.AMQPError:
+        return False
+    return True
 
 
 def connect(cluster, vhost, node=A):
