@@ -1,10 +1,12 @@
-"""What the suites themselves rely on: ports that belong to one process."""
+"""What the suites themselves rely on: ports that belong to one process, and bounds of waits."""
 
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import patience
 import ports
 
 COMMON = Path(ports.__file__).parent
@@ -43,3 +45,22 @@ def test_ports_are_different_and_none_of_an_outgoing_connection():
         assert not set(found) & set(ports.DEFAULTS)
     finally:
         ports.give_back(found)
+
+
+def test_bound_of_a_wait_is_not_reached_while_the_machine_stands_still():
+    waits = patience.Patience(2 * patience.LOOK_S)
+    assert not waits.is_over()
+    time.sleep(4 * patience.LOOK_S)  # as a process that cannot run
+    assert not waits.is_over() and waits.spent_s <= 1.1 * patience.LOOK_S
+    time.sleep(2 * patience.LOOK_S)
+    assert waits.is_over()
+
+
+def test_wait_for_what_never_comes_ends():
+    looks = []
+    try:
+        patience.eventually(lambda: looks.append(1), within_s=3 * patience.PAUSE_S, what="the end of the world")
+    except AssertionError as failed:
+        assert str(failed) == "the end of the world did not come" and 2 <= len(looks) <= 4
+    else:
+        raise AssertionError("it has come")
