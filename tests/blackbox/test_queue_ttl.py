@@ -15,8 +15,8 @@ AN_HOUR_MS = 3_600_000
 LEASE_MS = 1000
 LEASE_S = LEASE_MS / 1000
 
-# Of queues that have to live: a busy machine may well keep a client waiting for most of a second.
-RENEWED_LEASE_MS = 3000
+# Of queues that have to live; longer than the lease of others, as a queue that is not renewed in time says nothing.
+RENEWED_LEASE_MS = 1500
 RENEWED_LEASE_S = RENEWED_LEASE_MS / 1000
 
 

@@ -1,15 +1,15 @@
 """docs/guides/three-nodes.md: the first section runs as written, with other ports, and prints what it shows."""
 
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+import ports
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
 
@@ -19,23 +19,19 @@ FENCE = re.compile(r"^```(sh skip|text)\n(.*?)^```$", re.M | re.S)
 DIGITS = "567"
 
 
-def is_free(port):
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) != 0
-
-
 @pytest.fixture
 def section(by_broker):
-    """The blocks of the section, in pairs of language and content, with ports that nobody uses."""
+    """The blocks of the section, in pairs of language and content, with ports that are its own."""
     if by_broker(rabbitmq=True, leveret=False):
         pytest.skip("the page is about Leveret")
     text = PAGE.read_text(encoding="utf-8")
     [section] = re.findall(r"^## Three nodes in five minutes.*?(?=^## )", text, re.M | re.S)
-    for digits in random.sample(range(200, 320), 100):
-        if all(is_free(int(f"{kind}{digits}{node}")) for kind in ("", "1", "2") for node in "234"):
-            # Not the ports that end differently, and nothing but ports has these digits.
-            return FENCE.findall(re.sub(rf"{DIGITS}(?=[234$[])", str(digits), section))
-    raise AssertionError("no ports are free")
+    numbers = {digits: [int(f"{kind}{digits}{node}") for kind in ("", "1", "2") for node in "234"]
+               for digits in range(200, 320)}
+    digits = next(digits for digits, wanted in numbers.items() if ports.owns_all(wanted))
+    # Not the ports that end differently, and nothing but ports has these digits.
+    yield FENCE.findall(re.sub(rf"{DIGITS}(?=[234$[])", str(digits), section))
+    ports.give_back(numbers[digits])
 
 
 def test_three_nodes_in_five_minutes(section, pytestconfig, tmp_path):

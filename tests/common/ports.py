@@ -62,6 +62,14 @@ def owns(port):
     return True
 
 
+def owns_all(ports):
+    """The same of several ports; of none if one of them is not to be had."""
+    taken = [port for port in ports if owns(port)]
+    if len(taken) < len(ports):
+        give_back(taken)
+    return len(taken) == len(ports)
+
+
 def give_back(ports):
     """Let other processes have these ports; those that this one does not own do not matter."""
     for port in ports:
