@@ -66,7 +66,7 @@ def test_the_entry_of_each_reason(ch, kind, dlq, reason):
 
 def test_original_expiration_is_there_whatever_the_reason(ch, kind, dlq):
     q = ch.queue(kind, **dead_letters_to(dlq))
-    ch.publish(q, "m", expiration="0060000")
+    ch.publish(q, "m", expiration="003600000")
     ch.nack(ch.get_unacked(q))
     dead = ch.take(dlq)
     assert dead.headers["x-death"][0]["original-expiration"] == A_LONG_TIME
