@@ -442,6 +442,10 @@ impl<L: EntryLog> Member<L> {
         if leads == self.leads {
             return;
         }
+        if self.leads.is_some() && self.axis.is_none() {
+            // Elected and deposed within one turn: it has begun no axis, and its first entry goes into the log all the same.
+            self.engine.stamp_first_entry(self.last_axis_us);
+        }
         self.proposals.clear();
         self.hearing.begin(self.ticks);
         (self.axis, self.new_axis) = (None, None);

@@ -1,5 +1,6 @@
 //! Members in simulated groups.
 
+mod brief_lead;
 mod chaos;
 mod checks;
 mod directed;
