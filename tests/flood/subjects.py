@@ -32,7 +32,6 @@ class Leveret:
             config += f"vm_memory_high_watermark.absolute = {watermark_bytes}\n"
         broker = brokers.Leveret(self.binary, config=config)
         try:
-            broker.pid = broker.process.pid
             broker.handshake_timeout_s = handshake_timeout_s
             broker.watermark_bytes = watermark_bytes
             time.sleep(GIVEN_BACK_S)

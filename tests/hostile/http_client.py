@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import quote
 
-ANSWER_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 60.0  # for answers that come at once, on a machine that does much else
 
 
 def basic(user, password=None):

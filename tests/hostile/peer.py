@@ -13,9 +13,12 @@ import time
 
 import wire
 from answers import CODE_NAMES, DROPPED, UNHARMED, Closed
+from stopwatch import Stopwatch
 
-ANSWER_TIMEOUT_S = 10.0  # for answers that come at once; generous because the machine is shared
-DROP_TIMEOUT_S = 10.0  # RabbitMQ drops refused peers after about 3 s
+ANSWER_TIMEOUT_S = 60.0  # for answers that come at once, on a machine that does much else
+# By the stopwatch: RabbitMQ drops refused peers after about 3 s.
+DROP_TIMEOUT_S = 10.0
+LOOK_S = 0.5  # between two looks at the stopwatch
 
 # Asking the kernel about one socket: linux/netlink.h and linux/sock_diag.h.
 NETLINK_SOCK_DIAG = 4
@@ -46,6 +49,9 @@ class Silent(Exception):
 
 
 class Peer:
+    # The broker's process, if it is ours to look at.
+    pid = None
+
     def __init__(self, address, rcvbuf=None):
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
@@ -117,12 +123,34 @@ class Peer:
         del self.buffer[:count]
         return data
 
-    def read_until_drop(self, timeout=DROP_TIMEOUT_S):
-        """Everything that arrives until the broker closes the socket; Silent if it does not."""
-        deadline = time.monotonic() + timeout
+    def _fill_by(self, watch, timeout):
+        """As `_fill`, with a timeout by the stopwatch."""
+        while True:
+            now = time.monotonic()
+            left = watch.began + timeout - now
+            if left <= 0 and watch.elapsed_s() > timeout:
+                raise Silent()
+            try:
+                return self._fill(now + (min(left, LOOK_S) if left > 0 else LOOK_S))
+            except Silent:
+                continue
+
+    def arrives(self, timeout):
+        """Whether anything more arrives within this time by the stopwatch."""
+        watch = Stopwatch(self.pid)
+        try:
+            if not self.buffer:
+                self._fill_by(watch, timeout)
+            return True
+        except Silent:
+            return False
+
+    def read_until_drop(self, timeout=DROP_TIMEOUT_S, watch=None):
+        """Everything that arrives until the broker closes the socket; Silent if it does not, by the stopwatch."""
+        watch = watch or Stopwatch(self.pid)
         try:
             while True:
-                self._fill(deadline)
+                self._fill_by(watch, timeout)
         except SocketDropped:
             data = bytes(self.buffer)
             self.buffer.clear()
@@ -194,7 +222,7 @@ class Peer:
             assert got.name == "basic.get-empty", got
             assert time.monotonic() < deadline, f"{queue} stayed empty"
 
-    def outcome(self, timeout=DROP_TIMEOUT_S):
+    def outcome(self, timeout=ANSWER_TIMEOUT_S):
         """How the broker ends this: Closed (connection or channel) or DROPPED. Frames before it are read past."""
         deadline = time.monotonic() + timeout
         try:
@@ -205,7 +233,7 @@ class Peer:
         except SocketDropped:
             return DROPPED
 
-    def outcome_or_unharmed(self, channel=1, timeout=DROP_TIMEOUT_S):
+    def outcome_or_unharmed(self, channel=1, timeout=ANSWER_TIMEOUT_S):
         """Like `outcome`, but a round trip on `channel` is asked for behind the attack: UNHARMED when it is answered.
 
         Use it where an answer may rightly be "nothing happened". The round trip is basic.qos.
@@ -240,7 +268,7 @@ class Peer:
         self.call(channel, "basic.qos", prefetch_count=0)
 
     def assert_dropped(self, timeout=DROP_TIMEOUT_S):
-        """The broker closes the socket, after any other frames."""
+        """The broker closes the socket, after any other frames; the timeout is by the stopwatch."""
         self.read_until_drop(timeout)
 
     # ------------------------------------------------------------------------------------------------ handshake
@@ -283,10 +311,9 @@ class Peer:
         """
         ours, theirs = self.socket.getsockname(), self.socket.getpeername()
         deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            if unread_bytes(theirs, ours) == 0:
-                return
-        raise Silent()
+        while unread_bytes(theirs, ours) != 0:
+            if time.monotonic() > deadline:
+                raise Silent()
 
 
 class TlsPeer(Peer):

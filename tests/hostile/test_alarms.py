@@ -5,7 +5,6 @@ while. Memory is given back to the system a second or two after it is free, and 
 """
 
 import contextlib
-import itertools
 import select
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,10 +26,10 @@ BODIES_MAX = 4 * WATERMARK_MB * 1_000_000 // len(BODY)
 UNACKNOWLEDGED_MAX = int(1.1 * WATERMARK_MB * 1_000_000) // len(BODY)
 RESIDENT_MAX = 2 * WATERMARK_MB * 1_000_000  # what comes between two looks at the memory is beyond the watermark
 PORTION = 40  # so many bodies are published between two looks at the memory
-ALARM_TIMEOUT_S = 15.0
-ALL_CLEAR_TIMEOUT_S = 15.0
+ALARM_TIMEOUT_S = 60.0
+ALL_CLEAR_TIMEOUT_S = 60.0
 QUIET_S = 0.5  # so long nothing comes from a broker that does not read
-DRAINED_S = 3.0  # so long nothing comes when there is nothing more, however busy the machine is
+DRAINED_S = 3.0  # so long, by the stopwatch, nothing comes when there is nothing more, however busy the disk is
 
 BLOCKED = client_properties(connection__blocked=True)
 
@@ -252,12 +251,12 @@ class Refused(Exception):
 
 def read_deliveries(consumer):
     """Reads, and acknowledges nothing, until nothing comes any more: how many came."""
-    for count in itertools.count():
-        try:
-            consumer.expect(1, "basic.deliver", timeout=DRAINED_S)
-        except Silent:
-            return count
+    count = 0
+    while consumer.arrives(DRAINED_S):
+        consumer.expect(1, "basic.deliver")
         consumer.read_content(1)
+        count += 1
+    return count
 
 
 def await_room(broker):
@@ -296,9 +295,8 @@ def read_share(consumer, broker):
 
 def drain(consumer):
     """Takes and acknowledges until nothing comes any more; the publisher may go on now and then meanwhile."""
-    with pytest.raises(Silent):
-        while True:
-            take(consumer, DRAINED_S)
+    while consumer.arrives(DRAINED_S):
+        take(consumer, ALL_CLEAR_TIMEOUT_S)
 
 
 def take(consumer, timeout_s):
@@ -327,7 +325,7 @@ def flood(peer, message, stalled_s=1.0):
 
     What waits is put on disk meanwhile, so that the broker may go on before long.
     """
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 2 * ALL_CLEAR_TIMEOUT_S
     peer.socket.setblocking(False)
     try:
         for _ in range(BODIES_MAX):

@@ -18,7 +18,7 @@ ASSEMBLY_GROWTH_MAX = MAX_ASSEMBLED_PER_CONNECTION + 32 * MIB
 ANNOUNCED_GROWTH_MAX = 8 * MIB
 GIVEN_BACK_BYTES_MAX = 32 * MIB
 # The allocator keeps it for a second; the rest is for the connection to end and for a busy machine.
-GIVEN_BACK_S = 10.0
+GIVEN_BACK_S = 60.0
 
 NO_HEADER = connection_closed(
     505, "expected content header for class 60, got non content header frame instead", "basic.publish")

@@ -16,15 +16,15 @@ import pytest
 
 import wire
 from answers import UNHARMED
-from brokers import Leveret
+from brokers import STOP_TIMEOUT_S, Leveret
 from http_client import LOGIN, Api, answer, basic
-from peer import client_properties
+from peer import ANSWER_TIMEOUT_S, client_properties
 
 IDLE = 160  # more than the places of the HTTP listener
-ANSWER_MAX_S = 5.0
+ANSWER_MAX_S = 5.0  # by the stopwatch
 GUESSERS = 300
 GUESSING_S = 4.0
-HANDSHAKE_S = 10.0
+HANDSHAKE_S = 10.0  # by the stopwatch
 DESCRIPTORS = 256
 
 BEGINNINGS = {
@@ -43,7 +43,7 @@ def crowd(address, count, beginning=b""):
     clients = []
     try:
         for _ in range(count):
-            clients.append(socket.create_connection(address, timeout=10))
+            clients.append(socket.create_connection(address, timeout=ANSWER_TIMEOUT_S))
             if beginning:
                 clients[-1].sendall(beginning)
         yield clients
@@ -64,9 +64,9 @@ def assert_administrable(broker, api):
         ("/metrics", {}),
         ("/api/vhosts", {"authorization": "Bearer " + token(broker)}),
     ]:
-        began = time.monotonic()
+        watch = broker.stopwatch()
         assert api.ask("GET", target, user=None, headers=headers).status == 200
-        assert time.monotonic() - began < ANSWER_MAX_S
+        assert watch.elapsed_s() < ANSWER_MAX_S
 
 
 @pytest.mark.ht(44)
@@ -87,12 +87,12 @@ def test_slow_readers_of_answers_lock_no_user_out_of_http(broker, api):
 
 @pytest.mark.ht(44)
 def test_the_oldest_of_the_crowd_goes_and_a_connection_in_use_stays(broker):
-    user = http.client.HTTPConnection(*broker.http_address, timeout=10)
+    user = http.client.HTTPConnection(*broker.http_address, timeout=ANSWER_TIMEOUT_S)
     with contextlib.closing(user), crowd(broker.http_address, IDLE // 2) as clients:
         for _ in range(IDLE):
             user.request("GET", "/api/whoami", headers={"authorization": basic("guest")})
             assert user.getresponse().read()
-            clients.append(socket.create_connection(broker.http_address, timeout=10))
+            clients.append(socket.create_connection(broker.http_address, timeout=ANSWER_TIMEOUT_S))
         first, last = clients[0], clients[-1]
         assert first.recv(1) == b""
         last.settimeout(0.2)
@@ -105,10 +105,10 @@ def test_the_oldest_of_the_crowd_goes_and_a_connection_in_use_stays(broker):
 def test_handshakes_that_stop_lock_no_user_out_of_tls(broker, listener, beginning):
     context = broker.certificate.context()
     with crowd(broker.addresses[listener], IDLE, BEGINNINGS[beginning]):
-        began = time.monotonic()
-        with socket.create_connection(broker.addresses[listener], timeout=10) as plain:
+        watch = broker.stopwatch()
+        with socket.create_connection(broker.addresses[listener], timeout=ANSWER_TIMEOUT_S) as plain:
             with context.wrap_socket(plain, server_hostname="localhost"):
-                assert time.monotonic() - began < ANSWER_MAX_S
+                assert watch.elapsed_s() < ANSWER_MAX_S
 
 
 @pytest.mark.hb(103)
@@ -143,7 +143,7 @@ class Guessers:
     def _guess(self):
         self.guesses += 1
         with contextlib.suppress(OSError):
-            client = socket.create_connection(self.address, timeout=10)
+            client = socket.create_connection(self.address, timeout=ANSWER_TIMEOUT_S)
             password = f"wrong {self.guesses}"
             if self.protocol == "AMQP":
                 response = b"\0" + self.user.encode() + b"\0" + password.encode()
@@ -185,10 +185,10 @@ class Guessers:
 
 
 def assert_logs_in_over_amqp(broker, user):
-    began = time.monotonic()
+    watch = broker.stopwatch()
     with broker.peer() as peer:
         peer.log_in(user=user)
-    assert time.monotonic() - began < HANDSHAKE_S
+    assert watch.elapsed_s() < HANDSHAKE_S
 
 
 def assert_logs_in_over_http(api, user):
@@ -197,15 +197,15 @@ def assert_logs_in_over_http(api, user):
 
 def assert_answers_in_a_crowd(api, *request, **options):
     """A crowd may close a connection whose client has not logged in; then the client asks again."""
-    began = time.monotonic()
+    watch = api.broker.stopwatch()
     found = None
-    while found is None and time.monotonic() - began < HANDSHAKE_S:
+    while found is None and watch.elapsed_s() < HANDSHAKE_S:
         with contextlib.suppress(ConnectionError):
             told = api.ask(*request, **options)
             gave_way = told.status == 503 and "gives way" in told.reason
             found = None if gave_way else told
     assert found is not None and found.status < 300, found
-    assert time.monotonic() - began < HANDSHAKE_S
+    assert watch.elapsed_s() < HANDSHAKE_S
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_wrong_passwords_keep_no_right_one_out(guessed_at, protocol, target):
     one with a new password."""
     broker, api = guessed_at
     broker.terminate()
-    broker.process.wait(15)
+    broker.process.wait(STOP_TIMEOUT_S)
     broker.start_again()
     assert_logs_in_over_http(api, "guest")
     with Guessers(broker, GUESSERS, protocol, target) as guessers:
@@ -238,11 +238,11 @@ def test_wrong_passwords_keep_no_right_one_out(guessed_at, protocol, target):
         began = time.monotonic()
         while time.monotonic() - began < GUESSING_S:
             # These do not.
-            round_began = time.monotonic()
+            watch = broker.stopwatch()
             for user in ("guest", "anna", "bob"):
                 assert_logs_in_over_amqp(broker, user)
                 assert_logs_in_over_http(api, user)
-            assert time.monotonic() - round_began < ANSWER_MAX_S
+            assert watch.elapsed_s() < ANSWER_MAX_S
         # A new password is hashed before guesses are.
         assert_answers_in_a_crowd(api, "PUT", "/api/users/anna", {"password": "anna", "tags": "management"})
         assert_logs_in_over_amqp(broker, "anna")
@@ -253,13 +253,13 @@ def test_wrong_passwords_keep_no_right_one_out(guessed_at, protocol, target):
 @pytest.mark.hb(104)
 def test_a_crowd_with_an_old_password_costs_one_hash(broker):
     """A service with many clients whose password was changed: all are refused at once."""
-    began = time.monotonic()
+    watch = broker.stopwatch()
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(broker.peer()) for _ in range(100)]
         for peer in peers:
             peer.start()
             peer.start_ok(client_properties(authentication_failure_close=True), response=b"\0guest\0of last year")
         assert all(peer.outcome() != UNHARMED for peer in peers)
-    assert time.monotonic() - began < ANSWER_MAX_S
+    assert watch.elapsed_s() < ANSWER_MAX_S
     assert answer(broker, b"GET /api/whoami HTTP/1.1\r\nhost: localhost\r\nauthorization: "
                   + basic("guest", "of last year").encode() + b"\r\n\r\n")[0] == 401

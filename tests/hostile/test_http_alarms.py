@@ -10,7 +10,7 @@ from http_client import Api
 
 pytestmark = pytest.mark.leveret_only("needs a broker process of its own")
 
-ALARM_TIMEOUT_S = 5.0
+ALARM_TIMEOUT_S = 60.0
 
 
 @pytest.mark.parametrize("config, resources", [

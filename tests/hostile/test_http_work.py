@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import time
 
 import pytest
 
@@ -18,8 +17,9 @@ pytestmark = pytest.mark.leveret_only("RabbitMQ's HTTP address is not known here
 BODY_MAX = 10 * MIB
 JSON_GROWTH_MAX = 64 * MIB
 DEFINITIONS_GROWTH_MAX = 400 * MIB  # of a body of 10 MiB with a million values, which are an administrator's
-JSON_TIME_MAX_S = 2.0
-PATTERN_TIME_MAX_S = 2.0  # of four requests and two declarations; the machine is shared
+JSON_CPU_MAX_S = 2.0
+PATTERN_CPU_MAX_S = 2.0  # of four requests and two declarations
+AT_ONCE_S = 5.0  # by the stopwatch
 GET_BYTES_MAX = 16 * MIB
 PAGE_SIZE_MAX = 500
 MOMENTS_MAX = 500
@@ -44,10 +44,10 @@ def test_values_are_counted_before_they_are_made(fresh_broker, kind):
     with Growth(fresh_broker) as growth:
         for target in ("policies/%2F/p", "queues/%2F/q", "exchanges/%2F/amq.topic/publish", "users/bulk-delete"):
             method = "POST" if "publish" in target or "bulk" in target else "PUT"
-            began = time.monotonic()
+            before_s = fresh_broker.cpu_s()
             found = api.ask(method, f"/api/{target}", raw=MANY_VALUES[kind])
             assert (found.status, found.reason) == (400, "more than 65536 values"), target
-            assert time.monotonic() - began <= JSON_TIME_MAX_S
+            assert fresh_broker.cpu_s() - before_s <= JSON_CPU_MAX_S
     assert growth.bytes <= JSON_GROWTH_MAX
 
 
@@ -98,7 +98,7 @@ def test_patterns_that_backtrack_are_given_up(broker, api, names, made, pattern)
     with broker.peer() as peer, broker.peer() as other:
         peer.connect().call(1, "queue.declare", queue=bait, exclusive=True)
         other.connect(user=user)
-        began = time.monotonic()
+        before_s = broker.cpu_s()
         found = api.ask("GET", f"/api/queues?page=1&use_regex=true&name={path(pattern)}")
         assert found.status == 200
         policy = "/api/policies/%2F/" + made.name()
@@ -109,7 +109,7 @@ def test_patterns_that_backtrack_are_given_up(broker, api, names, made, pattern)
         other.send_method(1, "queue.declare", queue=bait[2:], exclusive=True)
         channel, got = other.read_method()
         assert channel == 1 and got.name in ("queue.declare-ok", "channel.close")
-        assert time.monotonic() - began <= PATTERN_TIME_MAX_S
+        assert broker.cpu_s() - before_s <= PATTERN_CPU_MAX_S
 
 
 @pytest.mark.hb(82)
@@ -221,7 +221,7 @@ def test_messages_over_http_keep_to_the_limits(leveret_bin):
         assert api.ask("PUT", "/api/queues/%2F/q", full).status == 201
         assert publish("x" * 1000).json == {"routed": True}
         assert publish("nowhere", key="nope").json == {"routed": False}
-        began = time.monotonic()
+        watch = broker.stopwatch()
         for found, reason in (
             (publish("x" * 1001), "message size"), (publish("x"), "Check queue limits"),
             (publish("x", {"expiration": "1e9"}), "expiration"),
@@ -230,7 +230,7 @@ def test_messages_over_http_keep_to_the_limits(leveret_bin):
             (publish("x", {"user_id": "bob"}), "user_id"), (publish(7), "payload_not_string"),
         ):
             assert found.status == 400 and reason in str(found.reason), found
-        assert time.monotonic() - began < 5.0
+        assert watch.elapsed_s() < AT_ONCE_S
         broker.assert_alive()
     finally:
         broker.stop()

@@ -11,7 +11,7 @@ from answers import DROPPED, by_broker, connection_closed
 from brokers import Leveret
 from peer import Silent, client_properties
 
-CLOSE_OK_TIMEOUT_S = 31.0  # how long a broker may wait for close-ok before it hangs up
+CLOSE_OK_TIMEOUT_S = 31.0  # how long a broker may wait, by the stopwatch, for close-ok before it hangs up
 
 ANNOUNCED = client_properties(authentication_failure_close=True)
 DECLINED = client_properties(authentication_failure_close=False)

@@ -12,7 +12,7 @@ KEYS_MAX = 1024  # CC and BCC keys of one message; RabbitMQ has no limit
 HEADERS_BINDING_ARGUMENTS_MAX = 256  # RabbitMQ has no limit
 HASH_WEIGHT_MAX = 10_000
 TOO_HEAVY = f"The binding key must not exceed {HASH_WEIGHT_MAX}"
-DEAD_LETTER_TIMEOUT_S = 10.0
+DEAD_LETTER_TIMEOUT_S = 60.0
 QUIET_S = 0.5  # what goes around without a pause comes by in less
 
 
@@ -199,9 +199,9 @@ def test_wildcards_that_are_taken(peer, key):
 
 
 @pytest.mark.hb(71)
-def test_topic_bomb(peer, names):
+def test_topic_bomb(broker, peer, names):
     """Keys of 127 words against patterns that make a backtracking matcher try everything."""
-    publishes, time_max_s = 100, by_broker(rabbitmq=30.0, leveret=1.0)
+    publishes, cpu_max_s = 100, 1.0
     exchange = names.exchange()
     peer.call(1, "exchange.declare", exchange=exchange, type="topic")
     queue = declare(peer)
@@ -209,13 +209,13 @@ def test_topic_bomb(peer, names):
         peer.call(1, "queue.bind", queue=queue, exchange=exchange, routing_key="#." + "a.*." * index + "#.b")
     key = ".".join("a" * 127)
     peer.call(1, "confirm.select")
-    began = time.monotonic()
+    before_s = broker.cpu_s()
     for _ in range(publishes):
         peer.publish(1, exchange, key, b"x")
     confirmed = 0
     while confirmed < publishes:
-        confirmed = peer.expect(1, "basic.ack", timeout=30.0).delivery_tag
-    assert time.monotonic() - began <= time_max_s
+        confirmed = peer.expect(1, "basic.ack").delivery_tag
+    assert broker.cpu_s() - before_s <= cpu_max_s
     assert count(peer, queue) == 0
 
 

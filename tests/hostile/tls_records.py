@@ -57,7 +57,7 @@ class RecordSocket:
     """As much of a socket as a peer needs, and what it can do below."""
 
     def __init__(self, address):
-        self.socket = socket.create_connection(address, timeout=10.0)
+        self.socket = socket.create_connection(address, timeout=60.0)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.arrived = b""
         self.reads = self.writes = None
