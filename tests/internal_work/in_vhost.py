@@ -15,6 +15,6 @@ class InVhost(BystanderPeer):
 
 
 if __name__ == "__main__":
-    client = BystanderClient(InVhost((sys.argv[1], int(sys.argv[2]))))
+    client = BystanderClient(InVhost((sys.argv[1], int(sys.argv[2]))), pid=int(sys.argv[4]))
     for _ in sys.stdin:
         print(json.dumps(client.fares()), flush=True)

@@ -6,7 +6,7 @@ from memory_of import peak_bytes
 from work_broker import LIMIT_BYTES, Bystander, count, declare, publish, wait_until
 
 MIB = 1 << 20
-# Some hundredths of a second are the rule; the rest is for a busy machine.
+# By the stopwatch. Some hundredths of a second are the rule; the rest is for a busy disk.
 STALL_MAX_S = 2.0
 CHAIN = 200
 LAYER = 100
@@ -27,7 +27,7 @@ def fares(bystander, what):
     latencies_s = bystander.latencies_s()
     worst, p99 = latencies_s[-1], latencies_s[len(latencies_s) * 99 // 100]
     print(f"{what}: the bystander's worst {worst * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms")
-    assert worst < STALL_MAX_S
+    assert bystander.worst_s < STALL_MAX_S
 
 
 def test_a_message_with_many_keys_goes_through_a_chain(broker):

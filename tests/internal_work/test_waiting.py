@@ -32,6 +32,21 @@ def fill(broker, queue):
     channel.connection.close()
 
 
+def fill_held(broker, queue):
+    """Fills a queue whose messages expire: a consumer has them until the returned connection is closed, so that none dies
+    before the alarm is on."""
+    channel, seen = broker.channel(), []
+    channel.basic_consume(queue, lambda *_: seen.append(None))
+    fill(broker, queue)
+
+    def has_all():
+        channel.connection.process_data_events(0)
+        return len(seen) == MESSAGES
+
+    wait_until(has_all, "the consumer of all messages")
+    return channel.connection
+
+
 def dying(broker):
     return broker.metric("rabbitmq_global_messages_dying")
 
@@ -39,9 +54,10 @@ def dying(broker):
 def test_a_mass_expiry_waits_and_survives_a_kill(broker):
     channel = broker.channel()
     declare(channel, "dlq")
-    declare(channel, "q", 1500, "", "dlq")
-    fill(broker, "q")
+    declare(channel, "q", 500, "", "dlq")
+    holder = fill_held(broker, "q")
     with broker.alarm():
+        holder.close()
         wait_until(lambda: dying(broker) == MESSAGES, "all deaths")
         assert channel.basic_get("q")[0] is None
         assert count(channel, "dlq") == 0
@@ -60,9 +76,11 @@ def test_a_mass_expiry_waits_and_survives_a_kill(broker):
 
 def test_expiry_without_dead_letters_goes_on(broker):
     channel = broker.channel()
-    declare(channel, "q", 800)
-    fill(broker, "q")
+    declare(channel, "q", 500)
+    holder = fill_held(broker, "q")
     with broker.alarm():
+        assert count(channel, "q") == 0
+        holder.close()
         wait_until(lambda: count(channel, "q") == 0, "the expiry")
         assert dying(broker) == 0
     broker.assert_well()
@@ -126,20 +144,20 @@ def test_a_cycle_by_rejects_stops(broker):
         consumer.basic_reject(method.delivery_tag, requeue=False)
 
     consumer.basic_consume("a", reject)
-    deadline = time.monotonic() + 10
-    while len(seen) < 50 and time.monotonic() < deadline:
+
+    def has_rejected(messages):
         consumer.connection.process_data_events(0.05)
-    assert len(seen) >= 50
+        return len(seen) >= messages
+
+    wait_until(lambda: has_rejected(50), "the cycle")
     with broker.alarm():
-        for _ in range(5):
-            consumer.connection.process_data_events(0.05)
+        # What was on its way when the alarm came is rejected, too.
+        wait_until(lambda: not has_rejected(len(seen) + 1) and dying(broker) == 1, "a death that waits")
         before = len(seen)
         for _ in range(5):
             consumer.connection.process_data_events(0.05)
         assert len(seen) == before and dying(broker) == 1
-    for _ in range(20):
-        consumer.connection.process_data_events(0.05)
-    assert len(seen) > before
+    wait_until(lambda: has_rejected(before + 1), "the cycle after the alarm")
     broker.assert_well()
 
 
@@ -177,10 +195,13 @@ def test_a_policy_that_shortens_a_queue_waits(broker):
 def test_a_purge_and_a_deletion_remove_what_waits(broker):
     channel = broker.channel()
     declare(channel, "dlq")
+    holders = []
     for name in ("purged", "deleted"):
-        declare(channel, name, 1500, "", "dlq")
-        fill(broker, name)
+        declare(channel, name, 500, "", "dlq")
+        holders.append(fill_held(broker, name))
     with broker.alarm():
+        for holder in holders:
+            holder.close()
         wait_until(lambda: dying(broker) == 2 * MESSAGES, "all deaths")
         assert channel.queue_purge("purged").method.message_count == MESSAGES
         assert channel.queue_delete("deleted").method.message_count == MESSAGES
