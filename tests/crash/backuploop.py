@@ -153,7 +153,7 @@ def ask(broker, path, body=None):
     request.add_header("authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
     data = None if body is None else json.dumps(body).encode()
     try:
-        with urllib.request.urlopen(request, data, timeout=20) as answer:
+        with urllib.request.urlopen(request, data, timeout=60) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as refused:
         raise Fault(f"{path}: {refused.read()}") from None

@@ -15,12 +15,12 @@ import pika.exceptions
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "common"))
 
-from broker_process import Broker  # noqa: E402 - needs the path
+from broker_process import ANSWER_TIMEOUT_S, Broker  # noqa: E402 - needs the path
 from ledger import Fault  # noqa: E402
 from ports import free_ports, give_back  # noqa: E402
 
 NAMES = ("a", "b", "c")
-LEADER_TIMEOUT_S = 30.0
+LEADER_TIMEOUT_S = 120.0
 GONE = (pika.exceptions.AMQPError, pika.adapters.utils.connection_workflow.AMQPConnectorException, OSError, EOFError)
 
 
@@ -123,7 +123,7 @@ class Cluster:
                 data=json.dumps({"default_queue_type": queue_type}).encode(),
                 headers={"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode(),
                          "Content-Type": "application/json"})
-            urllib.request.urlopen(request, timeout=10).close()
+            urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S).close()
 
     def served(self):
         """Waits until a node serves clients."""
@@ -136,7 +136,7 @@ class Cluster:
         """Whether a node says of itself that it leads; it may still be about to serve."""
         request = urllib.request.Request(f"http://{self.nodes[name].http_address}/api/vhosts/%2F")
         request.add_header("Authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:
             return (json.load(answer).get("leader") or "").split("@")[0] == name
 
     def connect(self):

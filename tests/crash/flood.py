@@ -25,7 +25,7 @@ IN_FLIGHT_MAX = 4000
 # A frame with the method, the delivery tag, and `multiple`.
 ACK = struct.Struct(">BHIHHQBB")
 GONE = (OSError, SocketDropped, Silent)
-READ_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 120.0
 CHECKS_MAX = 5
 
 _PUBLISH = wire.publish(1, "", QUEUE, bytes(8), PERSISTENT)

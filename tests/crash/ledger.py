@@ -10,6 +10,7 @@ import pika.exceptions
 HOLD, WORK, BRIEF, MIXED, PURGED, DEAD = (
     "crash.hold", "crash.work", "crash.brief", "crash.mixed", "crash.purged", "crash.dead")
 TTL_MS = 150
+EXPIRED_WITHIN_S = 60.0
 
 
 class Fault(Exception):
@@ -172,6 +173,20 @@ def check_queues(connection, ledger):
         ledger.queues[name] = there
 
 
+def await_expiry(connection, may_be_gone):
+    """Waits until the queues whose messages expire are empty, or the time is over in which they are on any machine."""
+    time.sleep(TTL_MS / 1000 + 0.05)
+    deadline = time.monotonic() + EXPIRED_WITHIN_S
+    for queue in BRIEF, MIXED:
+        try:
+            channel = connection.channel()
+            while channel.queue_declare(queue, passive=True).method.message_count and time.monotonic() < deadline:
+                time.sleep(TTL_MS / 1000)
+        except pika.exceptions.ChannelClosedByBroker:
+            if not may_be_gone:
+                raise Fault(f"queue {queue} is not there") from None
+
+
 def check(broker, ledger, lost=None):
     """Compares what is in the broker with the ledger; both are empty afterwards. How many of what there were.
 
@@ -180,8 +195,8 @@ def check(broker, ledger, lost=None):
     connection = broker.connect()
     if lost is None:
         check_queues(connection, ledger)
-    time.sleep(TTL_MS / 1000 + 0.05)
     may_be_gone = lost is not None
+    await_expiry(connection, may_be_gone)
     queues = (HOLD, WORK, BRIEF, MIXED, PURGED, DEAD)
     found = {queue: found_in(connection, queue, may_be_gone, ledger) for queue in queues}
     connection.close()

@@ -100,7 +100,7 @@ def ask(broker, path, body=None):
     request = urllib.request.Request(f"http://{broker.http_address}/api/{path}")
     request.add_header("authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(request, data, timeout=20) as answer:
+    with urllib.request.urlopen(request, data, timeout=60) as answer:
         return json.loads(answer.read())
 
 

@@ -11,7 +11,7 @@ from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, chec
 
 GONE = (pika.exceptions.AMQPError, pika.adapters.utils.connection_workflow.AMQPConnectorException, OSError, EOFError)
 CONFIRM_BATCH = 8
-JOIN_TIMEOUT_S = 15.0
+JOIN_TIMEOUT_S = 120.0
 
 
 def declare(broker):

@@ -21,7 +21,7 @@ INTEROP = PROGRAMS.parent.parent / "interop" / "clients"
 JARS = ":".join(f"/usr/share/java/{jar}.jar" for jar in ("amqp-client", "slf4j-api", "slf4j-nop"))
 FOLDER = "netsplit"
 PREPARED_WITHIN_S = 600
-READ_WITHIN_S = 5
+READ_WITHIN_S = 60
 
 
 def prepare(work):

@@ -14,7 +14,7 @@ LEFT, RIGHT, SOURCE = "split.left", "split.right", "split.source"
 QUEUES = {LEFT: "quorum", RIGHT: "classic", SOURCE: "quorum"}
 TTLS_MS = (1, 50, 300, 1000)
 PERIOD_S = 0.1
-WITHIN_S = 20.0
+WITHIN_S = 120.0
 
 
 class Pair:

@@ -9,7 +9,9 @@ import pytest
 from foreign import Program
 from ledger import Fault
 
-WITHIN_S = 5.0
+WITHIN_S = 60.0
+SILENCE_S = 0.3
+LAST = "nothing more"
 TLS = SimpleNamespace(ports={"a": 1}, authority=SimpleNamespace(file="ca.pem"))
 
 
@@ -20,7 +22,7 @@ def program():
 
     def begin(*lines, done="done"):
         said = "; ".join(f"echo {line}" for line in lines)
-        begun.append(Program("sh", ["sh", "-c", f"{said}; read order; echo {done}; cat"], TLS, random.Random(1)))
+        begun.append(Program("sh", ["sh", "-c", f"{said}; read order; echo {done}; echo {LAST}; cat"], TLS, random.Random(1)))
         begun[-1].ask_to_stop()
         return begun[-1]
 
@@ -29,8 +31,17 @@ def program():
         one.end()
 
 
-def judge(program, within_s=WITHIN_S):
-    return program.judge(time.monotonic() + within_s)
+def judge(program):
+    return program.judge(time.monotonic() + WITHIN_S)
+
+
+def judge_what_was_said(program):
+    """Once all of it has been read: nothing more comes."""
+    deadline = time.monotonic() + WITHIN_S
+    while not any(LAST in line for line in program.rest):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return program.judge(time.monotonic() + SILENCE_S)
 
 
 def test_confirmed_messages_that_arrive_are_counted(program):
@@ -39,7 +50,7 @@ def test_confirmed_messages_that_arrive_are_counted(program):
 
 def test_confirmed_message_that_does_not_arrive_is_lost(program):
     with pytest.raises(Fault, match=r"confirmed and not delivered \[1\] of 1"):
-        judge(program("sent 0", "confirmed 0", "got 0", "sent 1", "confirmed 1"), 0.3)
+        judge_what_was_said(program("sent 0", "confirmed 0", "got 0", "sent 1", "confirmed 1"))
 
 
 def test_message_that_nobody_sent_is_invented(program):
@@ -49,7 +60,7 @@ def test_message_that_nobody_sent_is_invented(program):
 
 def test_program_that_does_not_come_back_is_a_fault(program):
     with pytest.raises(Fault, match="done False.*it said: why"):
-        judge(program("sent 0", "why", done="not yet"), 0.3)
+        judge_what_was_said(program("sent 0", "why", done="not yet"))
 
 
 def test_program_that_ends_is_a_fault(program):

@@ -4,6 +4,7 @@ import types
 
 import pytest
 
+import ledger
 from delays import Delays
 from forged import Forged, body
 from ledger import BRIEF, DEAD, HOLD, WORK, Fault, Ledger, check, check_death
@@ -104,7 +105,8 @@ def test_invented(told):
     refuses("nobody published", told.check)
 
 
-def test_outlived(told):
+def test_outlived(told, monkeypatch):
+    monkeypatch.setattr(ledger, "EXPIRED_WITHIN_S", 0.3)
     told.broker.put(BRIEF, body(told.brief))
     refuses("outlived their TTL", told.check)
 
