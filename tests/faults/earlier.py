@@ -40,7 +40,7 @@ def ask(broker, method, path, body=None):
     request.add_header("authorization", "Basic " + b64encode(b"guest:guest").decode())
     data = None if body is None else json.dumps(body).encode()
     try:
-        with urllib.request.urlopen(request, data, timeout=10) as answer:
+        with urllib.request.urlopen(request, data, timeout=60) as answer:
             text = answer.read()
             return json.loads(text) if text else {}
     except urllib.error.HTTPError as error:

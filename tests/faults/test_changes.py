@@ -30,7 +30,7 @@ CHANGES = [
 
 def ask(broker, method, path, body=None):
     """The status and the JSON of the answer."""
-    connection = http.client.HTTPConnection(broker.http_address, timeout=30)
+    connection = http.client.HTTPConnection(broker.http_address, timeout=60)
     login = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
     connection.request(method, path, None if body is None else json.dumps(body), login)
     answer = connection.getresponse()

@@ -9,13 +9,14 @@ import urllib.request
 import pika
 import pytest
 
+from stopwatch import Stopwatch
 from tls import Certificate
 
 DAY_S = 86_400
 TTL_S = 2.0
 LOOK_S = 1.0  # between two looks of the broker at its clocks
 HOUR_S = 3600
-LATE_MAX_S = 20.0  # the machine is shared; a day is what would be wrong
+LATE_MAX_S = 120.0  # on a busy machine; an hour or a day is what would be wrong
 SINCE_1970_S = int(time.time())
 OFFSETS_S = {
     "1900": -SINCE_1970_S - 70 * 365 * DAY_S, "1970": -SINCE_1970_S + 60,
@@ -26,7 +27,7 @@ OFFSETS_S = {
 def ask(url, context=None):
     login = base64.b64encode(b"guest:guest").decode()
     request = urllib.request.Request(url, headers={"authorization": f"Basic {login}"})
-    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=60, context=context) as answer:
         return answer.headers["date"], answer.read()
 
 
@@ -131,7 +132,9 @@ def test_a_clock_that_is_set_is_a_finding(broker, clock_library, tmp_path):
     # The broker compares the clocks at intervals: a step counts from the second look on.
     assert broker.wait_until(lambda: "started" in broker.said(), LATE_MAX_S)
     assert (said("clock_step"), steps()) == ([], 0)
-    time.sleep(2 * LOOK_S)
+    watch = Stopwatch(broker.process.pid)
+    while watch.elapsed_s() < 2 * LOOK_S:
+        time.sleep(0.1)
     step.touch()
     assert broker.wait_until(lambda: said("clock_step"), LATE_MAX_S)
     [text] = said("clock_step")
@@ -161,8 +164,8 @@ def test_delays_do_not_follow_a_clock_that_is_set(broker, clock_library, tmp_pat
     channel.confirm_delivery()
     not_before, came = {}, []
 
-    def publish(exchange, key, body, wait_s, headers):
-        not_before[body] = time.monotonic() + wait_s
+    def publish(exchange, key, body, wait_s, headers, now_s=None):
+        not_before[body] = (now_s or time.monotonic()) + wait_s
         properties = pika.BasicProperties(delivery_mode=2, headers=headers)
         channel.basic_publish(exchange, key, body, properties)
 
@@ -172,8 +175,10 @@ def test_delays_do_not_follow_a_clock_that_is_set(broker, clock_library, tmp_pat
         for kind in ("classic", "quorum"):
             queue = f"scheduled.{kind}"
             publish("", queue, f"{queue} by delay {wait_s}", wait_s, {"x-opt-delivery-delay": wait_s * 1000})
+            now_s = time.monotonic()
             at_ms = int((time.time() + offset_s + wait_s) * 1000)
-            publish("", queue, f"{queue} by time {wait_s}", wait_s - 0.002, {"x-opt-delivery-time": at_ms})
+            headers = {"x-opt-delivery-time": at_ms}
+            publish("", queue, f"{queue} by time {wait_s}", wait_s - 0.002, headers, now_s)
     for kind in ("classic", "quorum"):
         publish("", f"retried.{kind}", f"retried.{kind}", 0, {})
         method, _, body = channel.basic_get(f"retried.{kind}")

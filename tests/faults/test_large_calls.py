@@ -52,7 +52,7 @@ def test_a_kill_between_two_batches_of_a_call_loses_and_doubles_nothing(broker, 
     channel.basic_nack(method.delivery_tag, multiple=True, requeue=False)
     connection.process_data_events(0)
     batches = 1 + life
-    assert broker.wait_until(lambda: len(broker.injected()) >= before + batches, 30), broker.injected()
+    assert broker.wait_until(lambda: len(broker.injected()) >= before + batches, 120), broker.injected()
     broker.kill()
     code, text = broker.check()
     assert code == 0 and "nothing is wrong" in text, text

@@ -7,7 +7,7 @@ from cluster_processes import NAMES
 from test_transfers import Load
 
 CONSENT = "cluster.replace_lost_member = true\n"
-WITHIN_S = 40.0
+WITHIN_S = 120.0
 VHOSTS = ("/", "orders", "mail")
 
 

@@ -9,7 +9,7 @@ from test_lost_disk import all_is_replicated, contents, fill, in_time, lose_disk
 from test_transfers import Load
 
 FOUNDERS = ("a", "b", "c")
-WITHIN_S = 40.0
+WITHIN_S = 120.0
 
 
 def is_well(cluster, voters=None):

@@ -11,7 +11,7 @@ from cluster_processes import NAMES
 
 QUEUE = "q"
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
-WITHIN_S = 40.0
+WITHIN_S = 120.0
 MESSAGES, BYTES = 200, 2000
 # Long enough for many files of the log, of 64 MiB each, without what is consumed at once.
 FILL_BYTES = 1_000_000

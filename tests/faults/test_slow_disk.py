@@ -1,6 +1,7 @@
 """A disk that takes half a second for every sync: confirms wait for it, and nothing else does."""
 
 import json
+import re
 import time
 
 import wire
@@ -8,6 +9,8 @@ from peer import Peer
 from test_clock import ask
 
 DELAY_S = 0.5
+WITHIN_S = 120.0
+ROUNDS_MAX = 100
 RULE = ("fsync", 10, 1_000_000, f"delay:{round(DELAY_S * 1000)}", ".log")
 PERSISTENT = {"delivery_mode": 2}
 
@@ -51,7 +54,8 @@ def test_slow_sync_is_a_finding(broker):
     slow(broker, ("fsync", 10, 1_000_000, "delay:1100", ".log"))
     _, body = ask(f"http://{broker.http_address}/api/health/findings")
     [finding] = [one for one in json.loads(body)["findings"] if one["kind"] == "slow_disk"]
-    assert finding["severity"] == "warning" and "a write took 1." in finding["text"]
+    assert finding["severity"] == "warning"
+    assert float(re.search(r"a write took ([0-9.]+) ", finding["text"])[1]) >= 1.1, finding
 
 
 def test_publishes_during_a_sync_share_the_next_one(broker):
@@ -66,20 +70,25 @@ def test_publishes_during_a_sync_share_the_next_one(broker):
 def test_transient_publishes_do_not_wait_for_the_disk(broker):
     """Transient messages are delivered, and heartbeats of other clients sent, while a sync goes on."""
     peer, number = slow(broker)
-    other = connect(broker, heartbeat=1)
+    other = connect(broker)
     queue = other.call(1, "queue.declare", exclusive=True).queue
-    syncs = len(broker.injected())
-    for _ in range(5):
-        number += 1
+    quick, rounds = 0, 0
+    while quick < 3:
+        number, rounds = number + 1, rounds + 1
+        began_s, syncs = time.monotonic(), len(broker.injected())
         peer.publish(1, "", "q", b"", PERSISTENT)
-        broker.wait_until(lambda: len(broker.injected()) > syncs, 5)
-        syncs = len(broker.injected())
-        began = time.monotonic()
+        assert broker.wait_until(lambda: len(broker.injected()) > syncs, WITHIN_S)
         other.publish(1, "", queue, b"quick")
         assert other.get(1, queue)[2] == b"quick"
-        assert time.monotonic() - began < DELAY_S / 2
+        # On a busy machine the test itself may take as long as the sync.
+        took_s = time.monotonic() - began_s
+        quick += took_s < DELAY_S
+        assert took_s < DELAY_S or rounds < ROUNDS_MAX, "every message waited for a sync"
         confirms(peer, number)
-    assert other.read_frame(2.0).type == wire.FRAME_HEARTBEAT
+    with connect(broker, heartbeat=1) as idle:
+        # One comes every half interval, and a sync takes as long.
+        peer.send(wire.publish(1, "", "q", b"", PERSISTENT) * 3)
+        assert idle.read_frame().type == wire.FRAME_HEARTBEAT
 
 
 def test_consumer_is_served_and_its_answered_acks_are_safe(broker):
@@ -87,8 +96,8 @@ def test_consumer_is_served_and_its_answered_acks_are_safe(broker):
     peer.send_method(1, "basic.get", queue="q")
     got = peer.expect(1, "basic.get-ok")
     peer.read_content(1)
-    peer.send_method(1, "basic.ack", delivery_tag=got.delivery_tag)
     began = time.monotonic()
+    peer.send_method(1, "basic.ack", delivery_tag=got.delivery_tag)
     peer.assert_usable()
     assert time.monotonic() - began >= DELAY_S * 0.9
     left = got.message_count
