@@ -10,7 +10,6 @@ import resource
 import select
 import socket
 import threading
-import time
 
 import pytest
 
@@ -23,7 +22,7 @@ from peer import ANSWER_TIMEOUT_S, client_properties
 IDLE = 160  # more than the places of the HTTP listener
 ANSWER_MAX_S = 5.0  # by the stopwatch
 GUESSERS = 300
-GUESSING_S = 4.0
+GUESSING_ROUNDS = 3
 HANDSHAKE_S = 10.0  # by the stopwatch
 DESCRIPTORS = 256
 
@@ -235,8 +234,7 @@ def test_wrong_passwords_keep_no_right_one_out(guessed_at, protocol, target):
         # These wait for a hash.
         assert_logs_in_over_http(api, "anna")
         assert_logs_in_over_amqp(broker, "bob")
-        began = time.monotonic()
-        while time.monotonic() - began < GUESSING_S:
+        for _ in range(GUESSING_ROUNDS):
             # These do not.
             watch = broker.stopwatch()
             for user in ("guest", "anna", "bob"):
