@@ -1,17 +1,36 @@
 //! Every check with its seeds, and with random changes of them: what a test run has of fuzzing.
 //!
-//! Nothing guides the changes; `cargo xtask fuzz` is the campaign that coverage guides. `FUZZ_RANDOM` is the number
-//! that a failure names: with it, the same inputs come again.
+//! Nothing guides the changes; `cargo xtask fuzz` is the campaign that coverage guides. The changes are the same in every
+//! run. `FUZZ_RANDOM` is a number for others, `FUZZ_TIMES` makes so many times as many, `FUZZ_TARGET` names one target.
 
-use std::collections::hash_map::RandomState;
 use std::fs;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-/// Time for the changed inputs of each target.
-const CHANGED_TIME: Duration = Duration::from_secs(2);
+/// The number that all changes of the test run come from.
+const RANDOM: u64 = 1;
+
+/// Changed inputs of each target: each takes a processor for half a second to two, without optimisation.
+const CHANGED_INPUTS: &[(&str, u64)] = &[
+    ("cluster_adopt", 100_000),
+    ("cluster_frame", 10_000),
+    ("cluster_hello", 60_000),
+    ("configuration", 100),
+    ("death_lines", 4000),
+    ("definitions", 40),
+    ("frames", 50_000),
+    ("http", 200),
+    ("log_recovery", 1000),
+    ("login", 100_000),
+    ("methods", 60_000),
+    ("patterns", 2000),
+    ("session", 300),
+    ("tables", 60_000),
+    ("topic", 700),
+];
+
+/// Failed inputs after which a target has enough.
+const FAILED_MAX: usize = 3;
 
 /// Longest changed input, in bytes.
 const INPUT_BYTES_MAX: usize = 8192;
@@ -25,44 +44,60 @@ const NUMBERS: &[u64] =
 
 #[test]
 fn checks_hold_for_seeds_and_changed_seeds() {
-    let random = std::env::var("FUZZ_RANDOM").ok().and_then(|text| text.parse().ok());
-    let random = random.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    let only = std::env::var("FUZZ_TARGET").ok();
+    let random = number_from("FUZZ_RANDOM").unwrap_or(RANDOM);
+    let times = number_from("FUZZ_TIMES").unwrap_or(1);
     std::thread::scope(|scope| {
         for (name, check) in checks::TARGETS {
-            scope.spawn(move || hold(name, *check, random));
+            if only.as_deref().is_none_or(|only| only == *name) {
+                scope.spawn(move || hold(name, *check, random, times));
+            }
         }
     });
+}
+
+/// A number from the environment.
+fn number_from(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().unwrap())
 }
 
 /// Runs the check of a target with all its inputs.
 ///
 /// # Panics
-/// When the check fails; the input is then a file in `artifacts`.
-fn hold(target: &str, check: checks::Check, random: u64) {
-    let seeds = seeds(target);
+/// When the check fails; the inputs are then files in `artifacts`.
+fn hold(target: &str, check: checks::Check, random: u64, times: u64) {
+    let holds = |input: &[u8]| panic::catch_unwind(AssertUnwindSafe(|| check(input))).is_ok();
+    let (names, seeds): (Vec<PathBuf>, Vec<Vec<u8>>) = seeds(target).into_iter().unzip();
     let words = words(target);
     let mut numbers = Numbers(random);
-    let hold_for = |input: &[u8]| {
-        if panic::catch_unwind(AssertUnwindSafe(|| check(input))).is_err() {
-            let file = keep(target, input);
-            panic!("{target}: the check fails for {}, with FUZZ_RANDOM={random}", file.display());
+    let (_, inputs) = CHANGED_INPUTS.iter().find(|(name, _)| *name == target).unwrap();
+    let failed_seeds = names.into_iter().zip(&seeds).filter(|(_, seed)| !holds(seed));
+    let mut failed: Vec<PathBuf> = failed_seeds.map(|(name, _)| name).collect();
+    for _ in 0..inputs * times {
+        if failed.len() >= FAILED_MAX {
+            break;
         }
-    };
-    seeds.iter().for_each(|seed| hold_for(seed));
-    let start = Instant::now();
-    while start.elapsed() < CHANGED_TIME {
-        hold_for(&change(&seeds, &words, &mut numbers));
+        let input = change(&seeds, &words, &mut numbers);
+        if !holds(&input) {
+            failed.push(keep(target, &input));
+        }
     }
+    // One on a line, for those who read it.
+    for file in &failed {
+        eprintln!("{target}: the check fails for {}", file.display());
+    }
+    let again = format!("FUZZ_TARGET={target} FUZZ_RANDOM={random} FUZZ_TIMES={times}");
+    assert!(failed.is_empty(), "{target}: {} inputs have failed, with {again}", failed.len());
 }
 
 /// Seeds of a target, in the order of their names.
-fn seeds(target: &str) -> Vec<Vec<u8>> {
+fn seeds(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder("corpus", target))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort_unstable();
-    files.iter().map(|file| fs::read(file).unwrap()).collect()
+    files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
 }
 
 /// Words of a target's dictionary: a quoted text on each line, with bytes as `\xNN`.
@@ -91,7 +126,9 @@ fn folder(of: &str, target: &str) -> PathBuf {
 fn keep(target: &str, input: &[u8]) -> PathBuf {
     let folder = folder("artifacts", target);
     fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("changed-seed");
+    // The same input has the same name (FNV-1a).
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let file = folder.join(format!("found-{:016x}", input.iter().fold(0xcbf2_9ce4_8422_2325, mix)));
     fs::write(&file, input).unwrap();
     file
 }
