@@ -1,9 +1,11 @@
 """Options, and the fixtures that give each test a broker, a channel and names of its own."""
 
+import collections
 import contextlib
 import logging
 import os
 import secrets
+import zlib
 
 import pytest
 
@@ -21,12 +23,14 @@ import programs  # noqa: E402
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # refusals are what is tested here
 field_table.install()
 
+REPETITIONS = collections.Counter()  # how often each test has run
+
 
 def pytest_addoption(parser):
     group = parser.getgroup("broker")
     group.addoption("--broker", choices=["leveret", "rabbitmq"], default="leveret", help="what is tested")
     group.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
-    group.addoption("--nodes", type=int, default=1, help="nodes of the Leveret that tests share; tests use a random one")
+    group.addoption("--nodes", type=int, default=1, help="nodes of the Leveret that tests share; tests use the last one")
     group.addoption("--move-leaders", type=float, metavar="SECONDS", help="let another of the nodes lead so often; tests that "
                     "a move has interrupted run again")
     group.addoption("--leveretctl-bin", default=os.environ.get("LEVERETCTL_BIN"),
@@ -145,9 +149,13 @@ def under(pytestconfig, tmp_path_factory):
 
 
 @pytest.fixture
-def prefix():
-    """What all names of a test begin with."""
-    return f"bb-{secrets.token_hex(4)}-"
+def prefix(under, request):
+    """What all names of a test begin with. The same in every run where the broker is new: the names decide what an exchange
+    that hashes does. A test that runs again has other names."""
+    if under.name == "rabbitmq":
+        return f"bb-{secrets.token_hex(4)}-"
+    REPETITIONS[request.node.nodeid] += 1
+    return f"bb-{zlib.crc32(f'{request.node.nodeid} {REPETITIONS[request.node.nodeid]}'.encode()):08x}-"
 
 
 @pytest.fixture

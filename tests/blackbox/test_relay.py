@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import socket
 import ssl
 import struct
@@ -110,7 +111,7 @@ def test_every_node_serves_every_client(run_cluster):
 def test_large_messages_pass_in_both_directions(run_cluster):
     cluster = run_cluster()
     _, followers = placed(cluster)
-    body = os.urandom(LARGE_BYTES)
+    body = random.Random(1).randbytes(LARGE_BYTES)
     with connect(cluster.nodes[followers[0]]) as far:
         channel = far.channel()
         channel.queue_declare("q", durable=True)
@@ -158,7 +159,7 @@ def test_tls_ends_at_the_entry_node(run_cluster, tmp_path):
                 "127.0.0.1", cluster.nodes[follower].port("AMQPS"), ssl_options=options)) as far:
             channel = far.channel()
             channel.queue_declare("q")
-            body = os.urandom(1_000_000)
+            body = random.Random(name).randbytes(1_000_000)
             channel.basic_publish("", "q", body)
             assert channel.basic_get("q", auto_ack=True)[2] == body
             shown, = cluster.nodes[leader].api.do("GET", "/api/connections")
@@ -311,7 +312,7 @@ class FormerNode:
         names = "".join(f"{name}\n" for name in sorted(self.cluster.names))
         text = lambda value: bytes([len(value)]) + value.encode()
         hello = (b"LVRTLINK" + struct.pack("<HHBB", *protocol, purpose, 1) + hashlib.sha256(names.encode()).digest()[:8][::-1]
-                 + node[::-1] + bytes(2) + self.disk + struct.pack("<IH", 3, 2) + os.urandom(32) + text(self.name) + text("0"))
+                 + node[::-1] + bytes(2) + self.disk + struct.pack("<IH", 3, 2) + random.Random(3).randbytes(32) + text(self.name) + text("0"))
         stream.sendall(struct.pack("<BH", 1, len(hello)) + hello)
         kind, theirs = self.message(stream)
         assert kind == 1, theirs
@@ -358,7 +359,7 @@ def test_clients_that_cannot_be_adopted_are_refused(run_cluster):
     assert answer(leader, framed(adopt(vhost="nowhere"))) == b"\3"
     assert answer(leader, framed(adopt(user="nobody"))) == b"\3"
     # Frames that are none, or too long: the stream is closed.
-    for wrong in (adopt(mechanism="MAGIC"), adopt()[:-1], b"", os.urandom(100)):
+    for wrong in (adopt(mechanism="MAGIC"), adopt()[:-1], b"", random.Random(4).randbytes(100)):
         assert answer(leader, framed(wrong)) == b""
     assert answer(leader, b"\xff\xff\xff\xff") == b""
     # A disk that the cluster does not remember.

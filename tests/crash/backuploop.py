@@ -16,6 +16,7 @@ import urllib.request
 
 import pika
 
+import seeds
 from broker_process import Broker
 from ledger import Fault
 
@@ -68,9 +69,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--leveret", required=True, help="the broker's binary")
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
+    parser.add_argument("--seed", type=int, help="instead of those of the test command")
+    return seeds.play("backuploop", parser.parse_args(), run)
+
+
+def run(arguments, seed):
+    """Kills a broker that is backed up; how often, or nothing after a fault."""
+    rng = random.Random(seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-backup-"))
     broker = Broker(arguments.leveret, folder)
     counts = {"complete": 0, "incomplete": 0, "absent": 0}
@@ -121,18 +126,17 @@ def main():
             ever_acked |= settle(broker, set(range(load.confirmed)) - ever_acked, number)
     except Fault as fault:
         broker.process.kill()
-        print(f"{counts}, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
-        return 1
+        print(f"{counts}, seed {seed}: {fault}; see {folder}", file=sys.stderr)
+        return None
     broker.kill()
     code, said = broker.check()
     if code != 0:
-        print(f"seed {arguments.seed}: {said}; see {folder}", file=sys.stderr)
-        return 1
+        print(f"seed {seed}: {said}; see {folder}", file=sys.stderr)
+        return None
     shutil.rmtree(folder)
     print(json.dumps({
-        "program": "backuploop", "seed": arguments.seed, "kills": rounds, **counts, "messages": number, "faults": 0}))
-    print(f"{rounds} passed")
-    return 0
+        "program": "backuploop", "seed": seed, "kills": rounds, **counts, "messages": number, "faults": 0}))
+    return rounds
 
 
 def declare(broker, rng):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+import seeds
 from cluster_processes import Cluster
 from delays import Delays, DelayWorkload, check_delays
 from flood import Flood, FloodWorkload, check_flood
@@ -23,14 +24,17 @@ def main():
     parser.add_argument("--leveret", required=True, help="the broker's binary")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--minutes", type=float, help="instead of a number of kills")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--seed", type=int, help="instead of those of the test command")
     parser.add_argument("--queue-type", default="quorum", choices=("classic", "quorum"))
     parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
     parser.add_argument("--planned", type=float, default=0, help="share of planned changes of the leader, from 0 to 1")
     parser.add_argument("--members", type=float, default=0, help="share of nodes that join or are forgotten, from 0 to 1")
     parser.add_argument("--flood", action="store_true", help="with thousands of small messages in flight")
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
+    return seeds.play("clusterloop", parser.parse_args(), run)
+
+
+def run(arguments, seed):
+    """Kills nodes; how often, or nothing after a fault."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-cluster-"))
     cluster = Cluster(arguments.leveret, folder)
     # Deliveries of classic queues leave before a majority has the message: a failover can take a dead letter back that
@@ -38,12 +42,15 @@ def main():
     is_planned = arguments.planned >= 1
     ledger, delays = Ledger(marks=arguments.queue_type == "quorum" or is_planned), Delays()
     flood = Flood()
-    totals, restarts, kills = collections.Counter(), [], collections.Counter()
+    totals, restarts, kills, rounds = collections.Counter(), [], collections.Counter(), 0
     ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
     try:
         restarts.append(cluster.start())
         cluster.set_default_queue_type(arguments.queue_type)
         while time.monotonic() < ends if ends else kills.total() < arguments.kills:
+            # How much a round has drawn depends on who leads: the next one begins anew.
+            rng = random.Random(f"{seed} {rounds}")
+            rounds += 1
             workload = Workload(cluster, ledger, rng)
             delay_workload = DelayWorkload(cluster, delays, rng) if arguments.delays else None
             flood_workload = FloodWorkload(cluster, flood) if arguments.flood else None
@@ -77,22 +84,21 @@ def main():
             totals["flood"] += check_flood(cluster, flood)
         totals += check(cluster, ledger)
     except Fault as fault:
-        print(f"after {kills.total()} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
-        return 1
+        print(f"after {kills.total()} kills, seed {seed}: {fault}; see {folder}", file=sys.stderr)
+        return None
     finally:
         cluster.stop()
     shutil.rmtree(folder)
     failovers = sorted(cluster.failovers) or [0]
     print(json.dumps({
-        "program": "clusterloop", "seed": arguments.seed, "queue_type": arguments.queue_type, "kills": kills.total(),
+        "program": "clusterloop", "seed": seed, "queue_type": arguments.queue_type, "kills": kills.total(),
         "planned": {what: kills[what] for what in ("transfer", "stop", "join", "forget") if kills[what]},
         "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"],
         "flood": totals["flood"],
         **delays.operations, "faults": 0,
         "failover_ms": {"median": round(failovers[len(failovers) // 2] * 1000), "most": round(failovers[-1] * 1000)},
     }))
-    print(f"{kills.total()} passed")
-    return 0
+    return kills.total()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+import seeds
 from broker_process import Broker
 from delays import Delays, DelayWorkload, check_delays
 from ledger import Fault, Ledger, check
@@ -24,11 +25,15 @@ def main():
     parser.add_argument("--leveret", required=True, help="the broker's binary")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--minutes", type=float, help="instead of a number of kills")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--seed", type=int, help="instead of those of the test command")
     parser.add_argument("--durability", default="fsync", choices=("fsync", "os"))
     parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
+    return seeds.play("crashloop", parser.parse_args(), run)
+
+
+def run(arguments, seed):
+    """Kills a broker; how often, or nothing after a fault."""
+    rng = random.Random(seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-crash-"))
     broker = Broker(arguments.leveret, folder)
 
@@ -42,6 +47,8 @@ def main():
     try:
         start()
         while time.monotonic() < ends if ends else kills < arguments.kills:
+            # How much a life has drawn depends on its pace: the next one begins anew.
+            rng = random.Random(f"{seed} {kills}")
             workload = Workload(broker, ledger, rng)
             delay_workload = DelayWorkload(broker, delays, rng) if arguments.delays else None
             time.sleep(rng.uniform(0.05, 0.8))
@@ -61,18 +68,17 @@ def main():
         totals += check(broker, ledger)
     except Fault as fault:
         broker.process.kill()
-        print(f"after {kills} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
-        return 1
+        print(f"after {kills} kills, seed {seed}: {fault}; see {folder}", file=sys.stderr)
+        return None
     broker.kill()
     shutil.rmtree(folder)
     restarts.sort()
     print(json.dumps({
-        "program": "crashloop", "seed": arguments.seed, "durability": arguments.durability, "kills": kills,
+        "program": "crashloop", "seed": seed, "durability": arguments.durability, "kills": kills,
         "confirmed": totals["confirmed"], "settled": totals["settled"], "delayed": totals["delayed"], **delays.operations, "faults": 0,
         "restart_ms": {"median": round(restarts[len(restarts) // 2] * 1000), "most": round(restarts[-1] * 1000)},
     }))
-    print(f"{kills} passed")
-    return 0
+    return kills
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import urllib.request
 
 import pika
 
+import seeds
 from broker_process import Broker
 from ledger import Fault, body_of, number_of
 
@@ -30,9 +31,13 @@ def main():
     parser.add_argument("--leveret", required=True, help="the broker's binary")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--messages", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
+    parser.add_argument("--seed", type=int, help="instead of those of the test command")
+    return seeds.play("redriveloop", parser.parse_args(), run)
+
+
+def run(arguments, seed):
+    """Kills a broker that redrives; how often, or nothing after a fault."""
+    rng = random.Random(seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-redrive-"))
     broker = Broker(arguments.leveret, folder)
     kills, midway, finished, ends_first = 0, 0, 0, True
@@ -40,7 +45,9 @@ def main():
         start(broker, rng)
         fill(broker, arguments.messages, rng)
         expected = set(range(arguments.messages))
-        while kills < arguments.kills:
+        while kills < arguments.kills or not (midway and finished):
+            if kills > 10 * arguments.kills:
+                raise Fault(f"{midway} kills came midway, {finished} after the end")
             source, target, to = rng.choice((
                 (DEAD, WORK, "origin"), (DEAD, WORK, "first"), (WORK, DEAD, {"queue": DEAD}),
                 (WORK, DEAD, {"exchange": "amq.fanout"})))
@@ -76,18 +83,14 @@ def main():
                     raise Fault(f"{moved} messages have moved, and the job said {job}, after the start {resumed}")
     except Fault as fault:
         broker.process.kill()
-        print(f"after {kills} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
-        return 1
-    if not midway or not finished:
-        print(f"{midway} kills came midway, {finished} after the end, seed {arguments.seed}", file=sys.stderr)
-        return 1
+        print(f"after {kills} kills, seed {seed}: {fault}; see {folder}", file=sys.stderr)
+        return None
     broker.kill()
     shutil.rmtree(folder)
     print(json.dumps({
-        "program": "redriveloop", "seed": arguments.seed, "kills": kills, "messages": arguments.messages,
+        "program": "redriveloop", "seed": seed, "kills": kills, "messages": arguments.messages,
         "killed_midway": midway, "finished_before": finished, "faults": 0}))
-    print(f"{kills} passed")
-    return 0
+    return kills
 
 
 def start(broker, rng):
@@ -104,7 +107,7 @@ def ask(broker, path, body=None):
         return json.loads(answer.read())
 
 
-def run(broker, queue, body):
+def finish(broker, queue, body):
     """A job to its end."""
     job = end_of(broker, ask(broker, f"queues/%2F/{queue}/redrive", body)["id"])
     if job["state"] != "finished":
@@ -120,7 +123,7 @@ def end_of(broker, id):
 
 def gather(broker, queue):
     """Everything goes into one of the queues; into that of the dead by death."""
-    run(broker, DEAD, {"to": {"queue": WORK}})
+    finish(broker, DEAD, {"to": {"queue": WORK}})
     if queue == DEAD:
         nack_all(broker, WORK)
 

@@ -12,6 +12,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile")]
 
 import disk  # noqa: E402 - needs the path
+import seeds  # noqa: E402
 from cluster_processes import NAMES, Cluster  # noqa: E402
 
 
@@ -19,8 +20,16 @@ def pytest_addoption(parser):
     parser.addoption("--broker", choices=("leveret",), default="leveret", help="only Leveret's disk can be harmed")
     parser.addoption(
         "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
-    parser.addoption("--seed", type=int, help="what is drawn, again; a failure says the seed of its run")
+    seeds.add_options(parser)
     parser.addoption("--all-positions", action="store_true", help="damage every octet instead of a sample: hours")
+
+
+def pytest_generate_tests(metafunc):
+    seeds.parametrize(metafunc, "faults")
+
+
+def pytest_collection_modifyitems(config, items):
+    seeds.keep_drawn(config, items)
 
 
 @pytest.fixture(scope="session")
@@ -42,16 +51,9 @@ def clock_library(tmp_path_factory):
 
 
 @pytest.fixture
-def seed(pytestconfig):
-    seed = pytestconfig.getoption("--seed")
-    seed = random.randrange(1 << 32) if seed is None else seed
-    print(f"--seed {seed}")  # pytest shows it with a failure
-    return seed
-
-
-@pytest.fixture
-def rng(seed):
-    return random.Random(seed)
+def rng(seed, request):
+    """Draws what belongs to the seed and the test: tests that differ in a parameter draw different things."""
+    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,9 @@ from http_client import Api, path
 from memory import fill_what_logins_left
 from tls import Certificate
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "crash"))
+import seeds  # noqa: E402 - needs the path
+
 OVER_TLS = range(21, 61)  # cases of the battery that are played over TLS, too
 QUIET_S = 5.0  # how long the bystander is left alone for the figures that a report compares with
 
@@ -23,6 +28,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
     parser.addoption("--amqp", default="127.0.0.1:5672", help="host:port of the RabbitMQ under test")
+    seeds.add_options(parser)
     parser.addoption("--report", metavar="FILE", help="write what was measured into this file, as Markdown")
 
 
@@ -38,7 +44,8 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """HB-87: the cases about frames and methods once more, within TLS."""
+    """HB-87: the cases about frames and methods once more, within TLS. Seeds for those that draw."""
+    seeds.parametrize(metafunc, "hostile")
     cases = {number for mark in metafunc.definition.iter_markers("hb") for number in mark.args}
     if metafunc.config.getoption("--broker") == "rabbitmq" or metafunc.definition.get_closest_marker("tcp_only"):
         return
@@ -51,6 +58,7 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(config, items):
+    seeds.keep_drawn(config, items)
     if config.getoption("--broker") == "rabbitmq":
         chosen = [item for item in items if not item.get_closest_marker("leveret_only")]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

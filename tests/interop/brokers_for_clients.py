@@ -72,7 +72,7 @@ class Clustered:
             self._cluster.amqp[name] = f"127.0.0.1:{amqp}"
             self._cluster.start(name, **tls.settings(amqps[name]))
         self._cluster.await_service()
-        name = random.choice(self._cluster.names)
+        name = self._cluster.names[-1]
         node = self._cluster.nodes[name]
         self.environment = tls.environment(node.amqp[1], amqps[name], node.api)
         if move_leaders_s is not None:

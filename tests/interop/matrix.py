@@ -44,7 +44,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--leveret", default=os.environ.get("LEVERET_BIN"), help="the broker (or LEVERET_BIN)")
     parser.add_argument("--rabbitmq", metavar="HOST:PORT", help="try the programs against this RabbitMQ instead")
-    parser.add_argument("--nodes", type=int, default=1, help="nodes of a client's Leveret; it uses a random one")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes of a client's Leveret; it uses the last one")
     parser.add_argument("--move-leaders", type=float, metavar="SECONDS",
                         help="let another of the nodes lead so often; scenarios that a change interrupts run again")
     parser.add_argument("--work", type=Path, help="where what clients need is built and installed; below the target "

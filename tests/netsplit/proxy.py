@@ -73,6 +73,7 @@ class Passage:
         self.under_way, self.octets, self.last_due = collections.deque(), 0, 0.0
         self.arrived, self.left = asyncio.Event(), asyncio.Event()
         self.waits = False  # with octets, or for some
+        self.jitter = random.Random(f"{source}>{target}")
 
     async def read(self):
         while True:
@@ -87,7 +88,7 @@ class Passage:
                 await self.free()
                 raise
             rule = self.directions.of(self.source, self.target)
-            delay_ms = rule.get("delay_ms", 0) + random.uniform(0, rule.get("jitter_ms", 0))
+            delay_ms = rule.get("delay_ms", 0) + self.jitter.uniform(0, rule.get("jitter_ms", 0))
             self.last_due = max(self.last_due, time.monotonic() + delay_ms / 1000)
             self.under_way.append((self.last_due, data))
             self.octets += len(data)

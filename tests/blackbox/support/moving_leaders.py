@@ -22,8 +22,9 @@ class MovingLeaders:
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
+        draws = random.Random(1)
         while not self.ended.wait(self.every_s):
-            node = random.choice(list(self.cluster.nodes.values()))
+            node = draws.choice(list(self.cluster.nodes.values()))
             self.last = time.monotonic()
             # Refused if the other node cannot lead now; the nodes may be down.
             with contextlib.suppress(OSError):

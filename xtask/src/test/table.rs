@@ -261,7 +261,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Timed,
         action: Action::Python {
             program: "tests/crash/crashloop.py",
-            arguments: &["--minutes", "1", "--delays"],
+            arguments: &["--kills", "40", "--delays"],
         },
         counts: Some("kills without loss"),
         needs: &["build", "python"],
@@ -273,7 +273,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Timed,
         action: Action::Python {
             program: "tests/crash/clusterloop.py",
-            arguments: &["--minutes", "1", "--delays", "--flood", "--members", "0.2"],
+            arguments: &["--kills", "30", "--delays", "--flood", "--members", "0.2"],
         },
         counts: Some("kills without loss"),
         needs: &["build", "python"],
@@ -285,7 +285,7 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Timed,
         action: Action::Python {
             program: "tests/netsplit/netsplit.py",
-            arguments: &["--minutes", "0.5"],
+            arguments: &["--runs", "2"],
         },
         counts: Some("runs of partitions without loss"),
         needs: &["build", "python"],
