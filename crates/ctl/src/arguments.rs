@@ -61,6 +61,13 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
+    /// The same with every text changed.
+    pub(crate) fn map(&self, change: impl Fn(&str) -> String) -> Self {
+        let words = self.words.iter().map(|word| change(word)).collect();
+        let given = self.given.iter().map(|(name, value)| (*name, change(value))).collect();
+        Self { words, wrong: self.wrong.clone(), given }
+    }
+
     /// The value of an option; of several the last.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.given.iter().rev().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())

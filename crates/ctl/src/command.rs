@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::format::{Formatter, Output};
 use crate::http::ANSWER_TIMEOUT;
 use crate::node::Node;
-use crate::printable::printable;
+use crate::printable::in_line;
 use crate::tool::Tool;
 
 /// A call of a command.
@@ -40,12 +40,12 @@ impl Call<'_> {
         self.options.text("vhost").unwrap_or("/")
     }
 
-    /// Prints the progress of a long command.
+    /// Prints the progress of a long command, in one line.
     pub(crate) fn say(&self, text: &str) {
         if !self.is_quiet {
             let mut out = std::io::stdout();
             // A closed stream is no error: its reader wants no more output.
-            let _ = writeln!(out, "{}", printable(text)).and_then(|()| out.flush());
+            let _ = writeln!(out, "{}", in_line(text)).and_then(|()| out.flush());
         }
     }
 

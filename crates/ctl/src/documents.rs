@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, Failure> {
     let readings = [text.to_owned(), text.replace("\"\"", "\""), text.replace("\\\"", "\"")];
     let read = readings.iter().find_map(|text| serde_json::from_str(text).ok());
     let read = read.or_else(|| serde_json::from_str(&with_quotes(text)?).ok());
-    read.ok_or_else(|| Failure::error(UNAVAILABLE, not_json(text)))
+    read.ok_or_else(|| Failure::error_lines(UNAVAILABLE, not_json(text).lines()))
 }
 
 /// An object with its bare words in quotes; None if it has quotes, or is no object.

@@ -1,6 +1,7 @@
 //! Failures of commands: the text on standard error, and the exit code, which is one of `sysexits.h`.
 
 use crate::http::HttpError;
+use crate::printable::in_line;
 
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 64;
@@ -54,19 +55,38 @@ impl From<HttpError> for Failure {
 }
 
 impl Failure {
-    /// A failure with this text.
-    pub(crate) fn plain(code: u8, text: impl Into<String>) -> Self {
-        Self::Message { code, text: text.into(), shows_usage: false }
+    /// A failure with this text, in one line.
+    pub(crate) fn plain(code: u8, text: impl AsRef<str>) -> Self {
+        Self::lines(code, [text])
     }
 
-    /// A failure with a text below the word Error, as RabbitMQ's tools print errors of a node.
+    /// A failure with these lines.
+    pub(crate) fn lines(code: u8, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        Self::Message { code, text: joined(lines), shows_usage: false }
+    }
+
+    /// A failure with a text, in one line below the word Error, as RabbitMQ's tools print errors of a node.
     pub(crate) fn error(code: u8, text: impl AsRef<str>) -> Self {
-        Self::plain(code, format!("Error:\n{}", text.as_ref()))
+        Self::error_lines(code, [text])
+    }
+
+    /// The same with several lines.
+    pub(crate) fn error_lines(code: u8, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let text = format!("Error:\n{}", joined(lines));
+        Self::Message { code, text, shows_usage: false }
     }
 
     /// The words or options of a command are wrong.
     pub(crate) fn arguments(code: u8, problem: impl AsRef<str>) -> Self {
-        let text = format!("Error (argument validation): {}", problem.as_ref());
+        Self::arguments_lines(code, [problem])
+    }
+
+    /// The same with several lines.
+    pub(crate) fn arguments_lines(
+        code: u8,
+        lines: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Self {
+        let text = format!("Error (argument validation): {}", joined(lines));
         Self::Message { code, text, shows_usage: true }
     }
 
@@ -94,5 +114,34 @@ impl Failure {
     pub(crate) fn bad_argument(problem: Option<&str>) -> Self {
         let why = problem.map_or_else(|| ".".to_owned(), |why| format!(": {why}"));
         Self::arguments(DATA, format!("Bad argument{why}"))
+    }
+}
+
+/// Lines as a text. A name in a line ends no line.
+fn joined(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let lines: Vec<String> =
+        lines.into_iter().map(|one| in_line(one.as_ref()).into_owned()).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_in_a_failure_ends_no_line() {
+        let text = |failure| match failure {
+            Failure::Message { text, .. } => text,
+            Failure::Http(error) => panic!("{error:?}"),
+        };
+        assert_eq!(
+            text(Failure::no_such_vhost("a\nb\u{1b}[2J")),
+            "Virtual host 'a\\u000ab\\u001b[2J' does not exist"
+        );
+        assert_eq!(text(Failure::error_lines(DATA, ["a\nb", "c"])), "Error:\na\\u000ab\nc");
+        assert_eq!(
+            text(Failure::arguments(USAGE, "a\rb")),
+            "Error (argument validation): a\\u000db"
+        );
     }
 }

@@ -147,7 +147,7 @@ fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> S
 
 /// A cell of a table.
 fn shown(term: &Term) -> String {
-    printable::cell(&term.shown()).into_owned()
+    printable::in_line(&term.shown()).into_owned()
 }
 
 /// A cell of a table with lines, where a list has no brackets.
@@ -264,7 +264,7 @@ fn pretty_table(rows: &[Vec<String>], is_unicode: bool) -> String {
 
 /// A line without control sequences.
 fn plain(line: &str) -> String {
-    printable::cell(&line.replace('\t', " ")).into_owned()
+    printable::in_line(&line.replace('\t', " ")).into_owned()
 }
 
 /// The lines of a VT100 as characters.

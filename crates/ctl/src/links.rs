@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::failure::{Failure, INPUT_OUTPUT};
 use crate::format::Output;
+use crate::printable::in_line;
 
 /// Names under which the program works as RabbitMQ's tools, also those on Windows.
 const NAMES: [&str; 12] = [
@@ -36,7 +37,8 @@ pub(crate) fn install(directory: &str) -> Result<Output, Failure> {
         let link = Path::new(directory).join(name);
         let shown = link.display().to_string();
         link_to(&program, &link).map_err(|error| cannot(&shown, &error))?;
-        made.push(format!("{shown} -> {}", program.display()));
+        let target = program.display().to_string();
+        made.push(format!("{} -> {}", in_line(&shown), in_line(&target)));
     }
     Ok(Output::Text(made.join("\n")))
 }

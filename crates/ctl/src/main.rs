@@ -37,7 +37,7 @@ use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::{HttpError, STOPPED};
 use crate::node::{Environment, Node};
-use crate::printable::printable;
+use crate::printable::{in_line, printable};
 use crate::tool::Tool;
 
 /// The options of all commands.
@@ -130,7 +130,7 @@ fn run(tool: Tool, line: &[String]) -> RunOutput {
         if failure.shows_usage {
             let usage = help::usage(tool, command);
             let given = printable::arguments_given(line, command.name, &switches);
-            printed.err.push_str(&format!("Arguments given:\n\t{given}\n{usage}\n"));
+            printed.err.push_str(&format!("Arguments given:\n\t{}\n{usage}\n", in_line(&given)));
         }
     }
     printed
@@ -184,15 +184,15 @@ fn perform(
 /// Checks words and options without the node. Returns the format of the output.
 fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Formatter, Failure> {
     if !options.wrong.is_empty() {
-        let mut problem = "Invalid options for this command:".to_owned();
+        let mut problems = vec!["Invalid options for this command:".to_owned()];
         let switches: Vec<Switch> =
             GLOBAL_SWITCHES.iter().chain(command.switches).copied().collect();
         for (written, value) in &options.wrong {
             let value = value.as_deref().unwrap_or_default();
             let value = printable::option_value(written, value, &switches);
-            problem.push_str(&format!("\n{written} : {value}"));
+            problems.push(format!("{written} : {value}"));
         }
-        return Err(Failure::arguments(USAGE, problem));
+        return Err(Failure::arguments_lines(USAGE, problems));
     }
     if words.len() < command.words.0 {
         return Err(Failure::not_enough_arguments());
@@ -213,8 +213,12 @@ impl Command {
         if needs_node {
             (call.find)()?;
         }
+        // A word of the command line ends no line of it.
+        let options = call.options.map(|text| in_line(text).into_owned());
+        let words: Vec<String> = call.words.iter().map(|word| in_line(word).into_owned()).collect();
+        let shown = Call { words: &words, options: &options, ..*call };
         let banner = |printed: &mut RunOutput| {
-            let banner = if call.is_quiet { String::new() } else { (self.banner)(call) };
+            let banner = if call.is_quiet { String::new() } else { (self.banner)(&shown) };
             if !banner.is_empty() {
                 printed.out.push_str(&printable(&printable::without_passwords(&banner)));
                 printed.out.push('\n');
@@ -227,7 +231,7 @@ impl Command {
             return Ok(Output::Done);
         }
         if self.waits {
-            let text = (self.banner)(call);
+            let text = (self.banner)(&shown);
             if !text.is_empty() {
                 call.say(&text);
             }
@@ -289,7 +293,8 @@ fn describe(
     let unavailable = |text| FailureText { code: UNAVAILABLE, text, shows_usage: false };
     match error {
         HttpError::Unreachable(why) => {
-            unavailable(node.map(|node| node.unreachable(&why)).unwrap_or(why))
+            let text = node.map(|node| node.unreachable(&why)).unwrap_or(why);
+            unavailable(in_line(&text).into_owned())
         }
         HttpError::TimedOut => {
             let usual = || command.answer_timeout().unwrap_or_default().as_secs();
@@ -304,12 +309,45 @@ fn describe(
         }
         HttpError::Refused { status: 401, reason } => {
             let who = node.map(|node| node.api.who()).unwrap_or_default();
-            unavailable(format!("Error: the node at {url} refuses {who}: {reason}"))
+            unavailable(format!("Error: the node at {url} refuses {who}: {}", in_line(&reason)))
         }
         HttpError::Refused { status: 503, reason } if reason == STOPPED => {
             needs("running", "Start")
         }
         HttpError::Refused { status: 409, .. } => needs("stopped", "Stop"),
-        HttpError::Refused { reason, .. } => unavailable(format!("Error:\n{reason}")),
+        HttpError::Refused { reason, .. } => unavailable(format!("Error:\n{}", refusal(&reason))),
+    }
+}
+
+/// The reason of a refusal. A text of RabbitMQ with several lines keeps them; in any other a name ends no line.
+fn refusal(reason: &str) -> String {
+    let has_lines =
+        ["Validation failed\n", "[{key_missing,"].iter().any(|text| reason.starts_with(text));
+    let (text, end) = match reason.strip_suffix('\n') {
+        Some(text) => (text, "\n"),
+        None => (reason, ""),
+    };
+    if has_lines { reason.to_owned() } else { format!("{}{end}", in_line(text)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_in_a_refusal_ends_no_line() {
+        assert_eq!(refusal("no queue 'a\nb'\n"), "no queue 'a\\u000ab'\n");
+        let lines = "Validation failed\n\n0 is not a valid queue expiry\n";
+        assert_eq!(refusal(lines), lines);
+    }
+
+    #[test]
+    fn word_in_a_banner_ends_no_line() {
+        let line = ["list_queues", "-p", "a\nb\u{1b}", "--dry-run"].map(str::to_owned);
+        let printed = run(Tool::called("leveretctl"), &line);
+        assert_eq!(
+            printed.out,
+            "Timeout: 60.0 seconds ...\nListing queues for vhost a\\u000ab\\u001b ...\n"
+        );
     }
 }

@@ -7,6 +7,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use line::setting_value;
 use serde_json::Value;
 
 use crate::arguments::Parsed;
@@ -230,7 +231,8 @@ fn configured_data_dir(file: &Path, environment: &Environment<'_>) -> Option<Pat
     let text = (environment.read)(file)?;
     let value = |line: &str| {
         let (key, value) = line.split_once('=')?;
-        (key.trim() == "data_dir").then(|| PathBuf::from(value.trim()))
+        let value = (key.trim() == "data_dir").then(|| setting_value::read(value.trim()))?;
+        value.ok().map(|value| PathBuf::from(value.text))
     };
     text.lines().filter_map(value).next_back()
 }
@@ -312,8 +314,13 @@ mod tests {
         is("--data-dir d", &[], &[("d/ctl.json", FILE)], "http://127.0.0.1:25672", TOKEN);
         let dir = [("LEVERET_DATA_DIR", "e")];
         is("", &dir, &[("e/ctl.json", FILE)], "http://127.0.0.1:25672", TOKEN);
-        let config = [("l.conf", "a = b\ndata_dir = f\n"), ("f/ctl.json", FILE)];
-        is("--config l.conf", &[], &config, "http://127.0.0.1:25672", TOKEN);
+        for line in
+            ["data_dir = f", "data_dir = f   # command line --data-dir", "data_dir='f' # mine"]
+        {
+            let text = format!("a = b\n{line}\n");
+            let config = [("l.conf", text.as_str()), ("f/ctl.json", FILE)];
+            is("--config l.conf", &[], &config, "http://127.0.0.1:25672", TOKEN);
+        }
         let installed = [
             ("/etc/leveret/leveret.conf", "data_dir = /var/lib/leveret\n"),
             ("/var/lib/leveret/ctl.json", FILE),

@@ -30,34 +30,12 @@ const SECRET_WORDS: &[(&str, usize)] = &[
 // COMPAT: control characters: they are written as JSON writes them.
 /// `text` with control characters escaped as in JSON, `\u001b`; line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t'))
+    line::escaped_as_json(text, |c| line::is_obeyed(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// The same for a cell of a table, which has one line.
-pub(crate) fn cell(text: &str) -> Cow<'_, str> {
-    escaped(text, is_obeyed)
-}
-
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            // All of them have at most 16 bits.
-            c if is_escaped(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// True for a control character of terminals, and for one that changes the direction of text.
-fn is_obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}')
-        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// The same in one line: for a cell of a table, and for a name within a text.
+pub(crate) fn in_line(text: &str) -> Cow<'_, str> {
+    line::escaped_as_json(text, line::is_obeyed)
 }
 
 /// `text` without the passwords of addresses: `amqp://anna:***@host`.
@@ -156,8 +134,8 @@ mod tests {
     #[test]
     fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[31mb\r\n\tc"), "a\\u001b[31mb\\u000d\n\tc");
-        assert_eq!(cell("a\n\tb\u{7f}\u{9b}1m"), "a\\u000a\\u0009b\\u007f\\u009b1m");
-        assert_eq!(cell("\u{202e}gpj.exe\u{2066}"), "\\u202egpj.exe\\u2066");
+        assert_eq!(in_line("a\n\tb\u{7f}\u{9b}1m"), "a\\u000a\\u0009b\\u007f\\u009b1m");
+        assert_eq!(in_line("\u{202e}gpj.exe\u{2066}"), "\\u202egpj.exe\\u2066");
         assert!(matches!(printable("hällo \u{1f430} \\.*"), Cow::Borrowed(_)));
         let json = serde_json::json!({"name": "\u{9b}1m\u{7f}"});
         assert_eq!(

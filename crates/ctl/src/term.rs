@@ -170,28 +170,29 @@ fn erlang_pair((name, value): &(String, Term), column: usize) -> String {
 pub(crate) fn atom(name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '@'));
-    if is_plain {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'"))
-    }
+    if is_plain { name.to_owned() } else { between('\'', name) }
 }
 
 /// A text in double quotes.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
+    between('"', text)
+}
+
+/// A text between quotes, with the escapes of Erlang.
+fn between(quote: char, text: &str) -> String {
+    let mut quoted = String::from(quote);
     for c in text.chars() {
         match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
             '\u{1b}' => quoted.push_str("\\e"),
+            c if c == quote || c == '\\' => quoted.extend(['\\', c]),
+            c if line::is_obeyed(c) => quoted.push_str(&format!("\\x{{{:x}}}", u32::from(c))),
             c => quoted.push(c),
         }
     }
-    quoted.push('"');
+    quoted.push(quote);
     quoted
 }
 
@@ -349,6 +350,15 @@ mod tests {
             "              {<<\"x-dead-letter-routing-key\">>,signedint,5}]}]]",
         ];
         assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn control_characters_have_the_escapes_of_erlang() {
+        let text = "a\n\t\r\u{1b}\u{0}\u{7f}\u{9b}\u{2028}'\"\\";
+        assert_eq!(quoted(text), "\"a\\n\\t\\r\\e\\x{0}\\x{7f}\\x{9b}\\x{2028}'\\\"\\\\\"");
+        assert_eq!(atom("it's\n"), "'it\\'s\\n'");
+        let tags = Term::List(vec![Term::atom("a\nb")]);
+        assert_eq!(tags.erlang(0), "['a\\nb']");
     }
 
     #[test]

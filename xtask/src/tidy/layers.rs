@@ -30,6 +30,7 @@ const LAYERS: &[Layer] = &[
         name: "sim",
         may_know: &["amqp", "broker", "session", "storage", "vhost-log", "simdisk", "replication"],
     },
+    Layer { name: "line", may_know: &[] },
     Layer { name: "httpdate", may_know: &[] },
     Layer { name: "management", may_know: &["amqp", "broker"] },
     Layer {
@@ -41,11 +42,12 @@ const LAYERS: &[Layer] = &[
             "storage",
             "vhost-log",
             "replication",
+            "line",
             "management",
         ],
     },
-    Layer { name: "ctl", may_know: &[] },
-    Layer { name: "perf", may_know: &["amqp"] },
+    Layer { name: "ctl", may_know: &["line"] },
+    Layer { name: "perf", may_know: &["amqp", "line"] },
     Layer { name: "instructions", may_know: &["amqp", "broker", "session", "storage"] },
 ];
 

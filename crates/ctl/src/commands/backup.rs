@@ -9,6 +9,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
+use crate::printable::in_line;
 use crate::timestamp::rfc3339;
 
 /// Interval of checks and of lines about the progress.
@@ -79,7 +80,7 @@ fn backup(call: &Call<'_>) -> Result<Output, Failure> {
     }
     match text(&job, "state") {
         "finished" => Ok(Output::Both(told(&job), job)),
-        _ => Err(Failure::error(UNAVAILABLE, told(&job))),
+        _ => Err(Failure::error_lines(UNAVAILABLE, told(&job).lines())),
     }
 }
 
@@ -117,6 +118,7 @@ fn told(job: &Value) -> String {
         let (name, position) = (text(vhost, "name"), number(vhost, "position"));
         format!("vhost '{name}' as of {}, position {position}", rfc3339(number(vhost, "time_ms")))
     }));
+    let lines: Vec<_> = lines.iter().map(|text| in_line(text)).collect();
     lines.join("\n")
 }
 
@@ -132,6 +134,8 @@ mod tests {
         let said = told(&job);
         assert!(said.starts_with("Backup /b: finished, 1 of 1 vhosts, 30 bytes linked in 2 files"));
         assert!(said.ends_with("position 17"), "{said}");
+        job["vhosts"][0]["name"] = json!("a\nb");
+        assert_eq!(told(&job).lines().count(), 2);
         job["state"] = json!("failed");
         job["reason"] = json!("no room");
         assert!(told(&job).starts_with("The backup failed: no room\n"));

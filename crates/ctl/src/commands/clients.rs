@@ -211,8 +211,8 @@ fn list(call: &Call<'_>, at: &str, columns: &[Column], usual: &[&str]) -> Result
 fn close(call: &Call<'_>) -> Result<Output, Failure> {
     let (id, reason) = (call.word(0), call.word(1));
     if !is_pid(id) {
-        let text = format!("Error:\n{{:invalid_pid_syntax, {}}}", quoted(id));
-        return Err(Failure::error(UNAVAILABLE, text));
+        let text = format!("{{:invalid_pid_syntax, {}}}", quoted(id));
+        return Err(Failure::error_lines(UNAVAILABLE, ["Error:", &text]));
     }
     let pids = Pids::ask(call.node)?;
     // A connection that is gone counts as closed.

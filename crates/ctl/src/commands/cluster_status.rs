@@ -7,6 +7,7 @@ use super::status::{alarms, all_nodes, chapter, is_running, number, shown};
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::Output;
+use crate::printable::in_line;
 
 pub(super) const COMMANDS: &[Command] = &[Command::new(
     Section::Cluster,
@@ -44,7 +45,7 @@ pub(super) fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
     let alarms: Vec<String> = cluster.running.iter().flat_map(|node| alarms(node)).collect();
     let processors: u64 = cluster.running.iter().map(|node| number(node, "processors")).sum();
     let mut basics = vec![
-        format!("Cluster name: {}", shown(&overview, "cluster_name")),
+        format!("Cluster name: {}", in_line(&shown(&overview, "cluster_name"))),
         format!("Total CPU cores available cluster-wide: {processors}"),
     ];
     // RabbitMQ's API does not tell it.

@@ -96,7 +96,7 @@ impl Style {
             if about.is_empty() { word } else { format!("{word}\t{about}") }
         };
         // A line break would end the candidate.
-        let is_shown = |(word, _): &&Candidate| !word.contains(char::is_control);
+        let is_shown = |(word, _): &&Candidate| !word.contains(line::is_obeyed);
         let lines: Vec<String> = words.iter().filter(is_shown).map(line).collect();
         if lines.is_empty() { Output::Done } else { Output::Text(lines.join("\n")) }
     }

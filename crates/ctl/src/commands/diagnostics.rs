@@ -9,6 +9,7 @@ use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
+use crate::printable::in_line;
 use crate::rows::{document, rows_of, same};
 use crate::term::Term;
 
@@ -117,7 +118,7 @@ pub(super) const COMMANDS: &[Command] = &[
     check("log_location", "Shows where the node writes its log", |call| {
         let node = own_node(call)?;
         let files = node.get("log_files").cloned().unwrap_or_else(|| json!(["<stderr>"]));
-        let file = |file: &Value| file.as_str().unwrap_or_default().to_owned();
+        let file = |file: &Value| in_line(file.as_str().unwrap_or_default()).into_owned();
         let lines: Vec<String> = files.as_array().into_iter().flatten().map(file).collect();
         Ok(Output::Both(lines.join("\n"), json!({"log_files": files})))
     })
@@ -210,11 +211,11 @@ pub(super) fn quorum(call: &Call<'_>) -> Result<(), Failure> {
     let vhosts = answer.get("queues").and_then(Value::as_array).into_iter().flatten();
     let name = |vhost: &Value| Term::of(vhost.get("readable_name")).shown();
     let vhosts: Vec<String> = vhosts.map(name).collect();
-    let text = match vhosts.is_empty() {
+    let head = match vhosts.is_empty() {
         true => reason(&answer),
-        false => format!("{}:\n{}", reason(&answer), vhosts.join("\n")),
+        false => format!("{}:", reason(&answer)),
     };
-    Err(Failure::plain(UNAVAILABLE, text))
+    Err(Failure::lines(UNAVAILABLE, std::iter::once(head).chain(vhosts)))
 }
 
 fn check_running(call: &Call<'_>) -> Result<Output, Failure> {
@@ -252,7 +253,7 @@ fn in_force(call: &Call<'_>, alarms: &[String]) -> Result<Output, Failure> {
     if alarms.is_empty() {
         return Ok(Output::Both(no_alarms(call), json!({"result": "ok"})));
     }
-    Err(Failure::error(UNAVAILABLE, alarms.join("\n")))
+    Err(Failure::error_lines(UNAVAILABLE, alarms))
 }
 
 fn check_vhosts(call: &Call<'_>) -> Result<Output, Failure> {
@@ -272,8 +273,8 @@ fn check_vhosts(call: &Call<'_>) -> Result<Output, Failure> {
     if down.is_empty() {
         return Ok(Output::Text(format!("Node {node} reported all vhosts as running")));
     }
-    let text = format!("Some virtual hosts on node {node} are down:\n{}", down.join("\n"));
-    Err(Failure::error(UNAVAILABLE, text))
+    let head = format!("Some virtual hosts on node {node} are down:");
+    Err(Failure::error_lines(UNAVAILABLE, std::iter::once(head).chain(down)))
 }
 
 fn os_env(_: &Call<'_>) -> Result<Output, Failure> {
@@ -283,7 +284,7 @@ fn os_env(_: &Call<'_>) -> Result<Output, Failure> {
     all.sort();
     let value = |(name, value): &(String, String)| match is_secret(name) {
         true => format!("{name}=(not shown)"),
-        false => format!("{name}={value}"),
+        false => format!("{name}={}", in_line(value)),
     };
     let lines: Vec<String> = all.iter().map(value).collect();
     Ok(if lines.is_empty() { Output::Done } else { Output::Text(lines.join("\n")) })

@@ -8,6 +8,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::Output;
 use crate::http::path;
+use crate::printable::in_line;
 use crate::term::Term;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -94,11 +95,11 @@ fn text(findings: &[&Value], nothing: &str) -> String {
     for finding in findings {
         let severity = word(finding, "severity").to_uppercase();
         // Writing to a string cannot fail, here and below.
-        let _ = writeln!(text, "{severity:8} {}", word(finding, "text"));
+        let _ = writeln!(text, "{severity:8} {}", in_line(word(finding, "text")));
         let named: Vec<String> =
             all(finding, "resources").chain(all(finding, "queues")).map(named).collect();
         for name in &named {
-            let _ = writeln!(text, "         - {name}");
+            let _ = writeln!(text, "         - {}", in_line(name));
         }
         let more = count(finding, "count").saturating_sub(named.len() as u64);
         if !named.is_empty() && more > 0 {
@@ -107,7 +108,7 @@ fn text(findings: &[&Value], nothing: &str) -> String {
         let mends = [word(finding, "command"), word(finding, "docs")];
         let mends: Vec<&str> = mends.into_iter().filter(|mend| !mend.is_empty()).collect();
         if let [command, docs] = mends.as_slice() {
-            let _ = writeln!(text, "         See: {command} (docs/{docs})");
+            let _ = writeln!(text, "         See: {} (docs/{docs})", in_line(command));
         } else if let [docs] = mends.as_slice() {
             let _ = writeln!(text, "         See: docs/{docs}");
         }
@@ -168,6 +169,24 @@ INFO     So it is.
 1 error"
         );
         assert_eq!(text(&[], "Nothing."), "Nothing.");
+    }
+
+    #[test]
+    fn name_in_a_finding_ends_no_line() {
+        let finding = json!({
+            "severity": "error", "text": "queue 'a\nb'", "count": 1, "command": "leveretctl x 'a\nb'", "docs": "d",
+            "resources": [{"type": "queue", "vhost": "v\nw", "name": "a\rb", "detail": "\u{2028}"}],
+        });
+        let text = text(&[&finding], "");
+        assert_eq!(
+            text.lines().collect::<Vec<_>>(),
+            [
+                "ERROR    queue 'a\\u000ab'",
+                "         - a\\u000db in vhost v\\u000aw: \\u2028",
+                "         See: leveretctl x 'a\\u000ab' (docs/d)",
+                "1 error",
+            ]
+        );
     }
 
     #[test]

@@ -141,5 +141,5 @@ fn check_deprecated(call: &Call<'_>) -> Result<Output, Failure> {
     if names.is_empty() {
         return Ok(Output::Text("Cluster reported no deprecated features in use".to_owned()));
     }
-    Err(Failure::plain(UNAVAILABLE, names.join("\n")))
+    Err(Failure::lines(UNAVAILABLE, names))
 }

@@ -67,11 +67,11 @@ fn unknown(call: &Call<'_>, words: &[String]) -> Result<Output, Failure> {
         (1, Some(family), _) => Ok(Output::Text(family)),
         (_, None, Some(absent)) => Err(absent),
         _ if call.tool == Tool::Leveretctl => {
-            Err(Failure::plain(USAGE, crate::help::unknown(call.tool, words)))
+            Err(Failure::lines(USAGE, crate::help::unknown(call.tool, words).split('\n')))
         }
         _ => {
             let name = words.join(" ");
-            Err(Failure::error(USAGE, format!("\nCommand '{name}' not found.")))
+            Err(Failure::error_lines(USAGE, ["", &format!("Command '{name}' not found.")]))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::printable::in_line;
 use crate::term::Term;
 
 /// The families in the order of an import.
@@ -42,7 +43,7 @@ pub(super) fn told(answer: &Value) -> String {
                 family.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             let of = items.iter().filter(|item| item.get("change").is_some_and(|is| is == change));
             let named: Vec<&Value> = of.collect();
-            lines.extend(named.iter().map(|item| format!("  {meaning}: {}", line(item))));
+            lines.extend(named.iter().map(|item| format!("  {meaning}: {}", in_line(&line(item)))));
             let more = count(change).saturating_sub(named.len() as u64);
             if more > 0 {
                 lines.push(format!("  {meaning}: and {more} more"));
@@ -126,6 +127,12 @@ mod tests {
             bindings: 1 new\n  \
             new: from 'x' to 'a' with key 'k' in vhost '/'";
         assert_eq!(told(&answer), expected);
+    }
+
+    #[test]
+    fn name_of_an_item_ends_no_line() {
+        let answer = json!({"users": {"new": 1, "items": [{"change": "new", "name": "a\nb"}]}});
+        assert_eq!(told(&answer), "users: 1 new\n  new: 'a\\u000ab'");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output};
 use crate::http::{HttpError, escaped, path};
+use crate::printable::in_line;
 use crate::term::Term;
 
 /// Types of queues that `rebalance` takes; a vhost is transferred with all its queues.
@@ -114,7 +115,7 @@ fn transfer(call: &Call<'_>) -> Result<Output, Failure> {
     let body = call.words.get(1).map_or_else(|| json!({}), |node| json!({"node": node}));
     let answer = call.node.api.post(&at, &body)?;
     let leader = answer.get("leader").and_then(Value::as_str).unwrap_or_default();
-    let done = format!("Node {leader} leads vhost '{vhost}' now");
+    let done = format!("Node {leader} leads vhost '{}' now", in_line(vhost));
     Ok(Output::Both(done, json!({"vhost": vhost, "leader": leader})))
 }
 

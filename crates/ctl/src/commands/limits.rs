@@ -98,9 +98,11 @@ fn limits(
     text: &str,
     known: &[&str],
     what: &str,
-    lead: &str,
+    lead: &[&str],
 ) -> Result<Map<String, Value>, Failure> {
-    let invalid = |problem: String| Failure::error(UNAVAILABLE, format!("{lead}{problem}"));
+    let invalid = |problem: String| {
+        Failure::error_lines(UNAVAILABLE, lead.iter().copied().chain([problem.as_str()]))
+    };
     let document = documents::parse(text)?;
     let Some(limits) = document.as_object().cloned() else {
         return Err(invalid(format!("Unrecognised terms {document} in {what}")));
@@ -130,7 +132,7 @@ fn first(limits: &Value) -> Map<String, Value> {
 fn set_of_vhost(call: &Call<'_>) -> Result<Output, Failure> {
     existing_vhost(call)?;
     let known = ["max-connections", "max-queues"];
-    let limits = limits(call.word(0), &known, "limits", "Validation failed\n\n")?;
+    let limits = limits(call.word(0), &known, "limits", &["Validation failed", ""])?;
     for name in known {
         let at = path(&["vhost-limits", call.vhost(), name]);
         match limits.get(name) {
@@ -170,7 +172,7 @@ fn list_of_vhosts(call: &Call<'_>) -> Result<Output, Failure> {
 fn set_of_user(call: &Call<'_>) -> Result<Output, Failure> {
     existing_user(call, call.word(0))?;
     let known = ["max-connections", "max-channels"];
-    for (name, value) in limits(call.word(1), &known, "user-limits", "")? {
+    for (name, value) in limits(call.word(1), &known, "user-limits", &[])? {
         let at = path(&["user-limits", call.word(0), &name]);
         call.node.api.put(&at, &serde_json::json!({"value": value}))?;
     }
@@ -223,11 +225,11 @@ mod tests {
 
     #[test]
     fn limits_are_numbers_of_known_names() {
-        let told = |text| match limits(text, &["max-queues"], "limits", "") {
+        let told = |text| match limits(text, &["max-queues"], "limits", &[]) {
             Err(Failure::Message { text, .. }) => text,
             other => format!("{other:?}"),
         };
-        assert!(limits("{\"max-queues\": 5}", &["max-queues"], "limits", "").is_ok());
+        assert!(limits("{\"max-queues\": 5}", &["max-queues"], "limits", &[]).is_ok());
         assert_eq!(told("{\"b\": 1}"), "Error:\nUnrecognised terms [{<<\"b\">>,1}] in limits");
         assert_eq!(
             told("{\"max-queues\": \"a\"}"),

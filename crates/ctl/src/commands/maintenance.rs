@@ -12,6 +12,7 @@ use crate::failure::{Failure, SOFTWARE, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
 use crate::pids::Pids;
+use crate::printable::in_line;
 use crate::rows::rows_of;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -161,7 +162,10 @@ fn has_target_size(call: &Call<'_>) -> Result<Output, Failure> {
 fn restart_vhost(call: &Call<'_>) -> Result<Output, Failure> {
     let (vhost, node) = (call.vhost(), call.node.name());
     match call.node.api.find(&path(&["vhosts", vhost]))? {
-        Some(_) => Ok(Output::Text(format!("Vhost '{vhost}' is already running on node '{node}'"))),
+        Some(_) => Ok(Output::Text(format!(
+            "Vhost '{}' is already running on node '{node}'",
+            in_line(vhost)
+        ))),
         None => Err(Failure::error(
             SOFTWARE,
             format!(

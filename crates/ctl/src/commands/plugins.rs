@@ -138,9 +138,9 @@ fn is_enabled(call: &Call<'_>) -> Result<Output, Failure> {
     }
     let (names, known) = (others.join(", "), BUILT_IN.join(", "));
     let text = format!(
-        "Error:\nPlugin {names} is not enabled on node {node}. Enabled plugins and dependencies: {known}"
+        "Plugin {names} is not enabled on node {node}. Enabled plugins and dependencies: {known}"
     );
-    Err(Failure::plain(UNAVAILABLE, text))
+    Err(Failure::error(UNAVAILABLE, text))
 }
 
 fn enable(call: &Call<'_>) -> Result<Output, Failure> {

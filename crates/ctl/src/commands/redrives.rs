@@ -11,6 +11,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::{Empty, Output, Rows};
 use crate::http::{HttpError, path};
+use crate::printable::in_line;
 use crate::rows::same;
 use crate::term::Term;
 use crate::timestamp::rfc3339;
@@ -209,7 +210,7 @@ fn redrive(call: &Call<'_>) -> Result<Output, Failure> {
     let job = wait(call, job)?;
     let reason = Term::of(job.get("reason")).shown();
     match state(&job) {
-        "failed" => Err(Failure::error(UNAVAILABLE, format!("{reason}\n{}", progress(&job)))),
+        "failed" => Err(Failure::error_lines(UNAVAILABLE, [reason, progress(&job)])),
         "cancelled" => Err(Failure::error(UNAVAILABLE, format!("Cancelled. {}", progress(&job)))),
         _ => Ok(Output::Both(progress(&job), job)),
     }
@@ -285,6 +286,7 @@ fn told(answer: &Value) -> String {
     }
     for target in answer.get("targets").and_then(Value::as_array).into_iter().flatten() {
         let queue = Term::of(target.get("queue")).shown();
+        let queue = in_line(&queue);
         lines.push(format!("{} to queue '{queue}'", count(target, "messages")));
     }
     let rest = count(answer, "not_examined");
@@ -448,12 +450,12 @@ mod tests {
     #[test]
     fn dry_run_names_targets() {
         let answer = json!({"matched": 3, "scanned": 4, "would_move": 2, "unroutable": 1,
-            "no_origin": 3, "unacked_left": 6, "targets": [{"queue": "q", "messages": 2}], "complete": false,
+            "no_origin": 3, "unacked_left": 6, "targets": [{"queue": "q\nr", "messages": 2}], "complete": false,
             "not_examined": 7});
         assert_eq!(
             told(&answer),
             "3 of 4 messages match, 2 would move, 1 unroutable, 3 without origin, \
-             6 left unacknowledged\n2 to queue 'q'\n\
+             6 left unacknowledged\n2 to queue 'q\\u000ar'\n\
              A dry run does not examine 7 more messages"
         );
     }

@@ -25,8 +25,7 @@ pub(super) fn check_are_complete(call: &Call<'_>) -> Result<Output, Failure> {
     let line = |(vhost, node): &(String, String)| {
         format!("vhost '{vhost}' hasn't finished synchronization with {node}.")
     };
-    let lines: Vec<String> = incomplete.iter().map(line).collect();
-    Err(Failure::plain(UNAVAILABLE, lines.join("\n")))
+    Err(Failure::lines(UNAVAILABLE, incomplete.iter().map(line)))
 }
 
 /// Vhosts with the nodes whose replicas do not vote: those that say so themselves, and those that a leader does not count.

@@ -5,6 +5,7 @@ use super::status::{shown, status};
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::{Formatter, Output, Style, formatted};
+use crate::printable::in_line;
 
 pub(super) const COMMANDS: &[Command] = &[Command::new(
     Section::Monitoring,
@@ -33,7 +34,11 @@ fn report(call: &Call<'_>) -> Result<Output, Failure> {
             let Some(command) = crate::help::find(call.tool, &[(*name).to_owned()]) else {
                 continue;
             };
-            all.push_str(&format!("\n{name} in vhost {vhost}\n{}", text(&(command.run)(&call)?)));
+            all.push_str(&format!(
+                "\n{name} in vhost {}\n{}",
+                in_line(&vhost),
+                text(&(command.run)(&call)?)
+            ));
         }
     }
     Ok(Output::Text(all))

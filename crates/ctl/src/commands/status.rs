@@ -8,6 +8,7 @@ use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::{Formatter, Output};
+use crate::printable::in_line;
 use crate::term::Term;
 
 const UNIT: &[Switch] = &[Switch::text("unit")];
@@ -126,7 +127,10 @@ pub(super) fn status(call: &Call<'_>) -> Result<Output, Failure> {
     let memory = Memory::of(call, &node)?;
     let chapters = [
         chapter("Runtime", &runtime),
-        chapter("Data directory", &[format!("Node data directory: {}", shown(&node, "db_dir"))]),
+        chapter(
+            "Data directory",
+            &[format!("Node data directory: {}", in_line(&shown(&node, "db_dir")))],
+        ),
         chapter("Config files", &listed(&node, "config_files")),
         chapter("Log file(s)", &listed(&node, "log_files")),
         chapter("Alarms", &alarms(&node)),
@@ -188,7 +192,7 @@ fn watermark(node: &Value, unit: Unit) -> String {
 fn listed(node: &Value, name: &str) -> Vec<String> {
     let all = node.get(name).and_then(Value::as_array);
     let texts = all.into_iter().flatten().filter_map(Value::as_str);
-    texts.map(|text| format!(" * {text}")).collect()
+    texts.map(|text| format!(" * {}", in_line(text))).collect()
 }
 
 fn erlang(value: &Value) -> String {

@@ -7,6 +7,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::Output;
 use crate::http::path;
+use crate::printable::in_line;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
@@ -35,5 +36,5 @@ fn set(call: &Call<'_>, is_on: bool) -> Result<Output, Failure> {
     let found = found.ok_or_else(|| Failure::no_such_vhost(vhost))?;
     write(call, vhost, &found, &[("tracing", json!(is_on))])?;
     let state = if is_on { "enabled" } else { "disabled" };
-    Ok(Output::Text(format!("Trace {state} for vhost {vhost}")))
+    Ok(Output::Text(format!("Trace {state} for vhost {}", in_line(vhost))))
 }

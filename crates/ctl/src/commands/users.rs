@@ -172,11 +172,11 @@ fn authenticate(call: &Call<'_>) -> Result<Output, Failure> {
     if call.node.api.accepts(name, &password)? {
         return Ok(Output::Both("Success".to_owned(), json!({"message": "Success"})));
     }
-    let text = format!(
-        "Error: failed to authenticate user {}\nuser '{name}' - invalid credentials",
-        quoted(name)
-    );
-    Err(Failure::error(DATA, text))
+    let lines = [
+        format!("Error: failed to authenticate user {}", quoted(name)),
+        format!("user '{name}' - invalid credentials"),
+    ];
+    Err(Failure::error_lines(DATA, lines))
 }
 
 fn list(call: &Call<'_>) -> Result<Output, Failure> {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::command::Command;
 use crate::commands;
+use crate::printable::in_line;
 use crate::tool::Tool;
 
 /// Smallest similarity of a name that is suggested.
@@ -103,9 +104,11 @@ pub(crate) fn family(tool: Tool, name: &str) -> Option<String> {
 
 /// Error text for words that are no command.
 pub(crate) fn unknown(tool: Tool, words: &[String]) -> String {
-    let name = words.first().map(String::as_str).unwrap_or_default();
+    let name = in_line(words.first().map(String::as_str).unwrap_or_default());
+    let name = &*name;
     if let Some(family) = family(tool, name) {
-        let wrong = words.get(1).map(|word| format!("Command '{name} {word}' not found.\n"));
+        let wrong = |word: &String| format!("Command '{name} {}' not found.\n", in_line(word));
+        let wrong = words.get(1).map(wrong);
         return wrong.unwrap_or_default() + &family;
     }
     let alike = |command: &'static Command| (similarity(name, command.name), command.name);
