@@ -41,7 +41,8 @@ pub async fn main() -> ExitCode {
     match run(&CommandLine::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // The text may have a reason from the broker.
+            eprintln!("error: {}", line::one_line(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hdrhistogram::Histogram;
+use line::one_line;
 use serde::Serialize;
 
 use crate::format::{Time, grouped};
@@ -128,6 +129,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let interrupted = if self.is_interrupted { ", interrupted" } else { "" };
         let Self { run, broker, elapsed_s, .. } = self;
+        let broker = one_line(broker);
         writeln!(f, "{run} against {broker}, {elapsed_s:.2} s{interrupted}")?;
         for ((name, count), (_, rate)) in self.counts.named().into_iter().zip(self.rates.named()) {
             if count > 0 {
@@ -157,5 +159,29 @@ impl fmt::Display for Outcome {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_of_the_broker_ends_no_line() {
+        let outcome = Outcome {
+            run: "churn".to_owned(),
+            broker: "Rabbit\nMQ \u{1b}[2J".to_owned(),
+            elapsed_s: 1.0,
+            is_interrupted: false,
+            counts: Counts::default(),
+            rates: Counts::default(),
+            latency_us: None,
+            dead_letter_latency_us: None,
+            confirm_latency_us: None,
+            lateness_us: None,
+            broker_process: None,
+            seconds: Vec::new(),
+        };
+        assert_eq!(outcome.to_string(), "churn against Rabbit\\nMQ \\u{1b}[2J, 1.00 s\n");
     }
 }
