@@ -25,6 +25,7 @@ pub fn check(input: &[u8]) {
 
 /// A problem of a line names it; others are of keys that cannot be together.
 fn has_its_place(problem: &str, lines: usize) {
+    assert!(!problem.contains(char::is_control), "{problem:?} is not one line");
     let Some(rest) = problem.strip_prefix("fuzz.conf, line ") else {
         let is_of_keys =
             problem.starts_with("listeners.ssl") || problem.starts_with("management.ssl");
@@ -39,6 +40,9 @@ fn has_its_place(problem: &str, lines: usize) {
 /// Reads a configuration as it is shown, which must be the same configuration.
 fn said_again(configuration: &Configuration) {
     let shown: Vec<String> = configuration.in_force().collect();
+    for line in &shown {
+        assert!(!line.contains(char::is_control), "{line:?} is not one line");
+    }
     let again = match Configuration::parse(&shown.join("\n"), Path::new(FILE)) {
         Ok(again) => again,
         Err(problems) => panic!("{problems:?} in {shown:#?}"),

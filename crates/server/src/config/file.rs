@@ -1,13 +1,16 @@
 //! The format of `rabbitmq.conf`: one `key = value` per line; `#` starts a comment.
 //!
-//! A value may be enclosed in `'single quotes'`, or span several lines between `'''` and `'''`. A backslash
-//! before a dot makes the dot a part of a name. `include FILE` is replaced by the contents of another file.
+//! A value may be enclosed in `'single quotes'` (see [`setting_value`]), or span several lines between `'''` and `'''`.
+//! A backslash before a dot makes the dot a part of a name. `include FILE` is replaced by the contents of another
+//! file.
+
+use line::setting_value::{self, Value, nothing_behind};
 
 /// A parsed line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Line {
     /// A key with a value.
-    Entry { key: KeyName, value: String },
+    Entry { key: KeyName, value: Value },
     /// The inclusion of another file.
     Include(String),
 }
@@ -65,14 +68,17 @@ pub(super) fn lines(text: &str) -> Vec<Result<(usize, Line), Problem>> {
             continue;
         }
         if let Some(path) = line.strip_prefix("include ").filter(|path| !path.contains('=')) {
-            let path = unquoted(path.trim()).map(Line::Include);
+            let path = setting_value::read(path.trim()).map(|path| Line::Include(path.text));
             found.push(path.map(|line| (number, line)).map_err(|problem| (number, problem)));
             continue;
         }
         let entry = match split(line) {
+            Ok((key, _)) if key.contains(line::is_obeyed) => {
+                Err(format!("a key has no control characters, got '{key}'"))
+            }
             Ok((key, value)) => match value.strip_prefix("'''") {
                 Some(begin) => long_value(begin, &mut lines.by_ref().map(|(_, line)| line)),
-                None => unquoted(value),
+                None => setting_value::read(value),
             }
             .map(|value| Line::Entry { key: KeyName::new(key), value })
             .map_err(|problem| format!("{key}: {problem}")),
@@ -101,34 +107,21 @@ fn split(line: &str) -> Result<(&str, &str), String> {
     Ok((key.trim(), value.trim()))
 }
 
-/// The value without quotes and without a trailing comment.
-fn unquoted(value: &str) -> Result<String, String> {
-    let value = match value.strip_prefix('\'') {
-        Some(quoted) => {
-            let (value, rest) = quoted.split_once('\'').ok_or("the quote is not closed")?;
-            nothing_behind(rest)?;
-            value
-        }
-        None => value.split_once('#').map_or(value, |(value, _)| value).trim(),
-    };
-    if value.is_empty() {
-        return Err("there is no value".to_owned());
-    }
-    Ok(value.to_owned())
-}
-
 /// Reads a value that continues up to `'''`.
 fn long_value<'a>(
     begin: &'a str,
     lines: &mut dyn Iterator<Item = &'a str>,
-) -> Result<String, String> {
+) -> Result<Value, String> {
     let mut value = String::new();
     for line in std::iter::once(begin).chain(lines) {
         match line.split_once("'''") {
             Some((end, rest)) => {
                 nothing_behind(rest)?;
                 value.push_str(end);
-                return Ok(value);
+                if value.is_empty() {
+                    return Err("there is no value".to_owned());
+                }
+                return Ok(value.as_str().into());
             }
             None => {
                 value.push_str(line);
@@ -139,22 +132,13 @@ fn long_value<'a>(
     Err("the quotes ''' are not closed".to_owned())
 }
 
-fn nothing_behind(rest: &str) -> Result<(), String> {
-    let rest = rest.trim();
-    if rest.is_empty() || rest.starts_with('#') {
-        Ok(())
-    } else {
-        Err("something stands behind the quotes".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn entry(text: &str) -> Result<(String, String), String> {
         match lines(text).remove(0) {
-            Ok((1, Line::Entry { key, value })) => Ok((key.to_string(), value)),
+            Ok((1, Line::Entry { key, value })) => Ok((key.to_string(), value.text)),
             Ok(other) => panic!("{other:?}"),
             Err((1, problem)) => Err(problem),
             Err(other) => panic!("{other:?}"),
@@ -171,6 +155,7 @@ mod tests {
             ("a = b=c", "a", "b=c"),
             ("a = \"b\"", "a", "\"b\""),
             ("a = '''one\ntwo''' # three\n", "a", "one\ntwo"),
+            ("a = 'it'\\''s'\\n'#1' # two", "a", "it's\n#1"),
             ("user\\.name = ü", "user\\.name", "ü"),
         ] {
             assert_eq!(entry(text), Ok((key.to_owned(), value.to_owned())), "{text}");
@@ -196,6 +181,9 @@ mod tests {
             ("a = 'open", "a: the quote is not closed"),
             ("a = 'it's'  # mine", "a: something stands behind the quotes"),
             ("a = '''b\nc", "a: the quotes ''' are not closed"),
+            ("a = ''''''", "a: there is no value"),
+            ("a\rb = c", "a key has no control characters, got 'a\rb'"),
+            ("a.\u{2028}b = c", "a key has no control characters, got 'a.\u{2028}b'"),
             ("include ''", "there is no value"),
         ] {
             assert_eq!(entry(text), Err(problem.to_owned()), "{text}");

@@ -15,6 +15,8 @@ mod keys;
 mod log;
 mod settings;
 #[cfg(test)]
+mod shown_tests;
+#[cfg(test)]
 mod tests;
 mod tls;
 mod values;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use line::setting_value;
+
 use super::file::{self, KeyName, Line};
 use super::key::{Effect, Key, nearest};
 use super::keys::{self, EITHER, LISTS};
@@ -46,7 +48,10 @@ impl fmt::Display for Source {
         match self {
             Self::Default => f.write_str("default"),
             Self::Container => f.write_str("container image"),
-            Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            Self::File { path, line } => {
+                let path = path.display().to_string();
+                write!(f, "{}, line {line}", line::one_line(&path))
+            }
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::CommandLine(name) => write!(f, "command line {name}"),
         }
@@ -61,6 +66,8 @@ struct Assignment {
     variable: String,
     value: String,
     source: Source,
+    /// True if `$(NAME)` in the value stands for another value.
+    may_refer: bool,
 }
 
 /// All assignments that are not replaced, and the problems found.
@@ -132,7 +139,9 @@ impl Settings {
         for line in file::lines(text) {
             let at = |line| Source::File { path: path.to_owned(), line };
             match line {
-                Ok((line, Line::Entry { key, value })) => self.send_own(&key, &value, at(line)),
+                Ok((line, Line::Entry { key, value })) => {
+                    self.assign(&key, &value.text, at(line), !value.is_literal);
+                }
                 Ok((line, Line::Include(_))) if depth == INCLUDES_MAX => {
                     self.problem(&at(line), "files include each other in a circle");
                 }
@@ -164,10 +173,10 @@ impl Settings {
 
     /// Assigns a value to a key.
     pub(crate) fn set(&mut self, name: &str, value: &str, source: Source) {
-        self.send_own(&KeyName::new(name), value, source);
+        self.assign(&KeyName::new(name), value, source, false);
     }
 
-    fn send_own(&mut self, name: &KeyName, value: &str, source: Source) {
+    fn assign(&mut self, name: &KeyName, value: &str, source: Source, may_refer: bool) {
         let Some((key, found)) = keys::find(name) else {
             let written = name.to_string();
             let meant = nearest(&written, keys::plain_names());
@@ -182,7 +191,8 @@ impl Settings {
         }
         self.assignments.retain(|one| one.name != found.name);
         let (name, value) = (found.name, value.to_owned());
-        self.assignments.push(Assignment { key, name, variable: found.variable, value, source });
+        let variable = found.variable;
+        self.assignments.push(Assignment { key, name, variable, value, source, may_refer });
     }
 
     /// Makes the configuration from all assignments, with warnings.
@@ -210,8 +220,11 @@ impl Settings {
         // `none` for a list is applied last, so that it overrides the entries.
         self.assignments.sort_by_key(|one| LISTS.iter().any(|list| one.key.name == list.prefix));
         let mut refused = Vec::new();
-        for one in &self.assignments {
-            let Assignment { key, name, variable, value, source } = one;
+        for one in self.assignments.iter().filter(|one| one.value.is_empty()) {
+            refused.push((one.source.clone(), format!("{}: there is no value", one.name)));
+        }
+        for one in self.assignments.iter().filter(|one| !one.value.is_empty()) {
+            let Assignment { key, name, variable, value, source, .. } = one;
             match key.effect {
                 Effect::Sets(set) => {
                     if let Err(problem) = set(&mut config, variable, value) {
@@ -237,7 +250,8 @@ impl Settings {
             problems.extend(self.check_cluster(&mut config));
         }
         if !problems.is_empty() {
-            return Err(ConfigError { problems });
+            let in_one_line = |problem: &String| line::one_line(problem).into_owned();
+            return Err(ConfigError { problems: problems.iter().map(in_one_line).collect() });
         }
         // A path that cannot be made absolute is shown as it was given.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -296,7 +310,7 @@ impl Settings {
             plain.map(|one| (one.name.to_string(), one.value.clone())).collect();
         let mut problems = Vec::new();
         for one in &mut self.assignments {
-            if matches!(one.source, Source::File { .. }) {
+            if one.may_refer {
                 match substituted(&one.value, &known) {
                     Ok(value) => one.value = value,
                     Err(problem) => {
@@ -361,16 +375,10 @@ pub(crate) struct Effective {
 }
 
 impl fmt::Display for Effective {
-    /// Formats a line of a configuration file.
+    /// Formats one line of a configuration file, which is read as the same value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, value, source } = self;
-        let needs_quotes = value.contains('#') || value.starts_with('\'');
-        let value = match value {
-            value if value.contains(['\n', '\'']) && needs_quotes => format!("'''{value}'''"),
-            value if needs_quotes => format!("'{value}'"),
-            value => value.clone(),
-        };
-        let setting = format!("{name} = {value}");
+        let setting = format!("{name} = {}", setting_value::written(value));
         write!(f, "{setting:<50} # {source}")
     }
 }

@@ -48,7 +48,7 @@ fn keys_have_rabbitmqs_names() {
 }
 
 /// For each key with an effect: valid values, and invalid ones.
-const VALUES: &[(&str, &[&str], &[&str])] = &[
+pub(super) const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("listeners.tcp", &["none"], &["5672", "all"]),
     ("listeners.tcp.1", &["5672", "127.0.0.1:0", "::1:5672", "[::1]:5672"], &["x", "70000"]),
     ("listeners.ssl", &["none"], &["5671"]),
