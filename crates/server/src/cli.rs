@@ -123,8 +123,7 @@ pub(crate) fn print_man_page(page: Result<Vec<u8>, String>) -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(_)) => ExitCode::FAILURE,
         Err(problem) => {
-            // There is no other place to report a failure.
-            let _ = writeln!(std::io::stderr(), "leveret: {problem}");
+            print_problem(&problem);
             ExitCode::FAILURE
         }
     }
@@ -139,9 +138,19 @@ pub(crate) fn print_config(config: &Config) -> ExitCode {
     }
 }
 
-/// Prints an error that occurs before the log is started.
-pub(crate) fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
-    // There is no other place to report a failure.
-    let _ = writeln!(std::io::stderr(), "leveret: {error}");
+/// Prints the problems of a configuration, each in a line.
+pub(crate) fn refuse(error: &ConfigError, code: u8) -> ExitCode {
+    error.problems.iter().for_each(|problem| print_problem(problem));
     ExitCode::from(code)
+}
+
+/// Prints an error that occurs before the log is started, in one line.
+pub(crate) fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
+    print_problem(&error.to_string());
+    ExitCode::from(code)
+}
+
+fn print_problem(problem: &str) {
+    // There is no other place to report a failure.
+    let _ = writeln!(std::io::stderr(), "leveret: {}", line::one_line(problem));
 }

@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
     }
     let mut config = match arguments.config() {
         Ok(config) => config,
-        Err(error) => return cli::fail(&error, EXIT_CONFIG),
+        Err(error) => return cli::refuse(&error, EXIT_CONFIG),
     };
     // Log lines show the path, so it must not depend on the working directory.
     match std::path::absolute(&config.data_dir) {

@@ -2,11 +2,12 @@
 //!
 //! The messages go to the socket in the environment variable `NOTIFY_SOCKET`; without one nothing is sent.
 //! They are about the whole process, and so is the state in this file. Until [`starting`] is called nothing is
-//! sent, so that a broker inside another program says nothing about that program.
+//! sent, so that a broker inside another program says nothing about that program. A text is sent in one line: behind a
+//! line end another message would begin.
 
-use std::borrow::Cow;
 use std::io;
 
+use line::one_line;
 use parking_lot::Mutex;
 use sd_notify::NotifyState;
 
@@ -132,23 +133,4 @@ fn send(states: &[NotifyState<'_>]) {
 
 fn warn(error: &io::Error) {
     tracing::warn!(%error, "cannot send a message to the service manager");
-}
-
-/// The text without line breaks, behind which another message would begin.
-fn one_line(text: &str) -> Cow<'_, str> {
-    match text.contains(char::is_control) {
-        true => text.replace(char::is_control, " ").into(),
-        false => text.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_line_leaves_no_place_for_another_message() {
-        assert_eq!(one_line("restoring vhost 'a\nREADY=1'"), "restoring vhost 'a READY=1'");
-        assert_eq!(one_line("plain"), "plain");
-    }
 }

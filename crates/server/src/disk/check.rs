@@ -32,7 +32,7 @@ pub(crate) fn run(data_dir: &Path) -> ExitCode {
         Ok(_) => ExitCode::FAILURE,
         Err(problem) => {
             // There is no other place to report a failure.
-            let _ = writeln!(out, "{problem}");
+            let _ = writeln!(out, "{}", line::one_line(&problem));
             ExitCode::FAILURE
         }
     }
@@ -47,7 +47,9 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     let known = node_file::read(data_dir).map_err(|error| error.to_string())?;
     let known = known.ok_or_else(|| format!("{} holds no broker", data_dir.display()))?;
     let mut faults = 0;
-    let mut print = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
+    let mut print = |text: String| {
+        writeln!(out, "{}", line::one_line(&text)).map_err(|error| error.to_string())
+    };
     print(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
     if !node_file::has_first_format(data_dir) {
         match GlobalParameters::open(data_dir, false) {

@@ -7,17 +7,27 @@ use std::io::{self, Write};
 use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 
+/// The form of an event in the log, which decides on the escapes of characters in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// Text for a file.
+    Plain,
+    /// Text for a terminal. Its colour sequences are kept, because values are escaped before.
+    Coloured,
+    /// JSON, whose writer leaves some of the characters as they are.
+    Json,
+}
+
 /// Makes writers that keep every event on one line.
 #[derive(Clone, Debug)]
 pub(crate) struct OneLine<M> {
     to: M,
-    /// True if events are coloured: colour sequences are kept, because values are escaped before.
-    has_colours: bool,
+    form: Form,
 }
 
 impl<M> OneLine<M> {
-    pub(crate) const fn new(to: M, has_colours: bool) -> Self {
-        Self { to, has_colours }
+    pub(crate) const fn new(to: M, form: Form) -> Self {
+        Self { to, form }
     }
 }
 
@@ -25,11 +35,11 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for OneLine<M> {
     type Writer = LineWriter<M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        LineWriter { to: self.to.make_writer(), has_colours: self.has_colours }
+        LineWriter { to: self.to.make_writer(), form: self.form }
     }
 
     fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Self::Writer {
-        LineWriter { to: self.to.make_writer_for(metadata), has_colours: self.has_colours }
+        LineWriter { to: self.to.make_writer_for(metadata), form: self.form }
     }
 }
 
@@ -37,12 +47,12 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for OneLine<M> {
 #[derive(Debug)]
 pub(crate) struct LineWriter<W> {
     to: W,
-    has_colours: bool,
+    form: Form,
 }
 
 impl<W: Write> Write for LineWriter<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.to.write_all(&one_line(event, self.has_colours))?;
+        self.to.write_all(&in_form(event, self.form))?;
         Ok(event.len())
     }
 
@@ -51,43 +61,49 @@ impl<W: Write> Write for LineWriter<W> {
     }
 }
 
-fn one_line(event: &[u8], has_colours: bool) -> Cow<'_, [u8]> {
+fn in_form(event: &[u8], form: Form) -> Cow<'_, [u8]> {
     let (line, end) = match event.strip_suffix(b"\n") {
         Some(line) => (line, &b"\n"[..]),
         None => (event, &b""[..]),
     };
-    let is_escaped = |c: char| c.is_control() && !(has_colours && c == '\u{1b}');
     // The subscriber only writes text.
     let text = String::from_utf8_lossy(line);
-    if !text.contains(is_escaped) {
-        return Cow::Borrowed(event);
+    let escaped = match form {
+        Form::Plain => line::one_line(&text),
+        Form::Coloured => line::escaped(&text, |c| line::is_obeyed(c) && c != '\u{1b}'),
+        Form::Json => line::escaped_as_json(&text, line::is_obeyed),
+    };
+    match escaped {
+        Cow::Borrowed(_) => Cow::Borrowed(event),
+        Cow::Owned(escaped) => Cow::Owned([escaped.as_bytes(), end].concat()),
     }
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            c if is_escaped(c) => escaped.extend(c.escape_default()),
-            c => escaped.push(c),
-        }
-    }
-    Cow::Owned([escaped.as_bytes(), end].concat())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn written(event: &str, form: Form) -> String {
+        let mut writer = LineWriter { to: Vec::new(), form };
+        writer.write_all(event.as_bytes()).unwrap();
+        String::from_utf8(writer.to).unwrap()
+    }
+
     #[test]
     fn event_is_one_line() {
-        let written = |event: &str, has_colours| {
-            let mut writer = LineWriter { to: Vec::new(), has_colours };
-            writer.write_all(event.as_bytes()).unwrap();
-            String::from_utf8(writer.to).unwrap()
-        };
-        assert_eq!(written("INFO queue ä\n", false), "INFO queue ä\n");
-        assert_eq!(written("a\nb\r\u{1b}[1m\u{9b}1m\n", false), "a\\nb\\r\\u{1b}[1m\\u{9b}1m\n");
-        assert_eq!(
-            written("\u{1b}[32mINFO\u{1b}[0m a\nb\n", true),
-            "\u{1b}[32mINFO\u{1b}[0m a\\nb\n"
-        );
+        let is = |event, form, expected: &str| assert_eq!(written(event, form), expected);
+        is("INFO queue ä\n", Form::Plain, "INFO queue ä\n");
+        is("a\nb\r\u{1b}[1m\u{9b}1m\n", Form::Plain, "a\\nb\\r\\u{1b}[1m\\u{9b}1m\n");
+        is("a\u{2028}\u{202e}b\n", Form::Plain, "a\\u{2028}\\u{202e}b\n");
+        is("\u{1b}[32mINFO\u{1b}[0m a\nb\n", Form::Coloured, "\u{1b}[32mINFO\u{1b}[0m a\\nb\n");
+    }
+
+    #[test]
+    fn event_in_json_is_read_as_the_same_event() {
+        let event =
+            serde_json::json!({"queue": "a\n\r\t\"\\\u{1b}\u{7f}\u{85}\u{9b}\u{2028}\u{202e}"});
+        let line = written(&format!("{event}\n"), Form::Json);
+        assert!(!line.trim_end_matches('\n').contains(line::is_obeyed), "{line:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), event);
     }
 }

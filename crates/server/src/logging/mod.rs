@@ -15,7 +15,7 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::config::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 use crate::logging::file::{LogFile, ToFile};
-use crate::logging::line::OneLine;
+use crate::logging::line::{Form, OneLine};
 
 /// The targets of lines about connections.
 const CONNECTION: [&str; 3] =
@@ -72,12 +72,17 @@ fn output<W>(sink: &Sink, writer: W, has_colours: bool, filter: Targets) -> Outp
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
+    let form = match sink.format {
+        LogFormat::Json => Form::Json,
+        LogFormat::Plain if has_colours => Form::Coloured,
+        LogFormat::Plain => Form::Plain,
+    };
     let layer = tracing_subscriber::fmt::layer()
         .with_target(false)
         // A failed write to the log must not stop the broker, and reporting it would panic.
         .log_internal_errors(false)
         .with_ansi(has_colours)
-        .with_writer(OneLine::new(writer, has_colours));
+        .with_writer(OneLine::new(writer, form));
     match sink.format {
         LogFormat::Plain => layer.with_filter(filter).boxed(),
         LogFormat::Json => layer.json().with_filter(filter).boxed(),
