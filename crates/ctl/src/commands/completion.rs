@@ -138,7 +138,10 @@ fn known(api: &Api, names: Names, vhost: &str, beginning: &str) -> Vec<String> {
 
 /// A text as a pattern that matches exactly this text.
 fn escaped_pattern(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || c.is_whitespace() || c == '_' || !c.is_ascii();
+    // `\<` and `\>` are the bounds of a word.
+    let is_plain = |c: char| {
+        c.is_alphanumeric() || c.is_whitespace() || matches!(c, '_' | '<' | '>') || !c.is_ascii()
+    };
     let one = |c| if is_plain(c) { format!("{c}") } else { format!("\\{c}") };
     text.chars().map(one).collect()
 }
@@ -245,6 +248,6 @@ mod tests {
 
     #[test]
     fn name_as_a_pattern_matches_itself() {
-        assert_eq!(escaped_pattern("a.b (x)*"), "a\\.b \\(x\\)\\*");
+        assert_eq!(escaped_pattern("a.b (x)*<y>"), "a\\.b \\(x\\)\\*<y>");
     }
 }

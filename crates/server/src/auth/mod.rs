@@ -107,7 +107,8 @@ impl User {
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if !c.is_alphanumeric() && c.is_ascii() {
+        // `\<` and `\>` are the bounds of a word.
+        if !c.is_alphanumeric() && c.is_ascii() && !matches!(c, '<' | '>') {
             out.push('\\');
         }
         out.push(c);
@@ -519,5 +520,17 @@ mod tests {
         assert!(!write.allows("axx.news"));
         assert!(!write.allows("b.news"));
         assert!(user.access("/other").is_none());
+    }
+
+    #[test]
+    fn escaped_name_matches_only_itself() {
+        for c in (0..128).map(char::from).chain(['é', '\u{2028}', '\u{1f430}']) {
+            let name = format!("a{c}b");
+            let pattern = PermissionPattern::stored(&format!("^{}$", escaped(&name)));
+            assert!(pattern.allows(&name), "{name:?}");
+            for other in ["ab", "a", "axb", "aab", "a b"] {
+                assert_eq!(pattern.allows(other), name == other, "{name:?} and {other}");
+            }
+        }
     }
 }
