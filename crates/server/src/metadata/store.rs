@@ -199,10 +199,13 @@ impl Metadata {
                 return Ok(());
             }
         };
+        let my_name = Arc::clone(&replicator.nodes().my_name);
         self.update(|state| {
             let (version, lost_leads) = (state.version, state.lost_leads);
             let is_stopping = state.is_stopping;
-            *state = State { version, lost_leads, is_stopping, ..State::new(items, last) };
+            // The next frame of the leader may be a while away, and nobody has told that it leads no more.
+            let leader = state.leader.take().filter(|leader| *leader != my_name);
+            *state = State { version, lost_leads, is_stopping, leader, ..State::new(items, last) };
         });
         replicator.add(Arc::clone(self) as Arc<dyn ReplicaTarget>, member);
         Ok(())
@@ -394,6 +397,10 @@ impl ReplicaTarget for Metadata {
             (HandOverTask::Halt | HandOverTask::KeepLeading | HandOverTask::Resume, _) => {}
         });
         true
+    }
+
+    fn leader(&self) -> Option<Arc<str>> {
+        Self::leader(self)
     }
 
     fn set_leader(&self, leader: Option<Arc<str>>) {

@@ -16,6 +16,7 @@ use super::{ItemChange, ItemKey, Metadata, MetadataError};
 use crate::clock::Clock;
 use crate::config::Durability;
 use crate::disk::reserve::Reserve;
+use crate::disk::vhost_files::VhostId;
 use crate::replicas::{Deposition, Nodes, ReplicaTarget as _, Replicator};
 use crate::vhost::{Cluster, GroupAge};
 
@@ -223,5 +224,19 @@ fn change_of_a_deposed_leader_is_not_known_to_be_made() {
     assert_eq!(node.metadata.change(Vec::new()), Err(MetadataError::NoLeader));
     node.metadata.reopen().unwrap();
     assert_eq!(node.values(), [(user("anna"), json!(1))]);
+    std::fs::remove_dir_all(&node.folder).unwrap();
+}
+
+/// Otherwise changes would be refused until the new leader sends something.
+#[test]
+fn leader_is_known_while_the_metadata_are_opened_anew() {
+    let mut node = Alone::start("known-leader");
+    for (leader, known) in [("b@h", Some("b@h")), ("a@h", None)] {
+        node.metadata.set_leader(Some(leader.into()));
+        node.replicator.end_replica(VhostId::METADATA);
+        node.metadata.reopen().unwrap();
+        assert_eq!(node.metadata.leader().as_deref(), known);
+    }
+    node.stop();
     std::fs::remove_dir_all(&node.folder).unwrap();
 }

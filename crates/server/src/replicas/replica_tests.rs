@@ -126,6 +126,10 @@ impl ReplicaTarget for Times {
         true
     }
 
+    fn leader(&self) -> Option<Arc<str>> {
+        None
+    }
+
     fn set_leader(&self, _: Option<Arc<str>>) {}
 
     fn depose(&self, why: Deposition) {

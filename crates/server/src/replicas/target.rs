@@ -36,6 +36,9 @@ pub(crate) trait ReplicaTarget: LogSource {
     /// The nodes that have the group; none for all.
     fn placement(&self) -> Option<Arc<Placement>>;
 
+    /// Name of the node that leads, as it was noted last, or known before the replica was opened anew.
+    fn leader(&self) -> Option<Arc<str>>;
+
     /// Notes the node that leads; none if no leader is known.
     fn set_leader(&self, leader: Option<Arc<str>>);
 

@@ -23,6 +23,8 @@ mod opening;
 mod pressure;
 mod registry;
 mod reopening;
+#[cfg(test)]
+mod reopening_tests;
 mod replica;
 mod replicated;
 #[cfg(test)]

@@ -76,12 +76,13 @@ impl Vhosts {
         Ok(handle)
     }
 
-    /// Recovers the replica of a vhost and lets it take part in its group.
+    /// Recovers the replica of a vhost and lets it take part in its group. The node `leader` leads it, as far as is known.
     pub(super) fn begin_replica(
         &self,
         cluster: &Cluster,
         definition: Arc<VhostDefinition>,
         age: GroupAge,
+        leader: Option<Arc<str>>,
     ) -> Result<Arc<VhostHandle>, VhostError> {
         let entry = definition.entry();
         let path = vhost_files::vhost_path(&self.data_dir, entry.id);
@@ -110,7 +111,8 @@ impl Vhosts {
         let last = member.as_ref().map(|member| member.log().applier().applied_position());
         let durable = Lsn(last.map_or(0, |last| last.0));
         let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
-        let replica = Some(Replica::new(Arc::clone(&cluster.replicator), presence, deaths));
+        let replicator = Arc::clone(&cluster.replicator);
+        let replica = Some(Replica::new(replicator, presence, deaths, leader));
         let parts = Parts {
             brain: Brain::Follows(Box::new(follower)),
             durable,

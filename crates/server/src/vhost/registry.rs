@@ -226,7 +226,7 @@ impl Vhosts {
                     let path = vhost_files::vhost_path(&self.data_dir, definition.id());
                     RestoreError::Directory { path, error }
                 })?;
-                self.begin_replica(cluster, definition, age)
+                self.begin_replica(cluster, definition, age, None)
             }
         }
     }

@@ -72,7 +72,9 @@ impl Vhosts {
             true => GroupAge::Elsewhere,
             false => GroupAge::Old,
         };
-        let opened = self.begin_replica(cluster, Arc::clone(&handle.definition), age)?;
+        // The next frame of the leader may be a while away, and nobody has told that it leads no more.
+        let leader = handle.leader().filter(|_| !handle.is_led_here());
+        let opened = self.begin_replica(cluster, Arc::clone(&handle.definition), age, leader)?;
         self.insert(&opened);
         Ok(())
     }

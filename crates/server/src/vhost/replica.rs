@@ -33,13 +33,14 @@ pub(super) enum Presence {
 }
 
 impl Replica {
-    /// A replica without a known leader.
+    /// A replica of which another node leads the vhost, if `leader` is one: that is known from before it was opened anew.
     pub(super) fn new(
         replicator: Arc<Replicator>,
         presence: Presence,
         deaths: Vec<RestoredDeath>,
+        leader: Option<Arc<str>>,
     ) -> Self {
-        let (leader, frozen) = (watch::Sender::default(), watch::Sender::new(false));
+        let (leader, frozen) = (watch::Sender::new(leader), watch::Sender::new(false));
         Self { leader, replicator, presence, deaths: Mutex::new(deaths), frozen }
     }
 

@@ -192,6 +192,10 @@ impl ReplicaTarget for VhostHandle {
         self.definition.placement()
     }
 
+    fn leader(&self) -> Option<Arc<str>> {
+        Self::leader(self)
+    }
+
     fn set_leader(&self, leader: Option<Arc<str>>) {
         if let Some(place) = &self.replica {
             place.set_leader(leader);

@@ -325,10 +325,14 @@ impl Replica {
     }
 
     /// Notes that the process of a node is gone.
-    pub(in crate::replicas) fn peer_lost(&mut self, member: MemberId) {
+    pub(in crate::replicas) fn peer_lost(&mut self, member: MemberId, nodes: &Nodes) {
         if self.is_between_turns() {
             self.member.peer_lost(member);
             self.has_work = true;
+        }
+        // The vhost may know it as the leader from before it was opened anew, and the member no leader yet.
+        if self.member.leader().is_none() && self.target.leader() == nodes.name_of_member(member) {
+            self.target.set_leader(None);
         }
     }
 

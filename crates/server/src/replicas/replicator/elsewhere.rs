@@ -32,9 +32,16 @@ struct Elsewhere {
 pub(super) struct VhostsElsewhere(BTreeMap<VhostId, Elsewhere>);
 
 impl VhostsElsewhere {
-    /// Takes a vhost over, in place of an earlier one.
-    pub(super) fn add(&mut self, target: Arc<dyn ReplicaTarget>) {
-        self.0.insert(target.id(), Elsewhere { target, told: None });
+    /// Takes a vhost over, in place of an earlier one, whose leader may be known from before `at`: then it counts until
+    /// another one tells that it leads, or this one tells nothing for long.
+    pub(super) fn add(
+        &mut self,
+        target: Arc<dyn ReplicaTarget>,
+        leader: Option<NodeId>,
+        at: Instant,
+    ) {
+        let told = leader.map(|leader| Told { leader, term: 0, at });
+        self.0.insert(target.id(), Elsewhere { target, told });
     }
 
     /// The vhost has a member now, or is deleted.

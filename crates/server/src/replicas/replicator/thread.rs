@@ -158,8 +158,17 @@ impl Thread {
         }
     }
 
+    /// Takes over a vhost without a member, whose leader may be known from before it was opened anew.
+    fn begin_without_member(&mut self, target: Arc<dyn ReplicaTarget>) {
+        let leader = target.leader().and_then(|name| self.shared.nodes().named(&name));
+        if leader.is_some() {
+            self.shared.leads.lock().insert(target.id(), Lead { leader, term: None });
+        }
+        self.elsewhere.add(target, leader, Instant::now());
+    }
+
     fn take(&mut self, work: Work) {
-        work.without_member.into_iter().for_each(|target| self.elsewhere.add(target));
+        work.without_member.into_iter().for_each(|target| self.begin_without_member(target));
         work.new.into_iter().for_each(|(target, member)| self.begin(target, member));
         work.links.into_iter().for_each(|(node, change)| self.take_link(node, change));
         for (from, frame, received_us) in work.frames {
@@ -262,7 +271,7 @@ impl Thread {
         if matches!(change, LinkChange::Lost) {
             self.forget_leads(Some(node));
         }
-        let number = self.ticks.number();
+        let (number, nodes) = (self.ticks.number(), self.shared.nodes());
         for (id, replica) in &mut self.replicas {
             replica.catch_up(number);
             let (voters, learners) = replica.member().members();
@@ -270,7 +279,7 @@ impl Thread {
             for member in of_node {
                 match change {
                     LinkChange::Changed => replica.link_changed(member),
-                    LinkChange::Lost => replica.peer_lost(member),
+                    LinkChange::Lost => replica.peer_lost(member, &nodes),
                 }
             }
             Self::touch(&mut self.due, *id);
@@ -492,6 +501,9 @@ impl Thread {
                 }
                 Next::Reopen => {
                     let replica = self.remove(id).expect("a replica that was advanced");
+                    let leader = replica.member().leader().map(MemberId::node);
+                    let leader = leader.filter(|leader| *leader != nodes.me);
+                    self.note_lead(id, Lead { leader, term: None });
                     self.reopen(replica);
                     continue;
                 }
@@ -514,13 +526,8 @@ impl Thread {
             self.ticks.need(id, replica.needed_tick());
             let leader = replica.member().leader().map(MemberId::node);
             let lead = Lead { leader, term: replica.leads_in() };
-            let known = self.leads.insert(id, lead);
-            if known != Some(lead) {
-                self.shared.leads.lock().insert(id, lead);
-                self.shared.lead_changes.notify_one();
-                // Whoever asks for the leader must not wait for long to see the new one.
-                self.next_telling = self.next_telling.min(now + TICK);
-            }
+            self.note_lead(id, lead);
+            let Some(replica) = self.replicas.get_mut(&id) else { continue };
             if let Some((need, leader)) = replica.take_wanted() {
                 self.shared.want(id, need, leader);
             }
@@ -534,6 +541,16 @@ impl Thread {
                 replica.entries = 0;
                 compact(&self.shared, replica);
             }
+        }
+    }
+
+    /// Lets other threads know the leader of a vhost.
+    fn note_lead(&mut self, id: VhostId, lead: Lead) {
+        if self.leads.insert(id, lead) != Some(lead) {
+            self.shared.leads.lock().insert(id, lead);
+            self.shared.lead_changes.notify_one();
+            // Whoever asks for the leader must not wait for long to see the new one.
+            self.next_telling = self.next_telling.min(Instant::now() + TICK);
         }
     }
 
