@@ -142,6 +142,20 @@ def test_rebalance_moves_the_vhosts_whose_names_match(three):
     assert refused.code == 69 and "No vhost has a leader" in refused.err, refused
 
 
+def test_transfer_is_over_for_all_nodes_when_it_is_answered(three):
+    cluster, _ = three
+    named = lambda: [leader_of(node, "moved") for node in cluster.nodes.values()]
+    cluster.nodes[A].api.do("PUT", "/api/vhosts/moved", {})
+    eventually(lambda: len(set(named())) == 1 and None not in named())
+    for number in range(24):
+        # Each node transfers to each other one, and by way of each.
+        to, asked = (A, B, C)[number % 3], (A, B, C)[number // 3 % 3]
+        path = "/api/vhosts/moved/leader"
+        eventually(lambda: cluster.nodes[asked].api.ask(path, method="POST", body={"node": to}).status == 200)
+        seen = [named() for _ in range(20)]
+        assert all(names == [to] * 3 for names in seen), seen
+
+
 def test_checks_before_a_restart_name_what_they_wait_for(three):
     cluster, ctl = three
     size = lambda: ctl[A].run("has_reached_target_cluster_size")

@@ -21,6 +21,7 @@ mod snapshot;
 mod stopped_router;
 
 pub use api::vhosts::barrier::{barrier_index, barrier_request};
+pub use api::vhosts::leader::{leader_request, names_leader};
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
 pub use http::answer::gave_way;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::ChangeError;
+use management::{ChangeError, Peers as _, leader_request, names_leader};
 
 use crate::disk::vhost_files::VhostId;
-use crate::limits::LEADS_TRANSFER_TIMEOUT;
+use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, LEADS_TRANSFER_TIMEOUT};
 use crate::node::Node;
 use crate::replicas::TransferError;
 
@@ -33,19 +33,46 @@ impl Node {
         if !handle.is_led_here() {
             return Err(handle.not_leading().into());
         }
-        if to == Some(nodes.me) {
-            return Ok(self.identity.name.clone());
-        }
-        let transferred = replication.replicator.transfer(handle.id(), to).await;
-        match transferred {
-            Ok(()) => {}
-            Err(TransferError::NotLeading) => return Err(handle.not_leading().into()),
-            Err(error) => return Err(ChangeError::Unable(format!("vhost '{vhost}': {error}"))),
+        if to != Some(nodes.me) {
+            let transferred = replication.replicator.transfer(handle.id(), to).await;
+            match transferred {
+                Ok(()) => {}
+                Err(TransferError::NotLeading) => return Err(handle.not_leading().into()),
+                Err(error) => return Err(ChangeError::Unable(format!("vhost '{vhost}': {error}"))),
+            }
         }
         self.vhosts.leader_settled(vhost).await;
         let handle = self.vhosts.get(vhost).ok_or(ChangeError::NoSuchVhost)?;
-        let leader = handle.leader().map(|leader| leader.to_string());
-        leader.ok_or_else(|| handle.not_leading().into())
+        let leader = handle.leader().ok_or_else(|| ChangeError::from(handle.not_leading()))?;
+        if to.is_some_and(|to| nodes.name_of(to).is_some_and(|to| to != leader)) {
+            return Err(handle.not_leading().into());
+        }
+        self.leader_named(vhost, &leader).await;
+        Ok(leader.to_string())
+    }
+
+    /// Waits until every node that is connected names this leader of a vhost, or it leads no more, but no longer than
+    /// [`LEADER_WAIT`]: whoever has transferred a lead sees the new leader on all nodes.
+    async fn leader_named(&self, vhost: &str, leader: &str) {
+        let leads = || {
+            let known = self.vhosts.get(vhost).and_then(|handle| handle.leader());
+            known.is_some_and(|known| *known == *leader)
+        };
+        let wait = async {
+            for peer in self.connected_peers() {
+                while leads() && self.connected_peers().contains(&peer) {
+                    let answer = self.answer_of_peer(&peer, leader_request(vhost), LEADER_WAIT);
+                    if let Ok(answer) = answer.await
+                        && names_leader(answer, leader).await
+                    {
+                        break;
+                    }
+                    tokio::time::sleep(LEADER_CHECK_INTERVAL).await;
+                }
+            }
+        };
+        // A node that is late names it later.
+        let _ = tokio::time::timeout(LEADER_WAIT, wait).await;
     }
 
     /// Transfers leads of these vhosts, one at a time, until this node has no more than its share of them. Returns the vhosts
@@ -124,6 +151,15 @@ impl Node {
         replication.replicator.set_reluctant(is_drained);
         if is_drained {
             self.transfer_all_leads().await;
+            let names = self.vhosts.all().into_iter().map(|handle| handle.name().to_owned());
+            let settled = async {
+                for name in names {
+                    self.vhosts.leader_settled(&name).await;
+                }
+                self.leader_of_metadata_settled().await;
+            };
+            // Whoever asks sees what there is after the time.
+            let _ = tokio::time::timeout(LEADS_TRANSFER_TIMEOUT, settled).await;
         }
     }
 }

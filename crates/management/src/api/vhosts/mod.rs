@@ -1,6 +1,7 @@
 //! `/api/vhosts`: vhosts with their statistics.
 
 pub(crate) mod barrier;
+pub(crate) mod leader;
 pub(crate) mod stats;
 
 use axum::Router;
