@@ -6,7 +6,9 @@
 //! until then.
 
 use super::Member;
+use super::types::CampaignRequest;
 use crate::entry_log::EntryLog;
+use crate::frame::{Body, Message};
 use crate::ids::MemberId;
 use crate::limits::{HAND_OVER_TICKS, TRANSFER_TICKS};
 
@@ -75,6 +77,20 @@ impl HandOver {
 }
 
 impl<L: EntryLog> Member<L> {
+    /// Notes that the leader of a term asks this member to campaign.
+    pub(super) fn request_campaign(&mut self, from: MemberId, term: u64) {
+        self.requested = Some(CampaignRequest { from, term });
+    }
+
+    /// Campaigns as the leader has asked, unless it has gone on meanwhile: it appends nothing before, and the engine does
+    /// not campaign with entries that are not written. A member that was late would not be elected, but end the lead of the
+    /// other.
+    pub(super) fn campaign_as_requested(&mut self) {
+        let Some(CampaignRequest { from, term }) = self.requested.take() else { return };
+        self.engine.step(from.get(), Message { term, body: Body::TimeoutNow });
+        self.settle();
+    }
+
     /// Begins to hand leadership over to a voter, or to the one that is most up to date. `None` if this member does not
     /// lead, or has not heard from that voter lately.
     #[must_use]

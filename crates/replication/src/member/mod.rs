@@ -21,6 +21,7 @@ use storage::{EntryContent, EntryError, EntryIndex, HardState, SavedClock, Term}
 use self::hearing::Hearing;
 use self::pending::Turn;
 use self::proposals::Proposals;
+use self::types::CampaignRequest;
 use crate::clock::{Axis, LeaderClock, NewAxis};
 use crate::engine::{Engine, EngineRole};
 use crate::entry_log::EntryLog;
@@ -75,6 +76,8 @@ pub struct Member<L: EntryLog> {
     hearing: Hearing,
     proposals: Proposals,
     campaign: Option<Campaign>,
+    /// The request of the leader to campaign in its place, until the next turn.
+    requested: Option<CampaignRequest>,
     /// Clocks of the leaders of terms that are not before that of the last written entry.
     clocks: BTreeMap<u64, LeaderClock>,
     /// Members that ask for a vote in this turn, with the term of their last entry.
@@ -167,6 +170,7 @@ impl<L: EntryLog> Member<L> {
             hearing: Hearing::default(),
             proposals: Proposals::default(),
             campaign: None,
+            requested: None,
             clocks: BTreeMap::new(),
             asked: BTreeMap::new(),
             told: BTreeMap::new(),

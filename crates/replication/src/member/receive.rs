@@ -107,7 +107,10 @@ impl<L: EntryLog> Member<L> {
             Body::Vote(vote) => {
                 self.asked.insert(from.get(), vote.last_term);
             }
-            Body::TimeoutNow => {}
+            Body::TimeoutNow => {
+                self.request_campaign(from, term);
+                return Ok(());
+            }
         }
         self.engine.step(from.get(), message);
         self.settle();

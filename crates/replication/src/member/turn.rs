@@ -29,6 +29,7 @@ impl<L: EntryLog> Member<L> {
         self.turned_at = self.ticks;
         let mut pending = Box::new(Pending { is_written: true, ..Pending::default() });
         if self.quarantine.is_none() {
+            self.campaign_as_requested();
             self.restore_clock(clock);
             self.begin_axis(clock);
             self.read_clock(clock);

@@ -20,6 +20,13 @@ pub struct MemberConfig {
     pub tells_commits: CommitNews,
 }
 
+/// The request of a leader to campaign in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CampaignRequest {
+    pub(super) from: MemberId,
+    pub(super) term: u64,
+}
+
 /// The time at which a leader tells the others that entries are committed, if no new entries leave before: these carry
 /// the commit, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -168,7 +168,7 @@ fn elided_batch(first: Lsn) -> WriteBatch {
 }
 
 /// One turn of a node, whose frames are not sent.
-fn turn(
+pub(super) fn turn(
     world: &mut World,
     node: usize,
     frames: &mut Vec<Frame>,
@@ -347,7 +347,7 @@ fn quarantined_member_neither_votes_nor_leads() {
 }
 
 /// A frame of the leader to a follower.
-fn from_leader(world: &World, (leader, to): (usize, usize), body: Body) -> Bytes {
+pub(super) fn from_leader(world: &World, (leader, to): (usize, usize), body: Body) -> Bytes {
     let member = world.nodes[leader].member.as_ref().unwrap();
     let message = Message { term: member.engine.term(), body };
     encode_control(member.header(member_id(to)), &message)
