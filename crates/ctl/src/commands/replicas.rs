@@ -22,14 +22,22 @@ pub(super) fn check_are_complete(call: &Call<'_>) -> Result<Output, Failure> {
         let text = format!("Node {node} reported no queues with promotable replicas");
         return Ok(Output::Both(text, json!({"result": "ok"})));
     }
-    let line = |(vhost, node): &(String, String)| {
-        format!("vhost '{vhost}' hasn't finished synchronization with {node}.")
-    };
     Err(Failure::lines(UNAVAILABLE, incomplete.iter().map(line)))
 }
 
+/// The sentence about a vhost, or about users, vhosts and parameters, and the node whose replica does not vote.
+fn line((vhost, node): &(Option<String>, String)) -> String {
+    match vhost {
+        Some(vhost) => format!("vhost '{vhost}' hasn't finished synchronization with {node}."),
+        None => {
+            format!("Users, vhosts and parameters haven't finished synchronization with {node}.")
+        }
+    }
+}
+
 /// Vhosts with the nodes whose replicas do not vote: those that say so themselves, and those that a leader does not count.
-fn incomplete(vhosts: &Value, replicas: &Value) -> BTreeSet<(String, String)> {
+/// None instead of a vhost stands for users, vhosts and parameters.
+fn incomplete(vhosts: &Value, replicas: &Value) -> BTreeSet<(Option<String>, String)> {
     let rows = |all: &Value| all.as_array().cloned().unwrap_or_default();
     let replicas = rows(replicas);
     let is =
@@ -37,18 +45,20 @@ fn incomplete(vhosts: &Value, replicas: &Value) -> BTreeSet<(String, String)> {
     let own = replicas.iter().filter(|replica| {
         is(replica, "membership", "non_voter") || is(replica, "state", "quarantined")
     });
+    let is_of_metadata = |replica: &Value| is(replica, "group", "metadata");
+    let vhost = |replica: &Value| (!is_of_metadata(replica)).then(|| shown(replica, "vhost"));
     let mut all: BTreeSet<_> =
-        own.map(|replica| (shown(replica, "vhost"), shown(replica, "node"))).collect();
+        own.map(|replica| (vhost(replica), shown(replica, "node"))).collect();
     for vhost in rows(vhosts) {
         let name = shown(&vhost, "name");
-        let leader =
-            replicas.iter().find(|one| is(one, "vhost", &name) && is(one, "state", "leader"));
+        let leads = |one: &&Value| is(one, "vhost", &name) && is(one, "state", "leader");
+        let leader = replicas.iter().filter(|one| !is_of_metadata(one)).find(leads);
         let Some(voters) = leader.and_then(|leader| leader.get("voters")?.as_array()) else {
             continue;
         };
         let members = vhost.get("members").and_then(Value::as_array).into_iter().flatten();
         let missing = members.filter(|member| !voters.contains(member)).filter_map(Value::as_str);
-        all.extend(missing.map(|node| (name.clone(), node.to_owned())));
+        all.extend(missing.map(|node| (Some(name.clone()), node.to_owned())));
     }
     all
 }
@@ -60,7 +70,7 @@ mod tests {
     fn names(vhosts: &Value, replicas: &Value) -> Vec<String> {
         incomplete(vhosts, replicas)
             .into_iter()
-            .map(|(vhost, node)| format!("{vhost} {node}"))
+            .map(|(vhost, node)| format!("{} {node}", vhost.as_deref().unwrap_or("-")))
             .collect()
     }
 
@@ -79,5 +89,23 @@ mod tests {
         // Without a leader nobody knows who is missing.
         assert_eq!(names(&vhost(&["a", "b", "c"]), &json!([whole[1]])), [""; 0]);
         assert_eq!(names(&json!([]), &json!([])), [""; 0]);
+    }
+
+    #[test]
+    fn replica_of_users_and_vhosts_is_not_that_of_a_vhost_with_its_name() {
+        let replica = |node: &str, group: &str, state: &str, membership: &str, voters: &[&str]| json!({"vhost": "metadata", "group": group, "node": node, "state": state, "membership": membership, "voters": voters});
+        let replicas = json!([
+            replica("a", "metadata", "leader", "voter", &["a"]),
+            replica("b", "metadata", "follower", "non_voter", &["a"]),
+            replica("a", "vhost", "leader", "voter", &["a", "b"]),
+            replica("b", "vhost", "follower", "voter", &["a", "b"]),
+        ]);
+        let vhosts = json!([{"name": "metadata", "members": ["a", "b"]}]);
+        assert_eq!(names(&vhosts, &replicas), ["- b"]);
+        let lines: Vec<String> = incomplete(&vhosts, &replicas).iter().map(line).collect();
+        assert_eq!(
+            lines,
+            ["Users, vhosts and parameters haven't finished synchronization with b."]
+        );
     }
 }
