@@ -51,6 +51,9 @@ struct State {
     turns: u64,
     random: u64,
     history: LoginHistory,
+    /// The passwords that were hashed or are being hashed.
+    #[cfg(test)]
+    hashes: usize,
 }
 
 /// The queue of logins.
@@ -71,6 +74,8 @@ impl LoginQueue {
                 turns: 0,
                 random: seed | 1,
                 history: LoginHistory::default(),
+                #[cfg(test)]
+                hashes: 0,
             }),
         }
     }
@@ -141,6 +146,12 @@ impl LoginQueue {
         (state.waiting.len(), failures)
     }
 
+    /// The number of passwords that were hashed or are being hashed.
+    #[cfg(test)]
+    pub(crate) fn hashes(&self) -> usize {
+        self.state.lock().hashes
+    }
+
     /// Grants turns while there are free ones.
     fn grant(self: &Arc<Self>, state: &mut State) {
         while state.running < HASHING_MAX {
@@ -149,6 +160,10 @@ impl LoginQueue {
             };
             let permit = HashingPermit { queue: Some(Arc::clone(self)) };
             state.running += 1;
+            #[cfg(test)]
+            {
+                state.hashes += 1;
+            }
             if let Err(Turn::Check(mut unused)) = told.send(Turn::Check(permit)) {
                 // The client has given up.
                 unused.queue = None;

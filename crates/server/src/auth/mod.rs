@@ -336,9 +336,8 @@ pub(crate) fn is_loopback(peer: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
+    use crate::limits::HASHING_MAX;
 
     #[test]
     fn loopback_is_this_machine_only() {
@@ -405,9 +404,6 @@ mod tests {
     async fn logins_with_one_password_share_one_hash() {
         let auth = Arc::new(Auth::new(Vec::new()).unwrap());
         auth.put(user("bob", "secret"));
-        let began = Instant::now();
-        assert_eq!(login(&auth, "bob", "wrong", HERE).await, Err(LoginError::Credentials));
-        let one_hash = began.elapsed();
         let logins: Vec<_> = (0..100)
             .map(|_| {
                 let auth = Arc::clone(&auth);
@@ -417,7 +413,8 @@ mod tests {
         for login in logins {
             assert_eq!(login.await.unwrap(), Ok(()));
         }
-        assert!(began.elapsed() < 25 * one_hash, "{:?} for {one_hash:?}", began.elapsed());
+        // Those that had their turn before the first one was checked.
+        assert!((1..=HASHING_MAX).contains(&auth.queue.hashes()), "{}", auth.queue.hashes());
     }
 
     #[tokio::test]

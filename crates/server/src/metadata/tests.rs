@@ -20,7 +20,7 @@ use crate::disk::vhost_files::VhostId;
 use crate::replicas::{Deposition, Nodes, ReplicaTarget as _, Replicator};
 use crate::vhost::{Cluster, GroupAge};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A node whose cluster has no other.
 struct Alone {

@@ -16,7 +16,7 @@ use crate::embedded::{Configuration, Embedded};
 use crate::vhost::internal_channel::InternalChannel;
 
 /// Longer than any step takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A broker with the vhosts `/` and `other` in a directory of its own.
 struct Broker {
@@ -114,11 +114,15 @@ async fn held_lock_of_a_vhost_delays_no_other_vhost() {
     let (end, thread) = hold(&slow);
     // A task of a connection, and an HTTP request.
     let connection = in_slow.connection();
+    let (tells, has_tried) = tokio::sync::oneshot::channel();
     let enters = tokio::spawn({
         let slow = Arc::clone(&slow);
         async move {
-            let mut tries = 0;
+            let (mut tries, mut tells) = (0, Some(tells));
             while slow.try_apply(connection, &mut Vec::new()).is_none() {
+                if let Some(tells) = tells.take() {
+                    tells.send(()).unwrap();
+                }
                 slow.long_hold_ended().await;
                 tries += 1;
             }
@@ -129,6 +133,7 @@ async fn held_lock_of_a_vhost_delays_no_other_vhost() {
         let slow = Arc::clone(&slow);
         async move { slow.read(|vhost, _| vhost.queue("dead").is_some()) }
     });
+    has_tried.await.unwrap();
     let quick_is_served = async {
         publish_to_expire(&mut in_quick, "dead").await;
         while declare(&mut in_quick, "dead", TableRef::default()).await == 0 {

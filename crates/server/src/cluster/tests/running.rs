@@ -25,7 +25,7 @@ use crate::connection::listener::Listener;
 use crate::node::refusals::Refusals;
 
 /// Far longer than anything here takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Event {
