@@ -13,7 +13,7 @@ import pika
 import pika.adapters.utils.connection_workflow
 import pika.exceptions
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "common"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "machine"))
 
 from broker_process import ANSWER_TIMEOUT_S, Broker  # noqa: E402 - needs the path
 from ledger import Fault  # noqa: E402

@@ -28,7 +28,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "common"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "machine"))
 
 from ports import free_port  # noqa: E402 - needs the path
 

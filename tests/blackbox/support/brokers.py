@@ -14,7 +14,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "common"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "machine"))
 
 import definitions as defs  # noqa: E402
 from patience import PATIENCE_S, Patience  # noqa: E402

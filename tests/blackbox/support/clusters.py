@@ -5,7 +5,7 @@ import random
 import signal
 
 from brokers import Leveret
-from patience import eventually  # of tests/common, whose place brokers.py has told
+from patience import eventually  # of tests/machine, whose place brokers.py has told
 from ports import free_port, free_ports, give_back
 
 
