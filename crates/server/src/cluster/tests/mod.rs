@@ -2,5 +2,6 @@
 
 mod dialogues;
 mod levels;
+mod owned_port;
 mod running;
 mod streams;

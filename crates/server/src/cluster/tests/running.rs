@@ -20,6 +20,7 @@ use crate::cluster::ids::NodeId;
 use crate::cluster::links::{FrameClass, Links};
 use crate::cluster::refusal::RefusalCode;
 use crate::cluster::serve::RunningLinks;
+use crate::cluster::tests::owned_port::OwnedPort;
 use crate::config::{ClusterNode, ClusterOptions};
 use crate::connection::listener::Listener;
 use crate::node::refusals::Refusals;
@@ -93,7 +94,7 @@ impl LocalNode for Local {
 pub(super) struct Cluster {
     folder: PathBuf,
     pub(super) names: Vec<&'static str>,
-    ports: Vec<u16>,
+    ports: Vec<OwnedPort>,
     pub(super) clock: Clock,
 }
 
@@ -109,9 +110,7 @@ impl Cluster {
         let folder =
             std::env::temp_dir().join(format!("leveret-links-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let free = names.iter().map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        let free: Vec<_> = free.collect();
-        let ports = free.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
+        let ports = names.iter().map(|_| OwnedPort::draw()).collect();
         Self { folder, names: names.to_vec(), ports, clock: Clock::start() }
     }
 
@@ -119,7 +118,7 @@ impl Cluster {
         let nodes = self.names.iter().zip(&self.ports).map(|(name, port)| ClusterNode {
             name: (*name).to_owned(),
             host: "127.0.0.1".to_owned(),
-            port: *port,
+            port: port.number,
             key: format!("the key of {name}"),
         });
         ClusterOptions {
@@ -160,7 +159,7 @@ impl Cluster {
     }
 
     pub(super) fn address(&self, at: usize) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], self.ports[at]))
+        SocketAddr::from(([127, 0, 0, 1], self.ports[at].number))
     }
 
     pub(super) fn id(&self, at: usize) -> NodeId {
@@ -353,7 +352,7 @@ async fn other_node_at_an_address_is_refused() {
     order.sort_by_key(|at| cluster.id(*at));
     let [first, second, third] = order;
     let mut misled = cluster.options();
-    misled.nodes[third].port = cluster.ports[second];
+    misled.nodes[third].port = cluster.ports[second].number;
     let dialer = cluster.start_with(first, &misled);
     let answers = cluster.start(second);
     dialer.refuses(RefusalCode::Name);
