@@ -56,8 +56,12 @@ class Published:
         channel.queue_declare("churn", durable=True, arguments={"x-queue-type": "quorum"})
         channel.confirm_delivery()
         for _ in range(count):
-            channel.basic_publish("", "churn", b"x" * size, PERSISTENT)
-            channel.basic_get("churn", auto_ack=True)
+            try:
+                channel.basic_publish("", "churn", b"x" * size, PERSISTENT)
+                channel.basic_get("churn", auto_ack=True)
+            except pika.exceptions.ConnectionClosedByBroker:
+                # As in `publish`.
+                channel = self.channel()
         channel.connection.close()
 
     def check(self):
