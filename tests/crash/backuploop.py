@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--leveret", required=True, help="the broker's binary")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, help="instead of those of the test command")
-    return seeds.play("backuploop", parser.parse_args(), run)
+    return seeds.play("backup", parser.parse_args(), run)
 
 
 def run(arguments, seed):

@@ -30,7 +30,7 @@ def main():
     parser.add_argument("--planned", type=float, default=0, help="share of planned changes of the leader, from 0 to 1")
     parser.add_argument("--members", type=float, default=0, help="share of nodes that join or are forgotten, from 0 to 1")
     parser.add_argument("--flood", action="store_true", help="with thousands of small messages in flight")
-    return seeds.play("clusterloop", parser.parse_args(), run)
+    return seeds.play("cluster-crash", parser.parse_args(), run)
 
 
 def run(arguments, seed):

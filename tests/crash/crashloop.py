@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--seed", type=int, help="instead of those of the test command")
     parser.add_argument("--durability", default="fsync", choices=("fsync", "os"))
     parser.add_argument("--delays", action="store_true", help="with messages that wait for their delivery time")
-    return seeds.play("crashloop", parser.parse_args(), run)
+    return seeds.play("crash", parser.parse_args(), run)
 
 
 def run(arguments, seed):

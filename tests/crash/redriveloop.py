@@ -32,7 +32,7 @@ def main():
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--messages", type=int, default=4000)
     parser.add_argument("--seed", type=int, help="instead of those of the test command")
-    return seeds.play("redriveloop", parser.parse_args(), run)
+    return seeds.play("redrive", parser.parse_args(), run)
 
 
 def run(arguments, seed):

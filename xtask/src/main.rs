@@ -11,6 +11,7 @@ mod bench;
 mod broker_process;
 mod compare;
 mod dist;
+mod explore;
 mod flood;
 mod fuzz;
 mod hostile;
@@ -72,6 +73,12 @@ enum Task {
     /// Builds the targets of the folder fuzz with coverage, plays their seeds and goes on from there.
     /// Prints the coverage of each; ends with a code other than 0 when one has failed.
     Fuzz(fuzz::Options),
+    /// Explore with input that no test run had: for an hour, for a night, before a release
+    ///
+    /// Fuzz targets, property tests, simulations, loops of kills and partitions, and suites that draw, with fresh numbers, in
+    /// turns. Goes on after a finding, prints the command that repeats it, and keeps it where the test command plays it:
+    /// an input in fuzz/corpus, a seed in tests/seeds.txt. Ends with a code other than 0 when something was found.
+    Explore(explore::Options),
     /// Compare Leveret with a running RabbitMQ: every endpoint, every command
     ///
     /// Writes docs/reference/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
@@ -117,6 +124,7 @@ fn main() -> ExitCode {
         Task::Instructions(options) => instructions::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Dist(options) => dist::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Fuzz(options) => fuzz::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Explore(options) => explore::run(&options),
         Task::Compare(options) => compare::run(&options),
         Task::Interop(options) => interop::run(&options),
         Task::Hostile => hostile::run(),

@@ -49,7 +49,7 @@ const OPTIMISED_DEPENDENCIES: &[&str] = &[
 
 /// Targets that are built, and how they are run.
 #[derive(Debug)]
-pub(super) struct Campaign<'a> {
+pub(crate) struct Campaign<'a> {
     place: &'a Place<'a>,
     seconds: u64,
     /// Folder for inputs that reach new code, by target.
@@ -63,7 +63,7 @@ impl<'a> Campaign<'a> {
     ///
     /// # Errors
     /// When they cannot be built.
-    pub(super) fn new(place: &'a Place<'a>, seconds: u64, found: &Path) -> Result<Self> {
+    pub(crate) fn new(place: &'a Place<'a>, seconds: u64, found: &Path) -> Result<Self> {
         // With a platform named, build scripts and procedural macros are compiled without the flags.
         let (target, platform) = (place.target.join("fuzz"), host_triple()?);
         let flags: Vec<&str> = COVERAGE_FLAGS.lines().collect();
@@ -89,7 +89,7 @@ impl<'a> Campaign<'a> {
     ///
     /// # Errors
     /// When it cannot be run; a failure that it finds is in the report.
-    pub(super) fn run(&self, target: &Target) -> Result<Report> {
+    pub(crate) fn run(&self, target: &Target) -> Result<Report> {
         let Target { name, input_bytes_max } = target;
         let folder = self.place.root.join("fuzz");
         let (found, artifacts) = (self.found.join(name), folder.join("artifacts").join(name));

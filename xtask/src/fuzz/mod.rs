@@ -13,8 +13,8 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::PossibleValuesParser;
 
-use self::campaign::Campaign;
-use self::targets::{TARGETS, Target};
+pub(crate) use self::campaign::Campaign;
+pub(crate) use self::targets::{TARGETS, Target};
 use crate::place::Place;
 use crate::{process, repository, test};
 

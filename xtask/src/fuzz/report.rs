@@ -4,21 +4,21 @@ use std::fmt;
 
 /// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// Inputs that were tried.
-    pub(super) executions: u64,
+    pub(crate) executions: u64,
     seconds: u64,
     /// Edges of the program that were reached.
     edges: u64,
     /// Inputs that each reach something that no other does.
     inputs: u64,
     /// Failure of the target, with the input and the command that tries it again.
-    pub(super) finding: Option<String>,
+    pub(crate) finding: Option<String>,
 }
 
 impl Report {
     /// Reads the log of a run that was to take so many seconds and is repeated by the command `again`.
-    pub(super) fn read(log: &str, seconds: u64, again: &str) -> Self {
+    pub(crate) fn read(log: &str, seconds: u64, again: &str) -> Self {
         let status =
             log.lines().rev().find(|line| line.starts_with('#') && line.contains(" cov: "));
         let behind = |name: &str| number_behind(status.unwrap_or_default(), name);

@@ -2,10 +2,10 @@
 
 /// A program that is fuzzed.
 #[derive(Debug)]
-pub(super) struct Target {
-    pub(super) name: &'static str,
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
     /// Longest input that the fuzzer makes up.
-    pub(super) input_bytes_max: usize,
+    pub(crate) input_bytes_max: usize,
 }
 
 const fn target(name: &'static str, input_bytes_max: usize) -> Target {
@@ -13,7 +13,7 @@ const fn target(name: &'static str, input_bytes_max: usize) -> Target {
 }
 
 /// All targets, from the bytes outwards.
-pub(super) const TARGETS: &[Target] = &[
+pub(crate) const TARGETS: &[Target] = &[
     target("frames", 8192),
     target("methods", 4096),
     target("tables", 4096),

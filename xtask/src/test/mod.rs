@@ -28,7 +28,7 @@ use clap::builder::PossibleValuesParser;
 use self::actions::Part;
 use self::quick::Change;
 use self::schedule::{Event, StepResult};
-use self::steps::Step;
+use self::steps::{Action, Step};
 use self::table::STEPS;
 use crate::activity::cpu_time_of_children;
 use crate::place::Place;
@@ -95,6 +95,17 @@ pub(crate) fn prepare(steps: &[&str]) -> Result<Prepared> {
     let interpreter = python::interpreter(&place);
     let broker = actions::broker_binary(&place)?;
     Ok(Prepared { interpreter, broker })
+}
+
+/// Program or folder of a suite, and its arguments, as its step runs it, for another command.
+pub(crate) fn suite(name: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let step = STEPS.iter().find(|step| step.name == name)?;
+    let (Action::Python { program: of, arguments } | Action::Pytest { folder: of, arguments }) =
+        step.action
+    else {
+        return None;
+    };
+    Some((of, arguments))
 }
 
 /// Builds `leveretctl` in release, for another command.
