@@ -37,6 +37,7 @@ const SEEDS: &str = "100";
 const WITH_PROPERTIES: &[&str] = &[
     "leveret-amqp",
     "leveret-broker",
+    "leveret-line",
     "leveret-management",
     "leveret-replication",
     "leveret-session",

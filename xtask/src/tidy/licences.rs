@@ -1,8 +1,8 @@
 //! Every crate of others has a licence that `deny.toml` allows, and comes from the index of crates.io.
 //!
 //! The same tree gives the same result, so that this is a part of every test run. `cargo deny check` reads the same
-//! lists and asks for known vulnerabilities besides, which is a question about today and not about the tree:
-//! `cargo xtask explore` and a release ask it.
+//! lists and asks for known vulnerabilities besides, which is a question about today and not about the tree: a release
+//! asks it.
 
 use spdx::{Expression, LicenseReq, ParseMode};
 

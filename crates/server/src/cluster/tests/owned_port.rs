@@ -9,7 +9,7 @@ const FIRST: u32 = 10_000;
 const COUNT: u32 = 22_000;
 /// Ports between processes that start one after the other.
 const STRIDE: u32 = 61;
-/// Where no listener of a test is.
+/// An address at which no test listens otherwise.
 const OWNER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// A port of 127.0.0.1 that no other test has.
