@@ -108,12 +108,13 @@ def test_peers_that_stop_within_a_frame(fresh_broker):
     peers = []
     try:
         with Growth(fresh_broker) as growth:
-            for _ in range(strangers):
-                peers.append(fresh_broker.peer())
-                peers[-1].send(wire.PROTOCOL_HEADER[:5])
             for _ in range(clients):
                 peers.append(fresh_broker.peer())
                 peers[-1].connect().send(wire.method_frame(1, "queue.declare", queue="x" * 200)[:-1])
+            # They come last, because their time is over after that of a handshake.
+            for _ in range(strangers):
+                peers.append(fresh_broker.peer())
+                peers[-1].send(wire.PROTOCOL_HEADER[:5])
             for peer in peers:
                 peer.wait_until_read()
         assert growth.bytes <= (strangers + clients) * IDLE_CONNECTION_BYTES_MAX
@@ -182,6 +183,7 @@ def test_a_consumer_that_never_reads(fresh_broker):
     count, body = 30_000, b"." * 2048
     with fresh_broker.peer() as peer, fresh_broker.peer(rcvbuf=4096) as frozen:
         peer.connect()
+        frozen.connect()  # what comes now may take longer than a handshake may
         queue = peer.call(1, "queue.declare", queue="", exclusive=False, auto_delete=False).queue
         try:
             peer.call(1, "confirm.select")
@@ -190,7 +192,6 @@ def test_a_consumer_that_never_reads(fresh_broker):
             while confirmed < count:
                 confirmed = peer.expect(1, "basic.ack", timeout=FLOOD_TIMEOUT_S).delivery_tag
             with Growth(fresh_broker) as growth:
-                frozen.connect()
                 frozen.send_method(1, "basic.consume", queue=queue)
                 deadline = time.monotonic() + FLOOD_TIMEOUT_S
                 while count - peer.call(1, "queue.declare", queue=queue, passive=True).message_count == 0:

@@ -160,19 +160,20 @@ def test_a_dead_peer_is_let_go_with_what_it_did_not_take(leveret_bin, size):
     """Its heartbeats stop while megabytes wait for it: the socket goes, and its messages are there for others."""
     broker = Leveret(leveret_bin)
     try:
-        with broker.peer() as peer, broker.peer(rcvbuf=4096) as dead:
+        with broker.peer() as peer:
             peer.connect()
             queue = peer.call(1, "queue.declare", exclusive=False).queue
             for _ in range(16_000_000 // size):
                 peer.publish(1, "", queue, b"." * size)
             peer.assert_usable()
-            before = broker.descriptors()
-            dead.connect(heartbeat=1)
-            dead.send_method(1, "basic.consume", queue=queue)
-            deadline = time.monotonic() + ANSWER_TIMEOUT_S
-            while broker.descriptors() >= before:
-                assert time.monotonic() < deadline, "its socket is still open"
-                time.sleep(0.05)
+            with broker.peer(rcvbuf=4096) as dead:
+                dead.connect(heartbeat=1)
+                before = broker.descriptors()
+                dead.send_method(1, "basic.consume", queue=queue)
+                deadline = time.monotonic() + ANSWER_TIMEOUT_S
+                while broker.descriptors() >= before:
+                    assert time.monotonic() < deadline, "its socket is still open"
+                    time.sleep(0.05)
             count = peer.call(1, "queue.declare", queue=queue, passive=True).message_count
             assert count == 16_000_000 // size
         broker.assert_alive()
@@ -186,19 +187,20 @@ def test_a_slow_peer_that_lives_is_not_let_go(leveret_bin):
     """It takes nothing of 16 MB for a while, but its heartbeats come, whether they are read or not."""
     broker = Leveret(leveret_bin)
     try:
-        with broker.peer() as peer, broker.peer(rcvbuf=4096) as slow:
+        with broker.peer() as peer:
             peer.connect()
             queue = peer.call(1, "queue.declare", exclusive=False).queue
             peer.publish(1, "", queue, b"." * 16_000_000)
             peer.assert_usable()
-            slow.connect(heartbeat=1)
-            slow.send_method(1, "basic.consume", queue=queue, no_ack=True)
-            for _ in range(30):
-                slow.send(wire.heartbeat())
-                time.sleep(0.2)
-            slow.expect(1, "basic.consume-ok")
-            slow.expect(1, "basic.deliver")
-            assert len(slow.read_content(1)[1]) == 16_000_000
+            with broker.peer(rcvbuf=4096) as slow:
+                slow.connect(heartbeat=1)
+                slow.send_method(1, "basic.consume", queue=queue, no_ack=True)
+                for _ in range(30):
+                    slow.send(wire.heartbeat())
+                    time.sleep(0.2)
+                slow.expect(1, "basic.consume-ok")
+                slow.expect(1, "basic.deliver")
+                assert len(slow.read_content(1)[1]) == 16_000_000
         broker.assert_alive()
     finally:
         broker.stop()
