@@ -12,7 +12,7 @@ use super::steps::{Action, Step};
 use super::summary::duration;
 
 /// Time of a whole run from nothing on two processors that nobody else uses.
-const FROM_NOTHING: &str = "15 minutes";
+const FROM_NOTHING: &str = "about 25 minutes";
 
 /// The lines about a run of these steps.
 pub(super) fn text(steps: &[&Step], root: &Path, target: &Path) -> String {
