@@ -8,14 +8,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
 import pika
 import pytest
 
-from patience import PATIENCE_S, Patience
+from patience import PATIENCE_S, eventually
 
 
 @pytest.fixture
@@ -57,14 +56,6 @@ def shown(result):
     assert (result.returncode, result.stderr) == (0, "")
     lines = [line.rsplit(" # ", 1) for line in result.stdout.splitlines()]
     return {line.split(" = ", 1)[0]: (line.split(" = ", 1)[1].strip(), source) for line, source in lines}
-
-
-def until(done, what):
-    patience = Patience()
-    while not (result := done()):
-        assert not patience.is_over(), f"waited {PATIENCE_S} s for {what}"
-        time.sleep(0.02)
-    return result
 
 
 def connect(broker, user="guest", password=None):
@@ -158,7 +149,7 @@ def test_so_many_connections_and_no_more(start):
             return False
         return True
 
-    until(is_let_in, "a place for another connection")
+    eventually(is_let_in, what="a place for another connection")
 
 
 def test_further_users_are_made_with_the_default_vhost(start):
@@ -214,19 +205,19 @@ def test_the_log_goes_to_a_file_that_is_changed_when_it_is_large_or_moved(start,
         log.file.rotation.count = 2
         log.console.level = info""")
     # The console, by which `start` knows that the broker is there, has the line before the file.
-    until(lambda: "started" in file.read_text(), "the line in the file")
+    eventually(lambda: "started" in file.read_text(), what="the line in the file")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert "started" in lines[-1]["fields"]["message"]
     for _ in range(40):
         connect(broker).close()
-    until(lambda: (tmp_path / "logs" / "leveret.log.1").exists(), "a second file")
+    eventually(lambda: (tmp_path / "logs" / "leveret.log.1").exists(), what="a second file")
     assert {path.name for path in file.parent.iterdir()} == {"leveret.log", "leveret.log.0", "leveret.log.1"}
     assert all(path.stat().st_size <= 4096 for path in file.parent.iterdir())
     moved = file.rename(tmp_path / "moved.log")
     broker.process.send_signal(signal.SIGHUP)
-    until(file.exists, "a new file")
+    eventually(file.exists, what="a new file")
     connect(broker).close()
-    until(lambda: "disconnected" in file.read_text(), "a line in the new file")
+    eventually(lambda: "disconnected" in file.read_text(), what="a line in the new file")
     assert moved.exists()
 
 
@@ -236,7 +227,7 @@ def test_levels_by_category(start):
     node = broker.api.do("GET", "/api/overview")["node"]
     body = {"absolute": 5}
     assert broker.api.ask(f"/api/nodes/{node}/disk-free-limit", method="PUT", body=body).status == 204
-    until(lambda: any("disk free limit set" in line for line in broker.log), "a line of another category")
+    eventually(lambda: any("disk free limit set" in line for line in broker.log), what="a line of another category")
     assert not any("connected" in line for line in broker.log)
 
 

@@ -8,7 +8,7 @@ import pytest
 from brokers import quoted
 from definitions import User
 from expectations import NOTHING, dead_letters_to, no_access
-from patience import Patience
+from patience import eventually
 
 pytestmark = pytest.mark.better
 
@@ -59,14 +59,6 @@ class Look:
 @pytest.fixture
 def look(under):
     return Look(under.shared().api)
-
-
-def wait_for(probe):
-    patience = Patience()
-    while not (found := probe()):
-        assert not patience.is_over()
-        time.sleep(0.02)
-    return found
 
 
 # --- what is shown
@@ -235,7 +227,7 @@ def test_delayed_message_is_shown_with_its_time(look, ch):
     for message in ch.get_unacked(q, 2):
         ch.reject(message, requeue=True)
     ch.sync()
-    wait_for(lambda: look(q, state="delayed")["messages_total"] == 2)
+    eventually(lambda: look(q, state="delayed")["messages_total"] == 2)
     shown = untouched(look, ch, q, state="delayed", count=1)
     assert [(m["payload"], m["position"], m["state"], m["delivery_count"]) for m in shown] == \
         [("a", 0, "delayed", 1), ("b", 1, "delayed", 1)]
@@ -493,7 +485,7 @@ def test_overdue_messages_behind_the_head_are_counted(look, ch):
     q = ch.queue(expiry_order="head")
     ch.publish(q, "a")
     ch.publish(q, "b", expiration="1")
-    told = wait_for(lambda: (told := look.ask(q, "expiry").json)["overdue"] and told)
+    told = eventually(lambda: (told := look.ask(q, "expiry").json)["overdue"] and told)
     assert (told["messages"], told["never"], told["overdue"], told["buckets"]) == (2, 1, 1, [])
     assert told["next_deadline_ms"] <= told["now_ms"]
 
@@ -505,7 +497,7 @@ def test_delayed_messages_expire_and_held_ones_do_not(look, ch):
     for message in ch.get_unacked(q, 3)[:2]:
         ch.reject(message, requeue=True)
     ch.sync()
-    told = wait_for(lambda: (told := look.ask(q, "expiry").json)["messages"] == 3 and told)
+    told = eventually(lambda: (told := look.ask(q, "expiry").json)["messages"] == 3 and told)
     assert sum(bucket["count"] for bucket in told["buckets"]) == 3
 
 

@@ -1,12 +1,11 @@
 """The management API: the overview, the node, the vhosts and the health checks."""
 
-import time
 
 import pytest
 
 from brokers import quoted
 from definitions import User
-from patience import Patience
+from patience import becomes
 
 UNUSED_PORT = 1
 
@@ -34,14 +33,6 @@ def mine(defined, prefix):
             return self.api.ask(path, user=self.user).json
 
     return Mine()
-
-
-def eventually(get, expected):
-    """Wait until `get` gives what is expected; RabbitMQ's statistics lag behind."""
-    patience = Patience()
-    while (found := get()) != expected and not patience.is_over():
-        time.sleep(0.1)
-    assert found == expected
 
 
 def chosen(object, *names):
@@ -105,14 +96,14 @@ def test_totals_are_those_of_the_vhosts_that_one_may_enter(mine, defined):
     defined.client.channel(vhost=mine.vhost)
     objects = ("queues", "connections", "channels", "exchanges")
     expected = {"queues": 1, "connections": 1, "channels": 1, "exchanges": len(mine.get("/api/exchanges"))}
-    eventually(lambda: chosen(mine.get("/api/overview")["object_totals"], *objects), expected)
+    becomes(lambda: chosen(mine.get("/api/overview")["object_totals"], *objects), expected)
     messages = {"messages": 3, "messages_ready": 2, "messages_unacknowledged": 1}
-    eventually(lambda: chosen(mine.get("/api/overview")["queue_totals"], *messages), messages)
+    becomes(lambda: chosen(mine.get("/api/overview")["queue_totals"], *messages), messages)
     counts = {"publish": 3, "confirm": 3, "return_unroutable": 0, "drop_unroutable": 0}
-    eventually(lambda: chosen(mine.get("/api/overview")["message_stats"], *counts), counts)
+    becomes(lambda: chosen(mine.get("/api/overview")["message_stats"], *counts), counts)
     [vhost] = mine.get("/api/vhosts")
     assert vhost["name"] == mine.vhost
-    eventually(lambda: chosen(mine.get("/api/vhosts")[0], *messages), messages)
+    becomes(lambda: chosen(mine.get("/api/vhosts")[0], *messages), messages)
     by_name = mine.api.ask("/api/vhosts/" + quoted(mine.vhost)).json
     assert chosen(by_name, *messages) == messages
     assert chosen(by_name["message_stats"], *counts) == counts
@@ -127,7 +118,7 @@ def test_messages_that_no_queue_takes_are_counted(mine):
     ch.publish("nowhere", "lost")
     ch.publish("nowhere", "back", mandatory=True)
     counts = {"drop_unroutable": 1, "return_unroutable": 1}
-    eventually(lambda: chosen(mine.get("/api/overview")["message_stats"], *counts), counts)
+    becomes(lambda: chosen(mine.get("/api/overview")["message_stats"], *counts), counts)
 
 
 def test_a_vhost_has_what_every_vhost_has(mine, http):
@@ -182,7 +173,7 @@ def test_health_checks_of_a_healthy_broker(http):
         answer = http.ask("/api/health/checks/" + check)
         assert (answer.status, answer.json) == (200, {"status": "ok"}), check
     # For RabbitMQ a vhost that another test is making is down until it is made.
-    eventually(lambda: http.ask("/api/health/checks/virtual-hosts").json, {"status": "ok"})
+    becomes(lambda: http.ask("/api/health/checks/virtual-hosts").json, {"status": "ok"})
 
 
 @pytest.mark.parametrize("check", [
@@ -230,7 +221,7 @@ def test_deprecated_features_in_use_are_listed(http, client):
     def used():
         return "transient_nonexcl_queues" in [feature["name"] for feature in http.ask("/api/deprecated-features/used").json]
 
-    eventually(used, True)
+    becomes(used, True)
 
 
 def test_the_memory_of_the_node_is_divided(http):

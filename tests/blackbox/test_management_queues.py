@@ -1,13 +1,12 @@
 """The management API: queues, what is in them, who sees them, and how lists are cut into pages."""
 
-import time
 
 import pytest
 
 from brokers import quoted
 from client import Client
 from definitions import Policy, User
-from patience import Patience
+from patience import becomes
 
 NOT_FOUND_REASON = "Not Found"
 
@@ -16,14 +15,6 @@ NOT_FOUND_REASON = "Not Found"
 def http(under):
     """The HTTP API of the shared broker."""
     return under.shared().api
-
-
-def eventually(get, expected):
-    """Wait until `get` gives what is expected; RabbitMQ's statistics lag behind."""
-    patience = Patience()
-    while (found := get()) != expected and not patience.is_over():
-        time.sleep(0.1)
-    assert found == expected
 
 
 def chosen(object, *names):
@@ -55,7 +46,7 @@ def test_a_queue_is_as_it_was_declared(http, ch, kind):
         "policy": None, "operator_policy": None, "effective_policy_definition": {}, "state": "running", "messages": 0,
         "consumers": 0, "consumer_details": [],
     }
-    eventually(lambda: chosen(http.ask(path_of(q)).json, *rest), rest)
+    becomes(lambda: chosen(http.ask(path_of(q)).json, *rest), rest)
 
 
 def test_arguments_of_all_kinds_are_shown(http, ch):
@@ -69,7 +60,7 @@ def test_arguments_of_all_kinds_are_shown(http, ch):
 def test_a_transient_queue_says_so(http, ch):
     q = ch.queue(durable=False, exclusive=True, auto_delete=True)
     expected = {"durable": False, "exclusive": True, "auto_delete": True}
-    eventually(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+    becomes(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
 
 
 def test_a_quorum_queue_says_what_is_in_force(http, ch):
@@ -79,11 +70,11 @@ def test_a_quorum_queue_says_what_is_in_force(http, ch):
         "delivery_limit": 3, "leader": leader, "members": members, "online": members, "delayed_retry": "disabled",
         "messages_delayed": 0, "messages_dlx": 0,
     }
-    eventually(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+    becomes(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
     unlimited = ch.queue("quorum", name="u", delivery_limit=-1)
-    eventually(lambda: http.ask(path_of(unlimited)).json.get("delivery_limit"), "unlimited")
+    becomes(lambda: http.ask(path_of(unlimited)).json.get("delivery_limit"), "unlimited")
     default = ch.queue("quorum", name="d")
-    eventually(lambda: http.ask(path_of(default)).json.get("delivery_limit"), 20)
+    becomes(lambda: http.ask(path_of(default)).json.get("delivery_limit"), 20)
 
 
 def test_messages_and_bytes_are_counted(http, ch):
@@ -94,7 +85,7 @@ def test_messages_and_bytes_are_counted(http, ch):
         "messages": 3, "messages_ready": 2, "messages_unacknowledged": 1, "message_bytes": 15,
         "message_bytes_ready": 10, "message_bytes_unacknowledged": 5, "consumers": 0,
     }
-    eventually(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+    becomes(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
     [listed] = [one for one in http.ask("/api/queues/%2F").json if one["name"] == q]
     assert chosen(listed, *expected) == expected
 
@@ -113,17 +104,17 @@ def test_messages_that_outlive_a_restart_are_counted(http, ch):
     in_q = [ch.get_unacked(q), ch.get_unacked(q)]
     ch.get_unacked(quorum)
     names = ("messages", "messages_persistent", "message_bytes_persistent")
-    eventually(lambda: amounts(http, q, *names), dict(zip(names, (4, 2, 12))))
+    becomes(lambda: amounts(http, q, *names), dict(zip(names, (4, 2, 12))))
     for queue in (transient, exclusive):
-        eventually(lambda queue=queue: amounts(http, queue, *names), dict(zip(names, (4, 0, 0))))
-    eventually(lambda: amounts(http, quorum, *names[:2]), dict(zip(names, (4, 4))))
+        becomes(lambda queue=queue: amounts(http, queue, *names), dict(zip(names, (4, 0, 0))))
+    becomes(lambda: amounts(http, quorum, *names[:2]), dict(zip(names, (4, 4))))
     shown = http.ask(path_of(quorum)).json
     assert shown["message_bytes_persistent"] == shown["message_bytes"]
     ch.ack(in_q[0])
     ch.nack(in_q[1], requeue=True)
-    eventually(lambda: amounts(http, q, *names), dict(zip(names, (3, 1, 7))))
+    becomes(lambda: amounts(http, q, *names), dict(zip(names, (3, 1, 7))))
     ch.purge(q)
-    eventually(lambda: amounts(http, q, *names), dict(zip(names, (0, 0, 0))))
+    becomes(lambda: amounts(http, q, *names), dict(zip(names, (0, 0, 0))))
 
 
 @pytest.mark.parametrize("settings", ["", "vm_memory_high_watermark_paging_ratio = 0.00001\n"])
@@ -186,7 +177,7 @@ def test_message_stats_count_events(http, ch):
         "publish": 7, "deliver": 3, "deliver_no_ack": 0, "get": 2, "get_no_ack": 1, "deliver_get": 6, "ack": 2,
         "redeliver": 1,
     }
-    eventually(lambda: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *expected), expected)
+    becomes(lambda: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *expected), expected)
 
 
 @pytest.mark.better
@@ -208,7 +199,7 @@ def test_deaths_are_counted_by_reason(http, ch, dlq, by_broker):
         (lost, (1, 0, nothing, 1, empty | {"expired": {"no_dead_letter_exchange": 1}})),
     ):
         expected = by_broker(rabbitmq=dict.fromkeys(names), leveret=dict(zip(names, counts, strict=True)))
-        eventually(lambda q=queue: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
+        becomes(lambda q=queue: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
 
 
 @pytest.mark.better
@@ -225,16 +216,16 @@ def test_refused_publishes_are_counted_where_they_were_published_and_where_refus
     assert chosen(http.ask(path_of(q)).json, "refuses_publishes") == of_leveret(refuses_publishes=False)
     assert ch.publish("k", *"bcde", exchange=exchange) == "aNNN"
     assert chosen(http.ask(path_of(q)).json, "refuses_publishes") == of_leveret(refuses_publishes=True)
-    eventually(stats(path_of(q), "publish", "refused", "dropped"), {"publish": 5} | of_leveret(refused=3, dropped=0))
+    becomes(stats(path_of(q), "publish", "refused", "dropped"), {"publish": 5} | of_leveret(refused=3, dropped=0))
     at = "/api/exchanges/" + quoted("/", exchange)
-    eventually(stats(at, "publish_in", "publish_out", "refused"), {"publish_in": 5, "publish_out": 5} | of_leveret(refused=3))
+    becomes(stats(at, "publish_in", "publish_out", "refused"), {"publish_in": 5, "publish_out": 5} | of_leveret(refused=3))
     own = {"publish": 5, "confirm": 2} | of_leveret(refused=3)
 
     def on_channels():
         counted = [one.get("message_stats", {}) for one in http.ask("/api/channels").json]
         return own in [chosen(one, *own) for one in counted]
 
-    eventually(on_channels, True)
+    becomes(on_channels, True)
 
 
 @pytest.mark.better
@@ -247,12 +238,12 @@ def test_lost_dead_letters_are_told_from_deaths_without_a_dead_letter_exchange(h
     names = ("dropped", "dropped_without_dlx", "dead_letters_lost", "dead_lettered")
     for q, counts in ((meant, (2, 2, 0, 0)), (lost, (2, 0, 2, 0))):
         expected = by_broker(rabbitmq=dict.fromkeys(names), leveret=dict(zip(names, counts, strict=True)))
-        eventually(lambda q=q: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
+        becomes(lambda q=q: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
 
 
 def test_consumer_capacity_falls_while_consumers_are_at_their_limit(http, ch):
     q = ch.queue()
-    eventually(lambda: http.ask(path_of(q)).json.get("consumer_capacity"), 0)
+    becomes(lambda: http.ask(path_of(q)).json.get("consumer_capacity"), 0)
     ch.consume(q, prefetch=1)
     ch.publish(q, "a", "b")
     shares = []
@@ -262,7 +253,7 @@ def test_consumer_capacity_falls_while_consumers_are_at_their_limit(http, ch):
         shares.append(shown.get("consumer_capacity"))
         return shares[-1] is not None and shares[-1] < 0.8 and shares[-1] == shown["consumer_utilisation"]
 
-    eventually(is_low, True)
+    becomes(is_low, True)
 
 
 def test_a_queue_tells_of_its_consumers(http, ch):
@@ -276,11 +267,11 @@ def test_a_queue_tells_of_its_consumers(http, ch):
         return sorted((chosen(one, *names) for one in found), key=lambda one: one["consumer_tag"])
 
     common = {"active": True, "exclusive": False, "queue": {"name": q, "vhost": "/"}}
-    eventually(consumers, [
+    becomes(consumers, [
         {"consumer_tag": "first", "ack_required": True, "arguments": {"x-priority": 5}, "prefetch_count": 7} | common,
         {"consumer_tag": "second", "ack_required": False, "arguments": {}, "prefetch_count": 7} | common,
     ])
-    eventually(lambda: http.ask(path_of(q)).json["consumers"], 2)
+    becomes(lambda: http.ask(path_of(q)).json["consumers"], 2)
     [details] = {one["channel_details"]["user"] for one in http.ask(path_of(q)).json["consumer_details"]}
     assert details == "guest"
     assert "consumer_details" not in http.ask("/api/queues/%2F").json[0]
@@ -290,16 +281,16 @@ def test_the_single_active_consumer_is_named(http, ch):
     q = ch.queue(single_active_consumer=True)
     ch.consume(q, tag="first")
     ch.consume(q, tag="second")
-    eventually(lambda: http.ask(path_of(q)).json.get("single_active_consumer_tag"), "first")
+    becomes(lambda: http.ask(path_of(q)).json.get("single_active_consumer_tag"), "first")
     alone = ch.queue(name="alone")
     ch.consume(alone, tag="mine", exclusive=True)
-    eventually(lambda: http.ask(path_of(alone)).json.get("exclusive_consumer_tag"), "mine")
+    becomes(lambda: http.ask(path_of(alone)).json.get("exclusive_consumer_tag"), "mine")
 
     def active():
         details = http.ask(path_of(q)).json.get("consumer_details", [])
         return {one["consumer_tag"]: one["active"] for one in details}
 
-    eventually(active, {"first": True, "second": False})
+    becomes(active, {"first": True, "second": False})
 
 
 def test_policies_are_shown_with_what_they_make_together(defined, prefix):
@@ -313,7 +304,7 @@ def test_policies_are_shown_with_what_they_make_together(defined, prefix):
         "policy": prefix + "p", "operator_policy": prefix + "o",
         "effective_policy_definition": {"max-length": 5, "message-ttl": 5000},
     }
-    eventually(lambda: chosen(api.ask(path_of(q)).json, *expected), expected)
+    becomes(lambda: chosen(api.ask(path_of(q)).json, *expected), expected)
 
 
 @pytest.mark.parametrize("path", ["/api/queues/nope", "/api/queues/%2F/nope", "/api/queues/nope/nope", "/api/queues/%FF"])
@@ -421,7 +412,7 @@ def test_a_page_is_sorted_as_the_whole_list(under, http, ch, prefix, resource):
 def test_columns_are_chosen(http, ch):
     q = ch.queue(message_ttl=60000)
     ch.publish(q, "a")
-    eventually(lambda: http.ask(path_of(q) + "?columns=name,message_stats.publish").json,
+    becomes(lambda: http.ask(path_of(q) + "?columns=name,message_stats.publish").json,
                {"name": q, "message_stats": {"publish": 1}})
     arguments = {"x-queue-type": "classic", "x-message-ttl": 60000}
     assert http.ask(path_of(q) + "?columns=name,arguments.x-message-ttl").json == {"name": q, "arguments": arguments}
@@ -443,7 +434,7 @@ def test_statistics_can_be_left_out(http, ch, kind):
         assert not statistics & listed.keys()
         return chosen(listed, *expected)
 
-    eventually(totals, expected)
+    becomes(totals, expected)
 
 
 @pytest.mark.parametrize("query, error, reason", [

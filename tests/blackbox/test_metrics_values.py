@@ -6,7 +6,7 @@ import pytest
 
 from definitions import Policy
 from metrics import Metrics
-from patience import Patience
+from patience import becomes
 
 
 @pytest.fixture
@@ -24,11 +24,8 @@ def own(under):
 
 
 def eventually(ch, get, expected):
-    """Wait until `get` gives what is expected."""
-    patience = Patience()
-    while (found := get()) != expected and not patience.is_over():
-        ch.pause(0.1)
-    assert found == expected
+    """Wait until `get` gives what is expected, while the connection of `ch` is served."""
+    becomes(get, expected, ch.pause)
 
 
 def of_queue(fetch, queue, *families):

@@ -10,7 +10,6 @@ import random
 import signal
 import socket
 import ssl
-import time
 import urllib.error
 import urllib.request
 
@@ -18,7 +17,7 @@ import pika
 import pytest
 from certificates import Authority
 from cryptography import x509
-from patience import PATIENCE_S, Patience
+from patience import PATIENCE_S, eventually
 
 VERSIONS = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
 
@@ -79,15 +78,8 @@ def https(broker, context, path, user="guest"):
         return json.load(answer)
 
 
-def until(done, what):
-    patience = Patience()
-    while not done():
-        assert not patience.is_over(), f"waited {PATIENCE_S} s for {what}"
-        time.sleep(0.02)
-
-
 def logged(broker, *parts):
-    until(lambda: any(all(part in line for part in parts) for line in broker.log), f"a log line with {parts}")
+    eventually(lambda: any(all(part in line for part in parts) for line in broker.log), what=f"a log line with {parts}")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -217,11 +209,11 @@ def test_client_on_the_wrong_port_is_logged(tls, authority):
     broker = tls()
     with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=PATIENCE_S) as plain:
         plain.sendall(b"AMQP\x00\x00\x09\x01")
-        until(lambda: len(plain.recv(1000)) == 0, "the end of the connection")
+        eventually(lambda: len(plain.recv(1000)) == 0, what="the end of the connection")
     logged(broker, "TLS handshake failed", "AMQPS", "the client does not speak TLS")
     with socket.create_connection(("127.0.0.1", broker.port("HTTPS")), timeout=PATIENCE_S) as plain:
         plain.sendall(b"GET /api/overview HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        until(lambda: len(plain.recv(1000)) == 0, "the end of the connection")
+        eventually(lambda: len(plain.recv(1000)) == 0, what="the end of the connection")
     logged(broker, "TLS handshake failed", "HTTPS", "the client does not speak TLS")
     with socket.create_connection(broker.amqp, timeout=PATIENCE_S) as plain, pytest.raises(ssl.SSLError):
         authority.context().wrap_socket(plain, server_hostname="localhost")
@@ -246,7 +238,7 @@ def test_invalid_tls_record_ends_only_its_connection(tls, authority, garbage):
             with below, contextlib.suppress(ConnectionError):
                 below.sendall(garbage)
                 below.settimeout(PATIENCE_S)
-                until(lambda: below.recv(65536) == b"", "the end of the connection")
+                eventually(lambda: below.recv(65536) == b"", what="the end of the connection")
     logged(broker, "connection lost")
     connect(broker, authority.context()).close()
 
@@ -276,7 +268,7 @@ def test_a_new_certificate_is_used_and_a_bad_one_is_not(tls, authority, by_signa
     assert second.certificate == first.certificate
     changed()
     for protocol in ("AMQPS", "HTTPS"):
-        until(lambda: greeting(broker, authority.context(), protocol) == second.serial, "the new certificate")
+        eventually(lambda: greeting(broker, authority.context(), protocol) == second.serial, what="the new certificate")
 
     second.certificate.write_text("no certificate")
     changed()
@@ -289,7 +281,7 @@ def test_a_new_certificate_is_used_and_a_bad_one_is_not(tls, authority, by_signa
     logged(broker, "ERROR", "AMQPS keeps its certificate: cannot read", "No such file")
     third = authority.sign("server")
     changed()
-    until(lambda: greeting(broker, authority.context()) == third.serial, "the third certificate")
+    eventually(lambda: greeting(broker, authority.context()) == third.serial, what="the third certificate")
     channel.basic_publish("", "q", b"still here")
     assert channel.basic_get("q", auto_ack=True)[2] == b"still here"
     open_before.close()
@@ -327,11 +319,11 @@ def test_a_blocked_publisher_over_tls_lives_on(tls, authority):
     channel.queue_declare("q", exclusive=True)
     assert broker.api.ask(path, method="PUT", body={"absolute": 1}).status == 204
     channel.basic_publish("", "q", b"held back")
-    until(lambda: connection.process_data_events(0.05) or said, "connection.blocked")
+    eventually(lambda: connection.process_data_events(0.05) or said, what="connection.blocked")
     assert broker.api.ask(path, method="PUT", body={"relative": 1}).status == 204
-    until(lambda: connection.process_data_events(0.05) or len(said) == 2, "connection.unblocked")
+    eventually(lambda: connection.process_data_events(0.05) or len(said) == 2, what="connection.unblocked")
     assert said == ["low on memory", None]
-    until(lambda: channel.basic_get("q", auto_ack=True)[2] == b"held back", "the message")
+    eventually(lambda: channel.basic_get("q", auto_ack=True)[2] == b"held back", what="the message")
     connection.close()
 
 

@@ -32,3 +32,11 @@ def eventually(look, within_s=PATIENCE_S, what="it"):
         assert not patience.is_over(), f"{what() if callable(what) else what} did not come"
         time.sleep(PAUSE_S)
     return found
+
+
+def becomes(get, expected, pause=time.sleep):
+    """Looks until what `get` gives is as expected, for numbers that lag behind; `pause(seconds)` lies between the looks."""
+    patience = Patience()
+    while (found := get()) != expected and not patience.is_over():
+        pause(LOOK_S)
+    assert found == expected

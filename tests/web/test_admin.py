@@ -1,13 +1,12 @@
 """Users, vhosts, policies, limits, parameters and definitions, set on the page."""
 
 import json
-import time
 
 import pika
 import pytest
 
 from browsing import segment
-from patience import Patience
+from patience import becomes
 
 MARKUP = '<img src=x onerror="document.title=1">'
 ADMIN = ["users", "vhosts", "policies", "limits", "definitions", "parameters", "features", "logins"]
@@ -22,14 +21,6 @@ def get(broker, path):
     answer = broker.api.ask(f"/api/{path}")
     assert answer.status == 200, (path, answer.status)
     return answer.json
-
-
-def until(what, expected):
-    """Asks the broker until it is as expected; what the page does takes a moment."""
-    patience = Patience()
-    while (seen := what()) != expected and not patience.is_over():
-        time.sleep(0.05)
-    assert seen == expected
 
 
 def status_of(broker, path):
@@ -117,7 +108,7 @@ def test_policy_that_would_drop_messages_asks_first(site, broker):
     assert get(broker, "policies") == [] and get(broker, "queues/%2F/logs")["messages"] == 5
     submit(page)
     page.click(hook("confirm-yes"))
-    until(lambda: get(broker, "queues/%2F/logs")["messages"], 2)
+    becomes(lambda: get(broker, "queues/%2F/logs")["messages"], 2)
 
 
 def test_a_policy_without_anchors_or_matches_has_a_warning(site, broker):
@@ -179,7 +170,7 @@ def test_a_policy_is_changed_and_deleted(site, broker):
     page.click(f"{hook('policies')} {hook('delete')}")
     says(page, hook("confirm"), "1 queue")
     page.click(hook("confirm-yes"))
-    until(lambda: get(broker, "policies"), [])
+    becomes(lambda: get(broker, "policies"), [])
     page.wait_for_selector(f"{hook('policies')} >> text=None")
 
 
@@ -214,7 +205,7 @@ def test_a_user_comes_changes_and_goes(site, broker, name):
     # Tags alone leave the password as it is.
     page.uncheck(hook("tag-monitoring"))
     submit(page, hook("tags-form"))
-    until(lambda: get(broker, f"users/{name}")["tags"], ["management", "night shift"])
+    becomes(lambda: get(broker, f"users/{name}")["tags"], ["management", "night shift"])
     assert broker.api.ask("/api/whoami", name, "first").status == 200
 
     fill(page, new_password="second", new_password_again="secund")
@@ -222,13 +213,13 @@ def test_a_user_comes_changes_and_goes(site, broker, name):
     says(page, hook("form-error"), "not the same")
     fill(page, new_password_again="second")
     submit(page, hook("password-form"))
-    until(lambda: broker.api.ask("/api/whoami", name, "second").status, 200)
+    becomes(lambda: broker.api.ask("/api/whoami", name, "second").status, 200)
     assert broker.api.ask("/api/whoami", name, "first").status == 401
 
     page.check(hook("no-password"))
     submit(page, hook("password-form"))
     page.click(hook("confirm-yes"))
-    until(lambda: broker.api.ask("/api/whoami", name, "second").status, 401)
+    becomes(lambda: broker.api.ask("/api/whoami", name, "second").status, 401)
     assert get(broker, f"users/{name}")["tags"] == ["management", "night shift"]
 
     page.click(hook("delete"))
@@ -251,7 +242,7 @@ def test_own_password_can_be_changed_without_a_new_login(site, broker, name):
     page = site.log_in(name, "old", at=f"#/admin/users/{name}")
     fill(page, new_password="new", new_password_again="new")
     submit(page, hook("password-form"))
-    until(lambda: broker.api.ask("/api/whoami", name, "new").status, 200)
+    becomes(lambda: broker.api.ask("/api/whoami", name, "new").status, 200)
     site.go(page, "#/admin/users")
     says(page, "main table", name)
     assert page.locator(hook("login")).count() == 0
@@ -262,7 +253,7 @@ def test_tags_of_a_user_without_password_change(site, broker, name):
     page = site.log_in(at=f"#/admin/users/{name}")
     page.check(hook("tag-policymaker"))
     submit(page, hook("tags-form"))
-    until(lambda: get(broker, f"users/{name}")["tags"], ["policymaker"])
+    becomes(lambda: get(broker, f"users/{name}")["tags"], ["policymaker"])
     assert get(broker, f"users/{name}")["password_hash"] == ""
 
 
@@ -276,28 +267,28 @@ def test_permissions_are_given_changed_and_taken(site, broker, name):
     fill(page, access_configure="")
     submit(page, hook("access-dialog"))
     expected = {"user": name, "vhost": "/", "configure": "", "write": "^order", "read": ".*"}
-    until(lambda: get(broker, f"users/{name}/permissions"), [expected])
+    becomes(lambda: get(broker, f"users/{name}/permissions"), [expected])
 
     page.click(f"{hook('permissions')} {hook('edit')}")
     fill(page, access_read="^mine")
     submit(page, hook("access-dialog"))
-    until(lambda: get(broker, f"users/{name}/permissions"), [expected | {"read": "^mine"}])
+    becomes(lambda: get(broker, f"users/{name}/permissions"), [expected | {"read": "^mine"}])
 
     page.click(f"{hook('topic-permissions')} {hook('add')}")
     fill(page, access_vhost="/", access_exchange="amq.topic", access_write="^{username}\\.", access_read=".*")
     submit(page, hook("access-dialog"))
     topic = {"user": name, "vhost": "/", "exchange": "amq.topic", "write": "^{username}\\.", "read": ".*"}
-    until(lambda: get(broker, f"users/{name}/topic-permissions"), [topic])
+    becomes(lambda: get(broker, f"users/{name}/topic-permissions"), [topic])
 
     # The vhost tells the same.
     site.go(page, f"#/admin/vhosts/{segment('/')}")
     says(page, hook("permissions"), name, "^mine")
     page.click(f"{hook('topic-permissions')} {hook('remove')}")
     page.click(hook("confirm-yes"))
-    until(lambda: get(broker, f"users/{name}/topic-permissions"), [])
+    becomes(lambda: get(broker, f"users/{name}/topic-permissions"), [])
     page.click(f"{hook('permissions')} tr:has-text('{name}') {hook('remove')}")
     page.click(hook("confirm-yes"))
-    until(lambda: get(broker, f"users/{name}/permissions"), [])
+    becomes(lambda: get(broker, f"users/{name}/permissions"), [])
 
 
 def test_a_vhost_comes_changes_is_protected_and_goes(site, broker, name):
@@ -309,12 +300,12 @@ def test_a_vhost_comes_changes_is_protected_and_goes(site, broker, name):
     submit(page, hook("vhost-form"))
     page.wait_for_selector(hook("page-vhost"))
     fields = ("description", "tags", "default_queue_type", "replicas")
-    until(lambda: [get(broker, f"vhosts/{name}")[field] for field in fields], ["orders", ["a", "b"], "quorum", 3])
+    becomes(lambda: [get(broker, f"vhosts/{name}")[field] for field in fields], ["orders", ["a", "b"], "quorum", 3])
 
     fill(page, vhost_description="old orders", vhost_tags="")
     page.select_option(hook("vhost-replicas"), "")
     submit(page, hook("vhost-form"))
-    until(lambda: [get(broker, f"vhosts/{name}")[field] for field in fields], ["old orders", [], "quorum", None])
+    becomes(lambda: [get(broker, f"vhosts/{name}")[field] for field in fields], ["old orders", [], "quorum", None])
 
     page.click(hook("protect"))
     page.wait_for_selector("text=protected from deletion")
@@ -346,19 +337,19 @@ def test_limits_are_set_and_removed(site, broker):
     page.fill(f"{vhosts} {hook('limit-of')}", "/")
     page.select_option(f"{vhosts} {hook('limit-name')}", "max-queues")
     submit(page, vhosts)
-    until(lambda: get(broker, "vhost-limits"), [{"vhost": "/", "value": {"max-queues": 3}}])
+    becomes(lambda: get(broker, "vhost-limits"), [{"vhost": "/", "value": {"max-queues": 3}}])
     page.fill(f"{users} {hook('limit-of')}", "guest")
     page.fill(f"{users} {hook('limit-value')}", "-1")
     submit(page, users)
-    until(lambda: get(broker, "user-limits"), [{"user": "guest", "value": {"max-connections": -1}}])
+    becomes(lambda: get(broker, "user-limits"), [{"user": "guest", "value": {"max-connections": -1}}])
     says(page, users, "no limit")
     page.click(f"{vhosts} {hook('remove')}")
-    until(lambda: get(broker, "vhost-limits"), [])
+    becomes(lambda: get(broker, "vhost-limits"), [])
 
     site.go(page, f"#/admin/vhosts/{segment('/')}")
     page.fill(f"{hook('limit-form')} {hook('limit-value')}", "5")
     submit(page, hook("limit-form"))
-    until(lambda: get(broker, "vhost-limits"), [{"vhost": "/", "value": {"max-connections": 5}}])
+    becomes(lambda: get(broker, "vhost-limits"), [{"vhost": "/", "value": {"max-connections": 5}}])
     says(page, hook("limit-max-connections"), "5")
 
 
@@ -371,15 +362,15 @@ def test_parameters_and_the_name_of_the_cluster(site, broker):
     says(page, f"{hook('parameter-dialog')} {hook('form-error')}", "not valid JSON")
     fill(page, parameter_value='{"team": "<b>sms</b>"}')
     submit(page, hook("parameter-dialog"))
-    until(lambda: status_of(broker, "global-parameters/owner"), 200)
+    becomes(lambda: status_of(broker, "global-parameters/owner"), 200)
     assert get(broker, "global-parameters/owner")["value"] == {"team": "<b>sms</b>"}
     says(page, globals_, "<b>sms</b>")
     page.click(f"{globals_} tr:has-text('owner') {hook('remove')}")
     page.click(hook("confirm-yes"))
-    until(lambda: status_of(broker, "global-parameters/owner"), 404)
+    becomes(lambda: status_of(broker, "global-parameters/owner"), 404)
     fill(page, cluster_name_input="hare")
     submit(page, hook("cluster-form"))
-    until(lambda: get(broker, "cluster-name"), {"name": "hare"})
+    becomes(lambda: get(broker, "cluster-name"), {"name": "hare"})
 
 
 def test_definitions_go_out_and_come_in(site, broker, tmp_path):
@@ -401,7 +392,7 @@ def test_definitions_go_out_and_come_in(site, broker, tmp_path):
     says(page, hook("import-contents"), "2 queues", "1 user")
     submit(page, hook("import-form"))
     submit(page, hook("import-question"))
-    until(lambda: sorted(queue["name"] for queue in get(broker, "queues")), ["kept", "large"])
+    becomes(lambda: sorted(queue["name"] for queue in get(broker, "queues")), ["kept", "large"])
     assert get(broker, "queues/%2F/large")["arguments"]["x-anything"] == large
 
 
@@ -434,7 +425,7 @@ def test_definitions_of_one_vhost_go_into_another(site, broker, tmp_path):
     page.set_input_files(hook("import-file"), tmp_path / "from.json")
     submit(page, hook("import-form"))
     submit(page, hook("import-question"))
-    until(lambda: [queue["name"] for queue in get(broker, "queues/to")], ["moved"])
+    becomes(lambda: [queue["name"] for queue in get(broker, "queues/to")], ["moved"])
 
 
 def test_markup_in_names_is_text(site, broker):
@@ -478,7 +469,7 @@ def test_logins_are_counted_and_counted_anew(site, broker):
     page.click(hook("reset"))
     page.click(hook("confirm-yes"))
     node = get(broker, "overview")["node"]
-    until(lambda: [one["auth_attempts_failed"] for one in get(broker, f"auth/attempts/{segment(node)}") if one["protocol"] == "http"], [0])
+    becomes(lambda: [one["auth_attempts_failed"] for one in get(broker, f"auth/attempts/{segment(node)}") if one["protocol"] == "http"], [0])
 
 
 def test_health_asks_for_a_port(site, broker):
