@@ -4,14 +4,12 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::embedded::{Configuration, Embedded};
 use crate::replicas::{Reopens as _, ReplicaTarget as _, Replicator};
 use crate::vhost::VhostHandle;
-
-/// Longer than any step takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::vhost::tests::PATIENCE;
 
 const OWN: &str = "a@127.0.0.1";
 const OTHER: &str = "b@127.0.0.1";

@@ -16,7 +16,7 @@ use crate::embedded::{Configuration, Embedded};
 use crate::vhost::internal_channel::InternalChannel;
 
 /// Longer than any step takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A broker with the vhosts `/` and `other` in a directory of its own.
 struct Broker {

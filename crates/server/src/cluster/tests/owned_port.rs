@@ -14,7 +14,7 @@ const OWNER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// A port of 127.0.0.1 that no other test has.
 ///
-/// It is owned as long as the same port of another address of this machine is listened at, as in `tests/common/ports.py`.
+/// It is owned as long as the same port of another address of this machine is listened at, as in `tests/machine/ports.py`.
 #[derive(Debug)]
 pub(super) struct OwnedPort {
     pub(super) number: u16,

@@ -526,8 +526,6 @@ impl Thread {
             self.ticks.need(id, replica.needed_tick());
             let leader = replica.member().leader().map(MemberId::node);
             let lead = Lead { leader, term: replica.leads_in() };
-            self.note_lead(id, lead);
-            let Some(replica) = self.replicas.get_mut(&id) else { continue };
             if let Some((need, leader)) = replica.take_wanted() {
                 self.shared.want(id, need, leader);
             }
@@ -541,6 +539,7 @@ impl Thread {
                 replica.entries = 0;
                 compact(&self.shared, replica);
             }
+            self.note_lead(id, lead);
         }
     }
 
