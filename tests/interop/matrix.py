@@ -109,6 +109,9 @@ def attempt(client, options):
     if moves := broker.moves:
         lines[0] += f"; {moves} changes of the leader, {len(run.rerun)} scenarios ran again"
     lines += [f"  {name}: {text}" for name, text in run.failed.items()]
+    # As pytest says it, for the list of what a test run has not tested.
+    lines += [f"SKIPPED [1] {client.name} {name}: {result.text}" for name, result in run.results.items()
+              if result.state == "without"]
     if run.failed or options.show:
         lines.append(run.log)
     print("\n".join(lines), flush=True)

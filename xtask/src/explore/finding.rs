@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use crate::test::failed_test;
+
 /// Lines of a log that say what was found.
 const TOLD_LINES_MAX: usize = 6;
 
@@ -124,7 +126,7 @@ impl Reader {
             Self::Changes => log.lines().filter_map(|line| changed_input(line, again)).collect(),
             Self::Properties => {
                 let failed = |line: &str| {
-                    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+                    let name = failed_test(line)?;
                     let what = format!("{name}, see {}", file.display());
                     Some(Finding { what, again: format!("{again} {name}"), kept: None })
                 };
@@ -155,13 +157,10 @@ impl Reader {
             }
             Self::Drawn(suite) => {
                 let failed = |line: &str| {
-                    let rest =
-                        line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;
-                    let (_, name) = rest.split(' ').next()?.rsplit_once("::")?;
-                    let name = name.split('[').next()?;
+                    let (_, name) = failed_test(line)?.split('[').next()?.rsplit_once("::")?;
                     let again = again.replace(" --drawn", &format!(" -k {name}"));
                     let kept = Some(Kept::Seed(format!("{suite}/{name} {seed}")));
-                    Some(Finding { what: format!("{rest}, see {}", file.display()), again, kept })
+                    Some(Finding { what: format!("{line}, see {}", file.display()), again, kept })
                 };
                 log.lines().filter_map(failed).collect()
             }

@@ -17,6 +17,7 @@ use clap::builder::PossibleValuesParser;
 
 use self::finding::Finding;
 use self::parts::{PARTS, Part, Workshop};
+use crate::place::Place;
 use crate::{process, repository, test};
 
 /// Turns of all parts while the time lasts, if each takes its share: some, so that all parts have had one early.
@@ -61,8 +62,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let time = Duration::from_secs(u64::from(options.minutes) * 60);
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     let share = time / (count * ROUNDS);
+    let place = Place { root: &root, target: &target, log: &log };
     let mut workshop =
-        Workshop { root: &root, target: &target, log: &log, interpreter, broker, share, turn: 0 };
+        Workshop { place: &place, interpreter, broker, share, campaign: None, turn: 0 };
     let parts = workshop.build(&parts)?;
     ensure!(!parts.is_empty(), "no part can run here");
     let mut turns: Vec<Turns> =

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -99,28 +99,24 @@ pub(super) struct Turn {
 
 /// Programs and folders for turns.
 pub(super) struct Workshop<'a> {
-    pub(super) root: &'a Path,
-    pub(super) target: &'a Path,
-    /// The log of builds; turns have theirs beside it.
-    pub(super) log: &'a Path,
+    /// Folders, and the log of builds; turns have theirs beside it.
+    pub(super) place: &'a Place<'a>,
     pub(super) interpreter: PathBuf,
     pub(super) broker: PathBuf,
     /// Time that a part has before all others have had theirs.
     pub(super) share: Duration,
+    /// The targets of the fuzzer, once they are built.
+    pub(super) campaign: Option<Campaign<'a>>,
     /// Turns of the campaign so far.
     pub(super) turn: usize,
 }
 
 impl Workshop<'_> {
-    fn place(&self) -> Place<'_> {
-        Place { root: self.root, target: self.target, log: self.log }
-    }
-
     /// Builds what the parts need; the parts that can run here.
     ///
     /// # Errors
     /// When a build fails.
-    pub(super) fn build(&self, parts: &[&'static Part]) -> Result<Vec<&'static Part>> {
+    pub(super) fn build(&mut self, parts: &[&'static Part]) -> Result<Vec<&'static Part>> {
         let mut able = Vec::new();
         for part in parts {
             let build = match part.kind {
@@ -129,7 +125,9 @@ impl Workshop<'_> {
                     continue;
                 }
                 Kind::Campaign => {
-                    Campaign::new(&self.place(), 0, &self.found())?;
+                    // Inputs that reach new code, of earlier campaigns, too.
+                    let found = self.place.target.join("xtask").join("fuzz");
+                    self.campaign = Some(Campaign::new(self.place, &found)?);
                     None
                 }
                 Kind::Changes => Some(vec!["test", "--no-run", "--package", "leveret-fuzz"]),
@@ -141,21 +139,16 @@ impl Workshop<'_> {
                 Kind::Loop | Kind::Drawn => None,
             };
             if let Some(arguments) = build {
-                process::run(self.cargo(&arguments), self.log, BUILD_TIME_MAX)?;
+                process::run(self.cargo(&arguments), self.place.log, BUILD_TIME_MAX)?;
             }
             able.push(*part);
         }
         Ok(able)
     }
 
-    /// Inputs that reach new code, of earlier campaigns, too.
-    fn found(&self) -> PathBuf {
-        self.target.join("xtask").join("fuzz")
-    }
-
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(repository::cargo());
-        command.args(arguments).current_dir(self.root).env("CARGO_TERM_COLOR", "never");
+        command.args(arguments).current_dir(self.place.root).env("CARGO_TERM_COLOR", "never");
         command
     }
 
@@ -175,7 +168,7 @@ impl Workshop<'_> {
             Kind::Drawn => Reader::Drawn(part.name),
         };
         let (command, again) = self.command(part, &seed)?;
-        let log = self.log.with_file_name(format!("explore-{}.log", part.name));
+        let log = self.place.log.with_file_name(format!("explore-{}.log", part.name));
         fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
         let status = Process::start(command, &log)?.wait(TURN_TIME_MAX)?;
         let mut findings = Vec::new();
@@ -227,8 +220,8 @@ impl Workshop<'_> {
         let python = self.interpreter.display();
         let mut words: Vec<&str> = Vec::new();
         if part.kind == Kind::Loop {
-            command.arg(self.root.join(of)).arg("--leveret").arg(&self.broker);
-            command.current_dir(self.root);
+            command.arg(self.place.root.join(of)).arg("--leveret").arg(&self.broker);
+            command.current_dir(self.place.root);
             words.extend(arguments);
             words.extend(["--seed", seed]);
             let again =
@@ -237,7 +230,7 @@ impl Workshop<'_> {
             return Ok((command, again));
         }
         command.args(["-m", "pytest", "--color=no", "--broker=leveret"]);
-        command.env("LEVERET_BIN", &self.broker).current_dir(self.root.join(of));
+        command.env("LEVERET_BIN", &self.broker).current_dir(self.place.root.join(of));
         words.extend(arguments);
         words.extend(["--drawn", "--seed", seed]);
         let again = format!(
@@ -255,7 +248,8 @@ impl Workshop<'_> {
         self.turn += 1;
         let count = u64::try_from(TARGETS.len()).unwrap_or(u64::MAX);
         let seconds = (self.share.as_secs() / count).max(TARGET_SECONDS_MIN);
-        let report = Campaign::new(&self.place(), seconds, &self.found())?.run(target)?;
+        let campaign = self.campaign.as_ref().context("the targets are not built")?;
+        let report = campaign.run(target, seconds)?;
         let findings = report.finding.iter().map(|text| Finding::of_campaign(target.name, text));
         Ok(Turn { what: format!("{} {report}", target.name), findings: findings.collect() })
     }

@@ -51,7 +51,6 @@ const OPTIMISED_DEPENDENCIES: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct Campaign<'a> {
     place: &'a Place<'a>,
-    seconds: u64,
     /// Folder for inputs that reach new code, by target.
     found: PathBuf,
     /// The built program.
@@ -59,11 +58,11 @@ pub(crate) struct Campaign<'a> {
 }
 
 impl<'a> Campaign<'a> {
-    /// Builds the targets; each will run for `seconds` and keep new inputs in a folder in `found`.
+    /// Builds the targets; each will keep new inputs in a folder in `found`.
     ///
     /// # Errors
     /// When they cannot be built.
-    pub(crate) fn new(place: &'a Place<'a>, seconds: u64, found: &Path) -> Result<Self> {
+    pub(crate) fn new(place: &'a Place<'a>, found: &Path) -> Result<Self> {
         // With a platform named, build scripts and procedural macros are compiled without the flags.
         let (target, platform) = (place.target.join("fuzz"), host_triple()?);
         let flags: Vec<&str> = COVERAGE_FLAGS.lines().collect();
@@ -82,14 +81,14 @@ impl<'a> Campaign<'a> {
         build.current_dir(place.root);
         process::run(build, place.log, time_max(BUILD_SECONDS_MAX))?;
         let program = target.join(platform).join("debug").join(PROGRAM);
-        Ok(Self { place, seconds, found: found.to_owned(), program })
+        Ok(Self { place, found: found.to_owned(), program })
     }
 
-    /// Runs one target, with its output in a log of its own.
+    /// Runs one target for `seconds`, with its output in a log of its own.
     ///
     /// # Errors
     /// When it cannot be run; a failure that it finds is in the report.
-    pub(crate) fn run(&self, target: &Target) -> Result<Report> {
+    pub(crate) fn run(&self, target: &Target, seconds: u64) -> Result<Report> {
         let Target { name, input_bytes_max } = target;
         let folder = self.place.root.join("fuzz");
         let (found, artifacts) = (self.found.join(name), folder.join("artifacts").join(name));
@@ -101,7 +100,7 @@ impl<'a> Campaign<'a> {
         command.env("FUZZ_TARGET", name);
         command.arg(&found).arg(folder.join("corpus").join(name)).arg("-print_final_stats=1");
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-        command.arg(format!("-max_total_time={}", self.seconds));
+        command.arg(format!("-max_total_time={}", seconds));
         command.arg(format!("-max_len={input_bytes_max}"));
         // Seeds are as long as the inputs they stand for: none has to grow first.
         command.arg("-len_control=0");
@@ -115,10 +114,10 @@ impl<'a> Campaign<'a> {
         command.env("MALLOC_ARENA_MAX", "1").current_dir(self.place.root);
         let log = self.place.log.with_extension(format!("{name}.log"));
         fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-        let status = Process::start(command, &log)?.wait(time_max(self.seconds))?;
+        let status = Process::start(command, &log)?.wait(time_max(seconds))?;
         let printed = fs::read(&log).context("the log is gone")?;
         let again = format!("FUZZ_TARGET={name} {}", self.program.display());
-        let report = Report::read(&String::from_utf8_lossy(&printed), self.seconds, &again);
+        let report = Report::read(&String::from_utf8_lossy(&printed), seconds, &again);
         ensure!(
             status.success() || report.finding.is_some(),
             "{name} could not be run: {status}; {}",

@@ -52,13 +52,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let seconds = options.hours.map_or(options.seconds, |hours| hours * 3600);
     // A run goes on from the inputs that earlier runs have found.
     let found = place.target.join("xtask").join("fuzz");
-    let campaign = Campaign::new(&place, seconds, &found)?;
+    let campaign = Campaign::new(&place, &found)?;
     let is_asked = |target: &&Target| {
         options.targets.is_empty() || options.targets.iter().any(|name| name == target.name)
     };
     let mut findings = 0;
     for target in TARGETS.iter().filter(is_asked) {
-        let report = campaign.run(target)?;
+        let report = campaign.run(target, seconds)?;
         println!("{:<14} {report}", target.name);
         findings += usize::from(report.finding.is_some());
     }

@@ -21,7 +21,8 @@ pub(super) fn failed_tests(log: &str) -> Vec<&str> {
     names
 }
 
-fn failed_test(line: &str) -> Option<&str> {
+/// Name of the test that has failed, in a line of cargo or pytest.
+pub(crate) fn failed_test(line: &str) -> Option<&str> {
     // `test queue::tests::name ... FAILED`, `test queue::tests::name - should panic ... FAILED`
     if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
     {

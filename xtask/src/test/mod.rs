@@ -22,12 +22,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::builder::PossibleValuesParser;
 
 use self::actions::Part;
+pub(crate) use self::findings::failed_test;
 use self::quick::Change;
-use self::schedule::{Event, StepResult};
+use self::schedule::{End, Event, StepResult};
 use self::steps::{Action, Step};
 use self::table::STEPS;
 use crate::activity::cpu_time_of_children;
@@ -145,7 +146,10 @@ fn logs_folder(target: &Path) -> Result<PathBuf> {
 pub(crate) fn set_up(steps: &[&str]) -> Result<()> {
     let only: Vec<String> = steps.iter().map(|&name| name.to_owned()).collect();
     for end in run_steps(&selection(&only, &[]), true, &Part::All)? {
-        end.result.with_context(|| format!("step `{}` did not run", end.step.name))??;
+        match end.end {
+            End::Ran(result) => result?,
+            End::LeftOut(_) => bail!("step `{}` did not run", end.step.name),
+        };
     }
     Ok(())
 }
@@ -177,7 +181,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     print!("{}", summary::slow_tests(&ends, text));
     print!("{}", summary::skips(&ends, text));
     print!("{}", summary::failures(&ends, text));
-    let has_passed = ends.iter().all(|end| matches!(end.result, Some(Ok(_))));
+    let has_passed = ends.iter().all(StepResult::has_passed);
     if has_passed {
         announcement::keep_duration(&steps, start.elapsed(), &target);
     }
@@ -194,8 +198,12 @@ fn asked(options: &Options) -> Result<(Vec<&'static Step>, Part)> {
         steps.retain(|step| quick::STEPS.contains(&step.name));
         return Ok((steps, Part::Quick(Change::of_repository()?)));
     }
-    let part = options.filter.clone().map_or(Part::All, Part::Filter);
-    Ok((selection(&options.only, &options.skip), part))
+    let steps = selection(&options.only, &options.skip);
+    let Some(filter) = options.filter.clone() else { return Ok((steps, Part::All)) };
+    for step in steps.iter().filter(|step| options.only.iter().any(|name| name == step.name)) {
+        ensure!(step.has_single_tests(), "step `{}` has no tests to choose from", step.name);
+    }
+    Ok((steps, Part::Filter(filter)))
 }
 
 /// Runs steps and prints their progress.
@@ -216,7 +224,7 @@ fn run_steps(steps: &[&'static Step], is_serial: bool, part: &Part) -> Result<Ve
     let tell = |event: Event<'_>| {
         let line = match event {
             Event::Began(step) => summary::began(step),
-            Event::Ended(end) => summary::ended(end, &[]),
+            Event::Ended(end) => summary::ended(end),
             Event::Tick(running) => summary::running(running, |step| {
                 actions::read_log(&log(&logs, step)).unwrap_or_default()
             }),

@@ -3,6 +3,7 @@
 //! Asks dpkg what is there and apt-get for the rest, as root or through a sudo that asks no
 //! password. Where neither works, the error is the command to type.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -46,8 +47,17 @@ pub(super) fn install(packages: &[&str], place: &Place<'_>) -> Result<()> {
 }
 
 fn missing(packages: &[&str]) -> Vec<String> {
-    let missing = packages.iter().filter(|name| !is_installed(name));
+    let installed = installed();
+    let missing = packages.iter().filter(|&&name| !installed.contains(name));
     missing.map(|&name| name.to_owned()).collect()
+}
+
+/// The names of all installed packages; none where there is no dpkg.
+fn installed() -> BTreeSet<String> {
+    let mut command = Command::new("dpkg-query");
+    command.args(["--show", "--showformat=${db:Status-Status} ${Package}\\n"]);
+    let text = process::output(command, QUESTION_TIME_MAX).unwrap_or_default();
+    text.lines().filter_map(|line| line.strip_prefix("installed ")).map(str::to_owned).collect()
 }
 
 fn install_missing(missing: &[String], place: &Place<'_>) -> Result<()> {
@@ -132,12 +142,6 @@ fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>) -> Result<()> {
     command.args(arguments).current_dir(place.root);
     command.envs(NO_QUESTIONS.split_once('='));
     process::run_while_active(command, place.log)
-}
-
-fn is_installed(package: &str) -> bool {
-    let mut command = Command::new("dpkg-query");
-    command.args(["--show", "--showformat=${db:Status-Status}", package]);
-    process::output(command, QUESTION_TIME_MAX).is_ok_and(|status| status == "installed")
 }
 
 /// True if the program exists and exits with 0.

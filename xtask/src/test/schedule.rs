@@ -28,19 +28,34 @@ enum Progress {
     Ended,
 }
 
-/// A step that has ended, and its result.
+/// A step that has ended, and how.
 #[derive(Debug)]
 pub(super) struct StepResult {
     pub(super) step: &'static Step,
-    /// `None` if the step did not begin: because a step that it needs has failed, or the user has interrupted.
-    pub(super) result: Option<Result<Outcome>>,
+    pub(super) end: End,
     pub(super) elapsed: Duration,
 }
 
+/// The end of a step.
+#[derive(Debug)]
+pub(super) enum End {
+    Ran(Result<Outcome>),
+    /// The step did not begin: because this one, which it needs, has not passed, or the user has interrupted.
+    LeftOut(Option<&'static str>),
+}
+
 impl StepResult {
+    /// True if the step ran and did not fail.
+    pub(super) fn has_passed(&self) -> bool {
+        matches!(self.end, End::Ran(Ok(_)))
+    }
+
     /// The error of a step that has failed.
     pub(super) fn error(&self) -> Option<&anyhow::Error> {
-        self.result.as_ref()?.as_ref().err()
+        match &self.end {
+            End::Ran(result) => result.as_ref().err(),
+            End::LeftOut(_) => None,
+        }
     }
 }
 
@@ -71,9 +86,10 @@ pub(super) fn run(
     let action = &action;
     thread::scope(|scope| {
         loop {
-            for at in impossible(steps, &progress, &ended) {
+            while let Some((at, need)) = left_out(steps, &progress, &ended) {
                 progress[at] = Progress::Ended;
-                let end = StepResult { step: steps[at], result: None, elapsed: Duration::ZERO };
+                let end = End::LeftOut(need);
+                let end = StepResult { step: steps[at], end, elapsed: Duration::ZERO };
                 tell(Event::Ended(&end));
                 ended.push(end);
             }
@@ -83,10 +99,9 @@ pub(super) fn run(
                 begun_at[at] = Some(start);
                 tell(Event::Began(step));
                 scope.spawn(move || {
-                    let result = Some(action(step));
+                    let end = End::Ran(action(step));
                     // The receiver lives as long as this scope.
-                    let _ =
-                        sender.send((at, StepResult { step, result, elapsed: start.elapsed() }));
+                    let _ = sender.send((at, StepResult { step, end, elapsed: start.elapsed() }));
                 });
             }
             if !progress.contains(&Progress::Running) {
@@ -118,28 +133,24 @@ fn running(
         .collect()
 }
 
-/// Indices of the waiting steps that cannot begin any more: all of them after an interrupt, otherwise those that
-/// need a step which did not succeed.
-fn impossible(steps: &[&Step], progress: &[Progress], ended: &[StepResult]) -> Vec<usize> {
-    let is_without = |need: &str| {
-        let end = ended.iter().find(|end| end.step.name == need);
-        end.is_some_and(|end| !matches!(end.result, Some(Ok(_))))
+/// Index of a waiting step that cannot begin any more, and the step that it needs and that has not passed; any step
+/// after an interrupt.
+fn left_out(
+    steps: &[&Step],
+    progress: &[Progress],
+    ended: &[StepResult],
+) -> Option<(usize, Option<&'static str>)> {
+    let failed = |step: &Step| {
+        let is_needed = |end: &&StepResult| step.needs.contains(&end.step.name);
+        ended.iter().filter(is_needed).find(|end| !end.has_passed()).map(|end| end.step.name)
     };
-    let cannot_begin =
-        |step: &Step| process::is_interrupted() || step.needs.iter().any(|need| is_without(need));
-    let states = steps.iter().zip(progress).enumerate();
-    states
-        .filter(|(_, (step, progress))| **progress == Progress::Waiting && cannot_begin(step))
-        .map(|(at, _)| at)
-        .collect()
-}
-
-/// The step for whose sake another one did not begin, if it was not the user who ended the run.
-pub(super) fn missing_need(step: &Step, ends: &[StepResult]) -> Option<&'static str> {
-    let is_missing = |end: &&StepResult| {
-        step.needs.contains(&end.step.name) && !matches!(end.result, Some(Ok(_)))
-    };
-    ends.iter().find(is_missing).map(|end| end.step.name)
+    let waiting = steps.iter().zip(progress).enumerate();
+    waiting.filter(|(_, (_, progress))| **progress == Progress::Waiting).find_map(
+        |(at, (step, _))| match failed(step) {
+            None if !process::is_interrupted() => None,
+            need => Some((at, need)),
+        },
+    )
 }
 
 /// Index of the step that may begin now.
@@ -307,9 +318,8 @@ mod tests {
         });
         assert_eq!(events, ["build began", "build ended", "a ended", "lint began", "lint ended"]);
         assert_eq!(ended[0].error().unwrap().to_string(), "broken");
-        assert!(ended[1].result.is_none());
-        assert_eq!(missing_need(ended[1].step, &ended), Some("build"));
-        assert_eq!(missing_need(ended[2].step, &ended), None);
+        assert!(matches!(ended[1].end, End::LeftOut(Some("build"))), "{:?}", ended[1]);
+        assert!(ended[2].has_passed());
     }
 
     #[test]
@@ -317,8 +327,8 @@ mod tests {
         const LAST: Step = Step { name: "last", lane: Lane::Suite, needs: &["a"], ..PLAIN };
         let action = |_: &'static Step| bail!("broken");
         let ended = run(&[&BUILD, &A, &LAST], true, TICK, action, |_| {});
-        assert_eq!(missing_need(&LAST, &ended), Some("a"));
         assert_eq!(ended.len(), 3);
+        assert!(matches!(ended[2].end, End::LeftOut(Some("a"))), "{:?}", ended[2]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(super) struct Step {
     /// Subject of the check, in a few words.
     pub(super) what: &'static str,
     pub(super) action: Action,
-    /// Steps that run beside it.
+    /// Weight, which decides what runs beside the step.
     pub(super) lane: Lane,
     /// Things of the machine that one step at a time may use.
     pub(super) resources: &'static [Resource],
@@ -21,11 +21,17 @@ pub(super) struct Step {
     pub(super) is_setup: bool,
 }
 
+impl Step {
+    /// True if single tests of the step can be chosen.
+    pub(super) fn has_single_tests(&self) -> bool {
+        matches!(self.action, Action::RustTests | Action::Pytest { .. } | Action::Packages(_))
+    }
+}
+
 /// The weight of a step: what it keeps busy, and so what may run beside it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Lane {
-    /// Compiles, which keeps all processors busy: two at a time, so that one goes on while the other links, at the
-    /// lowest priority.
+    /// Compiles, which keeps all processors busy: two at a time, so that one goes on while the other links.
     Compile,
     /// Waits for the network and for the locks of package managers: one at a time.
     Fetch,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::actions::Outcome;
 use super::findings;
-use super::schedule::{StepResult, missing_need};
+use super::schedule::{End, StepResult};
 use super::steps::Step;
 use super::tally::Tally;
 
@@ -23,8 +23,8 @@ pub(super) fn began(step: &Step) -> String {
 }
 
 /// The line of a step that has ended, without its time.
-pub(super) fn ended(end: &StepResult, ends: &[StepResult]) -> String {
-    format!("{:<18} {} in {}", end.step.name, describe(end, ends), duration(end.elapsed))
+pub(super) fn ended(end: &StepResult) -> String {
+    format!("{:<18} {} in {}", end.step.name, describe(end), duration(end.elapsed))
 }
 
 /// The line of the steps that run: `running: blackbox 43 % (2 min 10 s), unit (12 s)`.
@@ -51,7 +51,7 @@ pub(super) fn table(ends: &[StepResult], elapsed: Duration, cpu_time: Duration) 
         );
     };
     for end in ends {
-        row(end.step.name, end.elapsed, &describe(end, ends));
+        row(end.step.name, end.elapsed, &describe(end));
     }
     row("sum of steps", ends.iter().map(|end| end.elapsed).sum(), "");
     row("processor time", cpu_time, "");
@@ -76,22 +76,21 @@ pub(super) fn slow_tests(ends: &[StepResult], log: impl Fn(&Step) -> String) -> 
     text
 }
 
-/// The tests that did not run, with the reasons.
+/// The tests and steps that did not run, with the reasons.
 pub(super) fn skips(ends: &[StepResult], log: impl Fn(&Step) -> String) -> String {
-    let (mut count, mut reasons) = (0, String::new());
+    let mut reasons = String::new();
     for end in ends {
         for skip in findings::skips(&log(end.step)) {
-            count += skip.count;
             let _ = writeln!(reasons, "{:>8}  {}: {}", skip.count, end.step.name, skip.reason);
         }
-        if end.result.is_none() {
-            let _ = writeln!(reasons, "    step  {}: {}", end.step.name, describe(end, ends));
+        if let End::LeftOut(_) = end.end {
+            let _ = writeln!(reasons, "    step  {}: {}", end.step.name, describe(end));
         }
     }
-    match (count, reasons.as_str()) {
-        (_, "") => "\nevery test ran\n".to_owned(),
+    match reasons.as_str() {
+        "" => "\nevery test ran\n".to_owned(),
         _ => format!(
-            "\n{count} tests did not run, so that what they promise was not tested here:\n{reasons}"
+            "\nthese tests did not run, so that what they promise was not tested:\n{reasons}"
         ),
     }
 }
@@ -127,24 +126,22 @@ fn again(step: &str) -> String {
 pub(super) fn tally(ends: &[StepResult], log: impl Fn(&Step) -> String) -> Tally {
     let mut sum = Tally::default();
     for end in ends {
-        match &end.result {
-            Some(Ok(Outcome::Counted(tally))) => sum += *tally,
-            Some(Ok(Outcome::Done)) => sum.passed += usize::from(!end.step.is_setup),
-            Some(Err(_)) => sum += Tally::of_failure(&log(end.step)),
-            None => sum.skipped += usize::from(!end.step.is_setup),
+        match &end.end {
+            End::Ran(Ok(Outcome::Counted(tally))) => sum += *tally,
+            End::Ran(Ok(Outcome::Done)) => sum.passed += usize::from(!end.step.is_setup),
+            End::Ran(Err(_)) => sum += Tally::of_failure(&log(end.step)),
+            End::LeftOut(_) => sum.skipped += usize::from(!end.step.is_setup),
         }
     }
     sum
 }
 
-fn describe(end: &StepResult, ends: &[StepResult]) -> String {
-    match &end.result {
-        Some(Ok(outcome)) => outcome.describe(end.step),
-        Some(Err(_)) => "FAILED".to_owned(),
-        None => match missing_need(end.step, ends) {
-            Some(need) => format!("did not run, as it needs `{need}`"),
-            None => "did not run".to_owned(),
-        },
+fn describe(end: &StepResult) -> String {
+    match &end.end {
+        End::Ran(Ok(outcome)) => outcome.describe(end.step),
+        End::Ran(Err(_)) => "FAILED".to_owned(),
+        End::LeftOut(Some(need)) => format!("did not run, as it needs `{need}`"),
+        End::LeftOut(None) => "did not run".to_owned(),
     }
 }
 
@@ -164,29 +161,31 @@ pub(super) fn clock(elapsed: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anyhow::{Result, anyhow};
+    use anyhow::anyhow;
 
     use super::super::table::STEPS;
     use super::*;
 
-    fn end(name: &str, result: Option<Result<Outcome>>, seconds: u64) -> StepResult {
+    const DONE: End = End::Ran(Ok(Outcome::Done));
+
+    fn end(name: &str, end: End, seconds: u64) -> StepResult {
         let step = STEPS.iter().find(|step| step.name == name).unwrap();
-        StepResult { step, result, elapsed: Duration::from_secs(seconds) }
+        StepResult { step, end, elapsed: Duration::from_secs(seconds) }
     }
 
-    fn counted(passed: usize, skipped: usize) -> Option<Result<Outcome>> {
-        Some(Ok(Outcome::Counted(Tally { passed, failed: 0, skipped })))
+    fn counted(passed: usize, skipped: usize) -> End {
+        End::Ran(Ok(Outcome::Counted(Tally { passed, failed: 0, skipped })))
     }
 
-    fn failed() -> Option<Result<Outcome>> {
-        Some(Err(anyhow!("broken")))
+    fn failed() -> End {
+        End::Ran(Err(anyhow!("broken")))
     }
 
     #[test]
     fn progress_has_beginnings_and_ends() {
         let end = end("blackbox", counted(231, 2), 131);
         assert_eq!(began(end.step), "blackbox           behaviour, seen by a client ...");
-        let text = ended(&end, &[]);
+        let text = ended(&end);
         assert_eq!(text, "blackbox           231 black-box tests (2 skipped) in 2 min 11 s");
         assert_eq!(clock(Duration::from_secs(372)), " 6:12");
         let steps = [(end.step, Duration::from_secs(61)), (&STEPS[0], Duration::from_secs(3))];
@@ -198,9 +197,9 @@ mod tests {
     #[test]
     fn table_has_each_step_and_the_sums() {
         let ends = [
-            end("fmt", Some(Ok(Outcome::Done)), 1),
+            end("fmt", DONE, 1),
             end("clippy", failed(), 64),
-            end("unit", None, 0),
+            end("unit", End::LeftOut(Some("clippy")), 0),
         ];
         assert_eq!(
             table(&ends, Duration::from_secs(65), Duration::from_secs(120)),
@@ -216,11 +215,11 @@ mod tests {
     #[test]
     fn tally_counts_checks_and_tests() {
         let ends = [
-            end("fmt", Some(Ok(Outcome::Done)), 0),
-            end("build", Some(Ok(Outcome::Done)), 0),
+            end("fmt", DONE, 0),
+            end("build", DONE, 0),
             end("unit", counted(412, 0), 0),
             end("blackbox", failed(), 0),
-            end("hostile", None, 0),
+            end("hostile", End::LeftOut(None), 0),
         ];
         let log = |_: &Step| "=== 3 failed, 231 passed, 2 skipped in 61.20s ===".to_owned();
         assert_eq!(tally(&ends, log).closing_line(), "644 passed, 3 failed, 3 skipped");
@@ -244,15 +243,18 @@ mod tests {
 
     #[test]
     fn tests_that_did_not_run_have_reasons() {
-        let ends =
-            [end("clippy", failed(), 1), end("unit", None, 0), end("blackbox", counted(9, 2), 1)];
+        let ends = [
+            end("clippy", failed(), 1),
+            end("unit", End::LeftOut(Some("clippy")), 0),
+            end("blackbox", counted(9, 2), 1),
+        ];
         let log = |step: &Step| {
             let skip = "SKIPPED [2] test_a.py:3: no streams\n";
             if step.name == "blackbox" { skip.to_owned() } else { String::new() }
         };
         assert_eq!(
             skips(&ends, log),
-            "\n2 tests did not run, so that what they promise was not tested here:\n    \
+            "\nthese tests did not run, so that what they promise was not tested:\n    \
              step  unit: did not run, as it needs `clippy`\n       2  blackbox: no streams\n"
         );
         assert_eq!(skips(&[], |_| String::new()), "\nevery test ran\n");
