@@ -15,8 +15,7 @@ import replies
 from brokers import quoted
 from ctl import Ctl, transcript
 from definitions import User
-from patience import PATIENCE_S
-from test_management_queues import eventually
+from patience import PATIENCE_S, becomes
 
 pytestmark = pytest.mark.tools
 
@@ -117,7 +116,7 @@ def test_a_policy_is_in_force_when_its_command_ends(ctl, ch, prefix):
             rows = ctl.do("list_queues", "-s", "name", "policy", "effective_policy_definition", "messages", "type")
             return [row for row in rows if row.startswith(q)]
 
-        eventually(row, [f"{q}\t{prefix}short\t#{{max-length => 1}}\t1\tclassic"])
+        becomes(row, [f"{q}\t{prefix}short\t#{{max-length => 1}}\t1\tclassic"])
     finally:
         ctl.do("clear_policy", prefix + "short")
 
@@ -141,7 +140,7 @@ def test_queues_exchanges_and_bindings(ctl, ch, prefix):
         rows = json.loads("\n".join(ctl.do("list_queues", "--formatter", "json", "name", "messages", "durable")))
         return [row for row in rows if row["name"] == q]
 
-    eventually(listed, [{"name": q, "messages": 0, "durable": True}])
+    becomes(listed, [{"name": q, "messages": 0, "durable": True}])
     assert f'"{q.replace(chr(34), chr(34) * 2)}","0"' in ctl.run("list_queues", "--formatter", "csv").out
 
 
@@ -165,7 +164,7 @@ def test_purging_and_deleting(ctl, api, ch):
     def filled(count):
         for _ in range(count):
             ch.publish(q, "Hello")
-        eventually(lambda: f"{q}\t{count}" in ctl.do("list_queues", "name", "messages_ready"), True)
+        becomes(lambda: f"{q}\t{count}" in ctl.do("list_queues", "name", "messages_ready"), True)
 
     filled(3)
     ran = ctl.run("delete_queue", q, "--if-empty")
@@ -174,7 +173,7 @@ def test_purging_and_deleting(ctl, api, ch):
     assert (ran.out, ran.err, ran.code) == (f"Deleting queue '{q}' on vhost '/' if queue is empty ...\n", told, 69)
     assert ctl.do("purge_queue", q) == [f"Purging queue '{q}' in vhost '/' ..."]
     ch.reaches(q, 0)
-    eventually(lambda: f"{q}\t0" in ctl.do("list_queues", "name", "messages_ready"), True)
+    becomes(lambda: f"{q}\t0" in ctl.do("list_queues", "name", "messages_ready"), True)
     filled(2)
     said = [f"Deleting queue '{q}' on vhost '/' ...", "Queue was successfully deleted with 2 ready messages"]
     assert ctl.do("delete_queue", q) == said
@@ -192,7 +191,7 @@ def test_connections_channels_and_consumers(ctl, api, client, prefix):
         rows = [row.split("\t") for row in ctl.do("list_connections", "-s", *columns)]
         return [row for row in rows if "Pika Python Client Library" in row[2]]
 
-    eventually(lambda: bool(connections()), True)
+    becomes(lambda: bool(connections()), True)
     for pid, port, properties, *others in connections():
         assert re.fullmatch(r"<[^<>]+\.\d+\.\d+\.\d+>", pid) and int(port) > 0
         assert properties.startswith("[{") and '{"product","Pika Python Client Library"}' in properties
@@ -204,7 +203,7 @@ def test_connections_channels_and_consumers(ctl, api, client, prefix):
         rows = [row.split("\t") for row in ctl.do("list_consumers", "-s", *columns)]
         return [row for row in rows if row[0] == q]
 
-    eventually(lambda: len(consumers()), 1)
+    becomes(lambda: len(consumers()), 1)
     [[_, channel, *others]] = consumers()
     assert others == ["true", "7"]
     rows = [row.split("\t") for row in ctl.do("list_channels", "-s", "pid", "connection", "consumer_count", "user")]

@@ -8,8 +8,7 @@ import pytest
 
 from brokers import quoted
 from definitions import User
-from patience import Patience
-from test_management_overview import eventually
+from patience import Patience, becomes
 
 
 CONNECTION = {
@@ -101,8 +100,8 @@ def test_a_connection_tells_what_it_is(client, api):
     connection = client.connect()
     connection.channel()
     name = name_of(connection)
-    eventually(lambda: api.ask("/api/connections/" + quoted(name)).status, 200)
-    eventually(lambda: whole(api, "/api/connections/" + quoted(name))["channels"], 1)
+    becomes(lambda: api.ask("/api/connections/" + quoted(name)).status, 200)
+    becomes(lambda: whole(api, "/api/connections/" + quoted(name))["channels"], 1)
     alone = whole(api, "/api/connections/" + quoted(name))
     assert types_of(alone, CONNECTION) == CONNECTION
     here, port = client.broker.amqp
@@ -129,19 +128,19 @@ def test_a_filter_finds_the_client_provided_name(client, api, by_broker):
     channel.queue_declare(given, exclusive=True)
     channel.basic_consume(given, lambda *_: None, consumer_tag="any")
     found = lambda path: api.ask(f"/api/{path}?page=1&name={given[:20].upper()}&sort=name").json["items"]
-    eventually(lambda: [one["name"] for one in found("connections")], [name])
-    eventually(lambda: [one["name"] for one in found("channels")], [f"{name} (1)"])
+    becomes(lambda: [one["name"] for one in found("connections")], [name])
+    becomes(lambda: [one["name"] for one in found("channels")], [f"{name} (1)"])
     assert found("channels")[0]["connection_details"]["user_provided_name"] == given
-    eventually(lambda: [one["consumer_tag"] for one in found("consumers")], ["any"])
+    becomes(lambda: [one["consumer_tag"] for one in found("consumers")], ["any"])
     connection.close()
 
 
 def test_a_connection_that_has_gone_is_not_there(client, api):
     connection = client.connect()
     path = "/api/connections/" + quoted(name_of(connection))
-    eventually(lambda: api.ask(path).status, 200)
+    becomes(lambda: api.ask(path).status, 200)
     connection.close()
-    eventually(lambda: api.ask(path).status, 404)
+    becomes(lambda: api.ask(path).status, 404)
     assert api.ask(path).json == {"error": "Object Not Found", "reason": "Not Found"}
 
 
@@ -167,7 +166,7 @@ def test_a_channel_tells_what_its_client_does(client, api):
         stats = answer.json.get("message_stats", {}) if answer.status == 200 else {}
         return {name: stats.get(name) for name in counts}
 
-    eventually(told, counts)
+    becomes(told, counts)
     alone = api.ask("/api/channels/" + quoted(name)).json
     assert types_of(alone, CHANNEL) == CHANNEL
     assert (alone["name"], alone["number"], alone["user"], alone["vhost"]) == (name, ch.number, "guest", "/")
@@ -200,7 +199,7 @@ def test_gets_and_deliveries_of_a_channel_are_counted_apart(client, api):
         stats = answer.json.get("message_stats", {}) if answer.status == 200 else {}
         return {name: stats.get(name) for name in counts}
 
-    eventually(told, counts)
+    becomes(told, counts)
 
 
 def test_uncommitted_work_is_counted(client, api):
@@ -219,7 +218,7 @@ def test_uncommitted_work_is_counted(client, api):
         answer = api.ask("/api/channels/" + quoted(name))
         return {field: answer.json.get(field) for field in expected} if answer.status == 200 else None
 
-    eventually(told, expected)
+    becomes(told, expected)
 
 
 def test_a_consumer_tells_who_it_is(client, api):
@@ -230,7 +229,7 @@ def test_a_consumer_tells_who_it_is(client, api):
     def listed():
         return [one for one in api.ask("/api/consumers/%2F").json if one["queue"]["name"] == q]
 
-    eventually(lambda: len(listed()), 1)
+    becomes(lambda: len(listed()), 1)
     [consumer] = listed()
     assert types_of(consumer, CONSUMER) == CONSUMER
     assert (consumer["consumer_tag"], consumer["ack_required"], consumer["prefetch_count"]) == ("me", True, 7)
@@ -240,7 +239,7 @@ def test_a_consumer_tells_who_it_is(client, api):
     connection = name_of(ch.connection)
     assert (on["connection_name"], on["name"], on["number"]) == (connection, f"{connection} ({ch.number})", ch.number)
     assert (on["user"], f"{on['peer_host']}:{on['peer_port']}") == ("guest", connection.split(" -> ")[0])
-    eventually(lambda: len(api.ask("/api/queues/" + quoted("/", q)).json["consumer_details"]), 1)
+    becomes(lambda: len(api.ask("/api/queues/" + quoted("/", q)).json["consumer_details"]), 1)
     queue = api.ask("/api/queues/" + quoted("/", q)).json
     assert queue["consumer_details"][0]["channel_details"]["connection_name"] == connection
 
@@ -255,7 +254,7 @@ def test_single_active_consumer_is_distinguished_from_waiting_ones(client, api):
         here = [one for one in api.ask("/api/consumers/%2F").json if one["queue"]["name"] == q]
         return {one["consumer_tag"]: (one["active"], one["activity_status"]) for one in here}
 
-    eventually(told, {"first": (True, "single_active"), "second": (False, "waiting")})
+    becomes(told, {"first": (True, "single_active"), "second": (False, "waiting")})
 
 
 def test_an_exclusive_queue_tells_whose_it_is(client, api):
@@ -267,7 +266,7 @@ def test_an_exclusive_queue_tells_whose_it_is(client, api):
         details = api.ask("/api/queues/" + quoted("/", q)).json.get("owner_pid_details") or {}
         return {name: details.get(name) for name in owner}
 
-    eventually(told, owner)
+    becomes(told, owner)
 
 
 LISTS = ["connections", "channels", "consumers"]
@@ -284,8 +283,8 @@ SEEN = {
 
 def test_lists_of_clients_depend_on_the_tags(crowd):
     v = quoted(crowd.vhost)
-    eventually(lambda: crowd.users_in("consumers", "guest"), ["other", "own"])
-    eventually(lambda: crowd.users_in("channels", "guest"), ["other", "own"])
+    becomes(lambda: crowd.users_in("consumers", "guest"), ["other", "own"])
+    becomes(lambda: crowd.users_in("channels", "guest"), ["other", "own"])
     for user, (of_all, of_vhost, consumers) in SEEN.items():
         for path in LISTS:
             assert crowd.users_in(path, user) == of_all, (user, path)
@@ -298,7 +297,7 @@ def test_one_looks_at_ones_own_clients_only(crowd):
     connection = quoted(name_of(crowd.own))
     paths = [f"connections/{connection}", f"connections/{connection}/channels", f"channels/{connection}%20(1)",
              "connections/username/" + quoted(crowd.user("own"))]
-    eventually(lambda: crowd.ask(paths[2]).status, 200)
+    becomes(lambda: crowd.ask(paths[2]).status, 200)
     refused = {"error": "not_authorised", "reason": "User not authorised to access object"}
     for user, status in {"guest": 200, "admin": 200, "watch": 200, "own": 200, "other": 401, "rule": 401}.items():
         for path in paths:
@@ -310,30 +309,30 @@ def test_one_looks_at_ones_own_clients_only(crowd):
 @pytest.mark.parametrize("reason", [None, "go away"])
 def test_closed_client_gets_the_reason(crowd, reason):
     connection = name_of(crowd.own)
-    eventually(lambda: crowd.ask("connections/" + quoted(connection)).status, 200)
+    becomes(lambda: crowd.ask("connections/" + quoted(connection)).status, 200)
     headers = {"X-Reason": reason} if reason else {}
     answer = crowd.ask("connections/" + quoted(connection), "own", method="DELETE", **headers)
     assert (answer.status, answer.text) == (204, b"")
     assert crowd.client.run_until(lambda: crowd.own.closed)
     text = f"CONNECTION_FORCED - {reason or 'Closed via management plugin'}"
     assert (crowd.own.closed.code, crowd.own.closed.text) == (320, text)
-    eventually(lambda: crowd.ask("connections/" + quoted(connection)).status, 404)
+    becomes(lambda: crowd.ask("connections/" + quoted(connection)).status, 404)
     assert crowd.other.closed is None
 
 
 def test_all_clients_of_a_user_are_closed(crowd):
     another = crowd.connect("own")
     path = "connections/username/" + quoted(crowd.user("own"))
-    eventually(lambda: len(crowd.ask(path).json), 2)
+    becomes(lambda: len(crowd.ask(path).json), 2)
     assert crowd.ask(path, "guest", method="DELETE").status == 204
     assert crowd.client.run_until(lambda: crowd.own.closed and another.closed)
     assert crowd.other.closed is None
-    eventually(lambda: crowd.ask(path).json, [])
+    becomes(lambda: crowd.ask(path).json, [])
 
 
 def test_to_close_what_is_not_ones_own_takes_an_administrator(crowd):
     paths = ["connections/" + quoted(name_of(crowd.own)), "connections/username/" + quoted(crowd.user("own"))]
-    eventually(lambda: crowd.ask(paths[0]).status, 200)
+    becomes(lambda: crowd.ask(paths[0]).status, 200)
     for user in ("other", "watch", "rule"):
         for path in paths:
             assert crowd.ask(path, user, method="DELETE").status == 401, (user, path)
@@ -369,5 +368,5 @@ def test_a_client_that_is_not_read_says_so(defined, by_broker):
     def states():
         return [whole(api, "/api/connections/" + quoted(name_of(one))).get("state") for one in (quiet, publisher)]
 
-    eventually(states, by_broker(rabbitmq=["running", "running"], leveret=["blocking", "blocked"]))
+    becomes(states, by_broker(rabbitmq=["running", "running"], leveret=["blocking", "blocked"]))
     publisher.drop()  # a goodbye would not be read

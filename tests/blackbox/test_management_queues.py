@@ -1,6 +1,5 @@
 """The management API: queues, what is in them, who sees them, and how lists are cut into pages."""
 
-
 import pytest
 
 from brokers import quoted

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
-from test_admin import get, hook, says, until
+from patience import becomes
+from test_admin import get, hook, says
 
 CODE = pathlib.Path(__file__).parents[2] / "crates" / "management" / "web" / "js"
 CALL = re.compile(r"\b(?:openDialog|confirm)\((?:\(|\{)")
@@ -116,7 +117,7 @@ def shop(busy_broker):
     api.do("PUT", "/api/topic-permissions/%2F/ann", {"exchange": "amq.topic", "write": "a", "read": "b"})
     api.do("PUT", "/api/policies/%2F/TTL", {"pattern": "^q$", "definition": {"message-ttl": 60_000_000}})
     api.do("PUT", "/api/global-parameters/owner", {"value": "sms"})
-    until(lambda: get(busy_broker, "queues/%2F/q")["messages_ready"], 3)
+    becomes(lambda: get(busy_broker, "queues/%2F/q")["messages_ready"], 3)
     yield channel
     connection.close()
 
@@ -247,13 +248,13 @@ def test_deletions_say_what_goes_with_them(site_of, busy_broker, shop, name):
     shop.basic_publish("", name, b"1")
     shop.basic_publish("", name, b"2")
     shop.basic_get(name)
-    until(lambda: get(busy_broker, f"queues/%2F/{name}").get("messages_unacknowledged"), 1)
+    becomes(lambda: get(busy_broker, f"queues/%2F/{name}").get("messages_unacknowledged"), 1)
     page = site_of(busy_broker).log_in(at=f"#/queues/{segment('/', name)}")
     page.wait_for_selector(f"{hook('unacked')}:has-text('1')")
     page.click(hook("purge"))
     says(page, hook("confirm"), "1 ready message is lost", "1 unacknowledged message of 2 stays")
     page.click(hook("confirm-yes"))
-    until(lambda: get(busy_broker, f"queues/%2F/{name}")["messages"], 1)
+    becomes(lambda: get(busy_broker, f"queues/%2F/{name}")["messages"], 1)
     page.click(hook("delete"))
     says(page, hook("consequences"), "1 message is lost", "1 binding is removed")
     page.keyboard.press("Escape")
@@ -271,7 +272,7 @@ def test_many_messages_need_the_name(site_of, busy_broker, shop, name):
     shop.queue_declare(name)
     for _ in range(10_000):
         shop.basic_publish("", name, b"")
-    until(lambda: get(busy_broker, f"queues/%2F/{name}").get("messages_ready"), 10_000)
+    becomes(lambda: get(busy_broker, f"queues/%2F/{name}").get("messages_ready"), 10_000)
     page = site_of(busy_broker).log_in(at=f"#/queues/{segment('/', name)}")
     page.click(hook("purge"))
     says(page, hook("confirm"), "10,000 ready messages are lost")
@@ -329,7 +330,7 @@ def die(channel, queue, dead, count):
 
 def test_redrive_of_many_proposes_a_rate(site_of, busy_broker, shop, name):
     die(shop, name, f"{name}.dead", 1001)
-    until(lambda: get(busy_broker, f"queues/%2F/{name}.dead").get("messages_ready"), 1001)
+    becomes(lambda: get(busy_broker, f"queues/%2F/{name}.dead").get("messages_ready"), 1001)
     page = site_of(busy_broker).log_in(at=f"#/queues/{segment('/', f'{name}.dead')}/messages")
     page.click(hook("redrive-all"))
     says(page, hook("rate-proposed"), "More than 1,000 messages", "500 messages per second", "3 s")
@@ -359,6 +360,6 @@ def test_messages_without_deaths_are_moved(site_of, busy_broker, shop, name):
     assert page.locator(hook("unroutable")).count() == 0
     page.keyboard.press("Escape")
     shop.basic_publish("", f"{name}.dies", b"m", pika.BasicProperties(expiration="0"))
-    until(lambda: get(busy_broker, f"queues/%2F/{name}").get("messages_ready"), 2)
+    becomes(lambda: get(busy_broker, f"queues/%2F/{name}").get("messages_ready"), 2)
     page.click(hook("refresh"))
     expect(page.locator(hook("redrive-all"))).to_have_text("Redrive all…")

@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import PHONE
-from test_admin import hook, says, until
+from patience import becomes
+from test_admin import hook, says
 
 HOUR_MS = 3_600_000
 ROWS = f"table{hook('scheduled-messages')} tbody tr:not(.none)"
@@ -103,7 +104,7 @@ def test_one_message_is_changed(site, broker, channel):
     says(page, hook("confirm"), "is ready in the queue at once")
     page.click(hook("confirm-yes"))
     expect(row("early")).to_have_count(0)
-    until(lambda: channel.basic_get("q", auto_ack=True)[2], b"body")
+    becomes(lambda: channel.basic_get("q", auto_ack=True)[2], b"body")
     row("moved").locator(hook("reschedule")).click()
     page.fill("dialog [name=delay]", "soon")
     page.click(f"dialog {hook('submit')}")
