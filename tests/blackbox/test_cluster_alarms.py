@@ -2,7 +2,6 @@
 
 import time
 
-import pika
 import pytest
 
 from brokers import quoted

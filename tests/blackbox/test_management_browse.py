@@ -1,6 +1,5 @@
 """What is in a queue (`messages`) and when it expires (`expiry`), looked at without anybody noticing: RabbitMQ has neither."""
 
-import base64
 import time
 from urllib.parse import urlencode
 

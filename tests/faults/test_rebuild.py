@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 
 import pika
 import pytest

@@ -6,7 +6,7 @@ import wire
 from bystander import Bystander
 from crowd import CHANNEL_CLOSED, CLOSED, QUEUE_DELETED, Crowd, Lost, greeting
 from measure import MB, Memory, sockets, steady_bytes, wait_until
-from workers import COUNT, Workers
+from workers import Workers
 
 CONNECTIONS_PER_S_MIN = 300
 CHANNELS_PER_S_MIN = 5000

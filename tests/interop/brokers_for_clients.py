@@ -1,6 +1,5 @@
 """The brokers under test: a Leveret with TLS for each client, a cluster of them, or a RabbitMQ that runs already."""
 
-import random
 import sys
 from pathlib import Path
 

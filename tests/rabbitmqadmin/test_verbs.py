@@ -8,7 +8,6 @@ in; an argument in quotes may have spaces, JSON needs no quotes.
 import pathlib
 import re
 import subprocess
-import sys
 
 import pika
 import pytest

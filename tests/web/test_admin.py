@@ -3,7 +3,6 @@
 import json
 
 import pika
-import pytest
 
 from browsing import segment
 from patience import becomes

@@ -17,8 +17,14 @@ use crate::process::{self, QUESTION_TIME_MAX};
 /// Longest wait for `cargo metadata`, which may have to download crates on a fresh machine.
 const METADATA_TIME_MAX: Duration = Duration::from_mins(5);
 
-/// Package of the broker, whose release build the suites test: the build that `cargo run --release` makes. With
-/// the tools beside it, cargo would give its dependencies more features than that build has.
+/// Profile of the programs that the suites test, and folder of the programs below the target folder.
+pub(crate) const SUITE_PROFILE: &str = "suite";
+
+/// Package of the simulator.
+pub(crate) const SIMULATOR_PACKAGE: &[&str] = &["--package", "leveret-sim"];
+
+/// Package of the broker, as `cargo run --release` builds it. With the tools beside it, cargo would give its
+/// dependencies more features than that build has.
 pub(crate) const BROKER_PACKAGE: &[&str] = &["--package", "leveret"];
 
 /// Packages of the tools.

@@ -40,7 +40,15 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut command = Command::new(repository::cargo());
     command.current_dir(repository::root());
-    command.args(["run", "--quiet", "--profile", "sim", "--package", "leveret-sim", "--"]);
+    command.args([
+        "run",
+        "--quiet",
+        "--profile",
+        repository::SUITE_PROFILE,
+        "--package",
+        "leveret-sim",
+        "--",
+    ]);
     command.args(["--story", &options.story.to_string()]);
     match options.seed {
         Some(seed) => command.args(["--seed", &seed.to_string()]),

@@ -1,7 +1,6 @@
 """A cluster of Leveret processes on this machine, whose nodes are listed in their configuration."""
 
 import os
-import random
 import signal
 
 from brokers import Leveret

@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         return Ok(());
     }
-    test::set_up(&["build", "release-tools"])?;
+    test::set_up(&["release"])?;
     process::watch_for_interrupts()?;
     let target = repository::target_folder()?;
     let folder = target.join("xtask").join("bench");

@@ -134,7 +134,7 @@ impl Workshop<'_> {
                 Kind::Properties => Some([&["test", "--no-run"], &*packages()].concat()),
                 Kind::Groups => Some(vec!["test", "--no-run", "--package", "leveret-replication"]),
                 Kind::Clusters => {
-                    Some(vec!["build", "--profile", "sim", "--package", "leveret-sim"])
+                    Some(vec!["build", "--profile", "suite", "--package", "leveret-sim"])
                 }
                 Kind::Loop | Kind::Drawn => None,
             };
@@ -199,7 +199,7 @@ impl Workshop<'_> {
             ),
             Kind::Clusters => (
                 vec![],
-                ["run --profile sim --package leveret-sim -- --seeds", SEEDS, "--first", seed]
+                ["run --profile suite --package leveret-sim -- --seeds", SEEDS, "--first", seed]
                     .iter()
                     .flat_map(|words| words.split(' '))
                     .collect(),

@@ -56,8 +56,14 @@ pub(super) fn compare(
 /// When they cannot be compiled.
 pub(crate) fn build(place: &Place<'_>) -> Result<()> {
     let mut build = Command::new(repository::cargo());
-    build.args(["build", "--release"]).args(repository::BROKER_PACKAGE);
-    build.args(["--package", "leveret-instructions", "--bin", "instructions"]);
+    build.args([
+        "build",
+        "--release",
+        "--package",
+        "leveret-instructions",
+        "--bin",
+        "instructions",
+    ]);
     build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
     process::run_while_active(build, place.log)
 }

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::quick::Change;
 use super::steps::{Action, Step};
+use super::table::STEPS;
 use super::tally::Tally;
 use super::{clippy, packages, python};
 use crate::broker_process::BrokerProcess;
@@ -53,8 +54,13 @@ impl Outcome {
 pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome> {
     match &step.action {
         Action::Cargo(arguments) => cargo(arguments, place),
-        Action::ReleaseBuild(packages) => {
-            cargo(&[&["build", "--release"], *packages].concat(), place)
+        Action::SuiteBuild => {
+            let packages = [repository::BROKER_PACKAGE, repository::SIMULATOR_PACKAGE].concat();
+            cargo(&[&["build", "--profile", repository::SUITE_PROFILE], &*packages].concat(), place)
+        }
+        Action::ReleaseBuild => {
+            cargo(&[&["build", "--release"], repository::BROKER_PACKAGE].concat(), place)?;
+            cargo(&[&["build", "--release"], repository::TOOL_PACKAGES].concat(), place)
         }
         Action::Lints => {
             process::run_while_active(clippy::build(place)?, place.log)?;
@@ -66,6 +72,7 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
             python::install(lists, place)?;
             Ok(Outcome::Done)
         }
+        Action::PythonLints => python_lints(place),
         Action::Python { program, arguments } => {
             let mut command = Command::new(python::interpreter(place));
             command.arg(place.root.join(program)).arg("--leveret").arg(broker_binary(place)?);
@@ -95,7 +102,8 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
         }
         Action::Instructions => count_instructions(place),
         Action::Simulator(arguments) => {
-            let mut command = Command::new(place.target.join("sim").join("leveret-sim"));
+            let mut command =
+                Command::new(program(repository::SUITE_PROFILE, "leveret-sim", place)?);
             command.args(*arguments).current_dir(place.root);
             process::run_while_active(command, place.log)?;
             Ok(Outcome::Done)
@@ -141,6 +149,24 @@ fn tidy(place: &Place<'_>) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Lints the files in Python, and has pytest read every suite: a name that a test imports and that is gone is found
+/// before anything is compiled.
+fn python_lints(place: &Place<'_>) -> Result<Outcome> {
+    let mut lints = Command::new(python::interpreter(place));
+    lints.args(["-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F", "tests"]);
+    lints.current_dir(place.root);
+    process::run_while_active(lints, place.log)?;
+    let mut folders: Vec<&str> = STEPS.iter().filter_map(Step::folder).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    for folder in folders {
+        let mut command = pytest_command(folder, Path::new("none"), place);
+        command.args(["--collect-only", "--quiet", "--quiet"]);
+        process::run_while_active(command, place.log)?;
+    }
+    Ok(Outcome::Done)
+}
+
 /// Runs the Rust tests; those of the changed crates alone in a quick run.
 fn rust_tests(part: &Part, place: &Place<'_>) -> Result<Outcome> {
     let Part::Quick(change) = part else {
@@ -162,7 +188,7 @@ fn rust_tests(part: &Part, place: &Place<'_>) -> Result<Outcome> {
     Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?))
 }
 
-/// Runs a suite of pytest against the release build.
+/// Runs a suite of pytest against the broker of the step `build`.
 fn pytest(folder: &str, arguments: &[&str], part: &Part, place: &Place<'_>) -> Result<Outcome> {
     let mut command = pytest_command(folder, &broker_binary(place)?, place);
     command.args(arguments);
@@ -216,17 +242,17 @@ fn against_broker(program: &str, place: &Place<'_>) -> Result<Outcome> {
 /// # Errors
 /// When there is none.
 pub(super) fn broker_binary(place: &Place<'_>) -> Result<PathBuf> {
-    release_binary("leveret", place)
+    program(repository::SUITE_PROFILE, "leveret", place)
 }
 
-/// A program that the step `build` has built.
+/// A program that was built with this profile.
 ///
 /// # Errors
 /// When there is none.
-pub(super) fn release_binary(name: &str, place: &Place<'_>) -> Result<PathBuf> {
-    let binary = place.target.join("release").join(name);
+pub(super) fn program(profile: &str, name: &str, place: &Place<'_>) -> Result<PathBuf> {
+    let binary = place.target.join(profile).join(name);
     if !binary.is_file() {
-        bail!("there is no {}: run the step `build`", binary.display());
+        bail!("there is no {}: run the step that builds it", binary.display());
     }
     Ok(binary)
 }

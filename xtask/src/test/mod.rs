@@ -109,15 +109,15 @@ pub(crate) fn suite(name: &str) -> Option<(&'static str, &'static [&'static str]
     Some((of, arguments))
 }
 
-/// Builds `leveretctl` in release, for another command.
+/// Builds `leveretctl` in release, beside the other programs, for another command.
 ///
 /// # Errors
 /// As [`set_up`].
 pub(crate) fn prepare_ctl() -> Result<PathBuf> {
-    set_up(&["release-tools"])?;
+    set_up(&["release"])?;
     let (root, target) = (repository::root(), repository::target_folder()?);
-    let log = target.join("xtask").join("logs").join("release-tools.log");
-    actions::release_binary("leveretctl", &Place { root: &root, target: &target, log: &log })
+    let log = target.join("xtask").join("logs").join("release.log");
+    actions::program("release", "leveretctl", &Place { root: &root, target: &target, log: &log })
 }
 
 /// Installs what a list of Debian packages names, for another command.
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn selection_is_in_the_order_of_the_table() {
-        let for_other_commands = ["release-tools", "fuzz-packages"];
+        let for_other_commands = ["release", "fuzz-packages"];
         let names_of_all = STEPS.iter().map(|step| step.name);
         let of_test = names_of_all.filter(|name| !for_other_commands.contains(name));
         assert_eq!(names(&[], &[]), of_test.collect::<Vec<_>>());

@@ -15,7 +15,8 @@ use crate::process::{self, QUESTION_TIME_MAX};
 use crate::repository;
 
 /// Steps of a quick run.
-pub(super) const STEPS: &[&str] = &["fmt", "tidy", "clippy", "python", "unit", "blackbox"];
+pub(super) const STEPS: &[&str] =
+    &["fmt", "tidy", "clippy", "python", "python-lints", "unit", "blackbox"];
 
 /// Files of black-box tests that run for every change: each part of the broker has to work for them.
 const SMOKE: &[&str] = &[

@@ -26,6 +26,11 @@ impl Step {
     pub(super) fn has_single_tests(&self) -> bool {
         matches!(self.action, Action::RustTests | Action::Pytest { .. } | Action::Packages(_))
     }
+
+    /// The folder of a suite of pytest.
+    pub(super) const fn folder(&self) -> Option<&'static str> {
+        if let Action::Pytest { folder, .. } = self.action { Some(folder) } else { None }
+    }
 }
 
 /// The weight of a step: what it keeps busy, and so what may run beside it.
@@ -57,8 +62,10 @@ pub(super) enum Resource {
 pub(super) enum Action {
     /// `cargo` with these arguments succeeds.
     Cargo(&'static [&'static str]),
-    /// `cargo` builds these packages in release.
-    ReleaseBuild(&'static [&'static str]),
+    /// The programs that the suites test are built.
+    SuiteBuild,
+    /// The broker and its tools are built in release.
+    ReleaseBuild,
     /// The workspace, its tests included, compiles without a warning of the compiler or of clippy.
     Lints,
     /// The Rust tests of the workspace pass.
@@ -67,9 +74,12 @@ pub(super) enum Action {
     Tidy,
     /// The virtual environment holds what these lists of packages name.
     PythonPackages(&'static [&'static str]),
-    /// A program in Python, given the release build and these arguments, finds no fault.
+    /// Files in Python use the names that they import, and every suite of pytest can be read.
+    PythonLints,
+    /// A program in Python, given the broker of the step `build` and these arguments, finds no fault.
     Python { program: &'static str, arguments: &'static [&'static str] },
-    /// The suite of pytest in this folder, or the part that the arguments select, passes against the release build.
+    /// The suite of pytest in this folder, or the part that the arguments select, passes against the broker of the step
+    /// `build`.
     Pytest { folder: &'static str, arguments: &'static [&'static str] },
     /// The programs of the clients of other languages are built.
     InteropClients,
@@ -85,7 +95,7 @@ pub(super) enum Action {
     Packages(&'static str),
     /// The files of this Debian package lie below the target folder, without it being installed.
     DebianFiles(&'static str),
-    /// A program passes against a running release build, whose address it is given.
+    /// A program passes against a running broker, whose address it is given.
     AgainstBroker(&'static str),
 }
 

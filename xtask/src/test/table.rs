@@ -5,7 +5,6 @@
 //! before short ones.
 
 use super::steps::{Action, Lane, PLAIN, Resource, Step};
-use crate::repository;
 
 /// All steps.
 pub(super) const STEPS: &[Step] = &[
@@ -25,15 +24,15 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "build",
-        what: "release build of leveret",
-        action: Action::ReleaseBuild(repository::BROKER_PACKAGE),
+        what: "optimised build of leveret and the simulator, with assertions of the core",
+        action: Action::SuiteBuild,
         is_setup: true,
         ..PLAIN
     },
     Step {
-        name: "release-tools",
-        what: "release build of leveretctl and leveret-perf, for other commands",
-        action: Action::ReleaseBuild(repository::TOOL_PACKAGES),
+        name: "release",
+        what: "release build of leveret, then of leveretctl and leveret-perf, for other commands",
+        action: Action::ReleaseBuild,
         is_setup: true,
         ..PLAIN
     },
@@ -42,6 +41,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "Python environment of the black-box suites",
         lane: Lane::Fetch,
         action: Action::PythonPackages(&[
+            "tests/requirements.txt",
             "tests/blackbox/requirements.txt",
             "tests/hostile/requirements.txt",
             "tests/interop/requirements.txt",
@@ -108,6 +108,14 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "python-lints",
+        what: "names that no file in Python has or needs, and whether every test can be read",
+        lane: Lane::Suite,
+        action: Action::PythonLints,
+        needs: &["python"],
+        ..PLAIN
+    },
+    Step {
         name: "interop-clients",
         what: "programs of clients of other languages, and rabbitmqadmin v2",
         action: Action::InteropClients,
@@ -122,18 +130,10 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "sim-build",
-        what: "optimised build of the simulator, with assertions",
-        action: Action::Cargo(&["build", "--profile", "sim", "--package", "leveret-sim"]),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
         name: "instructions-build",
         what: "release build of the program that counts instructions",
         action: Action::InstructionsBuild,
         is_setup: true,
-        needs: &["build"],
         ..PLAIN
     },
     Step {
@@ -150,7 +150,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "a simulated cluster under faults, and whether its checks see sabotages",
         lane: Lane::Suite,
         action: Action::Simulator(&["--check", "--seeds", "60"]),
-        needs: &["sim-build"],
+        needs: &["build"],
         ..PLAIN
     },
     Step {
