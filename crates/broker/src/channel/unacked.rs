@@ -47,7 +47,7 @@ pub(crate) struct UnackedList {
     held: SparseDeque<DeliveryTag, Unacked>,
     /// The acknowledgement timeouts of the deliveries that have one.
     timeouts: Deadlines<DeliveryTag>,
-    /// Deliveries returned to their queues after a timeout; settling them is ignored.
+    /// Deliveries returned to their queues by the broker, after a timeout for example; settling them is ignored.
     timed_out: BTreeSet<DeliveryTag>,
 }
 
@@ -157,16 +157,39 @@ impl UnackedList {
             self.timeouts.pop();
             match self.held.remove(tag) {
                 Some(unacked) => {
-                    self.timed_out.insert(tag);
+                    self.returned(tag);
                     late.push(unacked);
                 }
                 None => self.timeouts.popped_stale(),
             }
         }
+        late
+    }
+
+    /// Removes the deliveries to consumers that the broker has cancelled, in order of tag; settling them later is ignored.
+    pub(crate) fn take_of(&mut self, consumers: &BTreeSet<(QueueId, ConsumerId)>) -> Vec<Unacked> {
+        let is_of = |unacked: &Unacked| {
+            unacked.consumer.is_some_and(|consumer| consumers.contains(&(unacked.queue, consumer)))
+        };
+        let tags: Vec<DeliveryTag> =
+            self.held.iter().filter(|(_, unacked)| is_of(unacked)).map(|(tag, _)| tag).collect();
+        let mut taken = Vec::with_capacity(tags.len());
+        for tag in tags {
+            if let Some(unacked) = self.held.remove(tag) {
+                self.left(&unacked);
+                self.returned(tag);
+                taken.push(unacked);
+            }
+        }
+        taken
+    }
+
+    /// Notes that settling a delivery is ignored from now on.
+    fn returned(&mut self, tag: DeliveryTag) {
+        self.timed_out.insert(tag);
         while self.timed_out.len() > TIMED_OUT_TAGS_MAX {
             self.timed_out.pop_first();
         }
-        late
     }
 
     /// The time of the next acknowledgement timeout.

@@ -1,6 +1,6 @@
 //! Connections and channels: opening and closing, which returns deliveries and removes consumers and queues.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use amqp::method::MethodId;
@@ -13,12 +13,13 @@ use crate::channel::{PublishMode, transaction::Transaction};
 use crate::channel_key::ChannelKey;
 use crate::command::{Command, Outcome};
 use crate::effect::Outgoing;
-use crate::ids::{ChannelNumber, ConnectionId, QueueId};
+use crate::ids::{ChannelNumber, ConnectionId, ConsumerId, QueueId};
 use crate::message::Name;
 use crate::refusal::Refusal;
 use crate::time::Now;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
+use crate::vhost::commands::settle::Touched;
 use crate::vhost::state::connections::Connection;
 
 impl Vhost {
@@ -75,11 +76,30 @@ impl Vhost {
                 }
             }
         }
+        let mut left = Touched::new();
+        let mut cancelled: BTreeMap<ChannelKey, BTreeSet<(QueueId, ConsumerId)>> = BTreeMap::new();
         for (at, consumer_tag) in forbidden {
-            self.remove_consumer(at, &consumer_tag);
+            if let Some(gone) = self.detach_consumer(at, &consumer_tag) {
+                let queue = self.topology.queue(gone.queue);
+                if queue.is_some_and(|queue| queue.consumers.is_single_active()) {
+                    cancelled.entry(at).or_default().insert((gone.queue, gone.consumer));
+                } else {
+                    left.push(gone.queue);
+                }
+            }
             if cancel_notify {
                 self.effects.send(at, Outgoing::Cancel { consumer_tag });
             }
+        }
+        self.serve(left);
+        // What an active consumer holds goes to the next one, in its order.
+        for (at, consumers) in cancelled {
+            let mut touched: Touched = consumers.iter().map(|(queue, _)| *queue).collect();
+            let Some(channel) = self.connections.channel_mut(at) else { continue };
+            let held = channel.unacked.take_of(&consumers);
+            let requeue = Outcome::Requeue { failed: false };
+            let freed_global = self.settle_each(at, held, requeue, &mut touched);
+            self.finish_settling(at, touched, freed_global);
         }
     }
 
@@ -89,12 +109,10 @@ impl Vhost {
             return;
         };
         let channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
-        // All consumers go first, so that no returned message is delivered to this connection again.
-        for channel in &channels {
-            self.remove_consumers(ChannelKey { connection, channel: *channel });
-        }
+        let keys: Vec<ChannelKey> =
+            channels.iter().map(|channel| ChannelKey { connection, channel: *channel }).collect();
+        self.clear_channels(&keys);
         for channel in channels {
-            self.clear_channel(ChannelKey { connection, channel });
             if let Some(known) = self.connections.get_mut(connection) {
                 let open = known.channels.remove(&channel).is_some_and(|channel| channel.is_open());
                 self.counters.channels_closed += u64::from(open);
@@ -154,8 +172,7 @@ impl Vhost {
         let Some(channel) = self.connections.channel_mut(at) else { return Ok(()) };
         if !channel.closing {
             self.flush_channel(at);
-            self.remove_consumers(at);
-            self.clear_channel(at);
+            self.clear_channels(&[at]);
             if let Some(connection) = self.connections.get_mut(at.connection) {
                 connection.channels.remove(&at.channel);
                 self.counters.channels_closed += 1;
@@ -188,8 +205,7 @@ impl Vhost {
         method: MethodId,
     ) {
         self.flush_channel(at);
-        self.remove_consumers(at);
-        self.clear_channel(at);
+        self.clear_channels(&[at]);
         if let Some(channel) = self.connections.channel_mut(at) {
             let was_open = channel.is_open();
             *channel = Channel::closing();
@@ -228,7 +244,8 @@ impl Vhost {
                 (known.cancel_notify, known.channels.keys().copied().collect::<Vec<_>>());
             for channel in channels {
                 let at = ChannelKey { connection, channel };
-                for consumer_tag in self.remove_consumers(at) {
+                // No other consumer is served: all of them go.
+                for consumer_tag in self.detach_channel_consumers(at, &mut Touched::new()) {
                     if cancel_notify {
                         self.effects.send(at, Outgoing::Cancel { consumer_tag });
                     }
@@ -238,8 +255,29 @@ impl Vhost {
         self.finish_deaths();
     }
 
-    /// Removes the consumers of a channel and returns their tags.
-    pub(in crate::vhost) fn remove_consumers(&mut self, at: ChannelKey) -> Vec<Name> {
+    /// Removes the consumers of channels, and returns their deliveries to the queues. The other consumers of the queues are
+    /// served when all of that is done: they get the messages in the order of the queue, those that have returned first,
+    /// and none returns to the channels.
+    fn clear_channels(&mut self, channels: &[ChannelKey]) {
+        let mut touched = Touched::new();
+        for at in channels {
+            self.detach_channel_consumers(*at, &mut touched);
+        }
+        for at in channels {
+            self.clear_channel(*at, &mut touched);
+        }
+        self.serve(touched);
+        for at in channels {
+            self.resume_deliveries(*at);
+        }
+    }
+
+    /// Removes the consumers of a channel and returns their tags. Notes the queues whose other consumers are to be served.
+    pub(in crate::vhost) fn detach_channel_consumers(
+        &mut self,
+        at: ChannelKey,
+        touched: &mut Touched,
+    ) -> Vec<Name> {
         let Some(channel) = self.connections.channel_mut(at) else {
             return Vec::new();
         };
@@ -247,13 +285,13 @@ impl Vhost {
         let tags: Vec<Name> = channel.consumers.keys().chain(replies).cloned().collect();
         channel.parked.clear();
         for tag in &tags {
-            self.remove_consumer(at, tag);
+            touched.extend(self.detach_consumer(at, tag).map(|gone| gone.queue));
         }
         tags
     }
 
-    /// Returns the unacknowledged deliveries of a channel to their queues and drops its transaction.
-    fn clear_channel(&mut self, at: ChannelKey) {
+    /// Returns the unacknowledged deliveries of a channel to their queues, which it notes, and drops its transaction.
+    fn clear_channel(&mut self, at: ChannelKey, touched: &mut Touched) {
         let Some(channel) = self.connections.channel_mut(at) else {
             return;
         };
@@ -264,7 +302,7 @@ impl Vhost {
         let all = channel.unacked.take_all();
         channel.annotations = None;
         self.unacked_memory.stop_waiting(at);
-        self.settle_all(at, all, Outcome::Requeue { failed: true });
+        self.settle_each(at, all, Outcome::Requeue { failed: true }, touched);
     }
 
     pub(in crate::vhost) fn confirm_select(

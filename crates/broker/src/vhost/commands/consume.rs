@@ -182,32 +182,39 @@ impl Vhost {
     /// Removes a consumer; its unacknowledged deliveries stay with the channel. An auto-delete queue is
     /// deleted with its last consumer.
     pub(in crate::vhost) fn remove_consumer(&mut self, at: ChannelKey, tag: &str) {
-        let Some(channel) = self.connections.channel_mut(at) else {
-            return;
-        };
+        if let Some(left) = self.detach_consumer(at, tag) {
+            self.dispatch(left.queue);
+        }
+    }
+
+    /// Removes a consumer as [`Vhost::remove_consumer`] does, and serves no other one yet: what the consumer holds may
+    /// have to return first. None if there is no such consumer of a queue, which may be gone.
+    pub(in crate::vhost) fn detach_consumer(
+        &mut self,
+        at: ChannelKey,
+        tag: &str,
+    ) -> Option<ConsumerAt> {
+        let channel = self.connections.channel_mut(at)?;
         if channel.reply_consumer.as_ref().is_some_and(|consumer| &*consumer.tag == tag) {
             if let Some(consumer) = channel.reply_consumer.take() {
                 self.connections.remove_reply_address(&consumer.address);
             }
-            return;
+            return None;
         }
-        let Some(ConsumerAt { queue: id, consumer }) = channel.consumers.remove(tag) else {
-            return;
-        };
+        let ConsumerAt { queue: id, consumer } = channel.consumers.remove(tag)?;
         channel.parked.retain(|parked| parked.queue != id || parked.consumer != consumer);
         // A deleted queue removes its consumers from their channels.
         let queue = self.topology.known_queue_mut(id);
         queue.consumers.remove(consumer);
-        if !queue.consumers.is_empty() {
-            self.dispatch(id);
-            return;
+        if queue.consumers.is_empty() {
+            queue.renew_lease(self.now.time);
+            if queue.ownership.auto_delete && queue.consumers.had_any() {
+                self.remove_queue_and_notify(id);
+            } else {
+                self.arm_queue(id);
+            }
         }
-        queue.renew_lease(self.now.time);
-        if queue.ownership.auto_delete && queue.consumers.had_any() {
-            self.remove_queue_and_notify(id);
-        } else {
-            self.arm_queue(id);
-        }
+        Some(ConsumerAt { queue: id, consumer })
     }
 }
 

@@ -11,5 +11,5 @@ mod queue_removal;
 mod queues;
 mod schedule;
 mod scheduled_places;
-mod settle;
+pub(in crate::vhost) mod settle;
 mod transaction;

@@ -54,6 +54,19 @@ impl Vhost {
         outcome: Outcome,
     ) {
         let mut touched = Touched::new();
+        let freed_global = self.settle_each(at, settled, outcome, &mut touched);
+        self.finish_settling(at, touched, freed_global);
+    }
+
+    /// Settles deliveries, and notes their queues, whose consumers are served by the caller. True if that makes room
+    /// under a global prefetch.
+    pub(in crate::vhost) fn settle_each(
+        &mut self,
+        at: ChannelKey,
+        settled: impl IntoIterator<Item = Unacked>,
+        outcome: Outcome,
+        touched: &mut Touched,
+    ) -> bool {
         let mut freed_global = false;
         for unacked in settled {
             freed_global |= self.release(at, &unacked);
@@ -63,22 +76,27 @@ impl Vhost {
                 touched.push(queue);
             }
         }
-        self.finish_settling(at, touched, freed_global);
+        freed_global
     }
 
-    /// Lets consumers go on after deliveries were settled in the queues `touched`.
-    pub(in crate::vhost) fn finish_settling(
-        &mut self,
-        at: ChannelKey,
-        mut touched: Touched,
-        freed_global: bool,
-    ) {
+    /// Serves the consumers of queues to which messages have returned, or one of whose consumers is gone.
+    pub(in crate::vhost) fn serve(&mut self, mut touched: Touched) {
         touched.sort_unstable();
         touched.dedup();
         for queue in touched {
             self.dispatch(queue);
             self.enforce_limits(queue);
         }
+    }
+
+    /// Lets consumers go on after deliveries were settled in the queues `touched`.
+    pub(in crate::vhost) fn finish_settling(
+        &mut self,
+        at: ChannelKey,
+        touched: Touched,
+        freed_global: bool,
+    ) {
+        self.serve(touched);
         if freed_global {
             self.unpark_channel(at);
         }

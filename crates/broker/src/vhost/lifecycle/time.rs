@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use amqp::method::MethodId;
 
+use crate::channel::ConsumerAt;
 use crate::channel_key::ChannelKey;
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
@@ -19,6 +20,7 @@ use crate::setting::ExpiryOrder;
 use crate::time::{Now, Time};
 use crate::timers::Wake;
 use crate::vhost::Vhost;
+use crate::vhost::commands::settle::Touched;
 
 impl Vhost {
     /// Does what is due at `now`, at most a slice of it; `next_wake` says if more is due.
@@ -222,14 +224,28 @@ impl Vhost {
         let count = late.len();
         let sources: BTreeSet<(QueueId, Option<ConsumerId>)> =
             late.iter().map(|unacked| (unacked.queue, unacked.consumer)).collect();
+        let mut touched = Touched::new();
+        let mut cancelled = BTreeSet::new();
         for (queue, consumer) in sources {
-            self.time_out_source(at, queue, consumer, must_close);
+            let Some(gone) = self.time_out_source(at, queue, consumer, must_close) else {
+                continue;
+            };
+            touched.push(gone.queue);
+            let queue = self.topology.queue(gone.queue);
+            if queue.is_some_and(|queue| queue.consumers.is_single_active()) {
+                cancelled.insert((gone.queue, gone.consumer));
+            }
         }
         if must_close {
             // Returned messages must not go to this channel again.
-            self.remove_consumers(at);
+            self.detach_channel_consumers(at, &mut touched);
+        } else if let Some(channel) = self.connections.channel_mut(at) {
+            // The next active consumer gets all that the cancelled one holds, in its order.
+            late.extend(channel.unacked.take_of(&cancelled));
         }
-        self.settle_all(at, late, Outcome::Requeue { failed: false });
+        let requeue = Outcome::Requeue { failed: false };
+        let freed_global = self.settle_each(at, late, requeue, &mut touched);
+        self.finish_settling(at, touched, freed_global);
         if must_close {
             let refusal = Refusal::precondition_failed(format!(
                 "delivery acknowledgement on channel {} timed out. Timeout value used: -1 ms. This \
@@ -244,28 +260,28 @@ impl Vhost {
     }
 
     /// Reports a consumer, or `basic.get` if there is none, whose deliveries timed out. A consumer is cancelled,
-    /// unless its channel closes anyway. The queue may be gone.
+    /// unless its channel closes anyway, and returned. The queue may be gone.
     fn time_out_source(
         &mut self,
         at: ChannelKey,
         queue: QueueId,
         consumer: Option<ConsumerId>,
         channel_closes: bool,
-    ) {
-        let Some(queue) = self.topology.queue(queue) else {
-            return;
-        };
+    ) -> Option<ConsumerAt> {
+        let queue = self.topology.queue(queue)?;
         let name = Arc::clone(&queue.name);
         let known = consumer.and_then(|id| queue.consumers.get(id));
         let consumer_tag = known.map(|consumer| Arc::clone(&consumer.tag));
         if consumer.is_some() && consumer_tag.is_none() {
             // The consumer was cancelled before.
-            return;
+            return None;
         }
+        let mut gone = None;
         if let Some(consumer_tag) = consumer_tag.clone().filter(|_| !channel_closes) {
-            self.remove_consumer(at, &consumer_tag);
+            gone = self.detach_consumer(at, &consumer_tag);
             self.effects.send(at, Outgoing::Cancel { consumer_tag });
         }
         self.effects.event(Event::ConsumerTimedOut { queue: name, consumer_tag });
+        gone
     }
 }
