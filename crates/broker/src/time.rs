@@ -67,14 +67,17 @@ impl Time {
 pub struct Now {
     /// The time on the broker's axis; deadlines are compared with this time.
     pub time: Time,
-    /// Wall clock, in milliseconds since the Unix epoch; only shown, and the base of moments that clients name.
-    pub wall_ms: u64,
+    /// Wall clock, in microseconds since the Unix epoch; only shown, and the base of moments that clients name.
+    ///
+    /// While both clocks run alike, all moments have the same distance between the two: one moment of the wall clock that
+    /// is named twice is one point on the axis.
+    pub wall_us: u64,
 }
 
 impl Now {
     /// A moment at which both clocks agree, `millis` milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
-        Self { time: Time::from_millis(millis), wall_ms: millis }
+        Self { time: Time::from_millis(millis), wall_us: millis.saturating_mul(1000) }
     }
 
     /// The moment as the log of a replicated vhost stores it: in milliseconds of the axis, which a new leader
@@ -82,6 +85,27 @@ impl Now {
     /// end, so that a stored time is never earlier than the real one and less than a millisecond later.
     #[must_use]
     pub const fn on_axis(self) -> Self {
-        Self { time: self.time, wall_ms: self.time.as_micros() / 1000 }
+        Self { time: self.time, wall_us: self.time.as_micros() }
+    }
+
+    /// Wall clock, in milliseconds since the Unix epoch.
+    pub const fn wall_ms(self) -> u64 {
+        self.wall_us / 1000
+    }
+
+    /// The time at which the wall clock shows these milliseconds since the Unix epoch; not before the axis begins.
+    pub const fn time_at(self, wall_ms: u64) -> Time {
+        let wall_us = wall_ms.saturating_mul(1000);
+        let (ahead_us, ago_us) =
+            (wall_us.saturating_sub(self.wall_us), self.wall_us.saturating_sub(wall_us));
+        Time(self.time.0.saturating_sub(ago_us).saturating_add(ahead_us))
+    }
+
+    /// The wall clock at a time, in milliseconds since the Unix epoch; a time in the future is rounded up, so that a
+    /// deadline is never shown too early.
+    pub const fn wall_ms_at(self, time: Time) -> u64 {
+        let (ago_us, ahead_us) = (self.time.micros_since(time), time.micros_since(self.time));
+        let wall_us = self.wall_us.saturating_sub(ago_us).saturating_add(ahead_us);
+        if ahead_us > 0 { wall_us.div_ceil(1000) } else { wall_us / 1000 }
     }
 }

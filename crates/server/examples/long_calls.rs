@@ -39,7 +39,7 @@ impl Broker {
     }
 
     fn now() -> Now {
-        Now { time: Time::from_micros(1_000_000), wall_ms: 1000 }
+        Now { time: Time::from_micros(1_000_000), wall_us: 1_000_000 }
     }
 
     fn timed<T>(&mut self, call: impl FnOnce(&mut Vhost) -> T) -> T {

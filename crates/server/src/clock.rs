@@ -8,24 +8,57 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use broker::time::{Now, Time};
 
+use crate::limits::CLOCKS_AGREE_US;
+
 /// Reads the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     anchor: Instant,
     anchor_us: u64,
+    /// For the life of the process.
+    distance: &'static Distance,
+}
+
+/// The distance of the broker's time to the wall clock.
+///
+/// Two readings of two clocks are never at one moment, so that the distance between them differs with each. It is the same
+/// one as long as the readings agree with it: a moment that the wall clock names is then one time, however often it is named.
+#[derive(Debug)]
+struct Distance(AtomicI64);
+
+impl Distance {
+    const UNKNOWN: i64 = i64::MIN;
+
+    fn unknown() -> Self {
+        Self(AtomicI64::new(Self::UNKNOWN))
+    }
+
+    /// The distance, given the one of a reading, in microseconds by which the broker's time is ahead.
+    fn of(&self, read_us: i64) -> i64 {
+        let known_us = self.0.load(Ordering::Relaxed);
+        if known_us != Self::UNKNOWN && read_us.abs_diff(known_us) <= CLOCKS_AGREE_US {
+            return known_us;
+        }
+        // The wall clock was set or corrected, or a reading was interrupted. Another thread may find another distance at
+        // the same time; either is right.
+        self.0.store(read_us, Ordering::Relaxed);
+        read_us
+    }
 }
 
 impl Clock {
     /// Anchors the broker's time axis to the wall clock.
     pub(crate) fn start() -> Self {
         let (anchor_us, anchor) = wall_first(wall_us, Instant::now);
-        Self { anchor, anchor_us }
+        Self { anchor, anchor_us, distance: Box::leak(Box::new(Distance::unknown())) }
     }
 
     /// Reads both clocks.
     pub(crate) fn now(&self) -> Now {
         let (wall_us, time) = wall_first(wall_us, || self.time());
-        Now { time, wall_ms: wall_us / 1000 }
+        let signed = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
+        let ahead_us = self.distance.of(signed(time.as_micros()).saturating_sub(signed(wall_us)));
+        Now { time, wall_us: time.as_micros().saturating_add_signed(ahead_us.saturating_neg()) }
     }
 
     /// Reads the wall clock in microseconds, then the time, then the wall clock again.
@@ -70,8 +103,8 @@ impl VhostClock {
 
     /// Reads both clocks; the time is on the axis of the vhost.
     pub(crate) fn now(&self) -> Now {
-        let Now { time, wall_ms } = self.node.now();
-        Now { time: self.of_vhost(time), wall_ms }
+        let Now { time, wall_us } = self.node.now();
+        Now { time: self.of_vhost(time), wall_us }
     }
 
     /// The time on the axis of the vhost.
@@ -113,6 +146,14 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+
+    #[test]
+    fn distance_is_the_same_until_the_clocks_disagree() {
+        let distance = Distance::unknown();
+        let read: Vec<i64> = [500, 503, 499, 1_500, 1_501, 502].map(|us| distance.of(us)).to_vec();
+        assert_eq!(read, [500, 500, 500, 500, 1_501, 1_501]);
+        assert_eq!(distance.of(-3_600_000_000), -3_600_000_000);
+    }
 
     #[test]
     fn pause_between_the_readings_makes_late() {

@@ -70,6 +70,10 @@ pub(crate) const TIMER_TURN: Duration = Duration::from_millis(1);
 /// Threads for HTTP: a short answer need not wait for a long one.
 pub(crate) const HTTP_THREADS: usize = 2;
 
+/// Microseconds by which a reading of the wall clock may differ from what the broker's time says, until the difference is
+/// taken for a correction of the wall clock.
+pub(crate) const CLOCKS_AGREE_US: u64 = 1000;
+
 /// Time for pending HTTP requests when the node stops.
 pub(crate) const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -86,19 +86,18 @@ impl DeliveryTime {
 
     /// The delivery time of a message that arrived at `arrived` on the broker's axis; none if it has come.
     pub(crate) fn ready_at(self, arrived: Time, now: Now) -> Option<Time> {
-        let at = now.time.plus_ms(self.at_ms.saturating_sub(now.wall_ms));
-        let ready_at = at.max(arrived.plus_ms(self.delay_ms));
+        let ready_at = now.time_at(self.at_ms).max(arrived.plus_ms(self.delay_ms));
         (ready_at > now.time).then_some(ready_at)
     }
 
     /// The delivery time on the wall clock, in milliseconds since the Unix epoch; it may have passed.
     pub(super) fn wall_ms(self, now: Now) -> u64 {
-        self.at_ms.max(now.wall_ms.saturating_add(self.delay_ms))
+        self.at_ms.max(now.wall_ms().saturating_add(self.delay_ms))
     }
 
     /// The time until the delivery time, in milliseconds, for a delay that begins now; 0 if the time has come.
     pub(crate) fn delay_ms(self, now: Now) -> u64 {
-        self.at_ms.saturating_sub(now.wall_ms).max(self.delay_ms)
+        self.at_ms.saturating_sub(now.wall_ms()).max(self.delay_ms)
     }
 
     /// Checks that the delivery time is not further away than [`DELIVERY_DELAY_MS_MAX`].
@@ -106,7 +105,7 @@ impl DeliveryTime {
     /// # Errors
     /// 406 if it is.
     pub(crate) fn check(self, now: Now) -> Result<(), Refusal> {
-        let checked = [(TIME, self.at_ms, now.wall_ms), (DELAY, self.delay_ms, 0)];
+        let checked = [(TIME, self.at_ms, now.wall_ms()), (DELAY, self.delay_ms, 0)];
         checked.into_iter().try_for_each(|(header, value, from_ms)| {
             check_distance(header, value, value.saturating_sub(from_ms))
         })
@@ -129,7 +128,7 @@ pub(crate) fn has_ignored_delay(properties: &[u8]) -> bool {
 /// # Errors
 /// 406 if it is.
 pub(crate) fn check_wall_ms(delivery_time_ms: u64, now: Now) -> Result<(), Refusal> {
-    check_distance(TIME, delivery_time_ms, delivery_time_ms.saturating_sub(now.wall_ms))
+    check_distance(TIME, delivery_time_ms, delivery_time_ms.saturating_sub(now.wall_ms()))
 }
 
 fn check_distance(header: &str, value: u64, delay_ms: u64) -> Result<(), Refusal> {

@@ -53,7 +53,8 @@ impl Decoded {
         | Record::Schedule { ready_at, .. }
         | Record::Reschedule { ready_at, .. } = &mut self.record
         {
-            let ahead_us = self.arrived.micros_since(now);
+            // The arrival is the end of its millisecond: the delay was measured within it.
+            let ahead_us = self.arrived.micros_since(now.plus_micros(999));
             *ready_at = Time::from_micros(ready_at.as_micros().saturating_sub(ahead_us));
         }
         self.arrived = self.arrived.min(now);

@@ -14,7 +14,7 @@ use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, RoutingKey};
 use crate::policy::{Policy, PolicyKind};
 use crate::setting::PolicyValue;
-use crate::time::Now;
+use crate::time::{Now, Time};
 
 /// The kinds of records, as stored in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,20 +180,20 @@ impl Record {
         match self {
             Self::Publish { message, entries } => put_arrival(at, message, entries, out),
             Self::Schedule { message, entries, ready_at } => {
-                put_number(ready_at.micros_since(at.time), out);
+                put_number(delay_us(*ready_at, at), out);
                 put_arrival(at, message, entries, out);
             }
             Self::Ready { queue, entry, to } => {
                 out.extend(queue.0.to_le_bytes());
                 put_entry(*entry, out);
                 put_entry(*to, out);
-                put_number(at.wall_ms, out);
+                put_number(at.wall_ms(), out);
             }
             Self::Reschedule { queue, entry, ready_at, scheduled_for_ms } => {
                 out.extend(queue.0.to_le_bytes());
                 put_entry(*entry, out);
-                put_number(ready_at.micros_since(at.time), out);
-                put_number(at.wall_ms, out);
+                put_number(delay_us(*ready_at, at), out);
+                put_number(at.wall_ms(), out);
                 scheduled_for_ms.iter().for_each(|millis| put_number(*millis, out));
             }
             Self::Settle { queue, entry } => put_place(*queue, *entry, out),
@@ -208,9 +208,8 @@ impl Record {
                 put_number(u64::from(*delivery_count), out);
                 // The delay is stored with the wall-clock time, because the wall clock runs on while the
                 // broker is down.
-                let delay_us = ready_at.map_or(0, |ready_at| 1 + ready_at.micros_since(at.time));
-                put_number(delay_us, out);
-                put_number(at.wall_ms, out);
+                put_number(ready_at.map_or(0, |ready_at| 1 + delay_us(ready_at, at)), out);
+                put_number(at.wall_ms(), out);
             }
             Self::Annotate { queue, entry, headers } => {
                 out.extend(queue.0.to_le_bytes());
@@ -298,9 +297,16 @@ fn put_place(queue: QueueNumber, entry: EntryId, out: &mut Vec<u8>) {
     put_entry(entry, out);
 }
 
+/// The delay until `ready_at` as it is stored beside the milliseconds of `at`: from their end on, which is what they are
+/// read back as, so that the same point in time is read back.
+fn delay_us(ready_at: Time, at: Now) -> u64 {
+    let end_of_ms = at.time.plus_micros(999 - at.wall_us % 1000);
+    ready_at.micros_since(end_of_ms)
+}
+
 /// Appends the arrival of a message: time, queues and the message without its body.
 fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>) {
-    put_number(at.wall_ms, out);
+    put_number(at.wall_ms(), out);
     put_number(entries.len() as u64, out);
     entries.iter().for_each(|(queue, entry)| put_place(*queue, *entry, out));
     put_message_head(message, out);

@@ -265,8 +265,9 @@ impl Vhost {
 
     /// Time never runs backwards, even if two readings of the clock arrive in the wrong order.
     fn advance(&mut self, now: Now) {
-        self.now.time = self.now.time.max(now.time);
-        self.now.wall_ms = now.wall_ms;
+        let time = self.now.time.max(now.time);
+        let wall_us = now.wall_us.saturating_add(time.micros_since(now.time));
+        self.now = Now { time, wall_us };
         self.effects.shrink();
     }
 

@@ -50,7 +50,7 @@ impl Broker {
     }
 
     fn now(&self) -> Now {
-        Now { time: Time::default().plus_ms(self.now_ms), wall_ms: self.now_ms }
+        Now { time: Time::default().plus_ms(self.now_ms), wall_us: self.now_ms * 1000 }
     }
 
     fn apply(&mut self, command: Command<'_>) {

@@ -13,7 +13,7 @@ struct Broker(Vhost);
 
 impl Broker {
     fn execute(&mut self, command: Command<'_>) -> Result<(), Refusal> {
-        let now = Now { time: Time::from_micros(1_000_000), wall_ms: 1000 };
+        let now = Now { time: Time::from_micros(1_000_000), wall_us: 1_000_000 };
         let result = self.0.execute(now, command);
         self.0.drain_effects();
         result

@@ -64,7 +64,7 @@ impl Broker {
     }
 
     pub(crate) fn now(&self) -> Now {
-        Now { time: Time::from_micros(self.now_us), wall_ms: self.now_us / 1000 }
+        Now { time: Time::from_micros(self.now_us), wall_us: self.now_us }
     }
 
     pub(crate) fn apply(&mut self, command: Command<'_>) {

@@ -43,7 +43,7 @@ impl Broker {
     }
 
     fn now(&self) -> Now {
-        Now { time: Time::from_micros(self.now_ms * 1000), wall_ms: self.now_ms }
+        Now { time: Time::from_micros(self.now_ms * 1000), wall_us: self.now_ms * 1000 }
     }
 
     fn apply(&mut self, command: Command<'_>) -> Vec<Outgoing> {

@@ -50,7 +50,7 @@ impl Leader {
 
     fn now(&self) -> Now {
         // The wall clock is six minutes behind the axis.
-        Now { time: Time::from_millis(self.now_ms), wall_ms: self.now_ms - 360_000 }
+        Now { time: Time::from_millis(self.now_ms), wall_us: (self.now_ms - 360_000) * 1000 }
     }
 
     fn apply(&mut self, command: Command<'_>) -> Said {
@@ -412,7 +412,7 @@ fn ttl_and_delivery_time_follow_the_axis_whatever_the_wall_clock_says() {
     leader.declare("later", b"classic", &NOTHING);
     leader.publish("q", "a");
     let mut headers = TableBuilder::new();
-    let wall_ms = i64::try_from(leader.now().wall_ms).unwrap();
+    let wall_ms = i64::try_from(leader.now().wall_ms()).unwrap();
     headers.insert("x-opt-delivery-time", Value::I64(wall_ms + 1000));
     let headers: Table = headers.finish();
     let headers = Some(headers.as_ref());
@@ -433,7 +433,7 @@ fn ttl_and_delivery_time_follow_the_axis_whatever_the_wall_clock_says() {
 fn arrival_in_the_log_is_not_before_the_real_one() {
     for micros in [1_000_000_000, 1_000_000_001, 1_000_000_999, 1_000_001_000] {
         let time = Time::from_micros(micros);
-        let now = Now { time, wall_ms: 12 }.on_axis();
+        let now = Now { time, wall_us: 12_000 }.on_axis();
         let queue = broker::QueueNumber(1);
         let entry = broker::EntryId { seq: 1, level: 0 };
         let record = Record::Ready { queue, entry, to: entry };

@@ -37,7 +37,7 @@ impl Broker {
     }
 
     fn now(&self) -> Now {
-        Now { time: Time::from_micros(self.now_us), wall_ms: self.now_us / 1000 }
+        Now { time: Time::from_micros(self.now_us), wall_us: self.now_us }
     }
 
     fn apply(&mut self, command: Command<'_>) {

@@ -200,7 +200,7 @@ fn scheduled_messages_on_disk_come_back_after_a_restart() {
         broker.sleep_until(broker.now_us + 20_000_000);
         let left = by_time(COUNT).into_iter().filter(|number| delay_ms(*number) > 20_000);
         let left: Vec<u64> = left.collect();
-        let delivery_time_ms = broker.now().wall_ms + 100_000;
+        let delivery_time_ms = broker.now().wall_ms() + 100_000;
         let reschedule = ScheduleOperation::Reschedule { delivery_time_ms };
         // The numbers of messages begin with 1.
         assert_eq!(operate(&mut broker, exchange, left[7] + 1, reschedule), 1);
@@ -253,7 +253,7 @@ fn messages_on_disk_are_cancelled_and_rescheduled_by_their_numbers() {
     const COUNT: u64 = 300;
     for exchange in HOLDERS {
         let mut broker = scheduled(small_pages(), exchange, COUNT);
-        let wall_ms = broker.now().wall_ms;
+        let wall_ms = broker.now().wall_ms();
         let order = by_time(COUNT);
         let (cancelled, later, at_once) = (order[100], order[101], order[299]);
         let cancel = ScheduleOperation::Cancel;
@@ -285,7 +285,7 @@ fn lists_have_the_messages_on_disk_in_their_places() {
     for exchange in HOLDERS {
         let mut broker = scheduled(small_pages(), exchange, COUNT);
         let order = by_time(COUNT);
-        let delivery_time_ms = broker.now().wall_ms + 100_000;
+        let delivery_time_ms = broker.now().wall_ms() + 100_000;
         let reschedule = ScheduleOperation::Reschedule { delivery_time_ms };
         operate(&mut broker, exchange, order[150] + 1, reschedule);
         let expected = order.iter().filter(|number| **number != order[150]);

@@ -47,7 +47,7 @@ impl Broker {
     /// Publishes a message to a queue, to be ready after `delay_ms`.
     fn schedule(&mut self, queue: &str, delay_ms: i64, id: Option<&str>) -> Vec<ScheduledPlace> {
         let mut headers = TableBuilder::new();
-        let now_ms = i64::try_from(NOW.wall_ms).unwrap();
+        let now_ms = i64::try_from(NOW.wall_ms()).unwrap();
         headers.insert("x-opt-delivery-time", Value::I64(now_ms + delay_ms));
         if let Some(id) = id {
             headers.insert("x-schedule-id", Value::LongStr(id.as_bytes()));

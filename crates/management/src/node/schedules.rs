@@ -37,11 +37,9 @@ impl ScheduleQuery {
 
 /// A point on the broker's axis in front of all messages with this delivery time, in milliseconds since the Unix epoch.
 ///
-/// A delivery time is up to a millisecond behind its exact point, because the wall clock is read in milliseconds.
+/// Those of earlier builds are up to a millisecond behind their exact points.
 pub(crate) fn on_axis(now: Now, wall_ms: u64) -> Time {
-    let (ahead, ago) = (wall_ms.saturating_sub(now.wall_ms), now.wall_ms.saturating_sub(wall_ms));
-    let us = now.time.minus_ms(ago).plus_ms(ahead).as_micros();
-    Time::from_micros(us.saturating_sub(999))
+    Time::from_micros(now.time_at(wall_ms).as_micros().saturating_sub(999))
 }
 
 /// Consecutive scheduled messages of a vhost.
@@ -146,14 +144,15 @@ mod tests {
 
     #[test]
     fn filter_has_delivery_times_from_their_first_microsecond() {
-        // The wall clock may be anywhere within its millisecond, and so is the place of a message.
-        let now = |us: u64| Now { time: Time::from_micros(7_000_000 + us), wall_ms: 1_000_000 };
+        let now =
+            |us: u64| Now { time: Time::from_micros(7_000_000 + us), wall_us: 1_000_000_000 + us };
         for published_us in [0, 500, 999] {
-            let ready_at = now(published_us).time.plus_ms(250);
+            let ready_at = now(published_us).time_at(1_000_250);
+            assert_eq!(ready_at, Time::from_micros(7_250_000), "{published_us}");
             for read_us in [0, 500, 999] {
                 let from = on_axis(now(read_us), 1_000_250);
                 assert!(from <= ready_at, "{published_us} {read_us}");
-                assert!(on_axis(now(read_us), 1_000_252) > ready_at, "{published_us} {read_us}");
+                assert!(on_axis(now(read_us), 1_000_251) > ready_at, "{published_us} {read_us}");
             }
         }
         assert_eq!(on_axis(now(0), 0), Time::default());

@@ -4,8 +4,7 @@ use broker::time::{Now, Time};
 
 /// A time on the wall clock, in milliseconds of the epoch. Future times are rounded up.
 pub(crate) fn wall_ms(now: Now, at: Time) -> u64 {
-    let (ago, ahead) = (now.time.micros_since(at) / 1000, at.micros_since(now.time).div_ceil(1000));
-    now.wall_ms.saturating_sub(ago).saturating_add(ahead)
+    now.wall_ms_at(at)
 }
 
 #[cfg(test)]
@@ -14,7 +13,7 @@ mod tests {
 
     #[test]
     fn wall_ms_rounds_future_times_up() {
-        let now = Now { time: Time::from_millis(5_000), wall_ms: 1_000_000 };
+        let now = Now { time: Time::from_millis(5_000), wall_us: 1_000_000_000 };
         assert_eq!(wall_ms(now, Time::from_millis(4_000)), 999_000);
         // A deadline is rounded up, so that it is never shown too early.
         assert_eq!(wall_ms(now, Time::from_micros(6_000_001)), 1_001_001);

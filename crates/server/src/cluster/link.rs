@@ -222,7 +222,7 @@ impl Reading<'_> {
                 // A peer that holds a ping longer than it takes has no clock.
                 state.note_rtt(now_us.saturating_sub(ours_us).saturating_sub(held_us));
             }
-            let skew_ms = state.skew.note(wall_ms, self.links.clock.now().wall_ms);
+            let skew_ms = state.skew.note(wall_ms, self.links.clock.now().wall_ms());
             if state.skew.is_newly_large() {
                 tracing::warn!(
                     peer = %self.peer.node.name,

@@ -96,7 +96,7 @@ impl OpenLink {
         }
         let heard = *self.heard.lock();
         let echo = heard.map(|(theirs, received_us)| (theirs, sent_us.saturating_sub(received_us)));
-        let ping = Control::Ping(Ping { sent_us, wall_ms: now.wall_ms, echo });
+        let ping = Control::Ping(Ping { sent_us, wall_ms: now.wall_ms(), echo });
         self.output.add(Channel::Control, ping.encode().into());
         *pinged_us = Some(sent_us);
         Duration::ZERO

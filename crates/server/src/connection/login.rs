@@ -191,7 +191,7 @@ impl Connection {
             frame_max: self.session.frame_max(),
             heartbeat_s: self.session.heartbeat_s(),
             tls: self.tls.as_ref().map(|tls| tls.details.clone()),
-            connected_at_ms: self.node.clock.now().wall_ms,
+            connected_at_ms: self.node.clock.now().wall_ms(),
         }
     }
 

@@ -118,7 +118,7 @@ impl Backups {
                 directory: directory.to_owned(),
                 user: user.to_owned(),
                 state: BackupState::Running,
-                started_ms: source.clock.now().wall_ms,
+                started_ms: source.clock.now().wall_ms(),
                 ended_ms: None,
                 vhosts_elsewhere: source.vhosts_elsewhere.clone(),
                 vhosts_total: source.node_file.vhosts.len() as u64,
@@ -203,7 +203,7 @@ impl Backups {
         let is_cancelled = self.is_cancelled.load(Ordering::Acquire);
         let mut known = self.known.lock();
         let Known { job: Some(job), totals } = &mut *known else { return };
-        job.ended_ms = Some(clock.now().wall_ms);
+        job.ended_ms = Some(clock.now().wall_ms());
         let directory = job.directory.clone();
         match result {
             Ok(()) => {
@@ -232,7 +232,7 @@ impl Backups {
     fn write(&self, target: &BackupTarget, source: BackupSource) -> io::Result<()> {
         let BackupSource { data_dir, node_name, mut node_file, mut logs, clock, free_min, .. } =
             source;
-        let began_ms = clock.now().wall_ms;
+        let began_ms = clock.now().wall_ms();
         let mut progress = |counts: CopyCounts| {
             if let Some(job) = &mut self.known.lock().job {
                 job.files_linked = counts.files_linked;
@@ -286,7 +286,7 @@ impl Backups {
         node_file.vhosts = done;
         node_file::write(&target.path, &node_file).map_err(io::Error::other)?;
         let told: Vec<_> = self.job().map_or_else(Vec::new, |job| job.vhosts);
-        let ended_ms = clock.now().wall_ms;
+        let ended_ms = clock.now().wall_ms();
         let version = env!("CARGO_PKG_VERSION");
         let text = management::backup_file((&node_name, version), (began_ms, ended_ms), &told);
         target.complete(&text)
@@ -301,7 +301,7 @@ fn vhost(
     entry: &VhostEntry,
     clock: Clock,
 ) -> io::Result<Option<BackupVhost>> {
-    let began_ms = clock.now().wall_ms;
+    let began_ms = clock.now().wall_ms();
     let Some(snapshot) = logs.snapshot(entry, from)? else { return Ok(None) };
     copier.log(&snapshot, from, to)?;
     copier.directory(&from.join("deaths"), &to.join("deaths"), ".jsonl")?;

@@ -22,8 +22,8 @@ struct Watched {
 
 /// Milliseconds by which the system's clock is ahead of the broker's time.
 fn ahead_ms(now: Now) -> i64 {
-    let [wall, time] =
-        [now.wall_ms, now.time.as_micros() / 1000].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+    let [wall, time] = [now.wall_ms(), now.time.as_micros() / 1000]
+        .map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
     wall.saturating_sub(time)
 }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn at(time_ms: u64, wall_ms: u64) -> Now {
-        Now { time: Time::from_micros(time_ms * 1000), wall_ms }
+        Now { time: Time::from_micros(time_ms * 1000), wall_us: wall_ms.saturating_mul(1000) }
     }
 
     #[test]
@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(watch.look(at(13_000, 43_100)), None);
         let step = watch.last_step(Time::from_micros(17_000_000));
         assert_eq!(step, Some(ClockStep { step_ms: -30_000, ago_ms: 5000 }));
-        assert_eq!(watch.look(at(14_000, u64::MAX)), Some(i64::MAX - 14_000 - 30_100));
+        let latest_ms = i64::try_from(u64::MAX / 1000).unwrap();
+        assert_eq!(watch.look(at(14_000, u64::MAX)), Some(latest_ms - 14_000 - 30_100));
         assert_eq!(watch.steps(), 2);
     }
 }

@@ -88,7 +88,7 @@ impl Node {
             certificate_files: certificate_files(config, &listeners),
             listeners,
             sessions,
-            clients: Clients::new(&identity.name, clock.now().wall_ms / 1000),
+            clients: Clients::new(&identity.name, clock.now().wall_ms() / 1000),
             permits: Permits::new(workers(), config.connections_max),
             auth: Auth::new(loopback_users(config, known.as_ref()))?,
             user_slots: Arc::new(UserSlots::new(users_due)),

@@ -98,7 +98,7 @@ impl Redrives {
         let access = channel.access().map_err(RedriveError::Refused)?;
         let handle = Arc::clone(channel.vhost());
         let source = Source::find(&handle, queue, &request, &access)?;
-        let now_ms = clock.now().wall_ms;
+        let now_ms = clock.now().wall_ms();
         let told = RedriveJob {
             id: 0,
             vhost: handle.name().to_owned(),
@@ -185,7 +185,7 @@ impl Redrives {
         let job = self.known.lock().here().find(|job| job.status.lock().id == id).cloned();
         let Some(job) = job else { return Ok(false) };
         // In a task of its own, so that a client that goes away does not interrupt the write.
-        let cancelled = tokio::spawn(async move { job.cancel(clock.now().wall_ms).await }).await;
+        let cancelled = tokio::spawn(async move { job.cancel(clock.now().wall_ms()).await }).await;
         let cancelled = cancelled.unwrap_or_else(|error| Err(error.to_string()));
         cancelled.map_err(RedriveError::Disk)
     }

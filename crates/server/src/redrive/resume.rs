@@ -99,7 +99,7 @@ fn resume_one(node: &Node, job: Arc<Job>, rest: Unfinished) {
             }
             Err(reason) => {
                 tracing::warn!(id, reason, "a redrive does not go on");
-                job.end(RedriveState::Failed(reason), clock.now().wall_ms, None).await;
+                job.end(RedriveState::Failed(reason), clock.now().wall_ms(), None).await;
             }
         }
         job.is_over.send_replace(true);

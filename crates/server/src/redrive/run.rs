@@ -114,7 +114,7 @@ impl Run {
             return;
         }
         let unacked_left = self.source.unacked(&self.handle);
-        self.job.end(state, self.clock.now().wall_ms, Some(unacked_left)).await;
+        self.job.end(state, self.clock.now().wall_ms(), Some(unacked_left)).await;
         let job = self.job.status.lock();
         let not_examined = job.not_examined();
         let RedriveCounts { scanned, moved, skipped, unroutable, no_origin, gone } = job.counts;

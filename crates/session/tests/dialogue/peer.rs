@@ -98,7 +98,7 @@ impl Peer {
 
     pub(crate) fn now(&self) -> Now {
         let time = Time::from_micros(BEGIN_MS * 1000 + self.now_us);
-        Now { time, wall_ms: BEGIN_MS + self.now_us / 1000 }
+        Now { time, wall_us: BEGIN_MS * 1000 + self.now_us }
     }
 
     /// The client sends bytes.

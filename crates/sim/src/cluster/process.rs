@@ -210,7 +210,7 @@ impl Process {
             Some(Sabotage::AxisJumpsAhead) => time_us += 500_000,
             _ => {}
         }
-        Now { time: Time::from_micros(time_us), wall_ms: reading.wall_us / 1000 }
+        Now { time: Time::from_micros(time_us), wall_us: reading.wall_us }
     }
 
     pub(crate) fn applied(&self) -> EntryIndex {

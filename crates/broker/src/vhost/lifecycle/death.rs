@@ -58,7 +58,7 @@ impl Vhost {
         dead: DeadMessage,
         settled_by: Option<Arc<SettledBy>>,
     ) {
-        let time_ms = self.now.wall_ms;
+        let time_ms = self.now.wall_ms();
         let death = PendingDeath { queue, reason, time_ms, dead, settled_by, is_retry: false };
         if self.must_wait(queue) {
             self.wait_for_alarm(death);
@@ -391,7 +391,7 @@ impl Vhost {
             self.dead_lettering.push(PendingDeath {
                 queue: id,
                 reason,
-                time_ms: self.now.wall_ms,
+                time_ms: self.now.wall_ms(),
                 dead: DeadMessage::Entry(entry),
                 settled_by: None,
                 is_retry: true,

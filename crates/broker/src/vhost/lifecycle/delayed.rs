@@ -48,9 +48,7 @@ impl Vhost {
 
     /// The message as it waits in a queue until `ready_at`.
     pub(in crate::vhost) fn scheduled(&self, message: &Message, ready_at: Time) -> Message {
-        let wait_us = ready_at.micros_since(self.now.time);
-        let scheduled_for_ms = self.now.wall_ms + wait_us.div_ceil(1000);
-        scheduled_message(message, scheduled_for_ms)
+        scheduled_message(message, self.now.wall_ms_at(ready_at))
     }
 
     /// Lets a message wait in each of the places; `is_first` if the log has no record of it yet.

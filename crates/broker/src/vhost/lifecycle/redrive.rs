@@ -154,7 +154,7 @@ impl Vhost {
         let circumstances = Circumstances {
             queue: &queue.name,
             reason,
-            time_s: self.now.wall_ms / 1000,
+            time_s: self.now.wall_ms() / 1000,
             target: queue.settings.dead_letter.as_ref().unwrap_or(&nowhere),
             maybe_seen: queue.may_have_been_seen(chosen),
         };
@@ -171,7 +171,7 @@ impl Vhost {
         let Redrive { queue, to, access, .. } = redrive;
         let queue = self.topology.queue(queue).ok_or(Redriven::Gone)?;
         let target = redrive::target(message, to).ok_or(Redriven::NoOrigin)?;
-        let time_s = self.now.wall_ms / 1000;
+        let time_s = self.now.wall_ms() / 1000;
         let note = RedriveNote { queue: &queue.name, user: &access.user, time_s, maybe_seen };
         let into_queue = target.queue.clone();
         let message = target.redriven(message, note);

@@ -10,6 +10,7 @@ use crate::queue::scheduled::{Move, Scheduled};
 use crate::queue::scheduled_pages::RemovedMessage;
 use crate::record::Record;
 use crate::schedule::{ScheduleId, ScheduleMode, ScheduleOperation, ScheduleSelector};
+use crate::time::Time;
 use crate::vhost::Vhost;
 use crate::vhost::state::enqueue_plan::DelayedPlace;
 use crate::vhost::state::holder::Holder;
@@ -105,10 +106,10 @@ impl Vhost {
             match operation {
                 ScheduleOperation::Cancel => self.cancel_scheduled(holder, *id),
                 ScheduleOperation::Reschedule { delivery_time_ms } => {
-                    let wait_ms = delivery_time_ms.saturating_sub(self.now.wall_ms);
-                    self.reschedule(holder, *id, wait_ms);
+                    let ready_at = self.now.time_at(delivery_time_ms).max(self.now.time);
+                    self.reschedule(holder, *id, ready_at);
                 }
-                ScheduleOperation::Deliver => self.reschedule(holder, *id, 0),
+                ScheduleOperation::Deliver => self.reschedule(holder, *id, self.now.time),
             }
         }
         self.schedules_changed(holder);
@@ -157,10 +158,9 @@ impl Vhost {
         }
     }
 
-    fn reschedule(&mut self, holder: Holder, id: EntryId, wait_ms: u64) {
-        let ready_at = self.now.time.plus_ms(wait_ms);
+    fn reschedule(&mut self, holder: Holder, id: EntryId, ready_at: Time) {
         let scheduled_for_ms = match holder {
-            Holder::Queue(_) => Some(self.now.wall_ms.saturating_add(wait_ms)),
+            Holder::Queue(_) => Some(self.now.wall_ms_at(ready_at)),
             Holder::Exchange(_) => None,
         };
         let queue = self.holder_number(holder);

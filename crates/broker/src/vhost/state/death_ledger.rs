@@ -252,7 +252,7 @@ impl DeathLedger {
         let RestoredDeath { time_ms, circumstances, properties, is_cut } = death;
         // It is unknown how many deaths came before the first of them.
         self.forgotten_until_ms.get_or_insert(time_ms);
-        let at = now.time.minus_ms(now.wall_ms.saturating_sub(time_ms));
+        let at = now.time.minus_ms(now.wall_ms().saturating_sub(time_ms));
         if self.last() != Some(&circumstances) {
             self.begin_run(circumstances);
         }

@@ -242,7 +242,7 @@ impl Broker {
             None => Now::from_millis(1_000_000 + millis),
             Some(_) => Now {
                 time: Time::from_micros((1_000_000 + millis) * 1000 + 999),
-                wall_ms: 77_000 + millis,
+                wall_us: (77_000 + millis) * 1000,
             },
         }
     }

@@ -186,7 +186,7 @@ impl World {
     fn now(&self) -> Now {
         Now {
             time: Time::from_micros(1_000_000_000_000 + self.now_us),
-            wall_ms: 1_000_000 + self.now_us / 1000,
+            wall_us: 1_000_000_000 + self.now_us,
         }
     }
 
@@ -301,7 +301,7 @@ impl World {
         self.check_replica("at the end", false);
         let axis = match self.follower {
             Some(_) => now.time,
-            None => Time::from_millis(now.wall_ms),
+            None => Time::from_millis(now.wall_ms()),
         };
         // Once with everything there ever was, once with what a compaction leaves.
         for _ in 0..2 {

@@ -39,7 +39,7 @@ async fn show(
     }
     let age_ms = |at| now.time.micros_since(at) / 1000;
     Ok(Json::ok(json!({
-        "now_ms": now.wall_ms,
+        "now_ms": now.wall_ms(),
         "messages": histogram.messages(),
         "oldest_age_ms": histogram.oldest.map(age_ms),
         "next_deadline_ms": histogram.first.map(|at| wall_ms(now, at)),

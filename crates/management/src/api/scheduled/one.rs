@@ -57,7 +57,7 @@ async fn reschedule(
 ) -> Result<Json, ApiError> {
     let time = NewTime::parse(&body)?;
     let done = selected.change(&node, &caller, move |now| time.operation(now)).await?;
-    let delivery_time_ms = time.wall_ms(done.now).max(done.now.wall_ms);
+    let delivery_time_ms = time.wall_ms(done.now).max(done.now.wall_ms());
     Ok(Json::ok(json!({"rescheduled": done.messages, "delivery_time": delivery_time_ms})))
 }
 

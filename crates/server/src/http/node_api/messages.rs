@@ -92,7 +92,7 @@ impl Messages for Node {
                 (read, vhost.options(), now)
             });
             let uptime_ms = u64::try_from(self.lifecycle.started.elapsed().as_millis());
-            let started_ms = now.wall_ms.saturating_sub(uptime_ms.unwrap_or(u64::MAX));
+            let started_ms = now.wall_ms().saturating_sub(uptime_ms.unwrap_or(u64::MAX));
             let mut batch = DeathsBatch {
                 deaths: Vec::new(),
                 hidden: 0,

@@ -109,11 +109,11 @@ impl NodeStatus for Node {
     }
 
     fn now_ms(&self) -> u64 {
-        self.clock.now().wall_ms
+        self.clock.now().wall_ms()
     }
 
     fn certificates(&self) -> Vec<ServerCertificate> {
-        let now_s = i64::try_from(self.clock.now().wall_ms / 1000).unwrap_or(i64::MAX);
+        let now_s = i64::try_from(self.clock.now().wall_ms() / 1000).unwrap_or(i64::MAX);
         let all = self.certificate_files.iter().map(|(listener, file)| ServerCertificate {
             listener: *listener,
             file: file.display().to_string(),
@@ -133,7 +133,7 @@ impl NodeStatus for Node {
         // The node that leads a vhost tells what is in it, so that sums over the nodes of a cluster count it once.
         handles.retain(|handle| wants(handle.name()) && handle.is_served_here());
         Scrape {
-            started_s: (self.clock.now().wall_ms.saturating_sub(node.uptime_ms)) / 1000,
+            started_s: (self.clock.now().wall_ms().saturating_sub(node.uptime_ms)) / 1000,
             cluster: self.cluster(),
             process: self.process(),
             logins: self.auth.counts.attempts(),
