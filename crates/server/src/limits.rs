@@ -413,6 +413,15 @@ pub(crate) const USERS_TOLD_INTERVAL: Duration = Duration::from_millis(50);
 /// for each node.
 pub(crate) const USERS_TOLD_MAX: usize = 4096;
 
+/// Bytes of the name of a user: those of certificates are longer than other names. All that are told at once fit in a frame.
+pub(crate) const USER_NAME_BYTES_MAX: usize = 1000;
+
+/// Ticks of 50 ms for which a batch of a leader waits, while nothing is committed, until that is told: 5 s.
+pub(crate) const STANDSTILL_TOLD_TICKS: u32 = 100;
+
+/// Ticks after which the node gives up the lead, so that another one, or the same one anew, goes on: 30 s.
+pub(crate) const STANDSTILL_ENDS_TICKS: u32 = 600;
+
 /// Interval at which nodes tell each other facts to show.
 pub(crate) const FACTS_INTERVAL: Duration = Duration::from_secs(5);
 

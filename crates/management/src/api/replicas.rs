@@ -40,6 +40,7 @@ fn of_node(node: &SharedNode) -> Vec<Value> {
             "applied_index": replica.applied_index,
             "compacted_index": replica.compacted_index,
             "unapplied_bytes": replica.unapplied_bytes,
+            "stands_still": replica.stands_still,
             "membership": membership(replica),
             "voters": replica.voters,
             "heard": replica.heard,

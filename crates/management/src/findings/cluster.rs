@@ -26,6 +26,7 @@ pub(super) fn find(facts: &ClusterFacts) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(is_metadata_leaderless.then(|| metadata(cluster)));
     all.extend(without_leader(leaderless));
+    all.extend(standing_still(cluster));
     all.extend(cluster.peers.iter().flat_map(alarms));
     all.extend(cluster.peers.iter().filter(|peer| peer.is_doubled).map(doubled));
     all.extend(unreachable(&cluster.peers));
@@ -49,6 +50,17 @@ fn without_leader(names: &[String]) -> Option<Finding> {
     Finding::of(kind, Severity::Error, resources, |count, _| {
         let vhosts = subject(count, "vhost", ["has", "have"]);
         format!("{vhosts} no leader: nothing is confirmed or delivered, and clients wait.")
+    })
+}
+
+fn standing_still(cluster: &ClusterSnapshot) -> Option<Finding> {
+    let replicas = cluster.replication.replicas.iter().filter(|one| one.stands_still);
+    let resources = replicas.map(resource_of).collect();
+    Finding::of(FindingKind::VhostStandsStill, Severity::Error, resources, |count, _| {
+        let vhosts = subject(count, "vhost", ["has", "have"]);
+        format!(
+            "{vhosts} a leader on this node that confirms nothing, although work waits for it. It gives up the lead soon."
+        )
     })
 }
 
@@ -90,16 +102,19 @@ fn unreachable(peers: &[PeerSnapshot]) -> Option<Finding> {
     })
 }
 
-fn not_rebuilt(cluster: &ClusterSnapshot) -> Option<Finding> {
-    let replicas = cluster.replication.replicas.iter();
-    let behind = replicas.filter(|one| one.state == "quarantined" || !one.is_voter);
-    let resource = |replica: &ReplicaSnapshot| match replica.group {
+fn resource_of(replica: &ReplicaSnapshot) -> Resource {
+    match replica.group {
         ReplicaGroup::Vhost => Resource::of_vhost(&replica.vhost),
         // Users, vhosts and parameters: those of the node.
         ReplicaGroup::Metadata => Resource { name: replica.vhost.clone(), ..Resource::default() },
-    };
+    }
+}
+
+fn not_rebuilt(cluster: &ClusterSnapshot) -> Option<Finding> {
+    let replicas = cluster.replication.replicas.iter();
+    let behind = replicas.filter(|one| one.state == "quarantined" || !one.is_voter);
     let kind = FindingKind::ReplicaNotRebuilt;
-    let resources = behind.map(resource).collect();
+    let resources = behind.map(resource_of).collect();
     Finding::of(kind, Severity::Warning, resources, |count, _| {
         let replicas = subject(count, "replica", ["is", "are"]);
         format!(

@@ -8,6 +8,7 @@ pub(crate) enum FindingKind {
     DiskFull,
     MetadataWithoutLeader,
     VhostWithoutLeader,
+    VhostStandsStill,
     NodeDoubled,
     NodeUnreachable,
     ReplicaNotRebuilt,
@@ -79,17 +80,12 @@ impl FindingKind {
             ),
             Self::DiskAlarm => about("disk_alarm", NODES, "leveretctl status", FULL_DISK),
             Self::DiskFull => about("disk_full", NODES, "leveretctl status", FULL_DISK),
-            Self::MetadataWithoutLeader => {
-                about("metadata_without_leader", REPLICAS, CLUSTER_STATUS, LOST_NODE)
-            }
-            Self::VhostWithoutLeader => {
-                about("vhost_without_leader", REPLICAS, CLUSTER_STATUS, LOST_NODE)
-            }
+            Self::MetadataWithoutLeader => of_replicas("metadata_without_leader"),
+            Self::VhostWithoutLeader => of_replicas("vhost_without_leader"),
+            Self::VhostStandsStill => of_replicas("vhost_stands_still"),
             Self::NodeDoubled => about("node_doubled", NODES, CLUSTER_STATUS, LOST_NODE),
             Self::NodeUnreachable => about("node_unreachable", NODES, CLUSTER_STATUS, LOST_NODE),
-            Self::ReplicaNotRebuilt => {
-                about("replica_not_rebuilt", REPLICAS, CLUSTER_STATUS, LOST_NODE)
-            }
+            Self::ReplicaNotRebuilt => of_replicas("replica_not_rebuilt"),
             Self::ClocksDiffer => about("clocks_differ", NODES, "", "guides/three-nodes.md"),
             Self::LogDamaged => about("log_damaged", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::CertificateExpires => {
@@ -178,6 +174,10 @@ const CONSUMERS: &str = "leveretctl list_consumers";
 const FULL_DISK: &str = "guides/when-the-disk-is-full.md";
 const ALARMS: &str = "concepts/alarms.md";
 const DURABILITY: &str = "concepts/durability.md";
+
+const fn of_replicas(name: &'static str) -> About {
+    about(name, REPLICAS, CLUSTER_STATUS, LOST_NODE)
+}
 
 const fn about(
     name: &'static str,

@@ -396,7 +396,9 @@ fn nodes_vhosts_and_clocks_of_a_cluster_are_found() {
     let mut wrong = PeerSnapshot { is_doubled: true, ..peer("c@h") };
     wrong.link.as_mut().unwrap().clock_skew_ms = Some(-60_000);
     let replica = ReplicaSnapshot::empty("quarantined");
-    let replication = ReplicationSnapshot { replicas: vec![replica], ..Default::default() };
+    let standing = ReplicaSnapshot { stands_still: true, ..ReplicaSnapshot::empty("leader") };
+    let replication =
+        ReplicationSnapshot { replicas: vec![replica, standing], ..Default::default() };
     let cluster = ClusterSnapshot { peers: vec![away, wrong], replication, ..Default::default() };
     let (leaderless, is_metadata_leaderless) = (vec!["v".to_owned()], true);
     let facts =
@@ -408,6 +410,7 @@ fn nodes_vhosts_and_clocks_of_a_cluster_are_found() {
         [
             ("metadata_without_leader", Severity::Error),
             ("vhost_without_leader", Severity::Error),
+            ("vhost_stands_still", Severity::Error),
             ("node_doubled", Severity::Error),
             ("node_unreachable", Severity::Warning),
             ("replica_not_rebuilt", Severity::Warning),
@@ -418,7 +421,7 @@ fn nodes_vhosts_and_clocks_of_a_cluster_are_found() {
         found[0].2,
         "Users, vhosts and parameters have no leader, and cannot be changed: 2 of 3 nodes are connected."
     );
-    assert_eq!(found[3].2, "Node 'b@h' is not connected: it has another secret.");
+    assert_eq!(found[4].2, "Node 'b@h' is not connected: it has another secret.");
 }
 
 #[test]

@@ -11,7 +11,7 @@ struct PerVhost {
     value: fn(&ReplicaSnapshot) -> u64,
 }
 
-const FAMILIES: [PerVhost; 7] = [
+const FAMILIES: [PerVhost; 8] = [
     PerVhost {
         name: "leveret_replica_term",
         kind: Kind::Gauge,
@@ -47,6 +47,12 @@ const FAMILIES: [PerVhost; 7] = [
         kind: Kind::Gauge,
         help: "Bytes of committed entries that wait for their application",
         value: |replica| replica.unapplied_bytes,
+    },
+    PerVhost {
+        name: "leveret_replica_stands_still",
+        kind: Kind::Gauge,
+        help: "At the leader: 1 if work waits and nothing was committed for five seconds",
+        value: |replica| u64::from(replica.stands_still),
     },
     PerVhost {
         name: "leveret_leader_changes_total",

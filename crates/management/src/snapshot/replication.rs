@@ -77,6 +77,8 @@ pub struct ReplicaSnapshot {
     pub compacted_index: u64,
     /// Bytes of committed entries that wait for their application.
     pub unapplied_bytes: u64,
+    /// At the leader: work waits, and nothing was committed for long.
+    pub stands_still: bool,
     /// Leaders that the node has seen since its start, each change counted.
     pub leaders: u64,
     /// At the leader: entries that each other node is not known to have.
@@ -104,6 +106,7 @@ impl ReplicaSnapshot {
             applied_index: 0,
             compacted_index: 0,
             unapplied_bytes: 0,
+            stands_still: false,
             leaders: 1,
             lags: Vec::new(),
             is_voter: true,

@@ -1,8 +1,8 @@
-//! Proposals of a leader that are not committed, and the positions that become durable with them.
+//! Proposals of a leader that are not committed, and whether it waits to be told that they are.
 
 use std::collections::VecDeque;
 
-use storage::{EntryFacts, EntryIndex, Lsn};
+use storage::{EntryFacts, EntryIndex};
 
 /// A proposed entry.
 #[derive(Debug)]
@@ -16,12 +16,10 @@ struct Proposal {
 #[derive(Debug, Default)]
 pub(super) struct Proposals {
     waiting: VecDeque<Proposal>,
-    /// Positions, each with the entry with which it becomes durable, both ascending.
-    positions: VecDeque<(Lsn, u64)>,
     /// Octets of all proposals.
     bytes: usize,
-    /// Position that is durable and not told.
-    durable: Option<Lsn>,
+    /// True if something was proposed since the leader was last told what is durable with nothing waiting.
+    is_untold: bool,
 }
 
 impl Proposals {
@@ -30,51 +28,35 @@ impl Proposals {
         self.bytes
     }
 
-    /// Notes a proposed entry whose last record is at `position`, 0 for none.
-    pub(super) fn push(
-        &mut self,
-        index: EntryIndex,
-        position: Lsn,
-        facts: EntryFacts,
-        bytes: usize,
-    ) {
+    /// Notes a proposed entry.
+    pub(super) fn push(&mut self, index: EntryIndex, facts: EntryFacts, bytes: usize) {
         self.waiting.push_back(Proposal { index: index.0, facts, bytes });
         self.bytes += bytes;
-        if position > Lsn(0) {
-            self.position(position, index.0);
-        }
+        self.is_untold = true;
     }
 
-    /// Notes that `position` is durable once the entry `index` is committed.
-    pub(super) fn position(&mut self, position: Lsn, index: u64) {
-        match self.positions.back_mut() {
-            Some(newest) if newest.1 == index => newest.0 = position,
-            _ => self.positions.push_back((position, index)),
-        }
+    /// Notes a proposal of which nothing is left: it is durable with the newest entry, once that is told, or told again.
+    pub(super) fn elided(&mut self) {
+        self.is_untold = true;
     }
 
     /// The facts of a committed entry, if it was proposed here.
     pub(super) fn committed(&mut self, index: u64) -> Option<EntryFacts> {
-        while let Some((position, _)) = self.positions.pop_front_if(|(_, at)| *at <= index) {
-            self.durable = Some(position);
-        }
         let proposal = self.waiting.pop_front_if(|proposal| proposal.index <= index)?;
         assert_eq!(proposal.index, index, "committed entries come one by one");
         self.bytes -= proposal.bytes;
         Some(proposal.facts)
     }
 
-    /// The newest durable position that was not told. `committed` is the newest entry that is.
-    pub(super) fn take_durable(&mut self, committed: u64) -> Option<Lsn> {
-        while let Some((position, _)) = self.positions.pop_front_if(|(_, at)| *at <= committed) {
-            self.durable = Some(position);
-        }
-        self.durable.take()
+    /// The newest entry that is durable, `committed`, if a proposal may wait to be told of it.
+    pub(super) fn take_durable(&mut self, committed: u64) -> Option<EntryIndex> {
+        let was_untold = std::mem::replace(&mut self.is_untold, !self.waiting.is_empty());
+        was_untold.then_some(EntryIndex(committed))
     }
 
-    /// True if a position is not told yet.
+    /// True if a proposal was not told to be durable yet.
     pub(super) fn has_untold(&self) -> bool {
-        self.durable.is_some() || !self.positions.is_empty()
+        self.is_untold
     }
 
     /// Forgets all: leadership is lost, and nobody knows what becomes of them.
@@ -88,24 +70,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elided_positions_are_durable_with_the_entry_before() {
+    fn proposals_are_durable_with_their_entry_and_elided_ones_with_the_entry_before() {
         let mut proposals = Proposals::default();
-        proposals.push(EntryIndex(5), Lsn(10), EntryFacts::default(), 100);
-        proposals.position(Lsn(14), 5);
-        proposals.push(EntryIndex(6), Lsn(20), EntryFacts::default(), 50);
         assert_eq!(proposals.take_durable(4), None);
+        proposals.push(EntryIndex(5), EntryFacts::default(), 100);
+        proposals.push(EntryIndex(6), EntryFacts::default(), 50);
+        assert_eq!(proposals.take_durable(4), Some(EntryIndex(4)));
         assert!(proposals.committed(5).is_some());
-        assert_eq!((proposals.take_durable(5), proposals.bytes()), (Some(Lsn(14)), 50));
-        assert_eq!(proposals.take_durable(5), None);
-        assert!(proposals.committed(6).is_some());
-        proposals.position(Lsn(25), 6);
-        assert_eq!((proposals.take_durable(6), proposals.bytes()), (Some(Lsn(25)), 0));
+        assert_eq!((proposals.take_durable(5), proposals.bytes()), (Some(EntryIndex(5)), 50));
+        assert!(proposals.committed(6).is_some() && proposals.has_untold());
+        assert_eq!((proposals.take_durable(6), proposals.bytes()), (Some(EntryIndex(6)), 0));
+        assert_eq!((proposals.take_durable(6), proposals.has_untold()), (None, false));
+        proposals.elided();
+        assert_eq!(proposals.take_durable(6), Some(EntryIndex(6)));
     }
 
     #[test]
     fn entries_of_others_have_no_facts() {
         let mut proposals = Proposals::default();
-        proposals.push(EntryIndex(5), Lsn(10), EntryFacts::default(), 100);
+        proposals.push(EntryIndex(5), EntryFacts::default(), 100);
         assert_eq!(proposals.committed(4), None);
         proposals.clear();
         assert_eq!(proposals.committed(5), None);

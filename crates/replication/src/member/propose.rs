@@ -1,6 +1,6 @@
 //! Proposals of a leader.
 
-use storage::{EntryContent, EntryFacts, EntryIndex, LogEntry, Lsn, Term, WriteBatch};
+use storage::{EntryContent, EntryFacts, EntryIndex, LogEntry, Term, WriteBatch};
 
 use super::{Member, ProposeError, Proposed, Role};
 use crate::engine::Refusal;
@@ -25,14 +25,13 @@ impl<L: EntryLog> Member<L> {
         axis_us: u64,
     ) -> Result<Proposed, ProposeError> {
         self.check_proposal(batch.bytes())?;
-        let last = batch.last();
         let (index, term) = (EntryIndex(self.engine.last_index() + 1), Term(self.engine.term()));
         let Some((entry, facts)) = batch.seal_as_entry(self.config.group.0, index, term, axis_us)
         else {
-            self.proposals.position(last, self.engine.last_index());
-            return Ok(Proposed::Nothing);
+            self.proposals.elided();
+            return Ok(Proposed::Nothing(EntryIndex(self.engine.last_index())));
         };
-        self.accept(&entry, facts, last);
+        self.accept(&entry, facts);
         Ok(Proposed::Entry(index))
     }
 
@@ -56,8 +55,8 @@ impl<L: EntryLog> Member<L> {
         Ok(())
     }
 
-    /// Proposes a checked entry whose last record is at `position`, 0 for none.
-    pub(super) fn accept(&mut self, entry: &LogEntry, facts: EntryFacts, position: Lsn) {
+    /// Proposes a checked entry.
+    pub(super) fn accept(&mut self, entry: &LogEntry, facts: EntryFacts) {
         assert!(entry.axis_us >= self.last_axis_us, "the axis of a group never goes back");
         self.last_axis_us = entry.axis_us;
         let bytes = match &entry.content {
@@ -65,7 +64,7 @@ impl<L: EntryLog> Member<L> {
             EntryContent::Empty | EntryContent::Membership(_) => 0,
         };
         self.engine.propose(entry);
-        self.proposals.push(entry.index, position, facts, bytes);
+        self.proposals.push(entry.index, facts, bytes);
     }
 
     /// Proposes a change of the members, at `axis_us` of the group's axis. It counts once its entry is committed.
@@ -128,7 +127,7 @@ impl<L: EntryLog> Member<L> {
     fn propose_content(&mut self, content: EntryContent, axis_us: u64) -> EntryIndex {
         let (index, term) = (EntryIndex(self.engine.last_index() + 1), Term(self.engine.term()));
         let entry = LogEntry { index, term, axis_us, content };
-        self.accept(&entry, EntryFacts::default(), Lsn(0));
+        self.accept(&entry, EntryFacts::default());
         index
     }
 

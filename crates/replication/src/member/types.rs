@@ -1,6 +1,6 @@
 //! The configuration of a member, and everything that it tells.
 
-use storage::{EntryError, EntryFacts, EntryIndex, LogEntry, LogError, Lsn, Term};
+use storage::{EntryError, EntryFacts, EntryIndex, LogEntry, LogError, Term};
 
 use crate::clock::NewAxis;
 use crate::ids::{ClusterId, GroupId, MemberId};
@@ -95,8 +95,9 @@ pub struct TurnResult {
     pub role: Option<Role>,
     /// Entries that are committed, in order, each once.
     pub committed: Vec<Committed>,
-    /// All records of this leader up to here are on the disks of a majority, elided ones included.
-    pub durable: Option<Lsn>,
+    /// The entries up to here are on the disks of a majority, and the proposals that became them or were elided behind
+    /// them are durable. Told when a proposal may wait for it.
+    pub durable: Option<EntryIndex>,
     /// The axis that begins, when this member begins to lead.
     pub axis: Option<NewAxis>,
     /// Members that need files, because the entries are compacted. Told again until
@@ -115,8 +116,8 @@ pub struct TurnResult {
 pub enum Proposed {
     /// The batch became this entry.
     Entry(EntryIndex),
-    /// All records of the batch were elided: they are durable with the newest entry before.
-    Nothing,
+    /// All records of the batch were elided: they are durable once this entry, the newest before, is told again.
+    Nothing(EntryIndex),
 }
 
 /// Reason for which nothing can be proposed. The batch is unchanged.

@@ -150,6 +150,7 @@ impl Replication {
             applied_index: status.applied,
             compacted_index: status.compacted,
             unapplied_bytes: status.unapplied_bytes,
+            stands_still: status.stands_still,
             leaders,
             lags: status.lags.into_iter().map(|(node, lag)| (node.to_string(), lag)).collect(),
             is_voter: status.is_voter,

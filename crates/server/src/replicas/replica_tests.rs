@@ -42,6 +42,8 @@ struct Times {
     is_busy: AtomicBool,
     durable: Mutex<Vec<Lsn>>,
     deposed: Mutex<Vec<Deposition>>,
+    /// Record that ends without a record that says so, as one on a page that was dropped late; 0 for none.
+    ends: AtomicU64,
     /// Entries that were passed on to be applied.
     met: Mutex<Vec<EntryIndex>>,
     /// The first entry that has something unknown; 0 for none.
@@ -57,6 +59,7 @@ impl Times {
             is_busy: AtomicBool::new(false),
             durable: Mutex::default(),
             deposed: Mutex::default(),
+            ends: AtomicU64::new(0),
             met: Mutex::default(),
             unknown_from: AtomicU64::new(0),
         }
@@ -80,6 +83,13 @@ impl LogSource for Times {
         if self.is_busy.load(Ordering::Acquire) {
             return None;
         }
+        let mut queue = WriteQueue::default();
+        let ended = self.ends.swap(0, Ordering::AcqRel);
+        if ended > 0 {
+            queue.release(Lsn(ended));
+            queue.take_batch(batch);
+            return Some(false);
+        }
         let now_us = self.clock_us.fetch_add(PAUSE_US, Ordering::AcqRel) + PAUSE_US;
         let record = NewRecord {
             lsn: Lsn(self.next.fetch_add(1, Ordering::AcqRel)),
@@ -90,7 +100,6 @@ impl LogSource for Times {
             format_version: 1,
             is_joined: false,
         };
-        let mut queue = WriteQueue::default();
         queue.push(record, |out| out.extend(now_us.to_le_bytes()));
         queue.take_batch(batch);
         Some(false)
@@ -273,6 +282,21 @@ fn no_record_is_newer_than_its_entry() {
     for (entry_us, record_us) in entries(&driven.replica) {
         assert!(record_us <= entry_us, "a record of {record_us} is in an entry of {entry_us}");
     }
+    driven.replica.stop();
+}
+
+#[test]
+fn batch_that_only_ends_records_is_followed_by_others() {
+    let folder = Folder::new("replica-ends");
+    let mut driven = Driven::new(&folder, Duration::from_secs(60));
+    driven.lead();
+    for ends in [0, 1, 0] {
+        driven.target.ends.store(ends, Ordering::Release);
+        driven.replica.set_dirty();
+        while driven.advance() == Next::After(Duration::ZERO) {}
+    }
+    assert_eq!(*driven.target.durable.lock(), [Lsn(1), Lsn(0), Lsn(2)]);
+    assert!(driven.replica.is_quiet());
     driven.replica.stop();
 }
 

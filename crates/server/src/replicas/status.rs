@@ -55,6 +55,8 @@ pub(crate) struct ReplicaStatus {
     pub(crate) compacted: u64,
     /// Octets of committed entries that wait for their application.
     pub(crate) unapplied_bytes: u64,
+    /// At the leader: work waits, and nothing was committed for long.
+    pub(crate) stands_still: bool,
     /// At the leader: entries that each other member is not known to have, by the name of its node.
     pub(crate) lags: Vec<(Arc<str>, u64)>,
     /// True if the member of this node votes.
@@ -101,6 +103,7 @@ impl Statuses {
             applied: 0,
             compacted: 0,
             unapplied_bytes: 0,
+            stands_still: false,
             lags: Vec::new(),
             is_voter: false,
             voters: Vec::new(),

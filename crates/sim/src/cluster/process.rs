@@ -46,7 +46,7 @@ pub(crate) enum Service {
 pub(super) enum Batch {
     None,
     Taken { has_more: bool },
-    Proposed { durable: Lsn, has_more: bool },
+    Proposed { index: EntryIndex, durable: Lsn, has_more: bool },
 }
 
 /// A job of the thread that applies entries.
@@ -125,7 +125,7 @@ pub(crate) struct Process {
     pub(crate) served: u64,
     pub(super) records: WriteBatch,
     pub(super) batch: Batch,
-    pub(super) durable: Option<Lsn>,
+    pub(super) durable: Option<EntryIndex>,
     pub(super) is_dirty: bool,
     pub(super) has_work: bool,
     pub(crate) is_writing: bool,
@@ -460,13 +460,14 @@ impl Process {
         let durable = Lsn(self.records.last().0);
         let axis_us = axis.at(ctx.reading.monotonic_us);
         if let Ok(proposed) = self.member.propose(&mut self.records, axis_us) {
-            if let Proposed::Entry(index) = proposed {
+            let (Proposed::Entry(index) | Proposed::Nothing(index)) = proposed;
+            if matches!(proposed, Proposed::Entry(_)) {
                 let key = (index.0, self.member.term().0);
                 ctx.book.ledger.proposed_at.insert(key, ctx.now_us);
             }
             self.records.clear();
             self.durable = None;
-            self.batch = Batch::Proposed { durable, has_more };
+            self.batch = Batch::Proposed { index, durable, has_more };
             self.has_work = true;
         }
     }
@@ -548,7 +549,7 @@ impl Process {
             ctx.later.push((0, Later::Rebuild));
         }
         if durable.is_some() {
-            self.durable = durable.map(|lsn| Lsn(lsn.0));
+            self.durable = durable;
         }
         if let Some(role) = role {
             self.take_role(role, ctx);
@@ -622,13 +623,13 @@ impl Process {
     }
 
     fn report_durable(&mut self, ctx: &mut Context<'_>) {
-        let Batch::Proposed { durable, has_more } = self.batch else { return };
+        let Batch::Proposed { index, durable, has_more } = self.batch else { return };
         if !matches!(self.service, Service::Leads(_)) {
             return;
         }
         let is_written =
             self.sabotage == Some(Sabotage::ConfirmAtOwnSync) && !self.has_work && !self.is_writing;
-        if !is_written && self.durable.is_none_or(|reached| reached < durable) {
+        if !is_written && self.durable.is_none_or(|reached| reached < index) {
             return;
         }
         let now = self.now(ctx.reading);

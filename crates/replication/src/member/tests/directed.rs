@@ -138,7 +138,7 @@ fn leader_that_is_cut_off_tells_nothing_durable_not_even_elided() {
     let axis_us = member(&mut world, leader).last_axis_us;
     let mut elided = elided_batch(Lsn(1_000));
     let proposed = member(&mut world, leader).propose(&mut elided, axis_us);
-    assert_eq!(proposed, Ok(Proposed::Nothing));
+    assert!(matches!(proposed, Ok(Proposed::Nothing(_))), "{proposed:?}");
     let mut frames = Vec::new();
     turn(&mut world, leader, &mut frames, |result| assert_eq!(result.durable, None));
     end(&world);
@@ -149,9 +149,10 @@ fn elided_batch_is_durable_with_the_entry_before() {
     let (mut world, leader) = led(5);
     idle(&mut world, leader);
     let axis_us = member(&mut world, leader).last_axis_us;
+    let before = member(&mut world, leader).last_index();
     let proposed = member(&mut world, leader).propose(&mut elided_batch(Lsn(1_000)), axis_us);
-    assert_eq!(proposed, Ok(Proposed::Nothing));
-    let told = |result: &super::super::TurnResult| assert_eq!(result.durable, Some(Lsn(1_001)));
+    assert_eq!(proposed, Ok(Proposed::Nothing(before)));
+    let told = |result: &super::super::TurnResult| assert_eq!(result.durable, Some(before));
     turn(&mut world, leader, &mut Vec::new(), told);
     end(&world);
 }

@@ -94,7 +94,7 @@ pub(super) struct Node {
     /// True time at which the process began, and its wall clock's error.
     began_us: u64,
     wall_error_us: i64,
-    /// Proposals of the present leadership: position, value, time.
+    /// Proposals of the present leadership.
     pub(super) proposed: Vec<Proposal>,
     pub(super) next_position: u64,
     /// Newest entry that was passed on, over restarts.
@@ -106,7 +106,6 @@ pub(super) struct Node {
 pub(super) struct Proposal {
     pub(super) index: u64,
     pub(super) term: u64,
-    pub(super) position: Lsn,
     pub(super) value: u64,
 }
 
@@ -183,7 +182,7 @@ impl Node {
         let mut batch = batch(position, value, bytes);
         let proposed = member.propose(&mut batch, axis_us).unwrap();
         assert_eq!(proposed, Proposed::Entry(EntryIndex(index)));
-        let proposal = Proposal { index, term, position, value };
+        let proposal = Proposal { index, term, value };
         self.proposed.push(proposal);
         Some(proposal)
     }

@@ -292,7 +292,7 @@ impl World {
         }
         let (durable, written) = (result.durable, self.sabotage == Sabotage::ConfirmAtOwnSync);
         there.proposed.retain(|proposal| {
-            let is_confirmed = written || durable.is_some_and(|to| proposal.position <= to);
+            let is_confirmed = written || durable.is_some_and(|to| proposal.index <= to.0);
             if is_confirmed {
                 self.checks.confirm(proposal.value, proposal.index);
             }

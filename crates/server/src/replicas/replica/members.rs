@@ -8,7 +8,8 @@ use replication::{
 use storage::{EntryIndex, Term};
 use tokio::sync::oneshot;
 
-use super::{Replica, SOON, Service, exit};
+use super::service::Service;
+use super::{Replica, SOON, exit};
 use crate::replicas::barrier::BarrierAnswer;
 use crate::replicas::nodes::Nodes;
 use crate::replicas::preparation::{Preparation, Prepared, ShipmentNeed, ShipmentRequest};

@@ -1,6 +1,8 @@
 //! The member of one group on this node, owned by the replicator, with its stage between two turns.
 
 mod members;
+mod service;
+mod standstill;
 mod ticks;
 
 use std::collections::BTreeMap;
@@ -15,10 +17,11 @@ use replication::{
     ProposeError, Proposed, QuarantineReason, Role, TurnClock, TurnResult,
 };
 use storage::{
-    Applier, EntryFacts, EntryIndex, LogError, Lsn, Prepared, RealDirectory, Term, WriteBatch,
-    Written,
+    Applier, EntryFacts, EntryIndex, LogError, Prepared, RealDirectory, Term, WriteBatch, Written,
 };
 
+use self::service::{Effects, Service, effects};
+use self::standstill::Standstill;
 use super::apply::ApplyQueue;
 use super::barrier::Barriers;
 use super::disk_watch::DiskWatch;
@@ -37,19 +40,6 @@ use crate::limits::{
 /// The time after which a vhost whose lock is held for long is tried again.
 const SOON: Duration = Duration::from_millis(LOCK_RETRY_MS);
 
-/// The part of this node in the service of a vhost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Service {
-    /// Committed entries are applied to the replica.
-    Follows,
-    /// The node is elected in this term; the replica applies what is left and becomes the vhost.
-    Promotes(Term),
-    /// The vhost serves clients, in this term.
-    Leads(Term),
-    /// Another node leads after this one did: the replica must be opened anew.
-    Deposed,
-}
-
 /// A batch of the vhost on its way.
 #[derive(Clone, Copy, Debug)]
 enum Batch {
@@ -57,8 +47,8 @@ enum Batch {
     None,
     /// One was taken and is not proposed yet.
     Taken { has_more: bool },
-    /// One is proposed, up to this position.
-    Proposed { written: Written, has_more: bool },
+    /// One is proposed, and is durable with this entry.
+    Proposed { index: EntryIndex, written: Written, has_more: bool },
 }
 
 /// A member of a group with the vhost it belongs to.
@@ -77,8 +67,9 @@ pub(in crate::replicas) struct Replica {
     /// The records of the batch that was taken.
     records: WriteBatch,
     batch: Batch,
-    /// Position that a majority has, to be reported.
-    durable: Option<Lsn>,
+    standstill: Standstill,
+    /// The newest entry that a majority has, as told since the batch was proposed.
+    durable: Option<EntryIndex>,
     /// True if the vhost has reported work since a batch was last taken.
     is_dirty: bool,
     /// Shipments that are being prepared, one for each node.
@@ -163,6 +154,7 @@ impl Replica {
             service: Service::Follows,
             records: WriteBatch::default(),
             batch: Batch::None,
+            standstill: Standstill::default(),
             durable: None,
             is_dirty: false,
             preparations: Vec::new(),
@@ -455,11 +447,11 @@ impl Replica {
         let bytes = self.records.bytes() as u64;
         let durable = self.records.last();
         match self.member.propose(&mut self.records, axis.at(clock.now.monotonic_us)) {
-            Ok(Proposed::Entry(_) | Proposed::Nothing) => {
+            Ok(Proposed::Entry(index) | Proposed::Nothing(index)) => {
                 self.records.clear();
                 self.durable = None;
                 let written = Written { durable, bytes, records: 0 };
-                self.batch = Batch::Proposed { written, has_more };
+                self.batch = Batch::Proposed { index, written, has_more };
                 self.has_work = true;
             }
             // The role will change, or entries be committed: then the batch is proposed, or given up.
@@ -527,13 +519,13 @@ impl Replica {
         for Committed { entry, facts } in committed {
             self.entries += 1;
             self.entries_to_digest = self.entries_to_digest.saturating_sub(1);
-            match (self.service, facts) {
-                (Service::Follows | Service::Promotes(_), None) => self.queue.apply(entry),
-                (_, facts) => {
-                    // The vhost has the effects already.
+            match effects(self.service, entry.term, facts.is_some()) {
+                Effects::Due => self.queue.apply(entry),
+                Effects::There => {
                     let facts: EntryFacts = facts.unwrap_or_default();
                     self.applier.applied_by_leader(entry.index, &facts);
                 }
+                Effects::AfterReopening => {}
             }
         }
         if let Some(reason) = quarantine {
@@ -593,6 +585,7 @@ impl Replica {
             applied: self.applied().0,
             compacted: member.log().first_index().0.saturating_sub(1),
             unapplied_bytes: self.queue.waiting_bytes() as u64,
+            stands_still: self.is_leading() && self.standstill.is_told(),
             lags: others.copied().filter_map(lag).collect(),
             is_voter: member.is_voter(),
             heard: names(heard.copied().collect()),
@@ -637,8 +630,8 @@ impl Replica {
 
     /// Reports to the vhost what a majority has. Returns the time after which to try again.
     fn report_durable(&mut self) -> Option<Duration> {
-        let Batch::Proposed { written, has_more } = self.batch else { return None };
-        if !self.is_leading() || self.durable.is_none_or(|durable| durable < written.durable) {
+        let Batch::Proposed { index, written, has_more } = self.batch else { return None };
+        if !self.is_leading() || self.durable.is_none_or(|durable| durable < index) {
             return None;
         }
         if !self.target.batch_durable(written) {

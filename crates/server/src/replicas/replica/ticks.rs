@@ -1,6 +1,8 @@
 //! The ticks of a replica: its member gets those that mean nothing to it when it must act.
 
-use super::{Replica, Service};
+use super::service::Service;
+use super::standstill::StandstillNews;
+use super::{Batch, Replica};
 
 impl Replica {
     /// True if nothing is under way that goes on with each tick.
@@ -42,10 +44,39 @@ impl Replica {
             needs_turn |= !self.is_between_turns() || self.member.tick() || !self.is_idle();
         }
         self.ticked = Some(number.max(ticked));
+        if number > ticked {
+            self.watch_work();
+        }
         if self.is_between_turns() {
             self.has_work |= needs_turn;
             self.looks_at_members |= needs_turn;
         }
         needs_turn
+    }
+
+    /// Looks whether the work of a leader goes on. Ticks that have come together count as one.
+    fn watch_work(&mut self) {
+        let waits = self.is_leading() && !matches!(self.batch, Batch::None);
+        let committed = self.member.delivered();
+        match self.standstill.tick(committed, waits) {
+            StandstillNews::None => {}
+            StandstillNews::Begins => {
+                let (vhost, committed) = (self.name(), committed.0);
+                tracing::error!(
+                    vhost,
+                    committed,
+                    "nothing is confirmed although work waits for it"
+                );
+            }
+            StandstillNews::TooLong => {
+                let (vhost, committed) = (self.name(), committed.0);
+                tracing::error!(
+                    vhost,
+                    committed,
+                    "nothing was confirmed for too long although work waits for it: this node gives up the lead"
+                );
+                self.service = Service::Deposed;
+            }
+        }
     }
 }
