@@ -26,6 +26,7 @@ pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
 pub use http::answer::gave_way;
 pub use http::forward::{json_of, reason_of, request_of_node};
+pub use json::bounded::json_depth;
 pub use json::import_preview::add_preview;
 pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};
@@ -34,7 +35,7 @@ pub use json::vhost::{
     REPLICAS_MAX, replicas_from_json, tags_from_json, vhost_metadata_from_json,
     vhost_metadata_to_json,
 };
-pub use limits::CLOCKS_DIFFER_MS;
+pub use limits::{CLOCKS_DIFFER_MS, JSON_DEPTH_MAX};
 pub use node::*;
 pub use router::{metrics_router, peer_router, router};
 pub use snapshot::client::{

@@ -1,14 +1,17 @@
-//! Parsing of JSON from clients, with a limit on the number of values.
+//! Parsing of JSON from clients, with limits on the number of values and on lists inside lists.
 
 use serde_json::Value;
 
 use crate::http::answer::ApiError;
+use crate::limits::JSON_DEPTH_MAX;
 
 /// The reason why bytes are not the expected JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JsonError {
     /// More values than this maximum.
     TooManyValues(usize),
+    /// More than [`JSON_DEPTH_MAX`] lists and objects inside each other.
+    TooDeep,
     /// Not JSON.
     Malformed,
 }
@@ -18,6 +21,9 @@ impl JsonError {
     pub(crate) fn reason(self, malformed: &str) -> String {
         match self {
             Self::TooManyValues(max) => format!("more than {max} values"),
+            Self::TooDeep => {
+                format!("more than {JSON_DEPTH_MAX} lists and objects inside each other")
+            }
             Self::Malformed => malformed.to_owned(),
         }
     }
@@ -28,17 +34,31 @@ impl JsonError {
     }
 }
 
-/// Parses JSON with at most `values_max` values.
+/// Parses JSON with at most `values_max` values, and at most [`JSON_DEPTH_MAX`] lists and objects inside each other.
 pub(crate) fn read(bytes: &[u8], values_max: usize) -> Result<Value, JsonError> {
-    if values(bytes) > values_max {
+    let (values, depth) = extent(bytes);
+    if values > values_max {
         return Err(JsonError::TooManyValues(values_max));
+    }
+    if depth > JSON_DEPTH_MAX {
+        return Err(JsonError::TooDeep);
     }
     serde_json::from_slice(bytes).map_err(|_| JsonError::Malformed)
 }
 
-/// The number of values, or more: an empty list counts as a list with one item.
-fn values(bytes: &[u8]) -> usize {
-    let mut values = 1;
+/// The number of lists and objects of a value that lie inside each other: 0 for a number, 1 for a list of numbers.
+pub fn json_depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(json_depth).max().unwrap_or(0),
+        Value::Object(items) => 1 + items.values().map(json_depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// The number of values, or more: an empty list counts as a list with one item; and how many lists and objects lie
+/// inside each other.
+fn extent(bytes: &[u8]) -> (usize, usize) {
+    let (mut values, mut depth, mut depth_max) = (1, 0_usize, 0);
     let mut is_in_text = false;
     let mut is_escaped = false;
     for byte in bytes {
@@ -48,9 +68,15 @@ fn values(bytes: &[u8]) -> usize {
         } else {
             is_in_text = *byte == b'"';
             values += usize::from(matches!(byte, b',' | b'[' | b'{'));
+            match byte {
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth_max = depth_max.max(depth);
         }
     }
-    values
+    (values, depth_max)
 }
 
 #[cfg(test)]
@@ -58,17 +84,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn value_count_ignores_text_in_strings() {
+    fn extent_ignores_text_in_strings() {
         for (text, expected) in [
-            ("5", 1),
-            (r#"{"a": 1, "b": [1, 2]}"#, 5),
-            ("[[], []]", 5),
-            (r#""[,{\"[,{""#, 1),
-            (r#"["\\", 1]"#, 3),
-            (r#""no end [,"#, 1),
+            ("5", (1, 0)),
+            (r#"{"a": 1, "b": [1, 2]}"#, (5, 2)),
+            ("[[], []]", (5, 2)),
+            (r#""[,{\"[,{""#, (1, 0)),
+            (r#"["\\", 1]"#, (3, 1)),
+            (r#""no end [,"#, (1, 0)),
+            ("]]]][", (2, 1)),
         ] {
-            assert_eq!(values(text.as_bytes()), expected, "{text}");
+            assert_eq!(extent(text.as_bytes()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn depth_of_what_is_read_is_bounded() {
+        let nested = |depth| ["[".repeat(depth), "]".repeat(depth)].concat();
+        let deepest = read(nested(JSON_DEPTH_MAX).as_bytes(), 1000).unwrap();
+        assert_eq!(json_depth(&deepest), JSON_DEPTH_MAX);
+        assert_eq!(read(nested(JSON_DEPTH_MAX + 1).as_bytes(), 1000), Err(JsonError::TooDeep));
+        // Closed by nothing, and far deeper than any stack.
+        assert_eq!(read(&[b'['; 1 << 20], usize::MAX), Err(JsonError::TooDeep));
     }
 
     #[test]

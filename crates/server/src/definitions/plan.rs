@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
-    LimitName, PolicyError, VhostChange, limits_from_json, policy_from_json, replicas_from_json,
-    vhost_metadata_from_json,
+    JSON_DEPTH_MAX, LimitName, PolicyError, VhostChange, json_depth, limits_from_json,
+    policy_from_json, replicas_from_json, vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
 
@@ -252,6 +252,11 @@ fn grant<T>(item: &Item<'_>, what: T) -> Result<Grant<T>, Problem> {
 
 fn global_parameter(item: &Item<'_>) -> Result<(String, Value), Problem> {
     let value = item.value.get("value").ok_or_else(|| "'value' is missing".to_owned())?;
+    if json_depth(value) > JSON_DEPTH_MAX {
+        return Err(format!(
+            "'value' has more than {JSON_DEPTH_MAX} lists and objects inside each other"
+        ));
+    }
     Ok((item.text("name")?.to_owned(), value.clone()))
 }
 

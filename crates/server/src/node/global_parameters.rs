@@ -105,7 +105,13 @@ impl GlobalParameters {
         let result = change(&mut changed);
         let mut root = json!({"format": FORMAT, "global_parameters": changed});
         root[CHECKSUM] = Value::String(node_file::checksum(&root));
-        node_file::replace(&self.data_dir, NAME, &format!("{root:#}\n"))?;
+        let text = format!("{root:#}\n");
+        // The next start reads this file: what it could not read must not replace what it can.
+        if parse(text.as_bytes()).as_ref() != Ok(&changed) {
+            let error = io::Error::other("the values could not be read again");
+            return Err(self.unwritten(error));
+        }
+        node_file::replace(&self.data_dir, NAME, &text)?;
         *values = changed;
         Ok(result)
     }
@@ -123,22 +129,65 @@ fn read(data_dir: &Path) -> Result<Option<BTreeMap<String, Value>>, NodeFileErro
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
-    let damaged = |problem: String| NodeFileError::Damaged { path: path.clone(), problem };
+    parse(&text).map(Some).map_err(|problem| NodeFileError::Damaged { path, problem })
+}
+
+/// Reads the text of the file.
+///
+/// # Errors
+/// What is wrong with it.
+fn parse(text: &[u8]) -> Result<BTreeMap<String, Value>, String> {
     let mut root: Map<String, Value> =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let told = root.remove(CHECKSUM);
-    let root = Value::Object(root);
+    let mut root = Value::Object(root);
     if told != Some(Value::String(node_file::checksum(&root))) {
-        return Err(damaged(format!("'{CHECKSUM}' does not fit what it says")));
+        return Err(format!("'{CHECKSUM}' does not fit what it says"));
     }
-    let values = root.get("global_parameters").and_then(Value::as_object);
-    let values = values.ok_or_else(|| damaged("'global_parameters' is missing".to_owned()))?;
-    Ok(Some(values.clone().into_iter().collect()))
+    match root.get_mut("global_parameters").map(Value::take) {
+        Some(Value::Object(values)) => Ok(values.into_iter().collect()),
+        _ => Err("'global_parameters' is missing".to_owned()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A value inside `depth` lists.
+    fn nested(depth: usize, value: f64) -> Value {
+        (0..depth).fold(json!(value), |value, _| json!([value]))
+    }
+
+    #[test]
+    fn every_value_that_is_accepted_can_be_read_at_the_next_start() {
+        let name = format!("leveret-parameters-read-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let parameters = GlobalParameters::open(&folder, true).unwrap();
+        // Numbers that are not the same when they are read by a shorter way, and the deepest value.
+        let mut bits = 1_u64;
+        let mut number = || {
+            loop {
+                bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let number = f64::from_bits(bits ^ bits >> 31);
+                if number.is_finite() {
+                    return json!(number);
+                }
+            }
+        };
+        let numbers: Vec<Value> = (0..5000).map(|_| number()).collect();
+        parameters.set("numbers", json!(numbers)).unwrap();
+        parameters.set("number", json!(1.366_973_929_864_666_6e231)).unwrap();
+        parameters.set("deep", nested(management::JSON_DEPTH_MAX, 0.1)).unwrap();
+        let again = GlobalParameters::open(&folder, false).unwrap();
+        assert_eq!(again.all(), parameters.all());
+        // No door lets it in; if one did, the file would stay as it is.
+        let refused = parameters.set("deeper", nested(126, 0.1)).unwrap_err();
+        assert!(refused.to_string().ends_with("could not be read again"), "{refused}");
+        assert_eq!(GlobalParameters::open(&folder, false).unwrap().all(), parameters.all());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn global_parameters_are_read_back_and_damage_is_noticed() {
