@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{Fields, Malformed, put_count, put_maybe_u64, put_text};
+use super::fields::{Fields, Malformed, put_count, put_long_text, put_maybe_u64, put_text};
 use super::ids::{DiskId, NodeId};
 use super::node_list::NodeList;
 use super::refusal::RefusalCode;
@@ -16,6 +16,8 @@ const GOODBYE: u8 = 5;
 const FOLLOWED: u8 = 6;
 const NODES: u8 = 7;
 const USERS: u8 = 8;
+/// Users of whom one has a name of more than 255 bytes.
+const LONG_USERS: u8 = 9;
 
 /// A sign of life, every 100 ms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,10 +124,13 @@ impl Control {
                 nodes.encode(&mut out);
             }
             Self::Users(users) => {
-                out.push(USERS);
+                // Nodes of version 0.1 know the short form alone, and pass over the other one.
+                let are_short = users.keys().all(|user| u8::try_from(user.len()).is_ok());
+                out.push(if are_short { USERS } else { LONG_USERS });
+                let put_name = if are_short { put_text } else { put_long_text };
                 put_count(&mut out, users.len());
                 for (user, counts) in users {
-                    put_text(&mut out, user);
+                    put_name(&mut out, user);
                     put(&mut out, counts.connections);
                     put(&mut out, counts.channels);
                 }
@@ -153,7 +158,8 @@ impl Control {
             GOODBYE => Self::Goodbye,
             FOLLOWED => Self::Followed(fields.u64()?),
             NODES => Self::Nodes(fields.u64()?, NodeList::decode(&mut fields)?),
-            USERS => Self::Users(users(&mut fields)?),
+            USERS => Self::Users(users(&mut fields, Fields::text)?),
+            LONG_USERS => Self::Users(users(&mut fields, Fields::sentence)?),
             _ => return Ok(None),
         };
         Ok(Some(control))
@@ -168,11 +174,14 @@ fn introduction(fields: &mut Fields<'_>) -> Result<Introduction, Malformed> {
     Ok(introduction)
 }
 
-fn users(fields: &mut Fields<'_>) -> Result<UserCounts, Malformed> {
+fn users<'a>(
+    fields: &mut Fields<'a>,
+    name: fn(&mut Fields<'a>) -> Result<String, Malformed>,
+) -> Result<UserCounts, Malformed> {
     let mut users = UserCounts::new();
     // The length of a name, and two numbers.
-    for _ in 0..fields.count(18)? {
-        let user = fields.text()?;
+    for _ in 0..fields.count(17)? {
+        let user = name(fields)?;
         let counts = ClientCounts { connections: fields.u64()?, channels: fields.u64()? };
         users.insert(user, counts);
     }
@@ -201,6 +210,7 @@ fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
 mod tests {
     use super::super::node_list::ListedNode;
     use super::*;
+    use crate::limits::{CONTROL_FRAME_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
 
     fn all() -> Vec<Control> {
         let introduction = Introduction {
@@ -227,8 +237,20 @@ mod tests {
             Control::Followed(7),
             Control::Users(UserCounts::new()),
             Control::Users([("anna".to_owned(), counts)].into()),
+            Control::Users([("anna".to_owned(), counts), ("b".repeat(256), counts)].into()),
             Control::Nodes(8, NodeList([("a@h".to_owned(), node)].into())),
         ]
+    }
+
+    #[test]
+    fn longest_names_of_all_users_that_are_told_fit_in_a_frame() {
+        let counts = ClientCounts { connections: 1, channels: 1 };
+        let name = |number| format!("{number:0>width$}", width = USER_NAME_BYTES_MAX);
+        let users = (0..USERS_TOLD_MAX).map(|number| (name(number), counts));
+        let users = Control::Users(users.collect());
+        let bytes = users.encode();
+        assert!(bytes.len() <= CONTROL_FRAME_BYTES_MAX, "{} bytes", bytes.len());
+        assert_eq!(Control::decode(&bytes), Ok(Some(users)));
     }
 
     #[test]

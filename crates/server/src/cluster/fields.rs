@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| Malformed)
     }
 
-    /// A sentence of at most 65,535 bytes.
+    /// A sentence or a long text of at most 65,535 bytes.
     pub(crate) fn sentence(&mut self) -> Result<String, Malformed> {
         let length = usize::from(self.u16()?);
         String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| Malformed)
@@ -74,10 +74,17 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a text. At most 255 bytes are written; names of nodes and vhosts have no more.
+/// Appends a text of at most 255 bytes, which names of nodes and vhosts have.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let length = u8::try_from(text.len()).expect("a name has at most 255 bytes");
     out.push(length);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a text of at most 65,535 bytes, whole.
+pub(crate) fn put_long_text(out: &mut Vec<u8>, text: &str) {
+    let length = u16::try_from(text.len()).expect("a name has at most 65,535 bytes");
+    out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 

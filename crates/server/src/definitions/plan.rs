@@ -18,7 +18,7 @@ use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use super::{ItemError, Problem};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, Users};
-use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost};
+use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost, check_user_name};
 use crate::vhost::NotLeading;
 
 /// All items to apply, in the order of the definitions.
@@ -182,6 +182,7 @@ fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
         Some(_) => return Err("'tags' must be a list or a string".to_owned()),
     };
     let name = item.text("name")?.to_owned();
+    check_user_name(&name)?;
     let password = match item.get("password") {
         Some(_) => {
             let password = item.text("password")?.as_bytes();

@@ -11,7 +11,7 @@ use crate::auth::User;
 use crate::auth::user_slots::{ClientCounts, UserCounts};
 use crate::cluster::ids::NodeId;
 use crate::cluster::{Facts, Links, LocalNode};
-use crate::limits::USERS_TOLD_MAX;
+use crate::limits::{USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::known_alarms::Alarms;
@@ -43,9 +43,12 @@ impl LocalNode for NodeForLinks {
 
     fn users(&self) -> UserCounts {
         let Some(node) = self.0.upgrade() else { return UserCounts::new() };
-        let has_limits =
-            |user: &str| node.auth.user(user).is_some_and(|user| !user.limits.is_empty());
-        node.user_slots.counts(has_limits, USERS_TOLD_MAX)
+        // A name that was taken before there was a bound has limits for each node.
+        let is_told = |user: &str| {
+            let user = node.auth.user(user).filter(|user| user.name.len() <= USER_NAME_BYTES_MAX);
+            user.is_some_and(|user| !user.limits.is_empty())
+        };
+        node.user_slots.counts(is_told, USERS_TOLD_MAX)
     }
 
     fn alarm_told(&self) {

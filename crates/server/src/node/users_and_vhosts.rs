@@ -17,7 +17,7 @@ use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User, Users};
 use crate::disk::node_file::{self, NodeFileError, VhostEntry};
 use crate::disk::vhost_files;
-use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
+use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX, USER_NAME_BYTES_MAX};
 use crate::metadata::placement::Placement;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
@@ -255,6 +255,7 @@ impl Node {
             .map_or_else(|| User::new(name, PasswordHash::None, Vec::new()), |u| (**u).clone());
         let is_new = known.is_none();
         if is_new {
+            check_user_name(name).map_err(ChangeError::Invalid)?;
             self.check_memory()?;
         }
         (user.password, user.tags) = (password, tags);
@@ -434,6 +435,17 @@ pub(crate) fn set_topic_pattern(
     }
     patterns.push(new);
     patterns.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+    Ok(())
+}
+
+/// Checks the name of a new user.
+///
+/// # Errors
+/// A sentence.
+pub(crate) fn check_user_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > USER_NAME_BYTES_MAX {
+        return Err(format!("the name of a user has 1 to {USER_NAME_BYTES_MAX} bytes"));
+    }
     Ok(())
 }
 
