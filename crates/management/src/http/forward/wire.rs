@@ -7,7 +7,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, ORIGIN, PROXY_AUTHORIZATION,
+    REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
@@ -18,16 +19,34 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::http::answer::ApiError;
 use crate::node::{Caller, Leader, LoginRefused, Node};
 
-/// Name of the user, encoded as in a form; empty for the local administrator.
+/// Name of the user, encoded as in a form. A user may have any name, also none.
 const USER: HeaderName = HeaderName::from_static("leveret-user");
+/// There instead of a user's name: the caller is the administrator of the other node's machine.
+const ADMINISTRATOR: HeaderName = HeaderName::from_static("leveret-administrator");
 /// Address of the client.
 const CLIENT: HeaderName = HeaderName::from_static("leveret-client");
 /// Confines the answer to the vhosts that the node leads.
 const PART: HeaderName = HeaderName::from_static("leveret-part");
 
 /// Headers that concern a connection, or the authentication by the first node.
-const NOT_SENT: [HeaderName; 8] =
-    [AUTHORIZATION, CONNECTION, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING, UPGRADE];
+const NOT_SENT: [HeaderName; 13] = [
+    AUTHORIZATION,
+    CONNECTION,
+    COOKIE,
+    EXPECT,
+    HeaderName::from_static("keep-alive"),
+    HOST,
+    ORIGIN,
+    PROXY_AUTHORIZATION,
+    REFERER,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Headers that tell the caller to the other node, and nobody else may send.
+const CALLER: [HeaderName; 4] = [USER, ADMINISTRATOR, CLIENT, PART];
 
 /// The caller of a request that another node has passed on.
 #[derive(Clone, Debug)]
@@ -67,11 +86,8 @@ pub(super) fn sent(
     let mut request = request;
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
-    let user: String = match caller.is_local_administrator {
-        true => String::new(),
-        false => form_urlencoded::byte_serialize(caller.name.as_bytes()).collect(),
-    };
-    let mut request = sent_by(request, &user, client);
+    let user = (!caller.is_local_administrator).then_some(&*caller.name);
+    let mut request = sent_by(request, user, client);
     if is_part {
         request.headers_mut().insert(PART, HeaderValue::from_static("true"));
     }
@@ -89,15 +105,26 @@ pub fn request_of_node(method: Method, path: &str, body: Vec<u8>) -> Request {
     *request.method_mut() = method;
     *request.uri_mut() = path.parse().expect("a path of this program");
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-    sent_by(request, "", nowhere)
+    sent_by(request, None, nowhere)
 }
 
-fn sent_by(request: Request, user: &str, client: SocketAddr) -> Request {
+/// The request of `user`, or of the administrator of this machine.
+fn sent_by(request: Request, user: Option<&str>, client: SocketAddr) -> Request {
     let (mut parts, body) = request.into_parts();
     remove(&mut parts.headers);
+    // The length of the body that is sent, which is not always the client's, is told by the body.
+    parts.headers.remove(CONTENT_LENGTH);
     let value = |text: &str| HeaderValue::from_str(text).expect("the text is ASCII");
     parts.headers.insert(HOST, HeaderValue::from_static("cluster"));
-    parts.headers.insert(USER, value(user));
+    match user {
+        Some(name) => {
+            let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+            parts.headers.insert(USER, value(&name));
+        }
+        None => {
+            parts.headers.insert(ADMINISTRATOR, value("true"));
+        }
+    }
     parts.headers.insert(CLIENT, value(&client.to_string()));
     parts.extensions.clear();
     Request::from_parts(parts, body)
@@ -111,7 +138,7 @@ pub(super) fn answered(response: Response) -> Response {
 }
 
 fn remove(headers: &mut HeaderMap) {
-    NOT_SENT.iter().chain(&[USER, CLIENT, PART]).for_each(|name| {
+    NOT_SENT.iter().chain(&CALLER).for_each(|name| {
         headers.remove(name);
     });
 }
@@ -129,8 +156,15 @@ pub(crate) async fn receive(mut request: Request, next: Next) -> Response {
 
 fn told(headers: &HeaderMap) -> Option<(Forwarded, SocketAddr)> {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok();
-    let user = form_urlencoded::parse(text(&USER)?.as_bytes()).next();
-    let user = user.map(|(name, _)| name.into_owned());
+    let user = match (text(&USER), headers.contains_key(ADMINISTRATOR)) {
+        (Some(name), false) => {
+            let name = form_urlencoded::parse(name.as_bytes()).next();
+            Some(name.map_or_else(String::new, |(name, _)| name.into_owned()))
+        }
+        (None, true) => None,
+        // Nobody, or two callers.
+        (None, false) | (Some(_), true) => return None,
+    };
     let client = text(&CLIENT)?.parse().ok()?;
     Some((Forwarded { user, is_part: headers.contains_key(PART) }, client))
 }
@@ -153,12 +187,15 @@ mod tests {
     #[test]
     fn caller_arrives_and_no_password_passes_on() {
         let client = SocketAddr::from(([10, 0, 0, 1], 5));
-        for (name, is_local, is_part) in
-            [("anna", false, true), ("\u{e9} =&+%", false, false), ("", true, false)]
-        {
+        for (name, is_local, is_part) in [
+            ("anna", false, true),
+            ("\u{e9} =&+%", false, false),
+            ("", true, false),
+            ("", false, true),
+        ] {
             let mut request = Request::new(Body::empty());
             *request.uri_mut() = Uri::from_static("http://a:15672/api/queues?page=1");
-            for name in NOT_SENT.iter().chain(&[USER, CLIENT, PART]) {
+            for name in NOT_SENT.iter().chain(&CALLER).chain(&[CONTENT_LENGTH]) {
                 request.headers_mut().insert(name, HeaderValue::from_static("forged"));
             }
             let sent = sent(request, &caller(name, is_local), client, is_part);
@@ -169,5 +206,14 @@ mod tests {
             assert_eq!(forwarded.user, (!is_local).then(|| name.to_owned()));
         }
         assert!(told(&HeaderMap::new()).is_none());
+        // Neither nobody nor two callers.
+        let client = || (CLIENT, HeaderValue::from_static("10.0.0.1:5"));
+        assert!(told(&HeaderMap::from_iter([client()])).is_none());
+        let both = [
+            client(),
+            (USER, HeaderValue::from_static("")),
+            (ADMINISTRATOR, HeaderValue::from_static("true")),
+        ];
+        assert!(told(&HeaderMap::from_iter(both)).is_none());
     }
 }
