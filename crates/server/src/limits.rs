@@ -374,6 +374,9 @@ pub(crate) const LINK_QUEUE_FRAMES_MAX: usize = 16 * 1024;
 /// Interval at which the same problem with a link is logged again.
 pub(crate) const LINK_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Interval between two problems of one peer or stranger that are logged, when they are different ones.
+pub(crate) const LINK_LOG_INTERVAL_MIN: Duration = Duration::from_secs(5);
+
 /// Time without a link after which a node asks a peer that dials it for the reason, the first time; later at that interval.
 pub(crate) const LINK_QUESTION_AFTER: Duration = Duration::from_secs(5);
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -17,6 +16,7 @@ use super::founding::{ClusterRecord, DiskProblem, Founding, Heard, RecordProblem
 use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side};
 use super::ids::{ClusterId, DiskId, NodeId};
 use super::levels::{LevelProblem, check_own, check_peer, risen};
+use super::logged_problems::LoggedProblems;
 use super::node_list::NodeList;
 use super::peer::{OpenLink, Peer};
 use super::refusal::{Refusal, RefusalCode};
@@ -103,7 +103,7 @@ pub(crate) struct Links {
     /// Refused links since the start, by code.
     pub(super) refused: [AtomicU64; RefusalCode::ALL.len()],
     /// Problems that were logged, by the peer, with the time.
-    pub(super) problems: Mutex<BTreeMap<String, (String, Instant)>>,
+    pub(super) problems: Mutex<LoggedProblems>,
     next_number: AtomicU64,
     /// Position of the log of the metadata up to which these have taken effect here.
     pub(crate) followed: AtomicU64,
@@ -618,7 +618,7 @@ impl Links {
                 peer.node.name
             );
         }
-        self.problems.lock().remove(&Counterpart::Node(&peer.node.name).to_string());
+        self.problems.lock().forget(&Counterpart::Node(&peer.node.name).to_string());
         if doubling != Some(Doubling::Known) {
             tracing::info!(peer = %peer.node.name, address = %link.remote, "link is open");
         }

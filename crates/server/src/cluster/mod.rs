@@ -26,6 +26,7 @@ pub(crate) mod levels;
 mod link;
 mod link_output;
 mod links;
+mod logged_problems;
 mod majority_log;
 pub(crate) mod node_list;
 mod node_socket;

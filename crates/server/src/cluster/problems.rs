@@ -6,7 +6,6 @@ use std::time::Instant;
 use super::counterpart::Counterpart;
 use super::links::Links;
 use super::refusal::{Refusal, RefusalCode};
-use crate::limits::{LINK_LOG_INTERVAL, LINK_PROBLEMS_MAX};
 
 impl Links {
     /// Number of refused links by code.
@@ -28,14 +27,9 @@ impl Links {
         {
             peer.state.lock().note_problem(reason);
         }
-        let (mut problems, now, with) = (self.problems.lock(), Instant::now(), with.to_string());
-        problems.retain(|_, (_, at)| now.duration_since(*at) < LINK_LOG_INTERVAL);
-        let is_known = problems.get(&with).is_some_and(|(known, _)| known == reason);
-        // Of many strangers not all are logged.
-        if is_known || (!problems.contains_key(&with) && problems.len() >= LINK_PROBLEMS_MAX) {
-            return;
+        let with = with.to_string();
+        if self.problems.lock().is_due(&with, reason, Instant::now()) {
+            tracing::warn!("no link with {with}: {reason}");
         }
-        tracing::warn!("no link with {with}: {reason}");
-        problems.insert(with, (reason.to_owned(), now));
     }
 }
