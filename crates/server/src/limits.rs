@@ -77,6 +77,10 @@ pub(crate) const CLOCKS_AGREE_US: u64 = 1000;
 /// Time for pending HTTP requests when the node stops.
 pub(crate) const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Time for which bytes may wait for a client that reads nothing of them; the client is gone then, even if it sends
+/// heartbeats.
+pub(crate) const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Time for a disconnecting client to read its remaining data and close.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -6,12 +6,13 @@
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use session::Outbox;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::connection::socket::Writer;
 use crate::limits::{
@@ -111,9 +112,14 @@ impl SocketWriter {
 
     /// Writes the outbox to the socket until the connection is over, or returns the socket once it is handed over.
     /// `report` passes the number of unsent bytes to the core when the core waits for that.
+    ///
+    /// # Errors
+    /// If the socket fails, or the client reads nothing for `unread_timeout` although bytes wait for it
+    /// ([`io::ErrorKind::TimedOut`]).
     pub(crate) async fn write<F: Future<Output = ()>>(
         &self,
         mut socket: Writer,
+        unread_timeout: Duration,
         report: impl Fn(u64) -> F,
     ) -> io::Result<Option<Writer>> {
         let mut writing = Outbox::default();
@@ -134,7 +140,7 @@ impl SocketWriter {
                 continue;
             }
             while !writing.is_empty() {
-                let count = write_some(&mut socket, &writing).await?;
+                let count = write_some(&mut socket, &writing, unread_timeout).await?;
                 writing.consume(count);
                 let count = count as u64;
                 self.written.fetch_add(count, Ordering::Relaxed);
@@ -178,14 +184,22 @@ impl SocketWriter {
     }
 }
 
-async fn write_some(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
+async fn write_some(
+    socket: &mut Writer,
+    outbox: &Outbox,
+    unread_timeout: Duration,
+) -> io::Result<usize> {
+    let mut deadline = None;
     let count = loop {
         match try_write(socket, outbox) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let deadline = *deadline.get_or_insert_with(|| Instant::now() + unread_timeout);
+                timeout_at(deadline, socket.writable()).await??;
+            }
             result => break result?,
         }
     };
-    socket.flush().await?;
+    timeout(unread_timeout, socket.flush()).await??;
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
 }
 
@@ -214,7 +228,8 @@ mod tests {
         let writer = {
             let socket_writer = Arc::clone(&socket_writer);
             tokio::spawn(async move {
-                socket_writer.write(Writer::Tcp(writes), |_| std::future::ready(())).await
+                let nothing = |_| std::future::ready(());
+                socket_writer.write(Writer::Tcp(writes), IDLE_OUTBOX_AFTER, nothing).await
             })
         };
         let burst = vec![7; 1024 * 1024];
@@ -235,5 +250,22 @@ mod tests {
         client.read_to_end(&mut received).await.unwrap();
         assert_eq!(received, b"the end");
         writer.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn client_that_reads_nothing_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (_reads, writes) = listener.accept().await.unwrap().0.into_split();
+        let socket_writer = SocketWriter::default();
+        // More than the operating system keeps for both ends.
+        socket_writer.send(&vec![7; 64 * 1024 * 1024]);
+        let unread_timeout = Duration::from_millis(50);
+        let written = socket_writer
+            .write(Writer::Tcp(writes), unread_timeout, |_| std::future::ready(()))
+            .await;
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(socket_writer.unsent() > 0 && socket_writer.written() > 0);
+        client.read_u8().await.unwrap();
     }
 }

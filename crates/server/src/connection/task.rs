@@ -24,7 +24,7 @@ use crate::connection::relay::{Adopted, Ends, Relay};
 use crate::connection::slots::ConnectionSlot;
 use crate::connection::socket::{Reader, Writer};
 use crate::connection::socket_writer::SocketWriter;
-use crate::limits::{LINGER_TIMEOUT, UNSENT_BYTES_MAX};
+use crate::limits::{LINGER_TIMEOUT, UNREAD_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::tls::TlsPeer;
@@ -88,7 +88,7 @@ pub(crate) async fn drive(
                     }
                 })
             };
-            socket_writer.write(writes, report).await
+            socket_writer.write(writes, UNREAD_TIMEOUT, report).await
         })
     };
     let (alarm, stopping) = (node.alarms.current.subscribe(), node.lifecycle.stopping.subscribe());
@@ -126,6 +126,7 @@ pub(crate) async fn drive(
         end @ (End::Closed
         | End::Gone
         | End::TimedOut
+        | End::Unread
         | End::Stopped
         | End::Evicted
         | End::Failed(_)
@@ -133,10 +134,10 @@ pub(crate) async fn drive(
     };
     connection.long_hold_ended().await;
     connection.end(&end);
-    if !matches!(end, End::TimedOut | End::Evicted) {
+    if !matches!(end, End::TimedOut | End::Unread | End::Evicted) {
         connection.linger(&mut reads, &mut writer).await;
     }
-    if !writer.is_finished() {
+    if !writer.is_finished() || matches!(end, End::Unread) {
         // A client that does not read would keep the task forever, and the operating system the bytes.
         writer.abort();
         if let Err(error) = reads.tcp().set_zero_linger() {
@@ -162,6 +163,8 @@ pub(super) enum End {
     Gone,
     /// The client sent nothing for too long.
     TimedOut,
+    /// The client has read nothing for too long, although bytes wait for it.
+    Unread,
     /// The broker stops before the client has opened a vhost.
     Stopped,
     /// Another client needs the place before this one has opened a vhost.
@@ -274,6 +277,7 @@ impl Connection {
                 ended = &mut *writer => {
                     return match ended {
                         Ok(Ok(_)) => End::Closed,
+                        Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => End::Unread,
                         Ok(Err(error)) => End::Failed(error),
                         Err(_) => End::Gone,
                     };
@@ -392,6 +396,10 @@ impl Connection {
             End::Closed => tracing::info!(%peer, "disconnected"),
             End::Gone => tracing::info!(%peer, "client went away without closing"),
             End::TimedOut => tracing::warn!(%peer, "connection timed out"),
+            End::Unread => {
+                let unsent_bytes = self.socket_writer.unsent();
+                tracing::warn!(%peer, unsent_bytes, "disconnected: the client does not read");
+            }
             End::Evicted => {
                 tracing::warn!(%peer, "disconnected before a vhost was opened: others need the place");
             }
