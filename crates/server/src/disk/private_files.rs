@@ -42,6 +42,14 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(DIRECTORY_MODE).create(path)
 }
 
+/// Creates a directory and those that it lies in, as far as they are missing.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(crate) fn create_dirs(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
+}
+
 /// Opens a file for writing and truncates it.
 ///
 /// # Errors

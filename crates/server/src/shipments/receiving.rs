@@ -19,6 +19,7 @@ use super::sending::in_time;
 use super::status::{Rebuild, ShipmentCounts, UnderWay};
 use crate::cluster::discovery::WaitLog;
 use crate::cluster::{Links, Purpose};
+use crate::disk::private_files;
 use crate::disk::vhost_files::{VhostId, replica_path};
 use crate::limits::{EXIT_DISK, SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
 use crate::replicas::{Replicator, ShipmentNeed};
@@ -310,11 +311,11 @@ impl Receiver {
     ) -> Result<Installation<RealDirectory>, Failure> {
         let _under_way = UnderWay::new(&self.counts.receiving);
         let path = incoming_path(&self.data_dir, vhost);
-        std::fs::create_dir_all(&path)?;
+        private_files::create_dirs(&path)?;
         if storage::has_log(&RealDirectory::open(&path)?)? {
             // It was complete, and did not become the replica.
             remove(&path)?;
-            std::fs::create_dir_all(&path)?;
+            private_files::create_dirs(&path)?;
         }
         let directory = RealDirectory::open(&path)?;
         let mut installation = Installation::begin(directory, vhost.0, plan)?;

@@ -30,6 +30,7 @@ use crate::disk::log_replay::LogReplay;
 use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::VhostEntry;
 use crate::disk::page_files::PageFiles;
+use crate::disk::private_files;
 use crate::disk::progress::DiskProgress;
 use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, VhostFiles};
 use crate::disk::vhost_files;
@@ -102,7 +103,7 @@ impl Vhosts {
                 (Some(*member), Presence::Here, replica, page_files, problems)
             }
             OpenedMember::Without { presence, vhost } => {
-                std::fs::create_dir_all(&path).map_err(unusable)?;
+                private_files::create_dirs(&path).map_err(unusable)?;
                 let (replica, page_files) =
                     recovery::empty_replica(&files, vhost, self.clock.now())?;
                 (None, presence, replica, page_files, 0)
