@@ -126,17 +126,20 @@ def test_lost_replica_is_rebuilt(make, harm):
     published.check()
 
 
-def test_rotten_log_is_rebuilt(make):
+@pytest.mark.parametrize("octet", (100_000, 512 * 1024, 750_000))
+def test_rotten_log_is_rebuilt(make, octet):
+    """Whether the octet is met where the records are read, or where the newest entries are."""
     cluster = make()
     published = Published(cluster)
-    published.publish()
+    published.publish(400)
     follower = other(cluster.leader)
     node = cluster.nodes[follower]
     node.stop()
     directory = vhost_directory(node)
     log = max(directory.glob("*.log"), key=lambda file: file.stat().st_size)
     octets = bytearray(log.read_bytes())
-    octets[len(octets) // 3] ^= 0x55
+    assert any(octets[octet:octet + 100]), "there is nothing"
+    octets[octet] ^= 0x55
     log.write_bytes(octets)
     published.publish()
     cluster.start()

@@ -14,7 +14,7 @@ use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::METADATA_RETENTION_BYTES;
 use crate::shipments::directories;
-use crate::vhost::{Cluster, FoundMember, GroupAge, found_member, is_loss};
+use crate::vhost::{Cluster, FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin};
 
 /// The reason why the log of the metadata cannot be used.
 #[derive(thiserror::Error, Debug)]
@@ -100,7 +100,9 @@ impl LogPlace {
         let opened = ReplicatedLog::open(directory, options, &mut each, &mut |_| {});
         let (log, report) = match opened {
             Ok(opened) => opened,
-            Err(error) if is_loss(&error) => return Ok(OpenedLog::Lost(error.to_string())),
+            Err(error) if is_loss_of_log(&error) => {
+                return Ok(OpenedLog::Lost(error.to_string()));
+            }
             Err(error) => return Err(MetadataOpenError::Log { path: self.path.clone(), error }),
         };
         if let Some(damage) = report.damages.first() {
@@ -109,8 +111,10 @@ impl LogPlace {
         let last = log.applier().applied_position();
         let mut member = match Member::open(cluster.member_config(GroupId::METADATA, me)?, log) {
             Ok(member) => member,
-            Err(BeginError::Contradiction(why)) => return Ok(OpenedLog::Lost(why)),
-            Err(error) => return Err(error.into()),
+            Err(error) => match loss_at_begin(&error) {
+                Some(why) => return Ok(OpenedLog::Lost(why)),
+                None => return Err(error.into()),
+            },
         };
         if let Some(fault) = fault {
             member.quarantine(QuarantineReason::Damaged(fault));

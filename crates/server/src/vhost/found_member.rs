@@ -3,10 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use replication::MemberId;
-use storage::{OpenError, RealDirectory, SavedMember};
+use replication::{BeginError, MemberId};
+use storage::{EntryError, OpenError, RealDirectory, SavedMember};
 
 use crate::cluster::node_list::FIRST_INCARNATION;
+use crate::disk::page_files::PageError;
+use crate::disk::recovery::RestoreError;
 use crate::disk::vhost_files::{VhostId, replica_path};
 
 /// The group of a directory, as the node knows it before it looks.
@@ -85,7 +87,7 @@ pub(crate) fn found_member(
             Ok(FoundMember::Member(first))
         }
         Ok(None) => Ok(FoundMember::Lost("its log is gone".to_owned())),
-        Err(OpenError::Io { error, .. }) => Err(error),
+        Err(OpenError::Io { error, .. }) if !is_damage(&error) => Err(error),
         Err(error) => Ok(FoundMember::Lost(error.to_string())),
     }
 }
@@ -98,10 +100,49 @@ pub(crate) fn tell_lost(vhost: &str, why: &str) {
     }
 }
 
-/// True if a log cannot be opened because the replica is lost, and not because the disk fails or the build is too old.
-pub(crate) fn is_loss(error: &OpenError) -> bool {
+/// The reason why a replica is lost whose files cannot be read: it is rebuilt from those of other nodes, and the other
+/// vhosts of the node go on. None if the node may have to be started otherwise: the build is too old, or what the operating
+/// system lacks may be there at the next start.
+pub(crate) fn loss(error: &RestoreError) -> Option<String> {
+    let is_loss = match error {
+        RestoreError::Log { error, .. } => is_loss_of_log(error),
+        RestoreError::Pages { error, .. } => match error {
+            PageError::Disk(storage::PageError::Io { error, .. }) => is_damage(error),
+            PageError::Disk(_) | PageError::Message(_) => true,
+            PageError::WriterFailed => false,
+        },
+        RestoreError::Directory { error, .. } => is_damage(error),
+        RestoreError::WrittenAlone { .. } => false,
+    };
+    is_loss.then(|| error.to_string())
+}
+
+/// As [`loss`], for a log that was opened and whose member cannot begin.
+pub(crate) fn loss_at_begin(error: &BeginError) -> Option<String> {
+    let is_loss = match error {
+        BeginError::Read(EntryError::Io { error, .. }) => is_damage(error),
+        BeginError::Read(
+            EntryError::Damaged { .. }
+            | EntryError::Fault(_)
+            | EntryError::Compacted { .. }
+            | EntryError::Unavailable { .. },
+        )
+        | BeginError::Contradiction(_) => true,
+        BeginError::Save(_) => false,
+    };
+    is_loss.then(|| error.to_string())
+}
+
+/// True if a log cannot be opened because the replica is lost.
+pub(crate) fn is_loss_of_log(error: &OpenError) -> bool {
     match error {
         OpenError::Manifest { .. } | OpenError::DoesNotVote { .. } => true,
-        OpenError::Io { .. } | OpenError::Version { .. } | OpenError::HasContent { .. } => false,
+        OpenError::Io { error, .. } => is_damage(error),
+        OpenError::Version { .. } | OpenError::HasContent { .. } => false,
     }
+}
+
+/// True if the disk cannot read what it has stored, which no later start changes.
+fn is_damage(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

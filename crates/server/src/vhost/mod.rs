@@ -37,7 +37,9 @@ pub(crate) use browse::BrowseProblem;
 pub(crate) use cluster::Cluster;
 pub(crate) use definition::VhostDefinition;
 pub(crate) use effects::Wait;
-pub(crate) use found_member::{FoundMember, GroupAge, found_member, is_loss, tell_lost};
+pub(crate) use found_member::{
+    FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
+};
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};
 pub(crate) use registry::{VhostError, Vhosts};
 pub(crate) use timer::Timer;

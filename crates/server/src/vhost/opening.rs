@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use broker::{Lsn, Vhost, VhostOptions};
 use management::{VhostLimit, maximum};
 use parking_lot::Mutex;
-use replication::{BeginError, GroupId, Member, MemberId, QuarantineReason};
+use replication::{GroupId, Member, MemberId, QuarantineReason};
 use storage::{RealDirectory, ReplicatedLog};
 use tokio::sync::Semaphore;
 use vhost_log::LogQueue;
@@ -17,7 +17,7 @@ use super::brain::Brain;
 use super::cluster::Cluster;
 use super::definition::VhostDefinition;
 use super::effects::Outputs;
-use super::found_member::{FoundMember, GroupAge, found_member, is_loss, tell_lost};
+use super::found_member::{FoundMember, GroupAge, found_member, loss, loss_at_begin, tell_lost};
 use super::handle::{State, Threads, VhostHandle};
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
@@ -172,22 +172,24 @@ impl Vhosts {
         let restored = recovery::restore_replica(files, identity, vhost, self.clock.now());
         let RestoredReplica { log, replica, page_files, fault, problems } = match restored {
             Ok(restored) => restored,
-            Err(RestoreError::Log { error, .. }) if is_loss(&error) => {
-                let vhost = self.empty_vhost(entry)?;
-                return Ok(OpenedMember::lost(cluster, entry, &error.to_string(), vhost));
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => match loss(&error) {
+                Some(why) => {
+                    let vhost = self.empty_vhost(entry)?;
+                    return Ok(OpenedMember::lost(cluster, entry, &why, vhost));
+                }
+                None => return Err(error.into()),
+            },
         };
         let config = cluster.member_config(GroupId(entry.id.0), me)?;
         let mut member = match Member::open(config, log) {
             Ok(member) => member,
-            Err(BeginError::Contradiction(why)) => {
-                let vhost = self.empty_vhost(entry)?;
-                return Ok(OpenedMember::lost(cluster, entry, &why, vhost));
-            }
-            Err(error) => {
-                return Err(VhostError::Member { vhost: entry.name.clone(), error });
-            }
+            Err(error) => match loss_at_begin(&error) {
+                Some(why) => {
+                    let vhost = self.empty_vhost(entry)?;
+                    return Ok(OpenedMember::lost(cluster, entry, &why, vhost));
+                }
+                None => return Err(VhostError::Member { vhost: entry.name.clone(), error }),
+            },
         };
         if let Some(fault) = fault {
             member.quarantine(QuarantineReason::Damaged(fault));
