@@ -400,9 +400,13 @@ def test_unreadable_page_is_reported_and_changes_nothing(small):
     look, ch = Look(small.broker.api), small.channel().confirm_select()
     q = ch.queue(durable=False)
     ch.publish(q, *(body(n) for n in range(1000)))
-    pages = list(small.broker.data_dir.glob("vhosts/*/pages/*.page"))
-    assert len(pages) > 10
-    for page in pages:
+
+    def written():
+        found = [page for page in small.broker.data_dir.glob("vhosts/*/pages/*.page") if page.stat().st_size]
+        return found if len(found) > 10 else None
+
+    # They are written beside everything else.
+    for page in eventually(written):
         octets = page.read_bytes()
         page.write_bytes(octets[:-100] + 100 * b"?")
     answer = look.ask(q, count=500)

@@ -1,5 +1,6 @@
 """Redrives of a cluster go on when the leader of their vhost changes, and move each message once."""
 
+import threading
 import time
 import urllib.error
 
@@ -52,6 +53,33 @@ def wait_for(cluster, job, holds):
         time.sleep(0.05)
 
 
+class Asked:
+    """All nodes are asked for a job, over and over: none may say that there is none."""
+
+    def __init__(self, cluster, job):
+        self.unknown, self.is_over = [], threading.Event()
+        self.threads = [threading.Thread(target=self.ask, args=(cluster, name, job), daemon=True) for name in NAMES]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self, cluster, name, job):
+        while not self.is_over.is_set():
+            try:
+                cluster.request(name, "GET", f"/api/redrives/{job['id']}")
+            except urllib.error.HTTPError as refused:
+                if refused.code == 404:
+                    self.unknown.append((name, time.monotonic()))
+            except OSError:
+                # The node is killed.
+                self.is_over.wait(0.05)
+
+    def check(self):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join()
+        assert self.unknown == []
+
+
 def bodies(cluster, queue):
     channel = cluster.connect().channel()
     found = []
@@ -78,6 +106,7 @@ def test_job_goes_on_at_the_next_leader(make, change):
     # Any node takes the request.
     follower = next(name for name in NAMES if name != cluster.leader)
     job = cluster.request(follower, "POST", "/api/queues/%2F/dead/redrive", {"rate": RATE})
+    asked = Asked(cluster, job)
     wait_for(cluster, job, lambda now: now["moved"] >= 2 * RATE)
     change(cluster)
     ended = wait_for(cluster, job, lambda now: now["state"] != "running")
@@ -88,6 +117,7 @@ def test_job_goes_on_at_the_next_leader(make, change):
     cluster.start()
     cluster.transfer_when_possible(next(name for name in NAMES if name != cluster.leader), WITHIN_S)
     assert wait_for(cluster, job, lambda now: now["state"] == "finished") == ended
+    asked.check()
 
 
 def test_limit_holds_over_changes_and_a_cancelled_job_stays_so(make):
