@@ -103,7 +103,13 @@ async fn cancel(
 fn find(node: &SharedNode, caller: &Caller, id: &str) -> Result<RedriveJob, ApiError> {
     let id: u64 = id.parse().map_err(|_| ApiError::not_found())?;
     let job = node.redrives().into_iter().find(|job| job.id == id && caller.can_list(&job.vhost));
-    job.ok_or_else(ApiError::not_found)
+    job.ok_or_else(|| match node.vhost_with_unknown_redrives() {
+        // Another node may know the job; of a job of this vhost nobody can say yet that there is none.
+        Some(vhost) => ApiError::unavailable(format!(
+            "the redrives of vhost '{vhost}' are not known yet, try again"
+        )),
+        None => ApiError::not_found(),
+    })
 }
 
 impl From<RedriveError> for ApiError {

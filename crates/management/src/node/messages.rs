@@ -173,6 +173,9 @@ pub trait Messages {
     /// The running jobs and the last ended ones, newest first.
     fn redrives(&self) -> Vec<RedriveJob>;
 
+    /// A vhost of which this node, or no node, can tell the jobs yet: it has no leader, or this one has just begun to lead.
+    fn vhost_with_unknown_redrives(&self) -> Option<String>;
+
     /// Cancels a job; moved messages stay moved. False if the job is not running.
     fn cancel_redrive(&self, id: u64) -> ChangeFuture<'_, Result<bool, RedriveError>>;
 }

@@ -83,7 +83,8 @@ async fn load(
     let publishing_s = options.rate.map_or(0, |rate| count / u64::from(rate));
     let ttl_s = u64::from(options.ttl_ms.max_ms()).div_ceil(1000);
     let until = Until::Counts {
-        reached: Box::new(move |counts| counts.dead_lettered >= count),
+        // A message may die before its confirm has come.
+        reached: Box::new(move |counts| counts.dead_lettered >= count && counts.confirmed >= count),
         within: Duration::from_secs(options.patience + publishing_s + ttl_s),
     };
     watch(&metrics, tasks, until, run.process(), run.general.quiet).await

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use management::{RedriveError, RedriveState};
 
+use super::Redrives;
 use super::forget;
 use super::job::{Job, Source};
 use super::keeper::{Keeper, logged};
@@ -44,6 +45,13 @@ pub(crate) async fn follow_leads(node: Arc<Node>) {
                 take_over(&node, &handle);
             }
         }
+    }
+}
+
+impl Redrives {
+    /// True if the jobs in the log of a vhost that this node leads are known.
+    pub(crate) fn has_taken_over(&self, handle: &Arc<VhostHandle>) -> bool {
+        self.known.lock().led.get(&handle.id()).is_some_and(|led| is_same(led, handle))
     }
 }
 

@@ -146,3 +146,37 @@ pub(crate) fn is_loss_of_log(error: &OpenError) -> bool {
 fn is_damage(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }
+
+#[cfg(test)]
+mod tests {
+    use storage::EntryIndex;
+
+    use super::*;
+
+    fn io_error(error: rustix::io::Errno) -> BeginError {
+        let doing = "read 7.log".to_owned();
+        BeginError::Read(EntryError::Io { doing, error: error.into() })
+    }
+
+    /// Otherwise one damaged octet would keep a node with many vhosts from starting.
+    #[test]
+    fn what_no_later_start_could_read_costs_one_replica() {
+        let (file, index) = ("7.log".to_owned(), EntryIndex(255_789));
+        let damaged = EntryError::Damaged { file, offset: 524_288, index };
+        let lost = [
+            BeginError::Read(damaged),
+            BeginError::Read(EntryError::Unavailable { last: index }),
+            BeginError::Read(EntryError::Compacted { first: index }),
+            BeginError::Contradiction("two votes in one term".to_owned()),
+            io_error(rustix::io::Errno::IO),
+        ];
+        for error in lost {
+            assert_eq!(loss_at_begin(&error), Some(error.to_string()));
+        }
+        // The next start may find what this one lacks.
+        for error in [rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM, rustix::io::Errno::ACCESS]
+        {
+            assert_eq!(loss_at_begin(&io_error(error)), None);
+        }
+    }
+}

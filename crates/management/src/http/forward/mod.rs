@@ -157,17 +157,21 @@ impl Sender {
     /// The answer of the first node that knows the object; this one is asked first.
     async fn anywhere(&self, request: Request, next: Next) -> Response {
         let others = copy(&request);
-        let here = next.run(request).await;
-        if here.status() != StatusCode::NOT_FOUND {
-            return here;
+        let mut answer = next.run(request).await;
+        if !is_elsewhere(answer.status()) {
+            return answer;
         }
         for peer in self.node.connected_peers() {
             match self.try_answer(&peer, copy(&others)).await {
-                Ok(response) if response.status() != StatusCode::NOT_FOUND => return response,
+                Ok(response) if !is_elsewhere(response.status()) => return response,
+                // One of them does not know yet: nobody can say that there is none.
+                Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                    answer = response;
+                }
                 Ok(_) | Err(_) => {}
             }
         }
-        here
+        answer
     }
 
     /// Lets all nodes answer. The answer is that of this node.
@@ -179,6 +183,11 @@ impl Sender {
         }
         next.run(request).await
     }
+}
+
+/// True for the answer of a node that does not have the object, or not yet: another one may.
+fn is_elsewhere(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// The request without its body.

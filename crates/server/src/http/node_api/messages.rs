@@ -7,7 +7,7 @@ use broker::access::Access;
 use broker::{BrowseCursor, ExpiryCursor, Name};
 use management::{
     BrowseBatch, BrowseError, BrowseFuture, Caller, ChangeFuture, Channel, ChannelError,
-    DeathFilter, DeathsBatch, DeathsBefore, ExpiryBatch, Messages, QueuePath, RedriveDryRun,
+    DeathFilter, DeathsBatch, DeathsBefore, ExpiryBatch, Messages, Peers, QueuePath, RedriveDryRun,
     RedriveError, RedriveJob, RedriveRequest,
 };
 
@@ -181,6 +181,18 @@ impl Messages for Node {
 
     fn redrives(&self) -> Vec<RedriveJob> {
         self.redrives.all()
+    }
+
+    fn vhost_with_unknown_redrives(&self) -> Option<String> {
+        let mut vhosts = self.vhosts.all().into_iter().filter(|handle| handle.is_replicated());
+        let connected = self.connected_peers();
+        let unknown = vhosts.find(|handle| match handle.leader() {
+            Some(_) if handle.is_led_here() => !self.redrives.has_taken_over(handle),
+            // A leader that cannot be asked is no leader for long.
+            Some(leader) => !connected.iter().any(|peer| **peer == *leader),
+            None => true,
+        })?;
+        Some(unknown.name().to_owned())
     }
 
     fn cancel_redrive(&self, id: u64) -> ChangeFuture<'_, Result<bool, RedriveError>> {
