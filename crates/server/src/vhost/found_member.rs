@@ -160,7 +160,7 @@ mod tests {
 
     /// Otherwise one damaged octet would keep a node with many vhosts from starting.
     #[test]
-    fn what_no_later_start_could_read_costs_one_replica() {
+    fn error_that_no_later_start_could_mend_costs_one_replica() {
         let (file, index) = ("7.log".to_owned(), EntryIndex(255_789));
         let damaged = EntryError::Damaged { file, offset: 524_288, index };
         let lost = [
