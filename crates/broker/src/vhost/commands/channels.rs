@@ -80,8 +80,7 @@ impl Vhost {
         let mut cancelled: BTreeMap<ChannelKey, BTreeSet<(QueueId, ConsumerId)>> = BTreeMap::new();
         for (at, consumer_tag) in forbidden {
             if let Some(gone) = self.detach_consumer(at, &consumer_tag) {
-                let queue = self.topology.queue(gone.queue);
-                if queue.is_some_and(|queue| queue.consumers.is_single_active()) {
+                if self.topology.has_single_active_consumer(gone.queue) {
                     cancelled.entry(at).or_default().insert((gone.queue, gone.consumer));
                 } else {
                     left.push(gone.queue);
@@ -273,11 +272,7 @@ impl Vhost {
     }
 
     /// Removes the consumers of a channel and returns their tags. Notes the queues whose other consumers are to be served.
-    pub(in crate::vhost) fn detach_channel_consumers(
-        &mut self,
-        at: ChannelKey,
-        touched: &mut Touched,
-    ) -> Vec<Name> {
+    fn detach_channel_consumers(&mut self, at: ChannelKey, touched: &mut Touched) -> Vec<Name> {
         let Some(channel) = self.connections.channel_mut(at) else {
             return Vec::new();
         };

@@ -231,29 +231,28 @@ impl Vhost {
                 continue;
             };
             touched.push(gone.queue);
-            let queue = self.topology.queue(gone.queue);
-            if queue.is_some_and(|queue| queue.consumers.is_single_active()) {
+            if self.topology.has_single_active_consumer(gone.queue) {
                 cancelled.insert((gone.queue, gone.consumer));
             }
         }
-        if must_close {
-            // Returned messages must not go to this channel again.
-            self.detach_channel_consumers(at, &mut touched);
-        } else if let Some(channel) = self.connections.channel_mut(at) {
-            // The next active consumer gets all that the cancelled one holds, in its order.
-            late.extend(channel.unacked.take_of(&cancelled));
-        }
         let requeue = Outcome::Requeue { failed: false };
-        let freed_global = self.settle_each(at, late, requeue, &mut touched);
-        self.finish_settling(at, touched, freed_global);
         if must_close {
+            // All that the channel holds returns before anybody is served, and nothing goes to this channel again.
+            self.settle_each(at, late, requeue, &mut touched);
             let refusal = Refusal::precondition_failed(format!(
                 "delivery acknowledgement on channel {} timed out. Timeout value used: -1 ms. This \
                  timeout value can be configured, see consumers doc guide to learn more",
                 at.channel
             ));
             self.fail_channel(at, refusal, MethodId::NONE);
+            self.serve(touched);
         } else {
+            if let Some(channel) = self.connections.channel_mut(at) {
+                // The next active consumer gets all that the cancelled one holds, in its order.
+                late.extend(channel.unacked.take_of(&cancelled));
+            }
+            let freed_global = self.settle_each(at, late, requeue, &mut touched);
+            self.finish_settling(at, touched, freed_global);
             self.arm_channel(at);
         }
         count

@@ -83,6 +83,11 @@ impl Topology {
         self.queues.get(id).map(Box::as_ref)
     }
 
+    /// True for a queue that is there and has one active consumer at a time.
+    pub(crate) fn has_single_active_consumer(&self, id: QueueId) -> bool {
+        self.queue(id).is_some_and(|queue| queue.consumers.is_single_active())
+    }
+
     /// Mutable access to the queue with this id; none if it was deleted.
     #[inline]
     pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
