@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use session::Outbox;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::connection::socket::Writer;
 use crate::limits::{
@@ -189,17 +189,15 @@ async fn write_some(
     outbox: &Outbox,
     unread_timeout: Duration,
 ) -> io::Result<usize> {
-    let mut deadline = None;
     let count = loop {
         match try_write(socket, outbox) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let deadline = *deadline.get_or_insert_with(|| Instant::now() + unread_timeout);
-                timeout_at(deadline, socket.writable()).await??;
+                timeout(unread_timeout, socket.writable()).await??;
             }
             result => break result?,
         }
     };
-    timeout(unread_timeout, socket.flush()).await??;
+    socket.flush().await?;
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
 }
 

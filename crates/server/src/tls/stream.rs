@@ -11,8 +11,9 @@ use rustls::Connection;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
 
-use crate::limits::TLS_READ_BYTES;
+use crate::limits::{TLS_READ_BYTES, UNREAD_TIMEOUT};
 
 /// Splits a connection after its handshake.
 pub(crate) fn split(
@@ -128,6 +129,9 @@ impl TlsWriter {
     }
 
     /// Sends the encrypted bytes and the connection's own output.
+    ///
+    /// # Errors
+    /// If the socket fails, or takes nothing for [`UNREAD_TIMEOUT`] ([`io::ErrorKind::TimedOut`]).
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         {
             let mut connection = self.connection.lock();
@@ -136,7 +140,15 @@ impl TlsWriter {
             }
         }
         if !self.enciphered.is_empty() {
-            self.socket.write_all(&self.enciphered).await?;
+            let mut unsent = self.enciphered.as_slice();
+            // Each write that takes something is progress, however slowly the peer reads.
+            while !unsent.is_empty() {
+                let count = timeout(UNREAD_TIMEOUT, self.socket.write(unsent)).await??;
+                match unsent.get(count..) {
+                    Some(rest) if count > 0 => unsent = rest,
+                    _ => return Err(io::ErrorKind::WriteZero.into()),
+                }
+            }
             self.enciphered.clear();
         }
         Ok(())
