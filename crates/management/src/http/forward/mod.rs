@@ -155,23 +155,30 @@ impl Sender {
     }
 
     /// The answer of the first node that knows the object; this one is asked first.
+    ///
+    /// A node that cannot say yet, or does not answer, may know the object. While the nodes are asked, the object can
+    /// move to one that said no already: the others are asked twice before the answer is that there is none.
     async fn anywhere(&self, request: Request, next: Next) -> Response {
         let others = copy(&request);
-        let mut answer = next.run(request).await;
-        if !is_elsewhere(answer.status()) {
-            return answer;
+        let peers = self.node.connected_peers();
+        let mut refusal = next.run(request).await;
+        if !is_elsewhere(refusal.status()) {
+            return refusal;
         }
-        for peer in self.node.connected_peers() {
-            match self.try_answer(&peer, copy(&others)).await {
-                Ok(response) if !is_elsewhere(response.status()) => return response,
-                // One of them does not know yet: nobody can say that there is none.
-                Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
-                    answer = response;
+        for _ in 0..2 {
+            for peer in &peers {
+                let answer = self.answer(peer, copy(&others)).await;
+                match answer.status() {
+                    StatusCode::NOT_FOUND => {}
+                    StatusCode::SERVICE_UNAVAILABLE => refusal = answer,
+                    _ => return answer,
                 }
-                Ok(_) | Err(_) => {}
+            }
+            if refusal.status() == StatusCode::SERVICE_UNAVAILABLE {
+                break;
             }
         }
-        answer
+        refusal
     }
 
     /// Lets all nodes answer. The answer is that of this node.
