@@ -23,9 +23,12 @@ pub const PEER_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Values in the body of a request: room for any list of names and any field table; 400.
 pub const BODY_VALUES_MAX: usize = 64 * 1024;
 
-/// Lists and objects inside each other in the JSON of a request or of definitions; 400. What is stored lies inside a few
+/// Lists and objects inside each other in the JSON of a request, or in a value of definitions; 400. What is stored lies inside a few
 /// more of them, and has to be read again at the next start by a reader that ends at 127.
 pub const JSON_DEPTH_MAX: usize = 100;
+
+/// Lists and objects inside each other in definitions, in which a value lies inside an item, a list and the document; 400.
+pub const DEFINITIONS_DEPTH_MAX: usize = JSON_DEPTH_MAX + 3;
 
 /// Values in definitions: room for a document of [`BODY_BYTES_MAX`] with named objects; 400.
 pub const DEFINITIONS_VALUES_MAX: usize = 1024 * 1024;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::http::answer::ApiError;
 use crate::http::extract::Body;
 use crate::json::bounded::read;
-use crate::limits::BODY_VALUES_MAX;
+use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
 
 /// RabbitMQ's answer to an object that was encoded twice.
 const JSON_IN_JSON: &str = "invalid payload: the request body JSON-decoded to a string. Is the input \
@@ -30,7 +30,7 @@ impl Object {
         if body.is_empty() {
             return Ok(Self(Map::new()));
         }
-        match read(body, BODY_VALUES_MAX) {
+        match read(body, BODY_VALUES_MAX, JSON_DEPTH_MAX) {
             Ok(Value::Object(object)) => Ok(Self(object)),
             Ok(Value::Null) => Ok(Self(Map::new())),
             Ok(Value::String(_)) => Err(ApiError::bad_request(JSON_IN_JSON)),

@@ -3,15 +3,14 @@
 use serde_json::Value;
 
 use crate::http::answer::ApiError;
-use crate::limits::JSON_DEPTH_MAX;
 
 /// The reason why bytes are not the expected JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JsonError {
     /// More values than this maximum.
     TooManyValues(usize),
-    /// More than [`JSON_DEPTH_MAX`] lists and objects inside each other.
-    TooDeep,
+    /// More than this maximum of lists and objects inside each other.
+    TooDeep(usize),
     /// Not JSON.
     Malformed,
 }
@@ -21,9 +20,7 @@ impl JsonError {
     pub(crate) fn reason(self, malformed: &str) -> String {
         match self {
             Self::TooManyValues(max) => format!("more than {max} values"),
-            Self::TooDeep => {
-                format!("more than {JSON_DEPTH_MAX} lists and objects inside each other")
-            }
+            Self::TooDeep(max) => format!("more than {max} lists and objects inside each other"),
             Self::Malformed => malformed.to_owned(),
         }
     }
@@ -34,14 +31,14 @@ impl JsonError {
     }
 }
 
-/// Parses JSON with at most `values_max` values, and at most [`JSON_DEPTH_MAX`] lists and objects inside each other.
-pub(crate) fn read(bytes: &[u8], values_max: usize) -> Result<Value, JsonError> {
+/// Parses JSON with at most `values_max` values, and at most `depth_max` lists and objects inside each other.
+pub(crate) fn read(bytes: &[u8], values_max: usize, depth_max: usize) -> Result<Value, JsonError> {
     let (values, depth) = extent(bytes);
     if values > values_max {
         return Err(JsonError::TooManyValues(values_max));
     }
-    if depth > JSON_DEPTH_MAX {
-        return Err(JsonError::TooDeep);
+    if depth > depth_max {
+        return Err(JsonError::TooDeep(depth_max));
     }
     serde_json::from_slice(bytes).map_err(|_| JsonError::Malformed)
 }
@@ -101,18 +98,18 @@ mod tests {
     #[test]
     fn depth_of_what_is_read_is_bounded() {
         let nested = |depth| ["[".repeat(depth), "]".repeat(depth)].concat();
-        let deepest = read(nested(JSON_DEPTH_MAX).as_bytes(), 1000).unwrap();
-        assert_eq!(json_depth(&deepest), JSON_DEPTH_MAX);
-        assert_eq!(read(nested(JSON_DEPTH_MAX + 1).as_bytes(), 1000), Err(JsonError::TooDeep));
+        let deepest = read(nested(100).as_bytes(), 1000, 100).unwrap();
+        assert_eq!(json_depth(&deepest), 100);
+        assert_eq!(read(nested(101).as_bytes(), 1000, 100), Err(JsonError::TooDeep(100)));
         // Closed by nothing, and far deeper than any stack.
-        assert_eq!(read(&[b'['; 1 << 20], usize::MAX), Err(JsonError::TooDeep));
+        assert_eq!(read(&[b'['; 1 << 20], usize::MAX, 100), Err(JsonError::TooDeep(100)));
     }
 
     #[test]
     fn read_distinguishes_too_many_values_from_malformed_json() {
-        assert_eq!(read(b"[1,2]", 2), Err(JsonError::TooManyValues(2)));
-        assert_eq!(read(b"[1,2", 3), Err(JsonError::Malformed));
-        assert!(read(b"[1,2]", 3).is_ok());
+        assert_eq!(read(b"[1,2]", 2, 1), Err(JsonError::TooManyValues(2)));
+        assert_eq!(read(b"[1,2", 3, 1), Err(JsonError::Malformed));
+        assert!(read(b"[1,2]", 3, 1).is_ok());
         let reason = |error: JsonError| error.refused("not_json").reason().to_owned();
         assert_eq!(reason(JsonError::Malformed), "not_json");
         assert_eq!(reason(JsonError::TooManyValues(2)), "more than 2 values");

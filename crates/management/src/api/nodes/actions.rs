@@ -11,7 +11,7 @@ use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Body, Name, SharedNode};
 use crate::json::bounded;
-use crate::limits::BODY_VALUES_MAX;
+use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
 use crate::node::{Lifecycle, LifecycleAction, LifecycleError};
 
 /// The path.
@@ -57,8 +57,8 @@ pub(crate) async fn perform(
 
 /// The action that a body names.
 fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
-    let body =
-        bounded::read(body, BODY_VALUES_MAX).map_err(|e| e.refused("failed_to_parse_json"))?;
+    let body = bounded::read(body, BODY_VALUES_MAX, JSON_DEPTH_MAX)
+        .map_err(|e| e.refused("failed_to_parse_json"))?;
     match body.get("action").and_then(Value::as_str) {
         Some("stop") => Ok(LifecycleAction::Stop),
         Some("stop_app") => Ok(LifecycleAction::StopApp),

@@ -12,7 +12,7 @@ use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Body, Name, SharedNode};
 use crate::json::bounded;
-use crate::limits::BODY_VALUES_MAX;
+use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
 use crate::node::DiskFreeLimit;
 use crate::snapshot::node::MemoryWatermark;
 
@@ -80,7 +80,7 @@ fn disk_free_limit(body: &[u8]) -> Result<DiskFreeLimit, String> {
 
 /// The one field of the object in a body, if it has only one.
 fn only_field(body: &[u8]) -> Result<Option<(String, Value)>, String> {
-    match bounded::read(body, BODY_VALUES_MAX) {
+    match bounded::read(body, BODY_VALUES_MAX, JSON_DEPTH_MAX) {
         Ok(Value::Object(fields)) if fields.len() == 1 => Ok(fields.into_iter().next()),
         Ok(_) => Ok(None),
         Err(error) => Err(error.reason("not_json")),
