@@ -147,10 +147,19 @@ class Original:
         return found
 
 
-def contents(broker):
+def is_down(broker, vhost):
+    try:
+        connect(broker, vhost).close()
+    except pika.exceptions.AMQPConnectionError as refused:
+        assert f"(541) \"INTERNAL_ERROR - vhost '{vhost}' is down\"" in str(refused), refused
+        return True
+    return False
+
+
+def contents(broker, vhosts=VHOSTS):
     """Every message in the broker, by number. Raises Fault if one has changed or is there twice."""
     found = {}
-    for vhost in VHOSTS:
+    for vhost in vhosts:
         with connect(broker, vhost) as connection:
             for queue in (*WAITING[vhost], "work"):
                 channel = connection.channel()
@@ -186,9 +195,13 @@ class Case:
             self.refused(before, code, text)
             return "refused"
         try:
-            found = contents(self.broker)
+            down = [vhost for vhost in VHOSTS if is_down(self.broker, vhost)]
+            found = contents(self.broker, [vhost for vhost in VHOSTS if vhost not in down])
         finally:
             self.broker.kill()
+        if down:
+            self.costs_its_vhosts(down, found, before, text)
+            return "down"
         self.expect("panicked" not in self.broker.said(), self.broker.said())
         lost = self.original.waiting.keys() - found.keys()
         back = found.keys() - self.original.waiting.keys()
@@ -211,11 +224,23 @@ class Case:
     def files(self):
         return {path: octets for path, octets in self.broker.files().items() if path.name != "lock"}
 
+    def costs_its_vhosts(self, down, found, before, text):
+        """Those of the damaged files, and nothing of the others."""
+        self.expect(set(down) == {VHOST_FOLDERS[str(path.parent)] for path in self.paths()}, f"{down} are down")
+        others = {number for number, place in self.original.waiting.items() if place.vhost not in down}
+        self.expect(found.keys() == others, f"lost {sorted(others - found.keys())[:5]} of the other vhost")
+        self.is_told_and_unchanged(before, text, len(down))
+
     def refused(self, before, code, text):
         self.expect(self.broker.process.returncode == 1, f"exit code {self.broker.process.returncode}")
+        self.expect(code == 1, f"check says {text}")
+        self.expect(not all(str(path.parent) in VHOST_FOLDERS for path in self.paths()), "others could be served")
+        self.is_told_and_unchanged(before, text, 1)
+
+    def is_told_and_unchanged(self, before, text, errors_expected):
         errors = self.broker.errors()
-        self.expect(len(errors) == 1 and code == 1, f"{errors} {text}")
-        for told in (text, errors[0]):
+        self.expect(len(errors) == errors_expected, f"{errors}")
+        for told in (text, *errors):
             self.expect(any(path.name in told for path in self.paths()), f"this is said: {told}")
         for path in self.paths():
             folder = self.broker.data / path.parent
@@ -266,7 +291,7 @@ def test_damage_is_reported_or_has_no_effect(part, broker, rng, pytestconfig):
                 copy.kill()
     print(dict(outcomes))
     assert not failures, "\n".join(failures)
-    assert outcomes["harmless"] and outcomes["reported"] and outcomes["refused"]
+    assert all(outcomes[outcome] for outcome in ("harmless", "reported", "down", "refused")), outcomes
 
 
 def test_messages_come_back_when_the_declaration_of_their_queue_is_lost(broker, start_at, rng):

@@ -256,17 +256,19 @@ fn in_force(call: &Call<'_>, alarms: &[String]) -> Result<Output, Failure> {
     Err(Failure::error_lines(UNAVAILABLE, alarms))
 }
 
+/// True for a vhost that does not run on a node.
+pub(super) fn is_down(vhost: &Value) -> bool {
+    let states = vhost.get("cluster_state").and_then(Value::as_object);
+    states.is_some_and(|states| states.values().any(|state| state != "running"))
+}
+
 fn check_vhosts(call: &Call<'_>) -> Result<Output, Failure> {
     let vhosts = call.node.api.get("/api/vhosts")?;
-    let is_down = |vhost: &&Value| {
-        let states = vhost.get("cluster_state").and_then(Value::as_object);
-        states.is_some_and(|states| states.values().any(|state| state != "running"))
-    };
     let down: Vec<String> = vhosts
         .as_array()
         .into_iter()
         .flatten()
-        .filter(is_down)
+        .filter(|vhost| is_down(vhost))
         .map(|vhost| Term::of(vhost.get("name")).shown())
         .collect();
     let node = call.node.name();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::diagnostics::failed;
+use super::diagnostics::{failed, is_down};
 use super::lifecycle::act;
 use super::status::number;
 use crate::arguments::Switch;
@@ -162,10 +162,17 @@ fn has_target_size(call: &Call<'_>) -> Result<Output, Failure> {
 fn restart_vhost(call: &Call<'_>) -> Result<Output, Failure> {
     let (vhost, node) = (call.vhost(), call.node.name());
     match call.node.api.find(&path(&["vhosts", vhost]))? {
-        Some(_) => Ok(Output::Text(format!(
+        Some(found) if !is_down(&found) => Ok(Output::Text(format!(
             "Vhost '{}' is already running on node '{node}'",
             in_line(vhost)
         ))),
+        Some(_) => Err(Failure::error(
+            SOFTWARE,
+            format!(
+                "Vhost '{vhost}' is down on node '{node}': its files could not be read at the start of the node. \
+                 `leveretctl doctor` has the reason. Stop the node, restore the files, and start it again."
+            ),
+        )),
         None => Err(Failure::error(
             SOFTWARE,
             format!(

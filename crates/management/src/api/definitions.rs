@@ -32,8 +32,16 @@ async fn export(
     Administrator(caller): Administrator,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let download = download(query.as_deref())?;
-    Ok(file(node.definitions(caller.only_vhosts.as_deref()), download))
+    let (download, only) = (download(query.as_deref())?, caller.only_vhosts.as_deref());
+    let is_down = |name: &String| {
+        only.is_none_or(|only| only.contains(name))
+            && node.vhost_placement(name).is_some_and(|place| place.is_down)
+    };
+    if let Some(down) = node.vhost_names().into_iter().find(is_down) {
+        let reason = format!("vhost '{down}' is down: export the other vhosts one by one");
+        return Err(ApiError::unavailable(reason));
+    }
+    Ok(file(node.definitions(only), download))
 }
 
 /// The families whose items are in a vhost.

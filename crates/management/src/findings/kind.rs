@@ -13,6 +13,7 @@ pub(crate) enum FindingKind {
     NodeUnreachable,
     ReplicaNotRebuilt,
     ClocksDiffer,
+    VhostDown,
     LogDamaged,
     CertificateExpires,
     DeadLettersLost,
@@ -87,6 +88,7 @@ impl FindingKind {
             Self::NodeUnreachable => about("node_unreachable", NODES, CLUSTER_STATUS, LOST_NODE),
             Self::ReplicaNotRebuilt => of_replicas("replica_not_rebuilt"),
             Self::ClocksDiffer => about("clocks_differ", NODES, "", "guides/three-nodes.md"),
+            Self::VhostDown => about("vhost_down", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::LogDamaged => about("log_damaged", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::CertificateExpires => {
                 about("certificate_expires", NODES, "", "guides/secure-with-tls.md")

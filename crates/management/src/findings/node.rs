@@ -168,6 +168,13 @@ fn disk_troubles(
             let vhosts = subject(count, "vhost", ["keeps", "keep"]);
             format!("{vhosts} messages of long queues in memory that the disk did not take.")
         });
+    let down = condition.vhosts_down.iter().map(|(name, why)| resource(name, why.clone()));
+    let down = Finding::of(FindingKind::VhostDown, Severity::Error, down.collect(), |count, _| {
+        let vhosts = subject(count, "vhost", ["is", "are"]);
+        format!(
+            "{vhosts} down: files cannot be read. Stop the node and restore them, or delete the vhost."
+        )
+    });
     let damaged = condition.damaged_vhosts.iter();
     let damaged = damaged.map(|(name, damages)| resource(name, words::count(*damages, "problem")));
     let damaged =
@@ -175,5 +182,5 @@ fn disk_troubles(
             let logs = subject(count, "vhost", ["was", "were"]);
             format!("{logs} restored from a damaged log at the last start; messages may be lost.")
         });
-    [full, followed, pages, damaged].into_iter().flatten()
+    [full, followed, pages, down, damaged].into_iter().flatten()
 }

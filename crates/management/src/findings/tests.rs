@@ -336,6 +336,7 @@ fn troubles_of_disk_and_clock_are_found() {
         vhosts_without_room: vec!["a".to_owned(), "b".to_owned()],
         unwritten_pages: vec![("a".to_owned(), 7)],
         damaged_vhosts: vec![("a".to_owned(), 1)],
+        vhosts_down: vec![("b".to_owned(), "disk error".to_owned())],
         are_listeners_suspended: true,
         ..NodeCondition::default()
     };
@@ -343,6 +344,7 @@ fn troubles_of_disk_and_clock_are_found() {
         texts(broken),
         [
             "2 vhosts find no room on the disk: nothing more is confirmed.",
+            "1 vhost is down: files cannot be read. Stop the node and restore them, or delete the vhost.",
             "1 vhost was restored from a damaged log at the last start; messages may be lost.",
             "1 vhost keeps messages of long queues in memory that the disk did not take.",
             "The AMQP listeners are suspended: clients cannot connect.",

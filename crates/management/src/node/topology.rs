@@ -32,6 +32,8 @@ pub struct VhostPlacement {
     pub leader: Option<String>,
     /// Names of all nodes with the log, in order.
     pub members: Vec<String>,
+    /// True if no other node has the vhost, and this one cannot read its files.
+    pub is_down: bool,
 }
 
 /// The reason why definitions are not imported.

@@ -19,6 +19,8 @@ pub struct NodeCondition {
     pub vhosts_without_room: Vec<String>,
     /// Vhosts with pages that the disk did not take, and the number of these pages.
     pub unwritten_pages: Vec<(String, u64)>,
+    /// Vhosts that are down because their files cannot be read, and the reasons.
+    pub vhosts_down: Vec<(String, String)>,
     /// Vhosts whose log was damaged at the last start, and the number of damages.
     pub damaged_vhosts: Vec<(String, u64)>,
     /// Logins refused within the last minutes.

@@ -72,7 +72,10 @@ impl BackupLogs {
     ) -> io::Result<Option<LogSnapshot<RealDirectory>>> {
         match self {
             Self::Own(persister) => match persister.snapshot(vhost.id) {
-                None if from.exists() => Err(io::Error::other("the broker stops")),
+                None if from.exists() => {
+                    let text = format!("vhost '{}' is down, or the broker stops", vhost.name);
+                    Err(io::Error::other(text))
+                }
                 snapshot => Ok(snapshot),
             },
             Self::Replicated { replicator, vhosts, barriers } => {

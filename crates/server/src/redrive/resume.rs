@@ -22,6 +22,11 @@ pub(crate) fn resume(node: &Node) {
     let jobs: Vec<Arc<Job>> = node.redrives.known.lock().jobs.iter().cloned().collect();
     for job in jobs {
         let Some(rest) = job.unfinished.lock().clone() else { continue };
+        let vhost = job.status.lock().vhost.clone();
+        if node.vhosts.get(&vhost).is_some_and(|handle| handle.down().is_some()) {
+            tracing::warn!(vhost, "a redrive waits for the next start, because its vhost is down");
+            continue;
+        }
         resume_one(node, job, rest);
     }
 }

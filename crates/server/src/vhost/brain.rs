@@ -18,7 +18,8 @@ use crate::disk::page_files::PageError;
 pub(super) enum Brain {
     /// The node leads the vhost; a node without a cluster always does.
     Leads(Box<Vhost>),
-    /// Another node leads; this one applies the records that the majority has.
+    /// Another node leads, and this one applies the records that the majority has; or the vhost is down, and this is
+    /// an empty one.
     Follows(Box<LogReplay>),
 }
 
@@ -74,19 +75,22 @@ impl Brain {
     }
 }
 
-/// Refusal of a change of a vhost that another node leads.
+/// Refusal of a change of a vhost that this node does not serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NotLeading {
     /// Name of the vhost.
     pub(crate) vhost: Arc<str>,
     /// Name of the node that leads the vhost, if there is one.
     pub(crate) leader: Option<Arc<str>>,
+    /// True if no other node has the vhost, and this one cannot read its files.
+    pub(crate) is_down: bool,
 }
 
 impl fmt::Display for NotLeading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.leader {
             Some(leader) => write!(f, "vhost '{}' is led by node '{leader}'", self.vhost),
+            None if self.is_down => write!(f, "vhost '{}' is down", self.vhost),
             None => write!(f, "vhost '{}' has no leader", self.vhost),
         }
     }

@@ -100,9 +100,9 @@ pub(crate) fn tell_lost(vhost: &str, why: &str) {
     }
 }
 
-/// The reason why a replica is lost whose files cannot be read: it is rebuilt from those of other nodes, and the other
-/// vhosts of the node go on. None if the node may have to be started otherwise: the build is too old, or what the operating
-/// system lacks may be there at the next start.
+/// The reason why the files of a vhost cannot be read, which costs this vhost and no other one of the node: a replica is
+/// rebuilt from the files of other nodes, and a vhost that no other node has is down. None if the node may have to be
+/// started otherwise: the build is too old, or what the operating system lacks may be there at the next start.
 pub(crate) fn loss(error: &RestoreError) -> Option<String> {
     let is_loss = match error {
         RestoreError::Log { error, .. } => is_loss_of_log(error),
@@ -111,7 +111,9 @@ pub(crate) fn loss(error: &RestoreError) -> Option<String> {
             PageError::Disk(_) | PageError::Message(_) => true,
             PageError::WriterFailed => false,
         },
-        RestoreError::Directory { error, .. } => is_damage(error),
+        RestoreError::Directory { error, .. } => {
+            is_damage(error) || error.kind() == io::ErrorKind::NotFound
+        }
         RestoreError::WrittenAlone { .. } => false,
     };
     is_loss.then(|| error.to_string())

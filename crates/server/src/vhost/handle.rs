@@ -59,6 +59,8 @@ pub(crate) struct VhostHandle {
     pub(super) page_files: Arc<PageFiles>,
     /// Problems of the log at the last start.
     pub(super) log_problems: u64,
+    /// The reason why the vhost is down: its files could not be read, and no other node has it.
+    pub(super) down: Option<String>,
     /// Files of the history of dead letters.
     pub(super) death_files: Mutex<DeathFiles>,
     /// Permits to read pages for requests that browse.
@@ -194,10 +196,15 @@ impl VhostHandle {
         self.is_replicated() && self.disk.is_retired()
     }
 
-    /// The refusal of a change because another node leads the vhost.
+    /// The reason why the vhost is down, if it is.
+    pub(crate) fn down(&self) -> Option<&str> {
+        self.down.as_deref()
+    }
+
+    /// The refusal of a change because another node leads the vhost, or it is down.
     pub(crate) fn not_leading(&self) -> NotLeading {
         let leader = self.replica.as_ref().and_then(|replica| replica.leader());
-        NotLeading { vhost: Arc::clone(&self.name), leader }
+        NotLeading { vhost: Arc::clone(&self.name), leader, is_down: self.down.is_some() }
     }
 
     /// The vhost, to change it.

@@ -63,18 +63,52 @@ impl Vhosts {
         let vhost = self.empty_vhost(&entry)?;
         let path = vhost_files::vhost_path(&self.data_dir, entry.id);
         let files = self.files(&entry, &path, is_new);
-        let Restored { log, mut vhost, page_files, problems } =
-            recovery::restore(&files, vhost, self.clock.now())?;
+        let restored = match recovery::restore(&files, vhost, self.clock.now()) {
+            Ok(restored) => restored,
+            Err(error) => match loss(&error).filter(|_| !is_new) {
+                Some(why) => return self.begin_down(definition, &files, why),
+                None => return Err(error.into()),
+            },
+        };
+        let Restored { log, mut vhost, page_files, problems } = restored;
         vhost.set_tracing(entry.settings.tracing);
         vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
         let durable = Lsn(log.last().0);
         let (mut death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
         death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
         let brain = Brain::Leads(Box::new(vhost));
-        let parts = Parts { brain, durable, page_files, problems, death_files, replica: None };
+        let parts =
+            Parts { brain, durable, page_files, problems, down: None, death_files, replica: None };
         let handle = self.handle(definition, parts);
         self.threads.persister.add(Arc::clone(&handle) as Arc<dyn LogSource>, log);
         Ok(handle)
+    }
+
+    /// A handle of a vhost whose log cannot be read: nobody can use the vhost, but it can be deleted. Its log stays as it
+    /// is.
+    fn begin_down(
+        &self,
+        definition: Arc<VhostDefinition>,
+        files: &VhostFiles<'_>,
+        why: String,
+    ) -> Result<Arc<VhostHandle>, VhostError> {
+        let entry = definition.entry();
+        tracing::error!(vhost = entry.name, "the vhost is down, its log stays as it is: {why}");
+        private_files::create_dirs(files.path)
+            .map_err(|error| RestoreError::Directory { path: files.path.to_owned(), error })?;
+        let (empty, page_files) =
+            recovery::empty_replica(files, self.empty_vhost(&entry)?, self.clock.now())?;
+        let (death_files, _) = DeathFiles::open(files.path, self.options.dead_letter_history);
+        let parts = Parts {
+            brain: Brain::Follows(Box::new(empty)),
+            durable: Lsn(0),
+            page_files,
+            problems: 0,
+            down: Some(why),
+            death_files,
+            replica: None,
+        };
+        Ok(self.handle(definition, parts))
     }
 
     /// Recovers the replica of a vhost and lets it take part in its group. The node `leader` leads it, as far as is known.
@@ -119,6 +153,7 @@ impl Vhosts {
             durable,
             page_files,
             problems,
+            down: None,
             death_files,
             replica,
         };
@@ -212,7 +247,7 @@ impl Vhosts {
     /// A handle that the timer and the pager know.
     fn handle(&self, definition: Arc<VhostDefinition>, parts: Parts) -> Arc<VhostHandle> {
         let id = definition.id();
-        let Parts { brain, durable, page_files, problems, death_files, replica } = parts;
+        let Parts { brain, durable, page_files, problems, down, death_files, replica } = parts;
         let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
         let outputs = Outputs { log, ..Outputs::default() };
         let state = State { brain, outputs, shutdown: None };
@@ -226,6 +261,7 @@ impl Vhosts {
             disk: DiskProgress::new(durable),
             page_files,
             log_problems: problems,
+            down,
             death_files: Mutex::new(death_files),
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
@@ -285,6 +321,8 @@ struct Parts {
     durable: Lsn,
     page_files: Arc<PageFiles>,
     problems: u64,
+    /// The reason why the vhost is down.
+    down: Option<String>,
     death_files: DeathFiles,
     replica: Option<Replica>,
 }

@@ -42,9 +42,12 @@ impl VhostHandle {
         self.replica.as_ref().is_some_and(|replica| replica.presence == Presence::Elsewhere)
     }
 
-    /// True if this node has a replica of the vhost that can be used, or has the vhost alone.
+    /// True if this node has a replica of the vhost that can be used, or has the vhost alone and could read its files.
     pub(crate) fn has_contents(&self) -> bool {
-        self.replica.as_ref().is_none_or(|replica| replica.presence == Presence::Here)
+        match &self.replica {
+            Some(replica) => replica.presence == Presence::Here,
+            None => self.down.is_none(),
+        }
     }
 
     /// True if this node is one of those that have the vhost.

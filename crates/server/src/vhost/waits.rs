@@ -40,6 +40,9 @@ impl VhostHandle {
         if pages > 0 {
             condition.unwritten_pages.push((name.to_owned(), pages));
         }
+        if let Some(why) = self.down() {
+            condition.vhosts_down.push((name.to_owned(), why.to_owned()));
+        }
         if self.log_problems > 0 {
             condition.damaged_vhosts.push((name.to_owned(), self.log_problems));
         }

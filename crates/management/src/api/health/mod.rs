@@ -69,9 +69,15 @@ fn in_effect(on: &[Value], reason: &str) -> Json {
     }
 }
 
-/// All vhosts run: a node that cannot restore a vhost does not start.
-async fn virtual_hosts() -> Json {
-    Json::ok(json!({"status": "ok"}))
+/// Checks that all vhosts run. A vhost whose files could not be read at the start is down.
+async fn virtual_hosts(State(node): State<SharedNode>) -> Json {
+    let is_down = |name: &String| node.vhost_placement(name).is_some_and(|place| place.is_down);
+    let down: Vec<String> = node.vhost_names().into_iter().filter(is_down).collect();
+    if down.is_empty() {
+        return Json::ok(json!({"status": "ok"}));
+    }
+    let reason = "Some virtual hosts are down";
+    failed(json!({"status": "failed", "reason": reason, "virtual-hosts": down}))
 }
 
 /// Healthy as long as the node answers: connections are limited by file descriptors only.

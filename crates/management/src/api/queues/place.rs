@@ -35,7 +35,7 @@ impl Places {
     }
 
     fn place(&self, placement: VhostPlacement, vhost: &str) -> QueuePlace {
-        let VhostPlacement { leader, members } = placement;
+        let VhostPlacement { leader, members, .. } = placement;
         let replica = self.replicas.get(vhost);
         let is_healthy = |member: &str| match replica {
             // A member that does not vote is being rebuilt.
@@ -117,7 +117,7 @@ mod tests {
             replica.into_iter().map(|replica| (replica.vhost.clone(), replica)).collect();
         let places = Places { own: "a".to_owned(), connected: names(connected), replicas };
         let leader = leader.map(str::to_owned);
-        places.place(VhostPlacement { leader, members: names("abc") }, "v")
+        places.place(VhostPlacement { leader, members: names("abc"), is_down: false }, "v")
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
         "protected_from_deletion": protected_from_deletion.unwrap_or_default(),
         "tracing": tracing,
         "replicas": replicas,
-        "cluster_state": {node.snapshot().name: "running"},
+        "cluster_state": {node.snapshot().name: if placement.is_down { "stopped" } else { "running" }},
         "leader": placement.leader,
         "members": placement.members,
     });

@@ -40,11 +40,17 @@ pub(crate) async fn forward(
     request: Request,
     next: Next,
 ) -> Response {
-    if !node.is_in_cluster() {
-        return next.run(request).await;
-    }
     let path = request.uri().path().to_owned();
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if !node.is_in_cluster() {
+        if let Scope::Vhost(vhost) = scope::of(&path, is_change)
+            && scope::is_of_contents(&path)
+            && !node.has_contents(&vhost)
+        {
+            return ApiError::unavailable(format!("vhost '{vhost}' is down")).into_response();
+        }
+        return next.run(request).await;
+    }
     if let Some(forwarded) = request.extensions().get::<Forwarded>().cloned() {
         if forwarded.is_part {
             return gather::answer_part(&caller, next.run(request).await).await;

@@ -34,7 +34,7 @@ impl Topology for Node {
         let handle = self.vhosts.get(name)?;
         let alone = || (Some(self.identity.name.clone()), vec![self.identity.name.clone()]);
         let (leader, members) = handle.placement().unwrap_or_else(alone);
-        Some(VhostPlacement { leader, members })
+        Some(VhostPlacement { leader, members, is_down: handle.down().is_some() })
     }
 
     fn vhost_settings(&self, name: &str) -> Option<VhostSettings> {
