@@ -468,9 +468,17 @@ pub(crate) const MAPPED_PER_LOCK: usize = 256;
 /// Interval at which the process checks memory and disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Time after which the alarm of another node blocks publishers no more, while a majority of the nodes is well: one full
-/// disk must not stop the vhosts for good, and an operator, or consumers, have a minute to make room.
+/// Time for which memory, or disk space, must be within its limit until the alarm ends: two compactions of a short disk,
+/// each of which may make room for a moment.
+pub(crate) const ALARM_WELL_TIME: Duration = Duration::from_secs(1);
+
+/// Time for which the alarm of another node blocks publishers, while a majority of the nodes is well: one full disk must
+/// not stop the vhosts for good, and an operator, or consumers, have a minute to make room.
 pub(crate) const VOTER_ALARM_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Time without the alarm after which another node may block publishers for [`VOTER_ALARM_TIME_MAX`] again: if moments
+/// without it were enough, a disk that is short for good would block them for good.
+pub(crate) const VOTER_WELL_TIME: Duration = Duration::from_secs(60);
 
 /// Interval at which unused memory is returned to the operating system.
 pub(crate) const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(500);

@@ -1,7 +1,7 @@
 //! Checks of memory and disk, which set the alarm.
 //!
 //! The memory alarm is on while the process uses more memory than its watermark, the disk alarm while less is
-//! free than `disk_free_limit`. A client that publishes meanwhile gets `connection.blocked` and is not read;
+//! free than `disk_free_limit`, and each for a moment longer (`shortage.rs`). A client that publishes meanwhile gets `connection.blocked` and is not read;
 //! consumers continue and make room. In the vhosts, work without a client's command waits as publishers do.
 //! In a cluster, alarms of other nodes block publishers, too (`voter_alarms.rs`). See `docs/concepts/alarms.md`.
 
@@ -18,6 +18,7 @@ use crate::limits::{
 };
 use crate::node::Node;
 use crate::node::alarm::Alarm;
+use crate::node::shortage::Shortage;
 use crate::node::voter_alarms::{VoterChange, VoterState};
 use crate::service_state;
 
@@ -86,18 +87,22 @@ pub(crate) fn check(node: &Node) -> Room {
     let limit = node.alarms.limits.disk_free_limit_bytes();
     let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
     let disk = free.is_some_and(|free| free < limit || node.disk.reserve.is_used_up_at(free));
-    let own = Alarm::of(memory, disk);
-    let topology_bytes_max =
-        watermark.filter(|_| memory).map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));
+    let (others, now) = (voters(node), node.clock.time());
+    let (was, own, changes, elsewhere) = {
+        let mut known = node.alarms.known.lock();
+        let was = known.own();
+        known.memory = known.memory.after(memory, watermark, now);
+        known.disk = known.disk.after(disk, Some(limit), now);
+        let own = known.own();
+        let changes = known.voters.look(own, &others, now);
+        (was, own, changes, known.voters.counting())
+    };
+    let topology_bytes_max = watermark
+        .filter(|_| own.is_some_and(Alarm::is_of_memory))
+        .map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));
     for handle in node.vhosts.all() {
         handle.set_topology_bytes_max(topology_bytes_max);
     }
-    let others = voters(node);
-    let (was, changes, elsewhere) = {
-        let mut known = node.alarms.known.lock();
-        let changes = known.voters.look(own, &others, node.clock.time());
-        (std::mem::replace(&mut known.own, own), changes, known.voters.counting())
-    };
     if was != own
         && let Some(links) = &node.cluster
     {
@@ -176,7 +181,10 @@ fn log_change(node: &Node, voter: NodeId, change: VoterChange) {
 
 /// Clears the alarm, regardless of memory and disk.
 pub(crate) fn clear(node: &Node) {
-    node.alarms.known.lock().own = None;
+    {
+        let mut known = node.alarms.known.lock();
+        (known.memory, known.disk) = (Shortage::Off, Shortage::Off);
+    }
     node.alarms.current.send_replace(None);
     node.vhosts.set_alarm(false);
 }

@@ -6,6 +6,7 @@ use tokio::sync::{Notify, watch};
 use crate::cluster::ids::NodeId;
 use crate::node::alarm::Alarm;
 use crate::node::alarm_limits::AlarmLimits;
+use crate::node::shortage::Shortage;
 use crate::node::voter_alarms::VoterAlarms;
 
 /// The alarms that a node knows of.
@@ -23,10 +24,19 @@ pub(crate) struct Alarms {
 /// The alarms by node.
 #[derive(Default, Debug)]
 pub(super) struct KnownAlarms {
-    /// Of this node.
-    pub(super) own: Option<Alarm>,
+    /// The memory of this node.
+    pub(super) memory: Shortage,
+    /// The disk of this node.
+    pub(super) disk: Shortage,
     /// Of the other nodes of the cluster.
     pub(super) voters: VoterAlarms,
+}
+
+impl KnownAlarms {
+    /// The alarm of this node.
+    pub(super) fn own(&self) -> Option<Alarm> {
+        Alarm::of(self.memory.is_on(), self.disk.is_on())
+    }
 }
 
 impl Alarms {
@@ -43,7 +53,7 @@ impl Alarms {
     /// The alarm of this node. Other nodes are told this one, never [`current`](Self::current): else two nodes would keep
     /// up each other's alarm.
     pub(crate) fn own(&self) -> Option<Alarm> {
-        self.known.lock().own
+        self.known.lock().own()
     }
 
     /// The part of the alarm of another node that blocks publishers here.

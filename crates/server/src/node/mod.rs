@@ -27,6 +27,7 @@ pub(crate) mod refusals;
 pub(crate) mod replication;
 pub(crate) mod sampler;
 pub(crate) mod session_settings;
+mod shortage;
 mod start;
 pub(crate) mod start_error;
 pub(crate) mod stopped_node;

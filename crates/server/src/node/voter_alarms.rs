@@ -2,24 +2,26 @@
 //!
 //! A majority must take every message, therefore a node that is short of memory or disk blocks the publishers of all
 //! vhosts that it votes for: the publishers get a pause in which it can make room. But one full disk must not stop a
-//! vhost for good. An alarm that lasts [`VOTER_ALARM_TIME_MAX`] counts no more while a majority of the voters is well:
-//! the vhosts go on with these. Disk and memory follow the same rule. Every node votes for every vhost.
+//! vhost for good. An alarm that has been on for [`VOTER_ALARM_TIME_MAX`], at once or with pauses, counts no more while a
+//! majority of the voters is well: the vhosts go on with these. It counts again after [`VOTER_WELL_TIME`] without it. Disk
+//! and memory follow the same rule. Every node votes for every vhost.
 
 use std::collections::BTreeMap;
 
 use broker::time::Time;
 
 use crate::cluster::ids::NodeId;
-use crate::limits::VOTER_ALARM_TIME_MAX;
+use crate::limits::{VOTER_ALARM_TIME_MAX, VOTER_WELL_TIME};
 use crate::node::alarm::Alarm;
 
 // COMPAT: alarm of another node: it blocks publishers for a minute at the most while a majority is well; in RabbitMQ
 // until it is off.
 
 /// The state of another node, as far as this one knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) enum VoterState {
     /// There is no link, or the node has not told its state yet. It has no alarm, and is not well.
+    #[default]
     Away,
     /// The node is connected, and has this alarm or none.
     Connected(Option<Alarm>),
@@ -34,29 +36,36 @@ impl VoterState {
     }
 }
 
-/// Since when each alarm of a node is on. The time goes on while the node is away: otherwise one that comes and goes
+/// The time that an alarm of a node has been on. It goes on while the node is away: otherwise an alarm that comes and goes
 /// would block publishers each time.
 #[derive(Clone, Copy, Default, Debug)]
-struct Since {
-    memory: Option<Time>,
-    disk: Option<Time>,
+struct Lasted {
+    /// At the last look.
+    is_on: bool,
+    /// The time of the last look, or of the first one that found the alarm off if all since then did.
+    since: Time,
+    /// The sum of the times that the alarm was on since the node was well for long.
+    on_us: u64,
 }
 
-impl Since {
-    /// Notes the alarm that the node has told.
-    fn note(&mut self, alarm: Option<Alarm>, now: Time) {
-        let next = |since: Option<Time>, is_on: bool| is_on.then(|| since.unwrap_or(now));
-        self.memory = next(self.memory, alarm.is_some_and(Alarm::is_of_memory));
-        self.disk = next(self.disk, alarm.is_some_and(Alarm::is_of_disk));
+impl Lasted {
+    /// Takes a look: what the node tells, or none while it is away.
+    fn look(&mut self, told: Option<bool>, now: Time) {
+        let passed_us = now.micros_since(self.since);
+        let is_on = told.unwrap_or(self.is_on);
+        match (self.is_on, is_on) {
+            (true, _) => self.on_us = self.on_us.saturating_add(passed_us),
+            (false, _) if u128::from(passed_us) >= VOTER_WELL_TIME.as_micros() => self.on_us = 0,
+            // Well, and not for long enough yet.
+            (false, false) => return,
+            (false, true) => {}
+        }
+        (self.is_on, self.since) = (is_on, now);
     }
 
-    /// The part of the alarm that has not lasted too long.
-    fn fresh(self, now: Time) -> Option<Alarm> {
-        let is_fresh = |since: Option<Time>| {
-            let lasted_us = since.map(|since| u128::from(now.micros_since(since)));
-            lasted_us.is_some_and(|lasted_us| lasted_us < VOTER_ALARM_TIME_MAX.as_micros())
-        };
-        Alarm::of(is_fresh(self.memory), is_fresh(self.disk))
+    /// True if the alarm is on and has not lasted too long.
+    fn is_fresh(self) -> bool {
+        self.is_on && u128::from(self.on_us) < VOTER_ALARM_TIME_MAX.as_micros()
     }
 }
 
@@ -74,9 +83,10 @@ pub(crate) enum VoterChange {
 }
 
 /// Another node that votes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Voter {
-    since: Since,
+    memory: Lasted,
+    disk: Lasted,
     state: VoterState,
     /// The part of its alarm that blocks publishers here.
     counts: Option<Alarm>,
@@ -101,14 +111,18 @@ impl VoterAlarms {
         self.0.retain(|node, _| others.iter().any(|(other, _)| other == node));
         let mut changes = Vec::new();
         for (node, state) in others {
-            let begins = Voter { since: Since::default(), state: VoterState::Away, counts: None };
-            let voter = self.0.entry(*node).or_insert(begins);
-            if let VoterState::Connected(alarm) = *state {
-                voter.since.note(alarm, now);
-            }
+            let voter = self.0.entry(*node).or_default();
+            let told = |is_of: fn(Alarm) -> bool| match state {
+                VoterState::Away => None,
+                VoterState::Connected(alarm) => Some(alarm.is_some_and(is_of)),
+            };
+            voter.memory.look(told(Alarm::is_of_memory), now);
+            voter.disk.look(told(Alarm::is_of_disk), now);
             let alarm = state.alarm();
             let counts = match alarm {
-                Some(_) if is_majority_well => voter.since.fresh(now),
+                Some(_) if is_majority_well => {
+                    Alarm::of(voter.memory.is_fresh(), voter.disk.is_fresh())
+                }
                 Some(_) | None => alarm,
             };
             let before = std::mem::replace(voter, Voter { state: *state, counts, ..*voter });
@@ -205,8 +219,26 @@ mod tests {
             );
             assert_eq!(three.at(10_001, state, WELL).0, None);
             assert_eq!(three.at(10_002, WELL, WELL), (None, vec![VoterChange::Off]));
-            assert_eq!(three.at(10_003, state, WELL).0, Some(alarm), "a new alarm");
+            assert_eq!(three.at(10_061, WELL, WELL).0, None);
+            assert_eq!(three.at(10_062, state, WELL).0, Some(alarm), "a new alarm");
         }
+    }
+
+    #[test]
+    fn alarm_with_pauses_blocks_no_longer_than_one_without() {
+        let mut three = Three::default();
+        let mut blocked_s = 0;
+        // Nine seconds of ten, as when a compaction makes room for a moment.
+        for s in 0..300 {
+            let state = if s % 10 == 9 { WELL } else { DISK };
+            blocked_s += u64::from(three.at(s, state, WELL).0.is_some());
+        }
+        assert_eq!(blocked_s, 60, "the bound holds for all of them together");
+        assert_eq!(three.at(300, WELL, WELL).0, None);
+        assert_eq!(three.at(358, DISK, WELL).0, None, "59 seconds are too few");
+        assert_eq!(three.at(360, WELL, WELL).0, None);
+        assert_eq!(three.at(390, VoterState::Away, WELL).0, None);
+        assert_eq!(three.at(420, DISK, WELL).0, Some(Alarm::Disk), "well for a minute");
     }
 
     #[test]
