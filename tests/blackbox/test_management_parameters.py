@@ -67,6 +67,63 @@ def test_a_global_parameter_has_a_value(http, path, sent, reason):
     assert http.ask(path()).status == 404
 
 
+KIB = 1024
+
+
+@pytest.mark.better
+def test_global_parameters_have_a_bound(under, by_broker):
+    """One of 256 KiB, all of 1 MiB; a policymaker sets them, and an import keeps to the bounds."""
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ takes any number of any size")
+    broker = under.start()
+    http = broker.api
+    try:
+        http.do("PUT", "/api/users/maker", {"password": "maker", "tags": "policymaker"})
+
+        def put(name, kib):
+            value = "x" * (kib * KIB - len(name) - 2)
+            return http.ask("/api/global-parameters/" + name, user="maker", method="PUT", body={"value": value})
+
+        assert said(put("a", 257)) == bad("a global parameter must not have more than 262144 bytes")
+        assert [put(name, 256).status for name in "abc"] == [201, 201, 201]
+        together = "all global parameters together must not have more than 1048576 bytes"
+        assert said(put("d", 256)) == bad(together)
+        assert http.ask("/api/global-parameters/d").status == 404
+        assert put("a", 256).status == 204, "it replaces one of the same size"
+        definitions = {"global_parameters": [
+            {"name": "small", "value": 1}, {"name": "d", "value": "x" * (255 * KIB)}, {"name": "e", "value": "x" * 2048}]}
+        refused = http.ask("/api/definitions", method="POST", body=definitions)
+        assert refused.status == 400 and together in refused.json["reason"] and "item 3" in refused.json["reason"], refused.text
+        assert http.ask("/api/global-parameters/small").status == 404, "all or none"
+        assert http.ask("/api/global-parameters/b", user="maker", method="DELETE").status == 204
+        assert put("d", 256).status == 201
+        before = http.ask("/api/global-parameters").json
+        broker.kill_and_start_again()
+        assert broker.api.ask("/api/global-parameters").json == before
+    finally:
+        broker.stop()
+
+
+@pytest.mark.better
+def test_policies_and_labels_have_a_bound(http, prefix, by_broker):
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ takes any size")
+    at = "/api/policies/" + quoted("/", prefix + "p")
+    policy = {"pattern": "^nothing$", "definition": {"dead-letter-exchange": "x" * 8 * KIB}}
+    too_long = "a policy must not have more than 8192 bytes of name, pattern and texts"
+    assert said(http.ask(at, method="PUT", body=policy)) == invalid(too_long)
+    labels = "tags and description must not have more than 16384 bytes"
+    user, vhost = "/api/users/" + quoted(prefix + "u"), "/api/vhosts/" + quoted(prefix + "v")
+    tags = ["t" * 15] * 1025
+    assert said(http.ask(user, method="PUT", body={"password": "u", "tags": tags})) == bad(labels)
+    assert said(http.ask(vhost, method="PUT", body={"description": "d" * 1000, "tags": tags})) == bad(labels)
+    for definitions in ({"users": [{"name": prefix + "u", "password": "u", "tags": tags}]},
+                        {"vhosts": [{"name": prefix + "v", "metadata": {"tags": tags}}]}):
+        refused = http.ask("/api/definitions", method="POST", body=definitions)
+        assert refused.status == 400 and labels in refused.json["reason"], refused.text
+    assert http.ask(user).status == http.ask(vhost).status == http.ask(at).status == 404
+
+
 def test_the_cluster_has_an_id_that_is_not_exported(http):
     value = http.ask("/api/global-parameters/internal_cluster_id").json["value"]
     assert value.startswith("rabbitmq-cluster-id-") and len(value) == len("rabbitmq-cluster-id-") + 22

@@ -119,6 +119,10 @@ pub const POLICIES_MAX: usize = 2_048;
 /// Policies of one kind whose patterns may backtrack, which in the worst case takes a thousand times as long.
 pub const BACKTRACKING_POLICIES_MAX: usize = 64;
 
+/// Bytes of the texts of one policy: its name, its pattern and the texts of its definition. All policies of a vhost
+/// together take 16 MiB then.
+pub const POLICY_BYTES_MAX: usize = 8 * 1024;
+
 /// Pattern matches per slice of a policy change, before the rest is left to the next slice; a backtracking
 /// match counts as 128. A slice takes about a millisecond.
 pub const POLICY_MATCHES_PER_SLICE: usize = 512;

@@ -32,10 +32,12 @@ pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};
 pub use json::table::table_to_json;
 pub use json::vhost::{
-    REPLICAS_MAX, replicas_from_json, tags_from_json, vhost_metadata_from_json,
+    REPLICAS_MAX, check_labels, replicas_from_json, tags_from_json, vhost_metadata_from_json,
     vhost_metadata_to_json,
 };
-pub use limits::{CLOCKS_DIFFER_MS, JSON_DEPTH_MAX};
+pub use limits::{
+    CLOCKS_DIFFER_MS, GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX, JSON_DEPTH_MAX,
+};
 pub use node::*;
 pub use router::{metrics_router, peer_router, router};
 pub use snapshot::client::{

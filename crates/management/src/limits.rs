@@ -30,6 +30,15 @@ pub const JSON_DEPTH_MAX: usize = 100;
 /// Lists and objects inside each other in definitions, in which a value lies inside an item, a list and the document; 400.
 pub const DEFINITIONS_DEPTH_MAX: usize = JSON_DEPTH_MAX + 3;
 
+/// Bytes of a global parameter, its name and its value as JSON: many times what tools store there; 400.
+pub const GLOBAL_PARAMETER_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of all global parameters. Each change of one writes the file of all, in a few milliseconds; 400.
+pub const GLOBAL_PARAMETERS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of the description and the tags of a vhost, or of the tags of a user; 400.
+pub const LABELS_BYTES_MAX: usize = 16 * 1024;
+
 /// Values in definitions: room for a document of [`BODY_BYTES_MAX`] with named objects; 400.
 pub const DEFINITIONS_VALUES_MAX: usize = 1024 * 1024;
 

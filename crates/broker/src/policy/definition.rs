@@ -82,6 +82,12 @@ impl Definition {
         self.0.iter().map(|(key, value)| (*key, value.to_policy_value()))
     }
 
+    /// Bytes of the texts among the values.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let texts = self.iter().map(|(_, value)| value.as_text().map_or(0, str::len));
+        texts.sum()
+    }
+
     /// True if the definition has no key.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -18,7 +18,7 @@ pub use definition::{Definition, PolicyKind};
 pub use explain::{ExplainedKey, Explanation, OverriddenValue};
 pub use pattern::Pattern;
 
-use crate::limits::{BACKTRACKING_POLICIES_MAX, POLICIES_MAX};
+use crate::limits::{BACKTRACKING_POLICIES_MAX, POLICIES_MAX, POLICY_BYTES_MAX};
 use crate::message::Name;
 use crate::queue_type::QueueType;
 use crate::setting::PolicyKey;
@@ -145,6 +145,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Bytes of the name, of the pattern and of the texts in the definition.
+    fn text_bytes(&self) -> usize {
+        self.name.len() + self.pattern.as_str().len() + self.definition.text_bytes()
+    }
+
     /// Order of precedence: of two matching policies, the greater one applies.
     fn rank(&self, other: &Self) -> Ordering {
         self.priority.total_cmp(&other.priority).then_with(|| self.name.cmp(&other.name))
@@ -275,11 +280,16 @@ impl Policies {
         self.of_kind(kind).by_name.get(name)
     }
 
-    /// Checks that there is room for a policy; one that replaces another needs none.
+    /// Checks that there is room for a policy; one that replaces another needs none, unless it is too long itself.
     ///
     /// # Errors
     /// A text that names the exceeded limit.
     pub fn check_room(&self, kind: PolicyKind, policy: &Policy) -> Result<(), String> {
+        if policy.text_bytes() > POLICY_BYTES_MAX {
+            return Err(format!(
+                "a policy must not have more than {POLICY_BYTES_MAX} bytes of name, pattern and texts"
+            ));
+        }
         let others = || self.iter(kind).filter(|known| known.name != policy.name);
         if others().count() >= POLICIES_MAX {
             return Err(format!("a vhost must not have more than {POLICIES_MAX} policies"));
@@ -411,6 +421,15 @@ mod tests {
     fn check_room_bounds_policies_and_those_that_backtrack() {
         let mut policies = Policies::default();
         let named = |number: usize, pattern| policy(&format!("p{number}"), pattern, 0.0);
+        let leads_to = |bytes: usize| {
+            let name = crate::PolicyValue::Text("x".repeat(bytes));
+            let definition = vec![("dead-letter-exchange".to_owned(), name)];
+            let definition = Definition::parse(definition, PolicyKind::User).unwrap();
+            Policy { definition, ..named(1, "a") }
+        };
+        let room = POLICY_BYTES_MAX - "p1".len() - "a".len();
+        assert!(policies.check_room(PolicyKind::User, &leads_to(room)).is_ok());
+        assert!(policies.check_room(PolicyKind::User, &leads_to(room + 1)).is_err());
         for number in 0..BACKTRACKING_POLICIES_MAX {
             policies.set(PolicyKind::User, named(number, "^(?!amq)"));
         }

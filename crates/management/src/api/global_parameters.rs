@@ -49,9 +49,7 @@ async fn set(
 ) -> Result<StatusCode, ApiError> {
     may_change(&caller, &name)?;
     let [value] = body.required(["value"])?;
-    let is_new =
-        node.set_global_parameter(&name, value.clone()).await.map_err(ApiError::internal)?;
-    Ok(made(is_new))
+    Ok(made(node.set_global_parameter(&name, value.clone()).await?))
 }
 
 /// Checks that the caller may change a parameter; the node's own parameters are for administrators.
@@ -68,8 +66,7 @@ async fn clear(
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     may_change(&caller, &name)?;
-    let existed = node.clear_global_parameter(&name).await.map_err(ApiError::internal)?;
-    removed(existed)
+    removed(node.clear_global_parameter(&name).await?)
 }
 
 /// The global parameter that holds the name of the cluster.
@@ -86,7 +83,6 @@ async fn set_cluster_name(
     body: Object,
 ) -> Result<StatusCode, ApiError> {
     let [name] = body.texts(["name"])?;
-    let set = node.set_global_parameter(CLUSTER_NAME, json!(name)).await;
-    set.map_err(ApiError::internal)?;
+    node.set_global_parameter(CLUSTER_NAME, json!(name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

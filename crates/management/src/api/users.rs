@@ -14,7 +14,7 @@ use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
 use crate::http::extract::{Name, SharedNode};
 use crate::json::limits::{limits_from_json, limits_to_json};
-use crate::json::vhost::tags_from_json;
+use crate::json::vhost::{check_labels, tags_from_json};
 use crate::node::{NewPassword, NewUser, UserDetails};
 
 /// The paths.
@@ -68,6 +68,7 @@ async fn put(
         Some(_) => return Err(not_a("limits", "object")),
     };
     let tags = tags_from_json(tags).map_err(ApiError::bad_request)?;
+    check_labels(&tags, "").map_err(ApiError::bad_request)?;
     let user = NewUser { name, password: password(&body)?, tags, limits };
     Ok(made(node.put_user(user).await?))
 }

@@ -3,6 +3,7 @@
 use broker::QueueType;
 use serde_json::{Map, Value, json};
 
+use crate::limits::LABELS_BYTES_MAX;
 use crate::node::{VhostMetadata, VhostSettings};
 
 /// Replicas that a vhost can have.
@@ -23,6 +24,20 @@ pub fn tags_from_json(tags: &Value) -> Result<Vec<String>, String> {
     tags.collect::<Option<_>>().ok_or_else(wrong)
 }
 
+/// Checks the bytes of tags, and of the description beside them.
+///
+/// # Errors
+/// When they are too many.
+pub fn check_labels(tags: &[String], description: &str) -> Result<(), String> {
+    let bytes = description.len() + tags.iter().map(|tag| tag.len() + 1).sum::<usize>();
+    if bytes > LABELS_BYTES_MAX {
+        return Err(format!(
+            "tags and description must not have more than {LABELS_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(())
+}
+
 /// Description, tags and default queue type. Missing fields and nulls get their defaults.
 ///
 /// # Errors
@@ -30,11 +45,12 @@ pub fn tags_from_json(tags: &Value) -> Result<Vec<String>, String> {
 pub fn vhost_metadata_from_json(object: &Map<String, Value>) -> Result<VhostMetadata, String> {
     let given = |key| object.get(key).filter(|value| !value.is_null());
     let description = given("description").map_or(Some(""), Value::as_str);
+    let description = description.ok_or_else(|| "description should be a string".to_owned())?;
+    let tags = given("tags").map_or(Ok(Vec::new()), tags_from_json)?;
+    check_labels(&tags, description)?;
     Ok(VhostMetadata {
-        description: description
-            .ok_or_else(|| "description should be a string".to_owned())?
-            .to_owned(),
-        tags: given("tags").map_or(Ok(Vec::new()), tags_from_json)?,
+        description: description.to_owned(),
+        tags,
         default_queue_type: given("default_queue_type")
             .map_or_else(|| Ok(QueueType::default()), queue_type)?,
     })

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use serde_json::Value;
 
 use crate::history::SharedHistory;
-use crate::node::change::ChangeFuture;
+use crate::node::change::{ChangeError, ChangeFuture};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
@@ -99,15 +99,15 @@ pub trait NodeStatus {
     /// All global parameters, by name.
     fn global_parameters(&self) -> Vec<(String, Value)>;
 
-    /// Sets a global parameter. True if it is new; the error is the disk's.
+    /// Sets a global parameter. True if it is new.
     fn set_global_parameter(
         &self,
         name: &str,
         value: Value,
-    ) -> ChangeFuture<'_, Result<bool, String>>;
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>>;
 
-    /// Removes a global parameter. False if it did not exist; the error is the disk's.
-    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, String>>;
+    /// Removes a global parameter. False if it did not exist.
+    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, ChangeError>>;
 
     /// Logs a changing request.
     fn audit(&self, entry: AuditEntry<'_>);

@@ -41,10 +41,10 @@ pub(super) fn apply(node: &Node, mut plan: Plan) -> Result<(Durable, Vec<String>
         node.take_over(identities).map_err(|unchanged| not_taken_over(&unchanged))?;
     }
     tell("global_parameters", global_parameters.len());
-    for planned in global_parameters {
-        let (name, value) = &planned.item;
-        let set = node.change_parameter(name, Some(value.clone()));
-        set.map_err(|error| planned.refused(error))?;
+    if !global_parameters.is_empty() {
+        let place = Place { family: "global_parameters", index: None };
+        node.set_parameters(items(global_parameters))
+            .map_err(|unchanged| ItemError { place, problem: unchanged.to_string() })?;
     }
     let elsewhere = led_elsewhere(node, &plan);
     plan.retain_vhosts(&|vhost| !elsewhere.iter().any(|name| name == vhost));

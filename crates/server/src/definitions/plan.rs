@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
-    JSON_DEPTH_MAX, LimitName, PolicyError, VhostChange, json_depth, limits_from_json,
-    policy_from_json, replicas_from_json, vhost_metadata_from_json,
+    JSON_DEPTH_MAX, LimitName, PolicyError, VhostChange, check_labels, json_depth,
+    limits_from_json, policy_from_json, replicas_from_json, vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
 
@@ -181,6 +181,7 @@ fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
         }
         Some(_) => return Err("'tags' must be a list or a string".to_owned()),
     };
+    check_labels(&tags, "")?;
     let name = item.text("name")?.to_owned();
     check_user_name(&name)?;
     let password = match item.get("password") {

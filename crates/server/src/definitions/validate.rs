@@ -28,6 +28,7 @@ pub(super) fn validate(
         users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
         vhosts: plan.vhosts.iter().map(|planned| planned.item.name.as_str()).collect(),
     };
+    check_global_parameters(node, plan)?;
     for planned in &plan.vhost_limits {
         known.check_vhost(planned, &planned.item.name)?;
     }
@@ -47,6 +48,15 @@ pub(super) fn validate(
     vhosts.append(&mut known.vhosts_of(&plan.queues)?);
     vhosts.append(&mut known.vhosts_of(&plan.bindings)?);
     vhosts.into_iter().filter(is_own).try_for_each(|vhost| topology(node, plan, vhost))
+}
+
+/// Checks that the node has room for the global parameters of `plan`.
+fn check_global_parameters(node: &Node, plan: &Plan) -> Result<(), ItemError> {
+    let new: Vec<_> = plan.global_parameters.iter().map(|planned| planned.item.clone()).collect();
+    node.global_parameters.check_room(&new).map_err(|(at, problem)| {
+        let planned = &plan.global_parameters[at];
+        planned.refused(problem)
+    })
 }
 
 /// Checks that a vhost has room for the policies of `plan`.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use management::{GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,7 @@ impl GlobalParameters {
             let random = getrandom::fill(&mut id).map_err(io::Error::other);
             random.map_err(|error| parameters.unwritten(error))?;
             let id = format!("rabbitmq-cluster-id-{}", URL_SAFE_NO_PAD.encode(id));
-            parameters.set(CLUSTER_ID, Value::String(id))?;
+            parameters.put(vec![(CLUSTER_ID.to_owned(), Some(Value::String(id)))])?;
         }
         Ok(parameters)
     }
@@ -64,20 +65,50 @@ impl GlobalParameters {
         self.values.lock().get(name)?.as_str().map(str::to_owned)
     }
 
-    /// Adds or replaces a parameter, durably; true if it is new.
+    /// Checks that there is room for parameters, of which each may be new or replace another one. Parameters that were
+    /// stored before there was a bound stay, and may get smaller.
     ///
     /// # Errors
-    /// If the disk refuses; nothing has changed then, at least until the next start.
-    pub(crate) fn set(&self, name: &str, value: Value) -> Result<bool, NodeFileError> {
-        self.change(|values| values.insert(name.to_owned(), value).is_none())
+    /// The place in `new` of the one that is too large, and a sentence.
+    pub(crate) fn check_room(&self, new: &[(String, Value)]) -> Result<(), (usize, String)> {
+        let known = self.values.lock();
+        let mut bytes: BTreeMap<&str, usize> =
+            known.iter().map(|(name, value)| (&**name, bytes_of(name, value))).collect();
+        let mut all = bytes.values().sum::<usize>();
+        for (at, (name, value)) in new.iter().enumerate() {
+            let after = bytes_of(name, value);
+            if after > GLOBAL_PARAMETER_BYTES_MAX {
+                let text = format!(
+                    "a global parameter must not have more than {GLOBAL_PARAMETER_BYTES_MAX} bytes"
+                );
+                return Err((at, text));
+            }
+            let before = bytes.insert(name, after).unwrap_or_default();
+            all = all + after - before;
+            if all > GLOBAL_PARAMETERS_BYTES_MAX && after > before {
+                let text = format!(
+                    "all global parameters together must not have more than \
+                     {GLOBAL_PARAMETERS_BYTES_MAX} bytes"
+                );
+                return Err((at, text));
+            }
+        }
+        Ok(())
     }
 
-    /// Removes a parameter, durably; false if it does not exist.
+    /// Gives parameters these values, or removes those without one, durably and in one step.
     ///
     /// # Errors
     /// If the disk refuses; nothing has changed then, at least until the next start.
-    pub(crate) fn clear(&self, name: &str) -> Result<bool, NodeFileError> {
-        self.change(|values| values.remove(name).is_some())
+    pub(crate) fn put(&self, changed: Vec<(String, Option<Value>)>) -> Result<(), NodeFileError> {
+        self.change(|values| {
+            for (name, value) in changed {
+                match value {
+                    Some(value) => values.insert(name, value),
+                    None => values.remove(&name),
+                };
+            }
+        })
     }
 
     /// Replaces all parameters, durably, if they are others.
@@ -96,16 +127,17 @@ impl GlobalParameters {
         self.values.lock().contains_key(name)
     }
 
-    fn change<T>(
+    fn change(
         &self,
-        change: impl FnOnce(&mut BTreeMap<String, Value>) -> T,
-    ) -> Result<T, NodeFileError> {
+        change: impl FnOnce(&mut BTreeMap<String, Value>),
+    ) -> Result<(), NodeFileError> {
         let mut values = self.values.lock();
         let mut changed = values.clone();
-        let result = change(&mut changed);
+        change(&mut changed);
         let mut root = json!({"format": FORMAT, "global_parameters": changed});
         root[CHECKSUM] = Value::String(node_file::checksum(&root));
-        let text = format!("{root:#}\n");
+        // In one line: with lines that are indented, a value of short parts would have many times its bytes.
+        let text = format!("{root}\n");
         // The next start reads this file: what it could not read must not replace what it can.
         if parse(text.as_bytes()).as_ref() != Ok(&changed) {
             let error = io::Error::other("the values could not be read again");
@@ -113,12 +145,17 @@ impl GlobalParameters {
         }
         node_file::replace(&self.data_dir, NAME, &text)?;
         *values = changed;
-        Ok(result)
+        Ok(())
     }
 
     fn unwritten(&self, error: io::Error) -> NodeFileError {
         NodeFileError::Write { path: self.data_dir.join(NAME), error }
     }
+}
+
+/// Bytes of a parameter, as bounds count them.
+fn bytes_of(name: &str, value: &Value) -> usize {
+    name.len() + value.to_string().len()
 }
 
 /// Reads the file; none if it does not exist yet.
@@ -177,15 +214,50 @@ mod tests {
             }
         };
         let numbers: Vec<Value> = (0..5000).map(|_| number()).collect();
-        parameters.set("numbers", json!(numbers)).unwrap();
-        parameters.set("number", json!(1.366_973_929_864_666_6e231)).unwrap();
-        parameters.set("deep", nested(management::JSON_DEPTH_MAX, 0.1)).unwrap();
+        let set = |name: &str, value| parameters.put(vec![(name.to_owned(), Some(value))]);
+        set("numbers", json!(numbers)).unwrap();
+        set("number", json!(1.366_973_929_864_666_6e231)).unwrap();
+        set("deep", nested(management::JSON_DEPTH_MAX, 0.1)).unwrap();
         let again = GlobalParameters::open(&folder, false).unwrap();
         assert_eq!(again.all(), parameters.all());
         // No door lets it in; if one did, the file would stay as it is.
-        let refused = parameters.set("deeper", nested(126, 0.1)).unwrap_err();
+        let refused = set("deeper", nested(126, 0.1)).unwrap_err();
         assert!(refused.to_string().ends_with("could not be read again"), "{refused}");
         assert_eq!(GlobalParameters::open(&folder, false).unwrap().all(), parameters.all());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn check_room_bounds_one_parameter_and_all_of_them() {
+        let folder =
+            std::env::temp_dir().join(format!("leveret-parameters-room-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let parameters = GlobalParameters::open(&folder, true).unwrap();
+        let of = |name: &str, bytes: usize| {
+            // With the quotation marks.
+            (name.to_owned(), json!("x".repeat(bytes - name.len() - 2)))
+        };
+        let check = |new: &[(String, Value)]| parameters.check_room(new).map_err(|(at, _)| at);
+        let max = GLOBAL_PARAMETER_BYTES_MAX;
+        assert_eq!(check(&[of("a", max)]), Ok(()));
+        assert_eq!(check(&[of("a", max), of("b", max + 1)]), Err(1));
+        // The cluster id takes some.
+        assert_eq!(check(&[of("a", max), of("b", max), of("c", max)]), Ok(()));
+        assert_eq!(check(&[of("a", max), of("b", max), of("c", max), of("d", max)]), Err(3));
+        assert_eq!(check(&[of("a", max), of("a", max), of("a", max), of("a", max)]), Ok(()));
+        // What is stored already may be too much: it is read, and may get smaller.
+        let all = (0..6).map(|number| of(&format!("p{number}"), max));
+        let all = all
+            .map(|(name, value)| (name, Some(value)))
+            .chain([("large".to_owned(), Some(json!("x".repeat(3 * max))))]);
+        parameters.put(all.collect()).unwrap();
+        let parameters = GlobalParameters::open(&folder, false).unwrap();
+        assert_eq!(parameters.all().len(), 8);
+        let check = |new: &[(String, Value)]| parameters.check_room(new).map_err(|(at, _)| at);
+        assert_eq!(check(&[of("p0", max - 1)]), Ok(()));
+        assert_eq!(check(&[of("p0", max)]), Ok(()));
+        assert_eq!(check(&[of("large", max)]), Ok(()));
+        assert_eq!(check(&[of("new", 10)]), Err(0));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -196,10 +268,12 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let parameters = GlobalParameters::open(&folder, true).unwrap();
         let id = parameters.text(CLUSTER_ID).unwrap();
-        assert!(parameters.set("a", json!({"list": [1, 2.5, null]})).unwrap());
-        assert!(!parameters.set("a", json!(null)).unwrap());
-        assert!(parameters.set("b", json!(-7)).unwrap());
-        assert!(parameters.clear("b").unwrap() && !parameters.clear("b").unwrap());
+        let put = |name: &str, value| parameters.put(vec![(name.to_owned(), value)]).unwrap();
+        put("a", Some(json!({"list": [1, 2.5, null]})));
+        put("a", Some(json!(null)));
+        put("b", Some(json!(-7)));
+        put("b", None);
+        put("b", None);
         let again = GlobalParameters::open(&folder, false).unwrap();
         assert_eq!(
             again.all(),

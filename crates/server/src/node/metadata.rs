@@ -188,30 +188,43 @@ impl Node {
         Ok(())
     }
 
-    /// Sets a global parameter, or removes it; true if it is new, or was there.
+    /// Sets global parameters, all or none; true if one of them is new.
     ///
     /// # Errors
-    /// A sentence.
-    pub(crate) fn change_parameter(
-        &self,
-        name: &str,
-        value: Option<Value>,
-    ) -> Result<bool, String> {
-        let Some(metadata) = &self.metadata else {
-            let changed = match value {
-                Some(value) => self.global_parameters.set(name, value),
-                None => self.global_parameters.clear(name),
-            };
-            return changed.map_err(|error| error.to_string());
-        };
+    /// [`ChangeError::Invalid`] if they are too large, or [`ChangeError::Unable`].
+    pub(crate) fn set_parameters(&self, new: Vec<(String, Value)>) -> Result<bool, ChangeError> {
         let _one_at_a_time = self.changes.lock();
-        self.begin_change_of_metadata().map_err(|error| error.to_string())?;
-        let was_there = self.global_parameters.has(name);
-        let is_put = value.is_some();
-        let change = ItemChange { key: ItemKey::Parameter(name.to_owned()), value };
-        metadata.store.change(vec![change]).map_err(|error| error.to_string())?;
-        self.settle_everywhere(metadata)?;
-        Ok(was_there != is_put)
+        self.begin_change_of_metadata()?;
+        self.global_parameters.check_room(&new).map_err(|(_, text)| ChangeError::Invalid(text))?;
+        let is_new = new.iter().any(|(name, _)| !self.global_parameters.has(name));
+        self.put_parameters(new.into_iter().map(|(name, value)| (name, Some(value))).collect())?;
+        Ok(is_new)
+    }
+
+    /// Removes a global parameter; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`ChangeError::Unable`].
+    pub(crate) fn clear_parameter(&self, name: String) -> Result<bool, ChangeError> {
+        let _one_at_a_time = self.changes.lock();
+        self.begin_change_of_metadata()?;
+        if !self.global_parameters.has(&name) {
+            return Ok(false);
+        }
+        self.put_parameters(vec![(name, None)])?;
+        Ok(true)
+    }
+
+    /// Gives global parameters these values, or removes them, durably and in one step.
+    fn put_parameters(&self, changed: Vec<(String, Option<Value>)>) -> Result<(), ChangeError> {
+        let Some(metadata) = &self.metadata else {
+            let written = self.global_parameters.put(changed);
+            return written.map_err(|error| ChangeError::Unable(error.to_string()));
+        };
+        let change = |(name, value)| ItemChange { key: ItemKey::Parameter(name), value };
+        let changes = changed.into_iter().map(change).collect();
+        metadata.store.change(changes).map_err(|error| unable(&error))?;
+        self.settle_everywhere(metadata).map_err(ChangeError::Unable)
     }
 
     fn settle_metadata(&self, metadata: &NodeMetadata) -> Result<(), String> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::{
-    AuditEntry, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit, IoTotal, IoTotals,
-    LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus, ProcessSnapshot,
-    Scrape, Scraping, ServerCertificate, SharedHistory, TextFuture, VhostScrape,
+    AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit,
+    IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus,
+    ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory, TextFuture, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
@@ -188,17 +188,17 @@ impl NodeStatus for Node {
         &self,
         name: &str,
         value: Parameter,
-    ) -> ChangeFuture<'_, Result<bool, String>> {
-        if let Err(low_on_memory) = self.check_memory() {
-            return Box::pin(std::future::ready(Err(low_on_memory.to_string())));
-        }
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
         let name = name.to_owned();
-        change(move || self.change_parameter(&name, Some(value)))
+        change(move || {
+            self.check_memory()?;
+            self.set_parameters(vec![(name, value)])
+        })
     }
 
-    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, String>> {
+    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, ChangeError>> {
         let name = name.to_owned();
-        change(move || self.change_parameter(&name, None))
+        change(move || self.clear_parameter(name))
     }
 
     fn audit(&self, entry: AuditEntry<'_>) {
