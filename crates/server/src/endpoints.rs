@@ -184,6 +184,9 @@ impl Endpoints {
         let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
         let mut servers =
             self.serve_http(management::router(as_seen_by_http), &stopping, &node.refusals)?;
+        if let Some(runtime) = &servers.runtime {
+            node.threads.hold_watch.watch_over(runtime.handle().clone());
+        }
         if let (Some(links), Some(runtime)) = (&node.cluster, &servers.runtime) {
             let router = management::peer_router(Arc::clone(node) as _);
             let runtime = runtime.handle().clone();

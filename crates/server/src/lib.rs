@@ -114,7 +114,12 @@ pub fn main() -> ExitCode {
         tracing::warn!("{warning}");
     }
     raise_descriptor_limit();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
+        // One works for a vhost, another one hears the clients of the others.
+        threads.worker_threads(2);
+    }
+    let runtime = match threads.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return cli::fail(&error, 1),
     };

@@ -31,6 +31,13 @@ pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(1);
 /// wait for it.
 pub(crate) const LONG_HOLD: Duration = Duration::from_millis(2);
 
+/// Interval of looks for a hold of a lock that keeps the runtime from serving other clients: they wait for two looks at the
+/// most.
+pub(crate) const HOLD_LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Looks in a row without a hold after which they end until the next one: 100 ms.
+pub(crate) const HOLD_LOOKS_IDLE: u32 = 20;
+
 /// Time after which the timer, the log writer and the pager return to a vhost whose lock they did not get, in
 /// milliseconds.
 pub(crate) const LOCK_RETRY_MS: u64 = 2;

@@ -190,5 +190,6 @@ impl Node {
         // After the persister, whose last batches may arm the timer and wake the pager.
         self.threads.timer.stop();
         self.threads.pager.stop();
+        self.threads.hold_watch.end();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
@@ -44,7 +45,7 @@ use crate::node::session_settings::SessionSettings;
 use crate::node::start_error::StartError;
 use crate::redrive::Redrives;
 use crate::service_state;
-use crate::vhost::{GroupAge, Threads, Timer, VhostDefinition, Vhosts};
+use crate::vhost::{GroupAge, HoldWatch, Threads, Timer, VhostDefinition, Vhosts};
 
 /// Description of the default vhost, as in RabbitMQ.
 const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
@@ -69,14 +70,11 @@ impl Node {
             clock,
             config::cluster::home().as_deref(),
         )?;
-        let timer = Timer::start(clock).map_err(StartError::Timer)?;
-        let (persister, persister_thread) = Persister::start().map_err(StartError::Persister)?;
-        let pager = Pager::start().map_err(StartError::Pager)?;
+        let (threads, persister_thread) = start_threads(clock)?;
         let sessions = SessionSettings::new(config, &identity);
         let total = config.total_memory_bytes.or_else(memory_size::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let vhost_options = vhost_options(config, alarm_limits.memory_watermark_bytes());
-        let threads = Threads { timer, persister, pager };
         let replication =
             cluster.as_ref().map(|links| Replication::start(links, clock)).transpose()?;
         let followed = known.as_ref().and_then(|known| known.followed);
@@ -234,6 +232,18 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// Starts the threads that serve all vhosts. Returns that of the persister, too, which ends last.
+fn start_threads(clock: Clock) -> Result<(Threads, JoinHandle<()>), StartError> {
+    let timer = Timer::start(clock).map_err(StartError::Timer)?;
+    let (persister, persister_thread) = Persister::start().map_err(StartError::Persister)?;
+    let pager = Pager::start().map_err(StartError::Pager)?;
+    let hold_watch = HoldWatch::start().map_err(StartError::HoldWatch)?;
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        hold_watch.watch_over(runtime);
+    }
+    Ok((Threads { timer, persister, pager, hold_watch }, persister_thread))
 }
 
 /// Users who may log in from this machine only.

@@ -34,6 +34,8 @@ pub(crate) enum StartError {
     Persister(io::Error),
     #[error("cannot start the pager: {0}")]
     Pager(io::Error),
+    #[error("cannot start the watch over holds: {0}")]
+    HoldWatch(io::Error),
     #[error(transparent)]
     NodeFile(#[from] NodeFileError),
     #[error(transparent)]
@@ -92,6 +94,7 @@ impl StartError {
             | Self::Replication(_)
             | Self::Persister(_)
             | Self::Pager(_)
+            | Self::HoldWatch(_)
             | Self::NodeFile(_)
             | Self::Vhost(_)
             | Self::Http(_)

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use super::brain::{Brain, NotLeading};
 use super::definition::VhostDefinition;
 use super::effects::Outputs;
+use super::hold_watch::HoldWatch;
 use super::links::Link;
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
@@ -35,6 +36,7 @@ pub(crate) struct Threads {
     pub(crate) timer: Arc<Timer>,
     pub(crate) persister: Arc<Persister>,
     pub(crate) pager: Arc<Pager>,
+    pub(crate) hold_watch: Arc<HoldWatch>,
 }
 
 /// The state behind the lock.

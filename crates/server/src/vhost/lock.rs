@@ -7,6 +7,7 @@
 //! replaces.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
+use super::hold_watch::HoldWatch;
 use crate::limits::{LOCK_WAIT, LONG_HOLD};
 
 /// A lock around a value, with the time since when it is held.
@@ -25,12 +27,14 @@ pub(super) struct TimedLock<T> {
     held_since_us: AtomicU64,
     /// Notified at the end of a hold that was longer than [`LONG_HOLD`].
     long_hold_ended: Notify,
+    watch: Arc<HoldWatch>,
 }
 
 impl<T> TimedLock<T> {
-    /// Creates a free lock.
-    pub(super) fn new(value: T) -> Self {
+    /// Creates a free lock, whose holds `watch` counts.
+    pub(super) fn new(value: T, watch: Arc<HoldWatch>) -> Self {
         Self {
+            watch,
             value: Mutex::new(value),
             created: Instant::now(),
             held_since_us: AtomicU64::new(0),
@@ -87,6 +91,7 @@ impl<T> TimedLock<T> {
 
     fn begin<'a>(&'a self, value: MutexGuard<'a, T>) -> TimedGuard<'a, T> {
         self.held_since_us.store(self.elapsed_us() + 1, Ordering::Release);
+        self.watch.begin();
         TimedGuard { timing: HoldTiming(self), value }
     }
 
@@ -160,6 +165,7 @@ struct HoldTiming<'a, T>(&'a TimedLock<T>);
 
 impl<T> Drop for HoldTiming<'_, T> {
     fn drop(&mut self) {
+        self.0.watch.end_hold();
         if self.0.end_hold(|| self.0.elapsed_us()) {
             self.0.long_hold_ended.notify_waiters();
         }
@@ -168,7 +174,6 @@ impl<T> Drop for HoldTiming<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -195,7 +200,7 @@ mod tests {
 
     #[test]
     fn try_lock_gives_up_during_a_long_hold_and_lock_waits() {
-        let lock = Arc::new(TimedLock::new(0));
+        let lock = Arc::new(TimedLock::new(0, Arc::default()));
         assert_eq!(lock.held_for(), Duration::ZERO);
         let (end, thread) = long_hold(&lock);
         assert!(lock.try_lock().is_none());
@@ -209,7 +214,7 @@ mod tests {
 
     #[tokio::test]
     async fn long_hold_ended_returns_when_the_hold_ends() {
-        let lock = Arc::new(TimedLock::new(0));
+        let lock = Arc::new(TimedLock::new(0, Arc::default()));
         lock.long_hold_ended().await;
         let (end, thread) = long_hold(&lock);
         let waits = lock.long_hold_ended();
@@ -225,7 +230,7 @@ mod tests {
 
     #[test]
     fn hold_that_ends_as_it_becomes_long_leaves_no_waiter_behind() {
-        let lock = TimedLock::new(0);
+        let lock = TimedLock::new(0, Arc::default());
         let long_us = u64::try_from(LONG_HOLD.as_micros()).unwrap();
         // The waiter looks while the hold ends.
         lock.held_since_us.store(1, Ordering::Release);
@@ -247,7 +252,7 @@ mod tests {
     fn worker_that_waits_for_a_long_hold_gives_its_tasks_away() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let lock = Arc::new(TimedLock::new(0));
+        let lock = Arc::new(TimedLock::new(0, Arc::default()));
         let (end, thread) = long_hold(&lock);
         let waits = {
             let lock = Arc::clone(&lock);

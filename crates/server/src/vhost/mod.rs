@@ -15,6 +15,7 @@ mod definition;
 mod effects;
 mod found_member;
 mod handle;
+mod hold_watch;
 pub(crate) mod internal_channel;
 mod links;
 mod lock;
@@ -41,5 +42,6 @@ pub(crate) use found_member::{
     FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
 };
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};
+pub(crate) use hold_watch::HoldWatch;
 pub(crate) use registry::{VhostError, Vhosts};
 pub(crate) use timer::Timer;

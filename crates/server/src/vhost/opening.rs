@@ -255,7 +255,7 @@ impl Vhosts {
             id,
             name: Arc::clone(definition.name()),
             definition,
-            state: TimedLock::new(state),
+            state: TimedLock::new(state, Arc::clone(&self.threads.hold_watch)),
             wake_up: WakeUp::new(id, self.clock),
             threads: self.threads.clone(),
             disk: DiskProgress::new(durable),
