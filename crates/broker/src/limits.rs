@@ -26,6 +26,10 @@ pub const CONSUMER_TIMEOUT_MS_DEFAULT: u64 = 1_800_000;
 /// simultaneous deadlines stall a publisher for no longer than about a millisecond.
 pub const EXPIRY_SLICE: usize = 512;
 
+/// Messages above a limit of a queue that one call evicts before it leaves the rest to the timer: a few milliseconds. A
+/// limit that was lowered may be exceeded by a million.
+pub const EVICTION_SLICE: usize = 4096;
+
 /// Deadlines of removed messages that one call drops while it looks for the first live deadline.
 pub const GONE_DEADLINES_SLICE: usize = 4096;
 
@@ -94,6 +98,10 @@ pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Operations that one transaction may hold; more are refused with 506 `RESOURCE_ERROR`.
 pub const TRANSACTION_OPERATIONS_MAX: usize = 1_000_000;
+
+/// Queues and delayed exchanges that all publishes of one transaction may enter; more are refused with 406. A commit
+/// enters all of them in one step, about a second of work and a hundred megabytes for as many.
+pub const TRANSACTION_TARGETS_MAX: usize = 1_000_000;
 
 /// Tags of timed-out deliveries that one channel remembers, so that late settlements are ignored; beyond this
 /// number, the oldest become unknown tags.
@@ -255,6 +263,9 @@ pub const SCHEDULE_ID_BYTES_MAX: usize = 255;
 
 /// Messages with the same schedule id at one target. One operation changes all of them, in one call.
 pub const SCHEDULES_PER_ID_MAX: usize = 1000;
+
+/// Work of a change of one scheduled message, where that of a message which enters a queue is one.
+pub const SCHEDULE_CHANGE_WORK: u64 = 8;
 
 /// Scheduled messages that one call lists.
 pub const SCHEDULED_LISTED_MAX: usize = 1000;

@@ -23,6 +23,10 @@ pub(crate) const POOLED_BUFFERS_MAX: usize = 16;
 /// Commands applied before the vhost's lock is released.
 pub(crate) const COMMANDS_PER_LOCK: usize = 256;
 
+/// Work of commands after which the vhost's lock is released before the next command: some milliseconds, with that of
+/// the last command, so that a few commands with much work do not add up.
+pub(crate) const WORK_PER_LOCK: u64 = 4096;
+
 /// Time that a thread that serves several vhosts waits for the lock of one: longer than the lock is usually
 /// held, short enough for all other vhosts to wait.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(1);

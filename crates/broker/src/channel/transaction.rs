@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::unacked::Unacked;
 use crate::command::Outcome;
 use crate::ids::{DeliveryTag, ExchangeId, QueueId};
-use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
+use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, TRANSACTION_TARGETS_MAX};
 use crate::message::Message;
 use crate::publish_properties::delivery_time::DeliveryTime;
 use crate::refusal::Refusal;
@@ -30,6 +30,11 @@ impl PendingPublish {
         let route = self.route.queues.len() * size_of::<QueueId>();
         self.message.body().len() + self.message.properties().len() + route
     }
+
+    /// The number of places that the message enters.
+    fn targets(&self) -> usize {
+        self.route.queues.len() + self.route.holders.len()
+    }
 }
 
 /// Deliveries with their tags.
@@ -48,15 +53,22 @@ pub(crate) struct Transaction {
     pub(crate) publishes: Vec<PendingPublish>,
     pub(crate) settles: Vec<PendingSettle>,
     bytes: usize,
+    targets: usize,
 }
 
 impl Transaction {
     /// Adds a publish.
     ///
     /// # Errors
-    /// 506 if the transaction exceeds its limits.
+    /// 406 if its messages enter too many queues, 506 if the transaction exceeds its other limits.
     pub(crate) fn publish(&mut self, publish: PendingPublish) -> Result<(), Refusal> {
         self.bytes += publish.bytes();
+        self.targets += publish.targets();
+        if self.targets > TRANSACTION_TARGETS_MAX {
+            return Err(Refusal::precondition_failed(format!(
+                "messages of a transaction enter more than {TRANSACTION_TARGETS_MAX} queues in total"
+            )));
+        }
         self.publishes.push(publish);
         self.check()
     }

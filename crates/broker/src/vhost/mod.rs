@@ -137,6 +137,8 @@ pub struct Vhost {
     /// The places in which a publish waits, if the caller of the command asked for them.
     scheduled_places: Option<Vec<ScheduledPlace>>,
     hand_over: HandOverState,
+    /// Work of all commands so far, as [`Vhost::work_done`] counts it.
+    work_done: u64,
 }
 
 impl Vhost {
@@ -169,6 +171,7 @@ impl Vhost {
             given_reasons: GivenReasons::default(),
             scheduled_places: None,
             hand_over: HandOverState::default(),
+            work_done: 0,
         };
         vhost.predeclare_exchanges();
         vhost
@@ -209,6 +212,13 @@ impl Vhost {
         {
             connection.logged = written;
         }
+    }
+
+    /// Work of all commands so far: one for each message that entered a queue, was settled or evicted, and
+    /// [`SCHEDULE_CHANGE_WORK`](crate::limits::SCHEDULE_CHANGE_WORK) for each scheduled message that was changed. A caller that applies many commands lets others
+    /// have the vhost when this has grown by much.
+    pub fn work_done(&self) -> u64 {
+        self.work_done
     }
 
     /// Performs a command on behalf of the node itself, with all permissions and without an answer. Commands

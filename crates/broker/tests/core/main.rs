@@ -24,3 +24,4 @@ mod scheduled_pages;
 mod scheduled_views;
 mod script;
 mod scripts;
+mod work;

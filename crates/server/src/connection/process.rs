@@ -195,19 +195,28 @@ impl Connection {
             let used = available - input.len();
             let mut wait = None;
             while !requests.is_empty() {
-                let handle = {
+                let held = {
                     let Some(opened) = &*self.opened.borrow() else { break };
                     let handle = &opened.handle;
-                    if let Some(applied) = handle.try_apply(opened.id, &mut requests) {
-                        self.is_written |= applied.is_written;
-                        wait = applied.wait.map(|wait| Next::Wait(Arc::clone(handle), wait));
-                        break;
+                    match handle.try_apply(opened.id, &mut requests) {
+                        Some(applied) => {
+                            self.is_written |= applied.is_written;
+                            wait = applied.wait.map(|wait| Next::Wait(Arc::clone(handle), wait));
+                            None
+                        }
+                        None => Some(Arc::clone(handle)),
                     }
-                    Arc::clone(handle)
                 };
+                if requests.is_empty() {
+                    break;
+                }
                 // The permit is released before the wait, so that other connections can be read.
                 *permit = None;
-                Box::pin(handle.long_hold_ended()).await;
+                match held {
+                    Some(handle) => Box::pin(handle.long_hold_ended()).await,
+                    // Much work is done, and others have their turn.
+                    None => tokio::task::yield_now().await,
+                }
             }
             if let Some(slot) = &mut self.slot {
                 slot.set_channels(self.session.channel_count(), None, ClientCounts::default());

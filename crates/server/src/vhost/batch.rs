@@ -12,12 +12,13 @@ use super::handle::{State, VhostHandle};
 use super::lock::TimedGuard;
 use super::timer::TimerTarget;
 use crate::connection::socket_writer::SocketWriter;
-use crate::limits::{LOCK_RETRY_MS, TIMER_TURN};
+use crate::limits::{LOCK_RETRY_MS, TIMER_TURN, WORK_PER_LOCK};
 use crate::logging::queue_events;
 
 impl VhostHandle {
-    /// Applies commands of one connection, in order, and takes them out of `requests`. None, with
-    /// nothing applied, if the lock is held for long or another node is to lead.
+    /// Applies commands of one connection, in order, and takes them out of `requests`; those behind one with which the work
+    /// becomes too much for one hold of the lock stay. None, with nothing applied, if the lock is held for long or another
+    /// node is to lead.
     pub(crate) fn try_apply(
         &self,
         connection: ConnectionId,
@@ -27,7 +28,10 @@ impl VhostHandle {
         if self.is_frozen() {
             return None;
         }
-        Some(self.apply_in(state, connection, requests.drain(..)))
+        let mut all = std::mem::take(requests).into_iter();
+        let result = self.apply_in(state, connection, &mut all);
+        *requests = all.collect();
+        Some(result)
     }
 
     /// Applies a command of a connection of the node itself.
@@ -36,7 +40,7 @@ impl VhostHandle {
         connection: ConnectionId,
         request: Request<'_>,
     ) -> BatchResult {
-        self.apply_in(self.state.lock(), connection, std::iter::once(request))
+        self.apply_in(self.state.lock(), connection, &mut std::iter::once(request))
     }
 
     /// Applies a command of a connection of the node itself. Returns the places in which its message, if it is a
@@ -58,7 +62,7 @@ impl VhostHandle {
         &self,
         mut state: TimedGuard<'_, State>,
         connection: ConnectionId,
-        requests: impl Iterator<Item = Request<'a>>,
+        requests: &mut impl Iterator<Item = Request<'a>>,
     ) -> BatchResult {
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
@@ -68,8 +72,12 @@ impl VhostHandle {
         }
         let vhost = state.brain.serving_mut();
         vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
+        let work_max = vhost.work_done() + WORK_PER_LOCK;
         for request in requests {
             vhost.apply(now, connection, request);
+            if vhost.work_done() > work_max {
+                break;
+            }
         }
         self.finish(state)
     }

@@ -96,6 +96,7 @@ impl Vhost {
         let mut touched = Touched::new();
         let mut freed_global = false;
         for (unacked, annotation) in settled {
+            self.work_done += 1;
             freed_global |= self.release(at, &unacked);
             touched.push(unacked.queue);
             match annotation {

@@ -69,6 +69,7 @@ impl Vhost {
     ) -> bool {
         let mut freed_global = false;
         for unacked in settled {
+            self.work_done += 1;
             freed_global |= self.release(at, &unacked);
             let queue = unacked.queue;
             self.settle_entry(at, unacked, outcome);

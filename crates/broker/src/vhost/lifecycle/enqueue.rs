@@ -5,7 +5,7 @@ use std::slice::Chunks;
 
 use crate::dead_letter::DeathReason;
 use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
-use crate::limits::{ENTRIES_PER_RECORD_MAX, EXPIRY_SLICE};
+use crate::limits::{ENTRIES_PER_RECORD_MAX, EVICTION_SLICE, EXPIRY_SLICE};
 use crate::message::Message;
 use crate::queue::Entry;
 use crate::record::{Entries, Record};
@@ -21,6 +21,7 @@ impl Vhost {
         message: Message,
         plan: &EnqueuePlan,
     ) -> Option<Lsn> {
+        self.work_done += (plan.places.len() + plan.delayed.len()) as u64;
         let first = self.log.next();
         let mut chunks = plan.durable.chunks(ENTRIES_PER_RECORD_MAX);
         if let Some(entries) = chunks.next() {
@@ -166,32 +167,42 @@ impl Vhost {
         is_full(self) && (self.expire_due(id) == 0 || is_full(self))
     }
 
-    /// Evicts messages above a queue's limits, if its overflow behaviour is to evict. The queue may be gone.
-    pub(in crate::vhost) fn enforce_limits(&mut self, id: QueueId) {
+    /// Evicts messages above a queue's limits, if its overflow behaviour is to evict; returns their number. After
+    /// [`EVICTION_SLICE`] of them, which are that many only when limits are lowered, or a large message takes the room of
+    /// many, the timer continues. The queue may be gone.
+    pub(in crate::vhost) fn enforce_limits(&mut self, id: QueueId) -> usize {
         let Some(queue) = self.topology.queue(id) else {
-            return;
+            return 0;
         };
         if !queue.must_evict() {
-            return;
+            return 0;
         }
         let expired = self.expire_due(id);
         if expired >= EXPIRY_SLICE && self.topology.known_queue(id).is_overdue(self.now.time) {
             // Expired messages make room first; the timer continues with them.
             self.arm_queue(id);
-            return;
+            return 0;
         }
+        let mut evicted = 0;
         let had_scheduled = self.topology.known_queue(id).next_delivery_at().is_some();
         while !self.stalls(id) {
             let queue = self.topology.known_queue_mut(id);
             if !queue.is_over_limit() {
                 break;
             }
+            if evicted >= EVICTION_SLICE {
+                self.enforce_limits_soon(id);
+                break;
+            }
             let Some(entry) = queue.evict() else { break };
+            evicted += 1;
             self.die(id, entry, DeathReason::Maxlen);
         }
+        self.work_done += evicted as u64;
         if had_scheduled {
             self.scheduled_left(id);
         }
         self.head_moved(id);
+        evicted
     }
 }

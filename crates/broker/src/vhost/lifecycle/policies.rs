@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::exchange::Exchange;
 use crate::ids::{ExchangeId, QueueId};
-use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
+use crate::limits::{EVICTION_SLICE, EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
 use crate::message::Name;
 use crate::policy::decision::Decision;
 use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyId, PolicyKind, PolicySubject};
@@ -128,10 +128,15 @@ impl Vhost {
 
     /// Delivers and evicts where the settings in force have changed.
     fn policies_changed_for(&mut self, queues: Vec<QueueId>) {
+        let mut evicted = 0;
         for id in queues {
             // An expired message in front of others may have a later deadline now.
             self.dispatch(id);
-            self.enforce_limits(id);
+            if evicted < EVICTION_SLICE {
+                evicted += self.enforce_limits(id);
+            } else if self.topology.queue(id).is_some() {
+                self.enforce_limits_soon(id);
+            }
         }
     }
 

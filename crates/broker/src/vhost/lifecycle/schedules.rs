@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::ids::{EntryId, QueueNumber};
-use crate::limits::SCHEDULES_PER_ID_MAX;
+use crate::limits::{SCHEDULE_CHANGE_WORK, SCHEDULES_PER_ID_MAX};
 use crate::publish_properties::schedule_headers::NamedSchedule;
 use crate::queue::scheduled::{Move, Scheduled};
 use crate::queue::scheduled_pages::RemovedMessage;
@@ -82,6 +82,7 @@ impl Vhost {
     fn take_named(&mut self, holder: Holder, id: &ScheduleId) -> Vec<RemovedMessage> {
         let Some(schedules) = self.schedules(holder) else { return Vec::new() };
         let older: Vec<EntryId> = schedules.named(id).take(SCHEDULES_PER_ID_MAX).collect();
+        self.work_done += older.len() as u64 * SCHEDULE_CHANGE_WORK;
         older.into_iter().filter_map(|entry| self.remove_scheduled(holder, entry)).collect()
     }
 }
@@ -102,6 +103,7 @@ impl Vhost {
         if selected.is_empty() {
             return Vec::new();
         }
+        self.work_done += selected.len() as u64 * SCHEDULE_CHANGE_WORK;
         for id in &selected {
             match operation {
                 ScheduleOperation::Cancel => self.cancel_scheduled(holder, *id),

@@ -75,7 +75,7 @@ impl Vhost {
             done += self.end_delays(id, budget);
             done += self.deliver_scheduled(id, budget);
             self.dispatch(id);
-            self.enforce_limits(id);
+            done += self.enforce_limits(id);
         }
         self.rearm_queue(id);
         done
