@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::limits::{GONE_TICKS, HEARD_TICKS};
+use crate::limits::{ELECTION_TICKS_MIN, GONE_TICKS, HEARD_TICKS};
 
 /// Ticks at which members were heard, in the present term.
 #[derive(Debug, Default)]
@@ -43,6 +43,16 @@ impl Hearing {
         at.is_some_and(|at| tick.saturating_sub(*at) <= HEARD_TICKS)
     }
 
+    /// True if no majority of `voters`, `me` included, was heard within the shortest election time: the others may have
+    /// another leader.
+    pub(super) fn is_cut_off(&self, me: u64, voters: &[u64], tick: u64) -> bool {
+        let is_heard = |voter: &&u64| {
+            let at = self.heard_at.get(*voter).copied().unwrap_or(self.since);
+            **voter == me || tick.saturating_sub(at) <= ELECTION_TICKS_MIN as u64
+        };
+        voters.iter().filter(is_heard).count() <= voters.len() / 2
+    }
+
     /// True if a majority of `voters`, `me` included, was heard lately.
     pub(super) fn is_majority(&self, me: u64, voters: &[u64], tick: u64) -> bool {
         let is_heard = |voter: &&u64| **voter == me || self.is_heard(**voter, tick);
@@ -53,6 +63,19 @@ impl Hearing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leader_is_cut_off_after_the_shortest_election_time() {
+        let mut hearing = Hearing::default();
+        hearing.begin(100);
+        let election = ELECTION_TICKS_MIN as u64;
+        assert!(!hearing.is_cut_off(1, &[1, 2, 3], 100 + election));
+        assert!(hearing.is_cut_off(1, &[1, 2, 3], 101 + election));
+        hearing.heard(3, 150);
+        assert!(!hearing.is_cut_off(1, &[1, 2, 3], 150 + election));
+        assert!(hearing.is_cut_off(1, &[1, 2, 3, 4], 150));
+        assert!(!hearing.is_cut_off(1, &[1], 10_000));
+    }
 
     #[test]
     fn majority_must_have_been_heard_lately() {

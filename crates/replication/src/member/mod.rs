@@ -28,7 +28,8 @@ use crate::entry_log::EntryLog;
 use crate::frame::Assembly;
 use crate::ids::{MemberId, NodeId};
 use crate::limits::{
-    CAMPAIGNS_MAX, COMMITTED_BYTES_PER_TURN, IDLE_TURN_TICKS, RANK_TICKS, TOLD_TICKS,
+    CAMPAIGNS_MAX, COMMITTED_BYTES_PER_TURN, HEARTBEAT_TICKS, IDLE_TURN_TICKS, RANK_TICKS,
+    TOLD_TICKS,
 };
 
 pub use hand_over::{HandOver, HandOverStep};
@@ -213,7 +214,8 @@ impl<L: EntryLog> Member<L> {
             return true;
         }
         self.tick_campaign();
-        let has_effect = self.engine.tick(self.ticks) || self.campaign.is_some();
+        let gives_up = self.gives_up();
+        let has_effect = self.engine.tick(self.ticks) || gives_up || self.campaign.is_some();
         self.settle();
         let needs_turn = has_effect || self.ticks >= self.turned_at + IDLE_TURN_TICKS;
         assert!(!is_quiet || !needs_turn, "a quiet tick needs no turn");
@@ -229,6 +231,20 @@ impl<L: EntryLog> Member<L> {
         }
         let to_idle_turn = (self.turned_at + IDLE_TURN_TICKS).saturating_sub(self.ticks + 1);
         to_idle_turn.min(self.engine.quiet_ticks(self.ticks))
+    }
+
+    /// Steps down at a heartbeat if no majority was heard for an election time: the engine asks only once in that time, and
+    /// clients wait meanwhile. True if it has.
+    fn gives_up(&mut self) -> bool {
+        let is_beat = self.ticks.is_multiple_of(HEARTBEAT_TICKS as u64);
+        let (voters, _) = self.engine.members();
+        let gives_up = is_beat
+            && self.engine.is_leader()
+            && self.hearing.is_cut_off(self.me(), voters, self.ticks);
+        if gives_up {
+            self.engine.step_down();
+        }
+        gives_up
     }
 
     fn tick_campaign(&mut self) {
@@ -251,8 +267,9 @@ impl<L: EntryLog> Member<L> {
         }
     }
 
-    /// Notes that the process of a member is gone: its node has reset the link. If it was the leader, this member
-    /// forgets it, and campaigns after 50 ms for each voter before it, as all others do.
+    /// Notes that the process of a member is gone: its node has reset the link; or that the node is silent for the shortest
+    /// election time. If it was the leader, this member forgets it, and campaigns after 50 ms for each voter before it, as
+    /// all others do. Voters that hear the leader refuse.
     pub fn peer_lost(&mut self, member: MemberId) {
         self.assert_idle();
         self.link_lost(member);
