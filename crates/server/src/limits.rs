@@ -295,6 +295,17 @@ pub(crate) const LINK_PING_ALONE_INTERVAL: Duration = Duration::from_millis(330)
 /// Time without a byte after which a link counts as lost: three pings, or more.
 pub(crate) const LINK_SILENCE: Duration = Duration::from_secs(1);
 
+/// Time without a byte of a node after which it counts as away, and the clients that it passes on, or that are passed on to
+/// it, as gone: [`LINK_SILENCE`], and twice the longest pause between two attempts to open a link.
+pub(crate) const PEER_AWAY: Duration = Duration::from_secs(3);
+
+/// Time without a byte after which the operating system asks the other end of a stream of a client whether it is there, the
+/// interval at which it asks again, and the questions without an answer after which the stream is closed: the other node
+/// may have ended the client while octets were lost.
+pub(crate) const STREAM_PROBE_AFTER: Duration = Duration::from_secs(15);
+pub(crate) const STREAM_PROBE_INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const STREAM_PROBES_MAX: u32 = 3;
+
 /// Time without progress of a write after which a link counts as lost: its peer lives, but reads nothing.
 pub(crate) const LINK_STALL: Duration = Duration::from_secs(5);
 
@@ -348,7 +359,8 @@ pub(crate) const ADOPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets that a relay reads at once.
 pub(crate) const RELAY_READ_BYTES: usize = 64 * 1024;
 
-/// Time for the leader of a relayed client to close it before the entry node does, once there is another leader.
+/// Time for the leader of a relayed client to close it before the entry node does, once there is another leader; only a
+/// leader that is connected can.
 pub(crate) const RELAY_LEADER_GRACE: Duration = Duration::from_secs(1);
 
 /// Time without any leader after which a node closes the clients whose leader it does not hear: a few elections.
@@ -439,6 +451,9 @@ pub(crate) const STANDSTILL_TOLD_TICKS: u32 = 100;
 
 /// Ticks after which the node gives up the lead, so that another one, or the same one anew, goes on: 30 s.
 pub(crate) const STANDSTILL_ENDS_TICKS: u32 = 600;
+
+/// Interval at which a node looks whether it is connected to a majority.
+pub(crate) const MAJORITY_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval at which nodes tell each other facts to show.
 pub(crate) const FACTS_INTERVAL: Duration = Duration::from_secs(5);
@@ -630,8 +645,8 @@ pub(crate) const UNAPPLIED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of frames of other nodes that wait for the replicator; more are dropped, and sent again by their senders.
 pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Time for which a client that opens a vhost waits for its leader: an election takes 1 to 3 seconds, and clients wait
-/// 10 seconds for an answer.
+/// Time for which a client that opens a vhost waits for its leader, while this node hears a majority that may elect one: an
+/// election takes 1 to 3 seconds, and clients wait 10 seconds for an answer.
 pub(crate) const LEADER_WAIT: Duration = Duration::from_secs(8);
 
 /// Bytes of a file that are shipped at once: a receiver writes as much, and a cut costs no more.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
+use super::contact::Contact;
 use super::control::{Control, Facts, Introduction};
 use super::counterpart::Counterpart;
 use super::events::{LinkEvents, LocalNode, LostCause};
@@ -31,7 +33,7 @@ use crate::disk::data_dir::DataDirError;
 use crate::disk::node_file::NodeFileError;
 use crate::disk::reset;
 use crate::disk::stand_alone::StandAloneError;
-use crate::limits::{LINK_HANDSHAKE_TIMEOUT, LINK_PING_INTERVAL};
+use crate::limits::{LINK_HANDSHAKE_TIMEOUT, LINK_PING_INTERVAL, LINK_SILENCE};
 use crate::tls::{Tls, TlsError};
 
 /// The class of a frame.
@@ -605,6 +607,7 @@ impl Links {
             let (mut state, now_us) = (peer.state.lock(), self.clock.time().as_micros());
             let before = state.open(link, now_us);
             let doubling = before.as_ref().map(|_| state.note_replaced(now_us));
+            peer.contact.send_replace(Contact::Linked);
             (before, doubling)
         };
         if let Some(before) = before {
@@ -633,10 +636,15 @@ impl Links {
     pub(crate) fn lost(&self, peer: &Peer, number: u64, cause: &LostCause) {
         let _in_order = peer.calls.lock();
         let is_lost = {
-            let mut state = peer.state.lock();
-            let is_lost = state.close(number, self.clock.time().as_micros());
+            let (mut state, now_us) = (peer.state.lock(), self.clock.time().as_micros());
+            let is_lost = state.close(number, now_us);
             if is_lost {
                 state.note_problem(&cause.to_string());
+                let silence =
+                    if *cause == LostCause::Silent { LINK_SILENCE } else { Duration::ZERO };
+                let silence_us = u64::try_from(silence.as_micros()).unwrap_or(u64::MAX);
+                let heard_us = now_us.saturating_sub(silence_us);
+                peer.contact.send_replace(Contact::Lost { heard_us });
             }
             is_lost
         };

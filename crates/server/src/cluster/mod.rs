@@ -8,6 +8,7 @@
 //! files: [`Links::dial`] opens one, and a [`StreamHandler`] takes those of peers.
 
 mod check;
+mod contact;
 mod control;
 mod counterpart;
 mod dial;
@@ -18,6 +19,7 @@ mod events;
 pub(crate) mod fields;
 pub(crate) mod founding;
 mod handshake;
+mod hearing;
 mod hello;
 pub(crate) mod ids;
 pub(crate) mod join;
@@ -49,6 +51,7 @@ mod users;
 mod wire;
 
 pub(crate) use check::check_bytes;
+pub(crate) use contact::Contact;
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
 pub(crate) use hello::{PLACEMENT_LEVEL, Purpose, RECORD_LEVEL};

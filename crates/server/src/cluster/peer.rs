@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::timeout;
 
+use super::contact::Contact;
 use super::control::{Control, Facts, Ping};
 use super::events::LostCause;
 use super::ids::NodeId;
@@ -116,6 +118,8 @@ pub(crate) struct Peer {
     pub(crate) dials: Semaphore,
     /// True once the node is not one of the cluster any more.
     pub(crate) has_left: watch::Sender<bool>,
+    /// The contact with the node, for those that serve its clients.
+    pub(crate) contact: watch::Sender<Contact>,
 }
 
 /// The state of a peer.
@@ -159,6 +163,7 @@ impl Peer {
             traffic: Arc::default(),
             dials: Semaphore::new(STREAM_DIALS_MAX),
             has_left: watch::Sender::new(false),
+            contact: watch::Sender::new(Contact::Sought { since_us: now_us }),
         }
     }
 
@@ -172,6 +177,25 @@ impl Peer {
     /// The newest level of record kinds that the peer reads; none while it is not connected.
     pub(crate) fn record_level(&self) -> Option<u16> {
         self.state.lock().current.as_ref().map(|link| link.record_level)
+    }
+
+    /// True if the peer is heard, or may be soon.
+    pub(crate) fn is_heard(&self, clock: &Clock) -> bool {
+        self.contact.borrow().is_heard(clock.time().as_micros())
+    }
+
+    /// Completes when the peer is away: nothing was heard of it for [`PEER_AWAY`](crate::limits::PEER_AWAY).
+    pub(crate) async fn away(&self, clock: &Clock) {
+        let mut contact = self.contact.subscribe();
+        loop {
+            let away_in = contact.borrow_and_update().away_in(clock.time().as_micros());
+            // The sender lives as long as the peer.
+            match away_in {
+                None => drop(contact.changed().await),
+                Some(Duration::ZERO) => return,
+                Some(left) => drop(timeout(left, contact.changed()).await),
+            }
+        }
     }
 
     /// Closes the link for ever, for this reason.

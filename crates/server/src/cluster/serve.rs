@@ -31,7 +31,7 @@ use crate::connection::listener::Listener;
 use crate::limits::{
     FACTS_INTERVAL, LINK_CLOSE_TIMEOUT, LINK_CONNECT_TIMEOUT, LINK_HANDSHAKE_TIMEOUT,
     LINK_HANDSHAKES_MAX, LINK_LOG_INTERVAL, LINK_QUESTION_AFTER, LINK_RETRY_MAX, LINK_RETRY_MIN,
-    LINK_THREADS,
+    LINK_THREADS, MAJORITY_LOOK_INTERVAL,
 };
 use crate::node::refusals::Refusals;
 
@@ -65,6 +65,7 @@ impl RunningLinks {
         let runtime = threads.build().map_err(ClusterError::Thread)?;
         let is_first = links.events.set(events).is_ok() && links.local.set(local).is_ok();
         assert!(is_first, "links start once");
+        links.seek_peers();
         let (alive, gone) = mpsc::channel(1);
         let admission = Arc::new(Admission::new(LINK_HANDSHAKES_MAX));
         for listener in listeners {
@@ -74,6 +75,7 @@ impl RunningLinks {
         }
         runtime.spawn(follow_peers(Arc::clone(&links), alive));
         runtime.spawn(tell_facts(Arc::clone(&links)));
+        runtime.spawn(watch_majority(Arc::clone(&links)));
         runtime.spawn(tell_users(Arc::clone(&links)));
         Ok(Self { links, runtime: Some(runtime), gone })
     }
@@ -285,9 +287,20 @@ async fn ask(links: &Links, peer: &Peer) {
     }
 }
 
+/// Looks whether this node is connected to a majority, and logs changes.
+async fn watch_majority(links: Arc<Links>) {
+    let (mut stopping, mut majority) = (links.stopping.subscribe(), MajorityLog::default());
+    loop {
+        tokio::select! {
+            () = sleep(MAJORITY_LOOK_INTERVAL) => majority.look(&links),
+            () = stopped(&mut stopping) => return,
+        }
+    }
+}
+
 /// Tells facts about this node to all peers from time to time, and when they are due.
 async fn tell_facts(links: Arc<Links>) {
-    let (mut stopping, mut majority) = (links.stopping.subscribe(), MajorityLog::default());
+    let mut stopping = links.stopping.subscribe();
     loop {
         let of = Arc::clone(&links);
         let facts = tokio::task::spawn_blocking(move || of.facts()).await;
@@ -295,7 +308,6 @@ async fn tell_facts(links: Arc<Links>) {
             let facts = Control::Facts(facts);
             links.peers().iter().for_each(|peer| peer.tell(&facts));
         }
-        majority.look(&links);
         tokio::select! {
             () = sleep(FACTS_INTERVAL) => {}
             () = links.facts_due.notified() => {}

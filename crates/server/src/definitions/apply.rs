@@ -124,7 +124,7 @@ fn led_elsewhere(node: &Node, plan: &Plan) -> Vec<String> {
     vhosts.map(str::to_owned).collect()
 }
 
-/// Waits until a vhost has a leader, but neither longer than clients do, nor once the node stops. Without the runtime, which
+/// Waits until a vhost has a leader, or nobody may elect one, but neither longer than clients do, nor once the node stops. Without the runtime, which
 /// may end before this thread.
 fn wait_for_leader(node: &Node, vhost: &str) {
     let until = Instant::now() + LEADER_WAIT;

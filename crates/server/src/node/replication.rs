@@ -277,6 +277,10 @@ impl FrameSender for LinkSender {
     fn flush(&self) {
         self.0.flush();
     }
+
+    fn hears(&self, node: replication::NodeId) -> bool {
+        self.0.hears(NodeId(node.get()))
+    }
 }
 
 /// Events of links for the replicator.
@@ -291,9 +295,10 @@ impl LinkEvents for ReplicaLinks {
     fn lost(&self, peer: NodeId, cause: &LostCause) {
         let node = replica_node(peer);
         match cause {
-            LostCause::Closed(_) | LostCause::PeerStops => self.0.node_lost(node),
-            LostCause::Silent
-            | LostCause::Stalled
+            LostCause::Closed(_) | LostCause::PeerStops | LostCause::Silent => {
+                self.0.node_lost(node);
+            }
+            LostCause::Stalled
             | LostCause::Damaged(_)
             | LostCause::Replaced
             | LostCause::Refused(_)

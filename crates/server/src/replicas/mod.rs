@@ -11,6 +11,7 @@
 mod apply;
 mod barrier;
 mod disk_watch;
+mod electing;
 mod member_log;
 mod nodes;
 mod preparation;

@@ -84,6 +84,8 @@ pub(crate) struct NotLeading {
     pub(crate) leader: Option<Arc<str>>,
     /// True if no other node has the vhost, and this one cannot read its files.
     pub(crate) is_down: bool,
+    /// True while this node hears a majority of the nodes that have the vhost.
+    pub(crate) may_elect: bool,
 }
 
 impl fmt::Display for NotLeading {
@@ -91,7 +93,12 @@ impl fmt::Display for NotLeading {
         match &self.leader {
             Some(leader) => write!(f, "vhost '{}' is led by node '{leader}'", self.vhost),
             None if self.is_down => write!(f, "vhost '{}' is down", self.vhost),
-            None => write!(f, "vhost '{}' has no leader", self.vhost),
+            None if self.may_elect => write!(f, "vhost '{}' has no leader", self.vhost),
+            None => write!(
+                f,
+                "vhost '{}' has no leader here: this node does not hear a majority of its nodes",
+                self.vhost
+            ),
         }
     }
 }

@@ -206,7 +206,8 @@ impl VhostHandle {
     /// The refusal of a change because another node leads the vhost, or it is down.
     pub(crate) fn not_leading(&self) -> NotLeading {
         let leader = self.replica.as_ref().and_then(|replica| replica.leader());
-        NotLeading { vhost: Arc::clone(&self.name), leader, is_down: self.down.is_some() }
+        let (is_down, may_elect) = (self.down.is_some(), self.may_elect());
+        NotLeading { vhost: Arc::clone(&self.name), leader, is_down, may_elect }
     }
 
     /// The vhost, to change it.

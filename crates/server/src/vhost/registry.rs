@@ -89,14 +89,15 @@ impl Vhosts {
         self.handles.read().get(name).cloned()
     }
 
-    /// Waits until this node serves the vhost or knows the node that does, but no longer than [`LEADER_WAIT`].
+    /// Waits until this node serves the vhost or knows the node that does, but no longer than [`LEADER_WAIT`], and not
+    /// while this node hears no majority that may elect one: whoever asks can ask another node.
     pub(crate) async fn leader_settled(&self, name: &str) {
         let wait = async {
             // The handle is another one after this node has lost the lead.
             while let Some(handle) = self.get(name) {
                 let changed = handle.disk.changed();
                 handle.long_hold_ended().await;
-                if handle.has_settled() {
+                if handle.has_settled() || !handle.may_elect() {
                     return;
                 }
                 let _ = tokio::time::timeout(LEADER_CHECK_INTERVAL, changed).await;
@@ -106,9 +107,9 @@ impl Vhosts {
         let _ = tokio::time::timeout(LEADER_WAIT, wait).await;
     }
 
-    /// True if this node serves the vhost or knows the node that does, or if there is no such vhost.
+    /// True if this node serves the vhost or knows the node that does, or nobody will soon, or if there is no such vhost.
     pub(crate) fn has_leader_settled(&self, name: &str) -> bool {
-        self.get(name).is_none_or(|handle| handle.has_settled())
+        self.get(name).is_none_or(|handle| handle.has_settled() || !handle.may_elect())
     }
 
     /// Name of the other node that leads the vhost, as far as known; none if this node serves it.

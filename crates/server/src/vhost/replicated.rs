@@ -102,6 +102,13 @@ impl VhostHandle {
         self.is_served_here() || place.leader().is_some() && !self.is_led_here()
     }
 
+    /// True if the vhost has a leader that this node can reach, or may get one soon: false while this node hears no
+    /// majority of the nodes that have the vhost.
+    pub(crate) fn may_elect(&self) -> bool {
+        let Some(place) = &self.replica else { return true };
+        place.replicator.may_elect(self.definition.placement().as_deref())
+    }
+
     /// True while commands wait because another node is to lead. May change unless the lock is held.
     pub(super) fn is_frozen(&self) -> bool {
         self.replica.as_ref().is_some_and(Replica::is_frozen)

@@ -16,6 +16,8 @@ use tokio::time::{sleep, timeout};
 
 use super::ends::{Ends, write_all};
 use super::frames::FrameTracker;
+use crate::cluster::Contact;
+use crate::cluster::ids::NodeId;
 use crate::connection::read_buffer::ReadBuffer;
 use crate::connection::socket::{Reader, Writer};
 use crate::limits::{
@@ -256,33 +258,96 @@ async fn ended(node: &Node, vhost: &str, leader: &str) -> Refusal {
         // The sender lives as long as the node.
         _ = closing.wait_for(|is| *is) => shutdown_refusal(),
         () = leader_lost(node, vhost, leader) => lost(vhost),
+        () = away(node, leader) => lost(vhost),
     }
 }
 
-/// Completes when another node leads the vhost, or none for long. The old leader closes its clients itself, if it can.
+/// Completes when another node is away. The leader ends the clients of a node that is away, so that a client that both
+/// nodes have lost sight of never goes on.
+pub(crate) async fn away(node: &Node, other: &str) {
+    match &node.cluster {
+        Some(links) => links.peer_away(NodeId::of(other)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The leader of a relayed client's vhost, as the entry node knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leader {
+    Same,
+    Another,
+    /// None; `may_elect` while this node hears a majority that may elect one.
+    None {
+        may_elect: bool,
+    },
+}
+
+/// The time for which a relay to a leader goes on, if nothing changes; none if no end is in sight.
+fn time_left(leader: Leader, is_linked: bool) -> Option<Duration> {
+    match leader {
+        Leader::Same => None,
+        Leader::Another if is_linked => Some(RELAY_LEADER_GRACE),
+        // It cannot close its clients itself.
+        Leader::Another => Some(Duration::ZERO),
+        Leader::None { may_elect: false } if !is_linked => Some(Duration::ZERO),
+        Leader::None { .. } => Some(RELAY_LEADERLESS),
+    }
+}
+
+/// Completes when another node leads the vhost, or none for long, or the leader is not one of the cluster any more. The old
+/// leader closes its clients itself, if it can.
 async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
+    let contact = node.cluster.as_ref().and_then(|links| links.contact(NodeId::of(leader)));
+    let Some(mut contact) = contact else { return };
     loop {
-        let leaders = node.vhosts.get(vhost).and_then(|handle| handle.leaders());
+        let handle = node.vhosts.get(vhost);
+        let leaders = handle.as_ref().and_then(|handle| handle.leaders());
         // A vhost that is deleted is deleted at the leader, too, which closes its clients.
-        let Some(mut leaders) = leaders else { return std::future::pending().await };
+        let (Some(handle), Some(mut leaders)) = (handle, leaders) else {
+            return std::future::pending().await;
+        };
         loop {
-            let now = leaders.borrow_and_update().clone();
-            let grace = match now {
-                Some(now) if *now == *leader => None,
-                Some(_) => Some(RELAY_LEADER_GRACE),
-                None => Some(RELAY_LEADERLESS),
+            let is_linked = *contact.borrow_and_update() == Contact::Linked;
+            let known = match &*leaders.borrow_and_update() {
+                Some(now) if **now == *leader => Leader::Same,
+                Some(_) => Leader::Another,
+                None => Leader::None { may_elect: handle.may_elect() },
             };
-            let changed = match grace {
-                None => leaders.changed().await,
-                Some(grace) => match timeout(grace, leaders.changed()).await {
-                    Ok(changed) => changed,
+            // False when the vhost was opened anew.
+            let changed = async {
+                tokio::select! {
+                    changed = leaders.changed() => changed.is_ok(),
+                    changed = contact.changed() => changed.is_ok(),
+                }
+            };
+            let is_open = match time_left(known, is_linked) {
+                None => changed.await,
+                Some(left) => match timeout(left, changed).await {
+                    Ok(is_open) => is_open,
                     Err(_) => return,
                 },
             };
-            if changed.is_err() {
-                // The vhost was opened anew.
+            if !is_open {
                 break;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_ends_at_once_with_a_leader_that_cannot_close_its_clients() {
+        assert_eq!(time_left(Leader::Another, false), Some(Duration::ZERO));
+        assert_eq!(time_left(Leader::Another, true), Some(RELAY_LEADER_GRACE));
+        // An election may give the same leader again.
+        for is_linked in [false, true] {
+            let electing = Leader::None { may_elect: true };
+            assert_eq!(time_left(electing, is_linked), Some(RELAY_LEADERLESS));
+            assert_eq!(time_left(Leader::Same, is_linked), None);
+        }
+        assert_eq!(time_left(Leader::None { may_elect: false }, false), Some(Duration::ZERO));
     }
 }

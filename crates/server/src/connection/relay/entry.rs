@@ -62,7 +62,8 @@ impl Connection {
 }
 
 /// Asks the leader of the vhost to adopt the client, and the next leader if it is another one meanwhile, for
-/// [`LEADER_WAIT`] at the most. None if this node has become the leader, or nobody is.
+/// [`LEADER_WAIT`] at the most. None if this node has become the leader, or nobody is, or if neither the leader is heard
+/// nor a majority that may elect another one.
 ///
 /// # Errors
 /// The refusal for the client.
@@ -79,6 +80,7 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
             () = superseded(node, &adopt.vhost, &leader) => {
                 Ok(Err("another node leads the vhost since then".to_owned()))
             }
+            () = cut_off(node, links, adopt, &leader) => return Ok(None),
             _ = stopping.wait_for(|is| *is) => return Ok(None),
         };
         let mut is_unknown = false;
@@ -111,6 +113,17 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
         sleep(LEADER_CHECK_INTERVAL).await;
         let left = until.saturating_duration_since(Instant::now());
         drop(timeout(left, node.vhosts.leader_settled(&adopt.vhost)).await);
+    }
+}
+
+/// Completes when neither the leader is heard nor a majority that may elect another one.
+async fn cut_off(node: &Node, links: &Links, adopt: &Adopt, leader: &str) {
+    let may_go_on = || {
+        let handle = node.vhosts.get(&adopt.vhost);
+        links.hears(NodeId::of(leader)) || handle.is_none_or(|handle| handle.may_elect())
+    };
+    while may_go_on() {
+        sleep(LEADER_CHECK_INTERVAL).await;
     }
 }
 

@@ -45,7 +45,12 @@ impl Peers for Node {
 
     fn leader_of_metadata_settled(&self) -> SettledFuture<'_> {
         let wait = async {
-            while self.leader_of_metadata() == Leader::None {
+            // Without a majority there will be none, and another node can be asked.
+            let may_elect = || {
+                let replication = self.replication.as_ref();
+                replication.is_some_and(|it| it.replicator.may_elect(None))
+            };
+            while self.leader_of_metadata() == Leader::None && may_elect() {
                 tokio::time::sleep(LEADER_CHECK_INTERVAL).await;
             }
         };

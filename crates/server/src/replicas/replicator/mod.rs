@@ -24,6 +24,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::barrier::BarrierAnswer;
 use super::disk_watch::DiskWatch;
+use super::electing::may_elect;
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
 use super::preparation::{PreparedShipment, ShipmentNeed, ShipmentRequest};
@@ -34,6 +35,7 @@ use super::transfer::{TransferError, TransferRequest};
 use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{CATCH_UP_TIMEOUT, FRAMES_BYTES_MAX};
+use crate::metadata::placement::Placement;
 
 /// The links to other nodes.
 pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
@@ -43,14 +45,17 @@ pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
 
     /// Lets the frames leave that were sent.
     fn flush(&self);
+
+    /// True if a node is heard, or may be soon.
+    fn hears(&self, node: NodeId) -> bool;
 }
 
 /// A change of the link to a node.
 #[derive(Clone, Copy, Debug)]
 enum LinkChange {
-    /// Connected anew, or silent: frames may be lost.
+    /// Connected anew, or lost: frames may be lost.
     Changed,
-    /// The process of the node is gone.
+    /// The process of the node is gone, or it is silent for the shortest election time.
     Lost,
 }
 
@@ -237,6 +242,18 @@ impl Replicator {
         assert!(is_first, "a node has one set of links");
     }
 
+    /// True if a vhost with this placement may get a leader soon: this node hears enough of its nodes.
+    pub(crate) fn may_elect(&self, placement: Option<&Placement>) -> bool {
+        let nodes = self.nodes();
+        let is_placed = |name: &str| placement.is_none_or(|placement| placement.has(name));
+        let is_member = is_placed(&nodes.my_name);
+        let placed = nodes.known.iter().filter(|(_, node)| is_placed(&node.name));
+        let hears = |node: NodeId| {
+            node == nodes.me || self.sender.get().is_some_and(|sender| sender.hears(node))
+        };
+        may_elect(is_member, placed.map(|(node, _)| hears(*node)))
+    }
+
     /// Lets the frames leave that were sent to other nodes.
     fn flush(&self) {
         if let Some(sender) = self.sender.get() {
@@ -325,7 +342,7 @@ impl Replicator {
         self.push(|work| work.links.push((node, LinkChange::Changed)));
     }
 
-    /// The process of a node is gone.
+    /// The process of a node is gone, or it is silent for the shortest election time.
     pub(crate) fn node_lost(&self, node: NodeId) {
         self.push(|work| work.links.push((node, LinkChange::Lost)));
     }
