@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parent.parent
-# The clients, the ledger and the process of the crash loop, and the raw sockets of the hostile suite.
-sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile")]
+# The clients, the ledger and the process of the crash loop, the raw sockets of the hostile suite, and the proxies of partitions.
+sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile"), str(TESTS / "netsplit")]
 
 import disk  # noqa: E402 - needs the path
 import seeds  # noqa: E402
@@ -78,8 +78,8 @@ def make(leveret_bin, tmp_path):
     """Starts a cluster, of three nodes if nothing else is said, with more lines of configuration."""
     made = []
 
-    def make(config="", names=NAMES):
-        made.append(Cluster(leveret_bin, tmp_path, config, names=names))
+    def make(config="", names=NAMES, via=None):
+        made.append(Cluster(leveret_bin, tmp_path, config, names=names, via=via))
         made[0].start()
         return made[0]
     yield make

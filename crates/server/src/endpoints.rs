@@ -190,7 +190,10 @@ impl Endpoints {
         if let (Some(links), Some(runtime)) = (&node.cluster, &servers.runtime) {
             let router = management::peer_router(Arc::clone(node) as _);
             let runtime = runtime.handle().clone();
-            links.streams.serve(Purpose::Http, Arc::new(ServedPeers { router, runtime }));
+            links.streams.serve(
+                Purpose::Http,
+                Arc::new(ServedPeers { router, runtime, links: Arc::clone(links) }),
+            );
         }
         for endpoint in prometheus {
             servers.add(endpoint, metrics.clone(), stopping.clone(), Arc::clone(&node.refusals));

@@ -20,7 +20,7 @@ use crate::connection::counters::ReadCounters;
 use crate::connection::read_buffer::ReadBuffer;
 use crate::connection::read_scheduler::ReadBudget;
 use crate::connection::registry::Client;
-use crate::connection::relay::{Adopted, Ends, Relay};
+use crate::connection::relay::{Adopted, Ends, Relay, away};
 use crate::connection::slots::ConnectionSlot;
 use crate::connection::socket::{Reader, Writer};
 use crate::connection::socket_writer::SocketWriter;
@@ -127,6 +127,7 @@ pub(crate) async fn drive(
         | End::Gone
         | End::TimedOut
         | End::Unread
+        | End::EntryAway
         | End::Stopped
         | End::Evicted
         | End::Failed(_)
@@ -134,10 +135,13 @@ pub(crate) async fn drive(
     };
     connection.long_hold_ended().await;
     connection.end(&end);
-    if !matches!(end, End::TimedOut | End::Unread | End::Evicted) {
+    if !matches!(end, End::TimedOut | End::Unread | End::EntryAway | End::Evicted) {
         connection.linger(&mut reads, &mut writer).await;
     }
-    if !writer.is_finished() || matches!(end, End::Unread) {
+    if matches!(end, End::EntryAway) {
+        // Without a reset, which is sent once and may be lost: the other node must learn that the client has ended.
+        writer.abort();
+    } else if !writer.is_finished() || matches!(end, End::Unread) {
         // A client that does not read would keep the task forever, and the operating system the bytes.
         writer.abort();
         if let Err(error) = reads.tcp().set_zero_linger() {
@@ -165,6 +169,8 @@ pub(super) enum End {
     TimedOut,
     /// The client has read nothing for too long, although bytes wait for it.
     Unread,
+    /// The node that the client has connected to is away.
+    EntryAway,
     /// The broker stops before the client has opened a vhost.
     Stopped,
     /// Another client needs the place before this one has opened a vhost.
@@ -232,6 +238,11 @@ impl Connection {
     }
 
     pub(super) async fn run(&mut self, socket: &mut Reader, writer: &mut WriterTask) -> End {
+        // Boxed, because most clients have connected to this node.
+        let mut entry_away = self.entry.clone().map(|entry| {
+            let node = Arc::clone(&self.node);
+            Box::pin(async move { away(&node, &entry).await })
+        });
         loop {
             // A client in a vhost is closed by the vhost, with a reason.
             if *self.stopping.borrow() && self.opened.borrow().is_none() {
@@ -274,6 +285,7 @@ impl Connection {
                 }
                 _ = self.stopping.changed() => {}
                 () = self.admitted.evicted(), if self.admission.is_some() => return End::Evicted,
+                () = completed(&mut entry_away) => return End::EntryAway,
                 ended = &mut *writer => {
                     return match ended {
                         Ok(Ok(_)) => End::Closed,
@@ -400,6 +412,10 @@ impl Connection {
                 let unsent_bytes = self.socket_writer.unsent();
                 tracing::warn!(%peer, unsent_bytes, "disconnected: the client does not read");
             }
+            End::EntryAway => {
+                let entry = self.entry.as_deref().unwrap_or_default();
+                tracing::warn!(%peer, entry, "disconnected: the node that the client has connected to is away");
+            }
             End::Evicted => {
                 tracing::warn!(%peer, "disconnected before a vhost was opened: others need the place");
             }
@@ -408,6 +424,14 @@ impl Connection {
             End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
             End::Adopted(_) => {}
         }
+    }
+}
+
+/// Completes with a future that is there; never without one.
+async fn completed(future: &mut Option<impl Future<Output = ()> + Unpin>) {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -47,8 +47,14 @@ impl HttpPeers {
     ) -> Result<Response, String> {
         let id = NodeId::of(node);
         let answer = async {
-            let (mut connection, response) = self.send(id, request).await?;
-            let response = whole(response).await?;
+            let answered = async {
+                let (connection, response) = self.send(id, request).await?;
+                Ok((connection, whole(response).await?))
+            };
+            let (mut connection, response) = tokio::select! {
+                answered = answered => answered,
+                () = self.links.peer_away(id) => Err("the node is away".to_owned()),
+            }?;
             if connection.ready().await.is_ok() {
                 self.keep(id, connection);
             }
@@ -143,16 +149,25 @@ pub(crate) struct ServedPeers {
     pub(crate) router: Router,
     /// The runtime whose threads answer.
     pub(crate) runtime: Handle,
+    pub(crate) links: Arc<Links>,
 }
 
 impl StreamHandler for ServedPeers {
     fn accepted(&self, stream: NodeStream) {
         let service = TowerToHyperService::new(self.router.clone());
+        let links = Arc::clone(&self.links);
         self.runtime.spawn(async move {
             let peer = stream.peer.node.name.clone();
+            let away = links.peer_away(stream.peer.id);
             let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            if let Err(error) = served.await {
-                tracing::debug!(peer, %error, "a connection for requests of a node has ended");
+            tokio::select! {
+                served = served => {
+                    if let Err(error) = served {
+                        tracing::debug!(peer, %error, "a connection for requests of a node has ended");
+                    }
+                }
+                // Nobody gets the answer: what is done for it ends.
+                () = away => tracing::debug!(peer, "the requests of a node that is away end"),
             }
         });
     }

@@ -3,11 +3,13 @@
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
+use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use crate::cluster::{NodeSocket, NodeStream, StreamSlot};
 use crate::connection::socket::{Reader, Writer};
+use crate::limits::{STREAM_PROBE_AFTER, STREAM_PROBE_INTERVAL, STREAM_PROBES_MAX};
 use crate::tls;
 
 /// A client that the leader of its vhost has adopted.
@@ -33,7 +35,10 @@ impl Ends {
     /// If the socket cannot be registered with the runtime.
     pub(crate) fn of_stream(stream: NodeStream) -> io::Result<(Self, StreamSlot)> {
         let NodeStream { socket, slot, .. } = stream;
-        let here = |socket: TcpStream| TcpStream::from_std(socket.into_std()?);
+        let here = |socket: TcpStream| {
+            probe(&socket)?;
+            TcpStream::from_std(socket.into_std()?)
+        };
         let ends = match socket {
             NodeSocket::Plain(socket) => {
                 let (reads, writes) = here(socket)?.into_split();
@@ -55,6 +60,14 @@ impl Ends {
         };
         Ok((ends, slot))
     }
+}
+
+/// Lets the operating system ask the other end whether it is there, when nothing passes.
+fn probe(socket: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, STREAM_PROBE_AFTER)?;
+    sockopt::set_tcp_keepintvl(socket, STREAM_PROBE_INTERVAL)?;
+    Ok(sockopt::set_tcp_keepcnt(socket, STREAM_PROBES_MAX)?)
 }
 
 /// Writes all octets.

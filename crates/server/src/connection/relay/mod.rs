@@ -14,6 +14,6 @@ mod frames;
 mod leader;
 
 pub(crate) use adopt::check_bytes;
-pub(crate) use copy::Relay;
+pub(crate) use copy::{Relay, away};
 pub(crate) use ends::{Adopted, Ends};
 pub(crate) use leader::Adopter;
