@@ -17,19 +17,18 @@ from ports import free_ports, give_back
 ASK_TIMEOUT_S = 1.0
 # A node holds `connection.open` for 8 s.
 OPEN_TIMEOUT_S = 12.0
-STALLED = "the disk does not answer; this node gives up the lead of its vhosts"
 VHOSTS = {"/": "quorum", "classic": "classic"}
 
 
 class Node(Broker):
     """A node that may be suspended."""
 
-    is_suspended = was_suspended = False
+    is_suspended = False
     ends = False  # it was killed, or told to stop
 
     def suspend(self):
         self.process.send_signal(signal.SIGSTOP)
-        self.is_suspended = self.was_suspended = True
+        self.is_suspended = True
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
@@ -44,10 +43,6 @@ class Node(Broker):
         """Lets it end as an operator does, without waiting for that; its clients find it no more."""
         self.ends = True
         self.process.send_signal(signal.SIGTERM)
-
-    def errors(self):
-        """A node that was suspended finds that its disk took long."""
-        return [line for line in super().errors() if not (self.was_suspended and STALLED in line)]
 
     def wait_for_end(self):
         try:
@@ -65,7 +60,7 @@ class Node(Broker):
         if not self.ends:
             raise Fault("a node has ended by itself")
         self.address = None
-        self.ends = self.was_suspended = False
+        self.ends = False
         self.launch()
 
     def open(self, vhost):

@@ -149,6 +149,16 @@ pub(crate) const WATCHDOG_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// than a busy machine keeps a thread from running.
 pub(crate) const STUCK_HOLD: Duration = Duration::from_secs(10);
 
+/// Interval at which the process looks whether it runs.
+pub(crate) const OWN_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time between two looks that counts as time that the process has run; the rest of it is a standstill, for which nobody else
+/// is to blame.
+pub(crate) const OWN_STANDSTILL_MIN: Duration = Duration::from_millis(250);
+
+/// Shortest standstill of the process that is logged.
+pub(crate) const OWN_STANDSTILL_TOLD: Duration = Duration::from_secs(1);
+
 /// Exit code of a broker that cannot start before its configuration, or a file that it names, is changed.
 pub(crate) const EXIT_CONFIG: u8 = 78;
 

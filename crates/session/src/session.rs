@@ -307,6 +307,12 @@ impl Session {
         self.last_received = now;
     }
 
+    /// Notes that the caller stood still for so many microseconds: it is not the client that was silent then.
+    pub fn stood_still(&mut self, us: u64) {
+        self.last_received = self.last_received.plus_micros(us);
+        self.deadline = self.deadline.map(|deadline| deadline.plus_micros(us));
+    }
+
     /// Closes a connection that has no vhost yet because of `refusal`: appends `connection.close`.
     pub fn fail(&mut self, now: Time, refusal: &Refusal, method: MethodId, out: &mut Vec<u8>) {
         write_connection_close(refusal, method, out);

@@ -3,6 +3,8 @@
 //! The broker's time axis starts at the reading of the wall clock and then advances with the monotonic clock:
 //! a step of the wall clock, in either direction, neither expires a message early nor keeps one alive.
 
+pub(crate) mod own_time;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use crate::clock::own_time;
 use crate::limits::{LEADER_WAIT, LINK_SILENCE, PEER_AWAY};
 
-/// The contact with another node. Times are of the own clock, in microseconds.
+/// The contact with another node. Times are those that this process has run, in microseconds: it was not heard itself while it
+/// stood still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Contact {
     /// There is a link.
@@ -16,6 +18,17 @@ pub(crate) enum Contact {
 }
 
 impl Contact {
+    /// The contact with a node that this one begins to look for.
+    pub(crate) fn sought() -> Self {
+        Self::Sought { since_us: own_time::now().as_micros() }
+    }
+
+    /// The contact with a node whose link is lost, after this time without a byte.
+    pub(crate) fn lost(silence: Duration) -> Self {
+        let silence_us = u64::try_from(silence.as_micros()).unwrap_or(u64::MAX);
+        Self::Lost { heard_us: own_time::now().as_micros().saturating_sub(silence_us) }
+    }
+
     /// True if the node is heard, or was within the time of an election; at the start, within the time that clients wait.
     pub(crate) fn is_heard(self, now_us: u64) -> bool {
         match self {

@@ -9,7 +9,7 @@ use super::links::Links;
 impl Links {
     /// True if a node is heard, or may be soon.
     pub(crate) fn hears(&self, node: NodeId) -> bool {
-        node == self.own || self.peer(node).is_some_and(|peer| peer.is_heard(&self.clock))
+        node == self.own || self.peer(node).is_some_and(|peer| peer.is_heard())
     }
 
     /// The contact with another node, as it changes; none if it is not one of the cluster.
@@ -20,15 +20,14 @@ impl Links {
     /// Completes when another node is away, or is not one of the cluster.
     pub(crate) async fn peer_away(&self, node: NodeId) {
         if let Some(peer) = self.peer(node) {
-            peer.away(&self.clock).await;
+            peer.away().await;
         }
     }
 
     /// The links begin to look for their peers.
     pub(super) fn seek_peers(&self) {
-        let since_us = self.clock.time().as_micros();
         for peer in self.peers().iter() {
-            peer.contact.send_replace(Contact::Sought { since_us });
+            peer.contact.send_replace(Contact::sought());
         }
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::yield_now;
-use tokio::time::timeout;
 
 use super::control::{Control, Ping};
 use super::counterpart::Counterpart;
@@ -22,6 +21,7 @@ use super::peer::{OpenLink, Peer};
 use super::refusal::Refusal;
 use super::shake::Shaken;
 use super::wire::{Channel, FrameReader, WireError};
+use crate::clock::own_time::timeout;
 use crate::limits::{
     LINK_CLOSE_TIMEOUT, LINK_PING_ALONE_INTERVAL, LINK_PING_INTERVAL, LINK_READ_BYTES,
     LINK_SILENCE, LINK_STALL,

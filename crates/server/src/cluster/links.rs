@@ -642,9 +642,7 @@ impl Links {
                 state.note_problem(&cause.to_string());
                 let silence =
                     if *cause == LostCause::Silent { LINK_SILENCE } else { Duration::ZERO };
-                let silence_us = u64::try_from(silence.as_micros()).unwrap_or(u64::MAX);
-                let heard_us = now_us.saturating_sub(silence_us);
-                peer.contact.send_replace(Contact::Lost { heard_us });
+                peer.contact.send_replace(Contact::lost(silence));
             }
             is_lost
         };

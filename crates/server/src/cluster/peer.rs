@@ -20,6 +20,7 @@ use super::traffic::Traffic;
 use super::wire::Channel;
 use crate::auth::user_slots::UserCounts;
 use crate::clock::Clock;
+use crate::clock::own_time;
 use crate::config::ClusterNode;
 use crate::limits::STREAM_DIALS_MAX;
 
@@ -163,7 +164,7 @@ impl Peer {
             traffic: Arc::default(),
             dials: Semaphore::new(STREAM_DIALS_MAX),
             has_left: watch::Sender::new(false),
-            contact: watch::Sender::new(Contact::Sought { since_us: now_us }),
+            contact: watch::Sender::new(Contact::sought()),
         }
     }
 
@@ -180,15 +181,15 @@ impl Peer {
     }
 
     /// True if the peer is heard, or may be soon.
-    pub(crate) fn is_heard(&self, clock: &Clock) -> bool {
-        self.contact.borrow().is_heard(clock.time().as_micros())
+    pub(crate) fn is_heard(&self) -> bool {
+        self.contact.borrow().is_heard(own_time::now().as_micros())
     }
 
     /// Completes when the peer is away: nothing was heard of it for [`PEER_AWAY`](crate::limits::PEER_AWAY).
-    pub(crate) async fn away(&self, clock: &Clock) {
+    pub(crate) async fn away(&self) {
         let mut contact = self.contact.subscribe();
         loop {
-            let away_in = contact.borrow_and_update().away_in(clock.time().as_micros());
+            let away_in = contact.borrow_and_update().away_in(own_time::now().as_micros());
             // The sender lives as long as the peer.
             match away_in {
                 None => drop(contact.changed().await),

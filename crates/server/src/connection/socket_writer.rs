@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use crate::clock::own_time;
 use crate::connection::socket::Writer;
 use crate::limits::{
     IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS, WRITE_TURN_BYTES,
@@ -192,7 +193,7 @@ async fn write_some(
     let count = loop {
         match try_write(socket, outbox) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                timeout(unread_timeout, socket.writable()).await??;
+                own_time::timeout(unread_timeout, socket.writable()).await??;
             }
             result => break result?,
         }

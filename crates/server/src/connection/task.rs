@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::auth::User;
 use crate::auth::user_slots::UserSlot;
+use crate::clock::own_time;
 use crate::connection::admission::{Admitted, Ticket};
 use crate::connection::counters::ReadCounters;
 use crate::connection::read_buffer::ReadBuffer;
@@ -110,6 +111,7 @@ pub(crate) async fn drive(
         alarm,
         stopping,
         blocked: None,
+        stood_still: own_time::stood_still(),
         written_at_tick: 0,
         unread_at_tick: 0,
         place: None,
@@ -211,6 +213,8 @@ pub(super) struct Connection {
     pub(super) stopping: watch::Receiver<bool>,
     /// The alarm that blocks this publisher.
     pub(super) blocked: Option<Alarm>,
+    /// Standstills of this process up to the last tick.
+    pub(super) stood_still: Duration,
     pub(super) written_at_tick: u64,
     pub(super) unread_at_tick: u64,
     /// The slot among the connections of the node.
@@ -350,7 +354,13 @@ impl Connection {
     }
 
     fn tick(&mut self, socket: &Reader) -> Alive {
-        let now = self.node.clock.time();
+        let (now, stood_still) = (self.node.clock.time(), own_time::stood_still());
+        if stood_still > self.stood_still {
+            // What the client has sent meanwhile may not be read yet.
+            let more = stood_still.saturating_sub(self.stood_still);
+            self.session.stood_still(u64::try_from(more.as_micros()).unwrap_or(u64::MAX));
+            self.stood_still = stood_still;
+        }
         let (written, unread) = (self.socket_writer.written(), unread_bytes(socket));
         let has_written = written != self.written_at_tick;
         // A client that is not read shows that it is alive by the output it reads, and by new input that

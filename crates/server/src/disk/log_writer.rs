@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use storage::{LogError, Prepared, RealDirectory, WriteBatch};
 
+use crate::clock::own_time;
 use crate::disk::progress::DiskProgress;
 use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
@@ -152,9 +153,9 @@ pub(super) struct WriteJob {
 
 impl WriteJob {
     pub(super) fn run(mut self) -> Self {
-        let began = Instant::now();
+        let began = own_time::now();
         self.result = self.log.write_batch(&mut self.batch);
-        self.took = began.elapsed();
+        self.took = own_time::now().since(began);
         self
     }
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use storage::{LogSnapshot, Preparation, Prepared, RealDirectory, WriteBatch};
 
+use crate::clock::own_time;
 use crate::disk::log_writer::{LogSource, LogWriter, Stage, WriteJob};
 use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
@@ -300,7 +301,7 @@ impl Persister {
             self.write_in_background(writer, job);
             return;
         }
-        self.write_times.begin(Instant::now());
+        self.write_times.begin(own_time::now());
         let mut job = job.run();
         self.write_times.end(Instant::now(), job.took);
         if job.result.is_ok() {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::clock::own_time::RunTime;
 use crate::limits::WRITE_TIMES_WINDOW;
 
 /// Durations of writes, readable by other threads.
@@ -12,8 +13,8 @@ pub(crate) struct WriteTimes(Mutex<Times>);
 
 #[derive(Default, Debug)]
 struct Times {
-    /// Start of the running write.
-    began: Option<Instant>,
+    /// Start of the running write, by the time that this process has run.
+    began: Option<RunTime>,
     /// Start of the current window; none before the first write.
     window_began: Option<Instant>,
     slowest: Duration,
@@ -36,7 +37,7 @@ impl Times {
 
 impl WriteTimes {
     /// Notes that a write begins.
-    pub(crate) fn begin(&self, now: Instant) {
+    pub(crate) fn begin(&self, now: RunTime) {
         self.0.lock().began = Some(now);
     }
 
@@ -56,15 +57,16 @@ impl WriteTimes {
     }
 
     /// Duration of the running write so far; zero if none is running.
-    pub(crate) fn running(&self, now: Instant) -> Duration {
+    pub(crate) fn running(&self, now: RunTime) -> Duration {
         let began = self.0.lock().began;
-        began.map(|began| now.saturating_duration_since(began)).unwrap_or_default()
+        began.map(|began| now.since(began)).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::own_time;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -83,11 +85,18 @@ mod tests {
 
     #[test]
     fn running_write_has_a_duration() {
-        let (times, start) = (WriteTimes::default(), Instant::now());
-        assert_eq!(times.running(start), Duration::ZERO);
-        times.begin(start);
-        assert_eq!(times.running(start + 30 * MS), 30 * MS);
-        times.end(start + 40 * MS, 40 * MS);
-        assert_eq!(times.running(start + 50 * MS), Duration::ZERO);
+        let times = WriteTimes::default();
+        let began = own_time::now();
+        assert_eq!(times.running(began), Duration::ZERO);
+        times.begin(began);
+        let running = loop {
+            let now = own_time::now();
+            if now > began {
+                break (times.running(now), now.since(began));
+            }
+        };
+        assert_eq!(running.0, running.1);
+        times.end(Instant::now(), 40 * MS);
+        assert_eq!(times.running(own_time::now()), Duration::ZERO);
     }
 }

@@ -6,7 +6,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::limits::{STUCK_HOLD, WATCHDOG_INTERVAL_MIN};
+use crate::clock::own_time;
+use crate::limits::{OWN_STANDSTILL_TOLD, STUCK_HOLD, WATCHDOG_INTERVAL_MIN};
 use crate::node::Node;
 use crate::service_state;
 
@@ -18,8 +19,12 @@ pub(crate) type Watched = Arc<OnceLock<Weak<Node>>>;
 pub(crate) async fn run(watched: Watched) {
     let Some(interval) = sd_notify::watchdog_enabled() else { return };
     let pause = (interval / 3).max(WATCHDOG_INTERVAL_MIN);
+    let mut stood_still = own_time::stood_still();
     loop {
-        match stuck(&watched, STUCK_HOLD) {
+        let before = std::mem::replace(&mut stood_still, own_time::stood_still());
+        // After a standstill of the process nothing has had the time to move.
+        let has_run = stood_still.saturating_sub(before) < OWN_STANDSTILL_TOLD;
+        match stuck(&watched, STUCK_HOLD).filter(|_| has_run) {
             Some(problem) => tracing::error!("no report to the watchdog: {problem}"),
             None => {
                 // Does not keep the tasks of this worker from running if the manager takes no messages.

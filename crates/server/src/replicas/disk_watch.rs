@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::target::{Deposition, ReplicaTarget};
+use crate::clock::own_time::{self, RunTime};
 use crate::disk::vhost_files::VhostId;
 
 /// Looks at a write within the time after which the disk counts as stalled.
@@ -33,8 +34,9 @@ pub(super) struct DiskWatch {
 
 #[derive(Default, Debug)]
 struct State {
-    /// Begin of the write that is under way.
-    writing_since: Option<Instant>,
+    /// Begin of the write that is under way, by the time that this process has run: a process that stood still itself
+    /// accuses no disk.
+    writing_since: Option<RunTime>,
     /// The write that is under way counts as stalled.
     is_stalled: bool,
     /// Vhosts that this node leads.
@@ -62,7 +64,7 @@ impl DiskWatch {
 
     /// A write begins.
     pub(super) fn begin(&self) {
-        self.state.lock().writing_since = Some(Instant::now());
+        self.state.lock().writing_since = Some(own_time::now());
     }
 
     /// The write has ended. Returns the number of stalls so far: if that has grown since this node began to lead a vhost,
@@ -71,13 +73,15 @@ impl DiskWatch {
         let mut state = self.state.lock();
         let began = state.writing_since.take();
         if let Some(began) = began {
-            let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let took = own_time::now().since(began);
+            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             self.longest_ms.fetch_max(took_ms, Ordering::Relaxed);
         }
         if std::mem::take(&mut state.is_stalled)
             && let Some(began) = began
         {
-            tracing::info!(after_ms = began.elapsed().as_millis(), "the disk answers again");
+            let after_ms = own_time::now().since(began).as_millis();
+            tracing::info!(after_ms, "the disk answers again");
         }
         self.stalls()
     }
@@ -114,7 +118,8 @@ impl DiskWatch {
     fn watch(&self) {
         let mut state = self.state.lock();
         while !state.is_ending {
-            let stalled = state.writing_since.is_some_and(|since| since.elapsed() > self.timeout);
+            let is_late = |since| own_time::now().since(since) > self.timeout;
+            let stalled = state.writing_since.is_some_and(is_late);
             if stalled && !state.is_stalled {
                 state.is_stalled = true;
                 self.stalls.fetch_add(1, Ordering::AcqRel);

@@ -62,3 +62,17 @@ fn resumed_session_refuses_its_vhost_and_closes() {
     let mut close_ok = &[1, 0, 0, 0, 0, 0, 4, 0, 10, 0, 51, 0xce][..];
     assert!(matches!(session.next(&mut close_ok, &mut out), Step::Over));
 }
+
+#[test]
+fn standstill_of_the_broker_is_no_silence_of_the_client() {
+    let (mut session, mut out) = (resumed(), Vec::new());
+    session.vhost_opened(START, &mut out);
+    let traffic = Traffic { has_written: true, is_read: true };
+    session.stood_still(60_000_000);
+    assert_eq!(session.tick(START.plus_ms(84_999), traffic, &mut out), Alive::Yes);
+    assert_eq!(session.tick(START.plus_ms(85_000), traffic, &mut out), Alive::No);
+    // The time for the answer to a close, too.
+    session.start_closing(START);
+    session.stood_still(600_000_000);
+    assert_eq!(session.tick(START.plus_ms(90_000), traffic, &mut out), Alive::Yes);
+}

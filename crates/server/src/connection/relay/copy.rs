@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use super::ends::{Ends, write_all};
 use super::frames::FrameTracker;
+use crate::clock::own_time;
 use crate::cluster::Contact;
 use crate::cluster::ids::NodeId;
 use crate::connection::read_buffer::ReadBuffer;
@@ -322,7 +323,7 @@ async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
             };
             let is_open = match time_left(known, is_linked) {
                 None => changed.await,
-                Some(left) => match timeout(left, changed).await {
+                Some(left) => match own_time::timeout(left, changed).await {
                     Ok(is_open) => is_open,
                     Err(_) => return,
                 },

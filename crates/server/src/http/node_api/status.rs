@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
 
 use super::change;
+use crate::clock::own_time;
 use crate::connection::registry::Client;
 use crate::disk::free_space;
 use crate::limits::SAMPLED_PER_LOCK;
@@ -65,7 +66,7 @@ impl NodeStatus for Node {
         let micros = |took: Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let mut condition = NodeCondition {
             slowest_write_us: micros(times.slowest(now)),
-            running_write_us: micros(times.running(now)),
+            running_write_us: micros(times.running(own_time::now())),
             clock_step: self.clock_watch.last_step(self.clock.time()),
             refused_logins: self.refusals.logins(now),
             refused_connections: self.refusals.connections(now),

@@ -14,6 +14,7 @@ use replication::{
 use super::elsewhere::VhostsElsewhere;
 use super::ticks::{TICK, Ticks};
 use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, SnapshotRequest, Work};
+use crate::clock::own_time;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::replicas::member_log::MemberLog;
@@ -47,6 +48,8 @@ pub(super) struct Thread {
     /// True once vhosts have the ids of the cluster; until then, only the metadata have a leader.
     vhosts_take_part: bool,
     ticks: Ticks,
+    /// Standstills of this process up to the last tick.
+    stood_still: Duration,
     /// True while the members lead only if no other can.
     is_reluctant: bool,
     /// The last heartbeat with which pings have left.
@@ -74,6 +77,7 @@ impl Thread {
             is_founded: false,
             vhosts_take_part: false,
             ticks: Ticks::new(Instant::now()),
+            stood_still: own_time::stood_still(),
             is_reluctant: false,
             pinged_beat: 0,
             next_telling: Instant::now(),
@@ -373,7 +377,11 @@ impl Thread {
 
     fn tick(&mut self) {
         self.forget_leads(None);
-        let late = self.ticks.elapse(Instant::now());
+        let (now, stood_still) = own_time::reading();
+        // The process says itself for how long it stood still.
+        let standstill = stood_still.saturating_sub(self.stood_still);
+        self.stood_still = stood_still;
+        let late = self.ticks.elapse(now).saturating_sub(standstill);
         let longest_write_ms = self.shared.watch.take_longest_ms();
         if late > LATE {
             tracing::warn!(
