@@ -25,6 +25,7 @@ pub use api::vhosts::leader::{leader_request, names_leader};
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
 pub use http::access::ClientStanding;
 pub use http::answer::gave_way;
+pub use http::budget::HttpBudget;
 pub use http::forward::{json_of, reason_of, request_of_node};
 pub use json::bounded::json_depth;
 pub use json::import_preview::add_preview;
@@ -53,7 +54,7 @@ pub use snapshot::node::{
     Identity, IoTotal, IoTotals, Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot,
     RABBITMQ_VERSION,
 };
-pub use snapshot::queue::QueueSnapshot;
+pub use snapshot::queue::{QueueKey, QueueSnapshot};
 pub use snapshot::replication::{
     RebuildSnapshot, ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot, ShipmentSnapshot,
 };

@@ -11,6 +11,48 @@ pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of the body of a request, as in RabbitMQ; 400.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
+/// Part of the memory watermark that HTTP may take.
+pub(crate) const HTTP_BUDGET_SHARE: u64 = 8;
+
+/// Bytes that HTTP may always take: room for two bodies of [`BODY_BYTES_MAX`].
+pub(crate) const HTTP_BUDGET_BYTES_MIN: usize = 64 * 1024 * 1024;
+
+/// Bytes that HTTP never takes more of: room for definitions with [`DEFINITIONS_VALUES_MAX`] values.
+pub(crate) const HTTP_BUDGET_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Bytes taken for a request as long as it lasts: headers, and an answer that is not larger.
+pub(crate) const HTTP_REQUEST_BYTES: usize = 64 * 1024;
+
+/// Bytes taken for a value in the JSON of a body.
+pub(crate) const HTTP_VALUE_BYTES: usize = 128;
+
+/// Bytes of an answer given to the connection at once. It keeps sixteen such pieces for a client that does not read.
+pub(crate) const HTTP_SENT_AT_ONCE: usize = 16 * 1024;
+
+/// Time that a request waits for memory; 503 after it.
+pub(crate) const HTTP_ROOM_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Interval at which requests that wait look for transfers that are too slow.
+pub(crate) const HTTP_ROOM_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Speed of a transfer below which it gives way to requests that wait for memory, in bytes a second: two megabits.
+pub(crate) const HTTP_BYTES_PER_S_MIN: u32 = 256 * 1024;
+
+/// Time for which a transfer may rest.
+pub(crate) const HTTP_TRANSFER_GRACE: Duration = Duration::from_secs(1);
+
+/// Answers made as a whole at the same time: definitions and maps of dead letters.
+pub(crate) const HTTP_LONG_ANSWERS_AT_ONCE: usize = 1;
+
+/// Rows of a list made at once: a millisecond of work.
+pub(crate) const LIST_ROWS_AT_ONCE: usize = 16;
+
+/// Rows of a list whose keys are made at once, to sort it.
+pub(crate) const LIST_KEYS_AT_ONCE: usize = 128;
+
+/// Bytes of a list that are made before they are sent.
+pub(crate) const LIST_BYTES_AT_ONCE: usize = 32 * 1024;
+
 /// Time for the answer of another node of the cluster to a request that was passed on; 503 after it.
 pub const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -135,6 +177,12 @@ pub(crate) const DEATHS_COUNT_DEFAULT: usize = 100;
 /// continues.
 pub(crate) const DEATHS_READS_MAX: usize = 32;
 
+/// Deaths shown of a message, the latest; the others are only counted.
+pub(crate) const DEATHS_SHOWN_MAX: usize = 256;
+
+/// Routing keys shown of a death; the others are only counted.
+pub(crate) const DEATH_KEYS_SHOWN_MAX: usize = 32;
+
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 
@@ -153,6 +201,9 @@ pub(crate) const AGE_S_MAX: u64 = 31_536_000;
 
 /// Samples per number in an answer, as in RabbitMQ; 400.
 pub(crate) const MOMENTS_MAX: u64 = 500;
+
+/// Bytes of metrics that are written before they are sent.
+pub(crate) const METRICS_BYTES_AT_ONCE: usize = 32 * 1024;
 
 /// Bytes of the prefix of metric names that a request may set.
 pub(crate) const METRICS_PREFIX_BYTES_MAX: usize = 64;

@@ -6,7 +6,8 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 
-use crate::http::{access, answer, docs, forward, middleware, web};
+use crate::http::budget::{HttpBudget, Pool};
+use crate::http::{access, allowance, answer, docs, forward, middleware, web};
 use crate::limits::BODY_BYTES_MAX;
 use crate::metrics::routes::Audience;
 use crate::node::Node;
@@ -14,6 +15,7 @@ use crate::{api, metrics};
 
 /// Answers HTTP requests about `node`. Must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {
+    let budget = Arc::clone(node.http_budget());
     let api = api::routes()
         .route_layer(from_fn_with_state(Arc::clone(&node), forward::forward))
         .route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
@@ -28,8 +30,7 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .fallback(answer::no_such_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);
-    // Around the router, not on its routes: the middleware may change the path.
-    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+    outside(routes, budget, Pool::Answers)
 }
 
 /// Answers requests that other nodes of the cluster pass on. Whoever is served with it may act as any user.
@@ -39,8 +40,17 @@ pub fn peer_router(node: Arc<dyn Node>) -> Router {
 
 /// Answers requests for metrics only, on a listener for scrapers.
 pub fn metrics_router(node: Arc<dyn Node>) -> Router {
+    let budget = Arc::clone(node.http_budget());
     let routes = metrics::routes::routes(&node, Audience::Everybody)
         .fallback(answer::no_such_path)
         .with_state(node);
-    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+    outside(routes, budget, Pool::Metrics)
+}
+
+/// Checks and bounds that are around a router, not on its routes: the middleware may change the path.
+fn outside(routes: Router, budget: Arc<HttpBudget>, answers: Pool) -> Router {
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn_with_state((budget, answers), allowance::bound))
+        .layer(from_fn(middleware::pass))
 }

@@ -1,5 +1,7 @@
 //! `/api/channels`: the open channels of clients.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::client_filter::is_client_wanted;
 use crate::api::consumers;
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
 use crate::history::{History, TimeRanges, Trend};
@@ -34,7 +36,7 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let vhosts = node.vhost_names().into_iter();
     let all = vhosts.filter_map(|vhost| node.channels(&vhost)).flatten();
     answer(&node, all.filter(|one| caller.can_see_client(&one.client.user)).collect(), &query)
@@ -44,7 +46,7 @@ async fn list_of_vhost(
     State(node): State<SharedNode>,
     VhostUser { caller, vhost }: VhostUser,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let mut channels = node.channels(&vhost).ok_or_else(ApiError::not_found)?;
     channels.retain(|one| caller.can_see_client(&one.client.user));
     answer(&node, channels, &query)
@@ -82,11 +84,12 @@ pub(crate) fn answer(
     node: &SharedNode,
     mut channels: Vec<ChannelSnapshot>,
     query: &Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     channels.sort_by(|a, b| (&a.client.name, a.number).cmp(&(&b.client.name, b.number)));
     let name = node.snapshot().name;
-    let show = |channels: &[ChannelSnapshot], part: Part<'_>| {
-        let trends = trends(node, channels, &query.ranges, part, trend);
+    let (node, ranges) = (Arc::clone(node), query.ranges);
+    let show = move |channels: &[ChannelSnapshot], part: Part<'_>| {
+        let trends = trends(&node, channels, &ranges, part, trend);
         let all = channels.iter().zip(&trends);
         all.map(|(channel, trend)| to_row(&name, channel, trend, part).into_json()).collect()
     };

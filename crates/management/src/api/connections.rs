@@ -1,14 +1,16 @@
 //! `/api/connections`: client connections.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::api::channels;
 use crate::api::client_filter::is_client_wanted;
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
 use crate::history::{History, TimeRanges, Trend};
@@ -40,7 +42,7 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let mut connections = all(&node);
     connections.retain(|one| caller.can_see_client(&one.client.user));
     answer(&node, connections, &query)
@@ -50,7 +52,7 @@ async fn list_of_vhost(
     State(node): State<SharedNode>,
     VhostUser { caller, vhost }: VhostUser,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let mut connections = node.connections(&vhost).ok_or_else(ApiError::not_found)?;
     connections.retain(|one| caller.can_see_client(&one.client.user));
     answer(&node, connections, &query)
@@ -61,7 +63,7 @@ async fn list_of_user(
     Management(caller): Management,
     Name(user): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     check_can_see_client(&caller, &user)?;
     let mut connections = all(&node);
     connections.retain(|one| one.client.user == user);
@@ -90,7 +92,7 @@ async fn list_of_channels(
     Management(caller): Management,
     Name(name): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let (connection, channels) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_see_client(&caller, &connection.client.user)?;
     channels::answer(&node, channels, &query)
@@ -135,24 +137,16 @@ fn answer(
     node: &SharedNode,
     mut connections: Vec<ConnectionSnapshot>,
     query: &Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
     let is_wanted = |one: &ConnectionSnapshot| is_client_wanted(&one.client, query);
-    query.answer_lazily(connections, is_wanted, |connections, part| {
-        list_to_json(node, connections, query, part)
-    })
-}
-
-fn list_to_json(
-    node: &SharedNode,
-    connections: &[ConnectionSnapshot],
-    query: &Query,
-    part: Part<'_>,
-) -> Vec<Value> {
     let name = node.snapshot().name;
-    let trends = trends(node, connections, &query.ranges, part, trend);
-    let all = connections.iter().zip(&trends);
-    all.map(|(one, trend)| to_row(&name, one, trend, part).into_json()).collect()
+    let (node, ranges) = (Arc::clone(node), query.ranges);
+    query.answer_lazily(connections, is_wanted, move |connections, part| {
+        let trends = trends(&node, connections, &ranges, part, trend);
+        let all = connections.iter().zip(&trends);
+        all.map(|(one, trend)| to_row(&name, one, trend, part).into_json()).collect()
+    })
 }
 
 fn trend(

@@ -6,10 +6,10 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::api::client_filter::is_client_wanted;
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::row::{Part, Row};
 use crate::http::access::Management;
-use crate::http::answer::{ApiError, Json};
+use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
 use crate::json::table::table_to_json;
 use crate::snapshot::client::{ConsumerSnapshot, channel_name};
@@ -26,7 +26,7 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let vhosts = node.vhost_names().into_iter();
     let all = vhosts.filter_map(|vhost| node.consumers(&vhost)).flatten();
     answer(&node, all.filter(|one| caller.can_see_client(user(one))).collect(), &query)
@@ -37,7 +37,7 @@ async fn list_of_vhost(
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let consumers = node.consumers(&vhost).ok_or_else(ApiError::not_found)?;
     if !caller.can_list(&vhost) {
         return Err(ApiError::no_entry());
@@ -54,13 +54,13 @@ fn answer(
     node: &SharedNode,
     mut consumers: Vec<ConsumerSnapshot>,
     query: &Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     consumers.sort_by(|a, b| (&a.vhost, &a.queue, &a.tag).cmp(&(&b.vhost, &b.queue, &b.tag)));
     let name = node.snapshot().name;
     query.answer_lazily(
         consumers,
         |one| is_wanted(one, query),
-        |consumers, part| {
+        move |consumers, part| {
             consumers.iter().map(|one| to_row(&name, one, part).into_json()).collect()
         },
     )

@@ -41,6 +41,7 @@ async fn export(
         let reason = format!("vhost '{down}' is down: export the other vhosts one by one");
         return Err(ApiError::unavailable(reason));
     }
+    let _turn = node.http_budget().long_answer().await;
     Ok(file(node.definitions(only), download))
 }
 
@@ -69,6 +70,7 @@ async fn export_vhost(
     Name(vhost): Name,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
+    let _turn = node.http_budget().long_answer().await;
     let definitions = node.definitions_of(&vhost).ok_or_else(ApiError::no_such_vhost)?;
     Ok(file(definitions, download(query.as_deref())?))
 }

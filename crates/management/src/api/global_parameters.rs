@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::json;
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::http::access::{Administrator, Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
@@ -26,7 +26,7 @@ async fn list(
     State(node): State<SharedNode>,
     Policymaker(_): Policymaker,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let all = node.global_parameters();
     query.answer(all.iter().map(|(name, value)| json!({"name": name, "value": value})).collect())
 }

@@ -12,7 +12,7 @@ use axum::routing::get;
 use broker::{Policy, PolicyKind};
 use serde_json::{Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::policies::check_entry;
 use crate::http::access::{Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
@@ -75,7 +75,7 @@ async fn list(
     State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let components = [OPERATOR_POLICY, VHOST_LIMITS].into_iter();
     let all = components.flat_map(|component| everywhere(&node, &caller, component));
     query.answer_found_by(all.collect(), FOUND_BY)
@@ -86,7 +86,7 @@ async fn list_of_component(
     Policymaker(caller): Policymaker,
     Name(component): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     query.answer_found_by(everywhere(&node, &caller, &component), FOUND_BY)
 }
 
@@ -101,7 +101,7 @@ async fn list_of_vhost(
     Policymaker(caller): Policymaker,
     NameInVhost { vhost: component, name: vhost }: NameInVhost,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let parameters = of_vhost(&node, &component, &vhost).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
     query.answer_found_by(parameters, FOUND_BY)

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
@@ -88,7 +88,7 @@ async fn list<P: Permission>(
     State(node): State<SharedNode>,
     _: Administrator,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let all = node.users().into_iter().flat_map(P::of);
     query.answer_found_by(all.map(|one| one.to_json()).collect(), &FOUND_BY)
 }
@@ -98,7 +98,7 @@ async fn list_of_vhost<P: Permission>(
     _: Administrator,
     Name(vhost): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     node.vhost_settings(&vhost).ok_or_else(ApiError::not_found)?;
     let all = node.users().into_iter().flat_map(P::of);
     let of_vhost = all.filter(|one| one.vhost() == vhost).map(|one| one.to_json());
@@ -110,7 +110,7 @@ async fn list_of_user<P: Permission>(
     _: Administrator,
     Name(name): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
     query.answer_found_by(P::of(user).iter().map(P::to_json).collect(), &FOUND_BY)
 }
@@ -152,7 +152,7 @@ async fn show_topic(
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
     let of_vhost = user.topic_permissions.iter().filter(|one| one.vhost == vhost);
     let found: Vec<Value> = of_vhost.map(Permission::to_json).collect();
@@ -168,7 +168,7 @@ async fn show_of_exchange(
     caller: Administrator,
     Path((vhost, name, _)): Path<(String, String, String)>,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     show_topic(state, caller, NameInVhost { vhost, name }, query).await
 }
 

@@ -8,9 +8,9 @@ use axum::routing::get;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::http::access::Monitor;
-use crate::http::answer::{ApiError, Json};
+use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
 use crate::http::forward::{json_of, request_of_node};
 use crate::limits::PART_TIMEOUT;
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/replicas", get(list))
 }
 
-async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
+async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<List, ApiError> {
     query.answer_found_by(of_node(&node), &["vhost"])
 }
 

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
@@ -30,7 +30,7 @@ async fn list(
     State(node): State<SharedNode>,
     _: Administrator,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     query.answer(node.users().iter().map(to_json).collect())
 }
 
@@ -38,7 +38,7 @@ async fn list_without_permissions(
     State(node): State<SharedNode>,
     _: Administrator,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let users = node.users();
     query.answer(users.iter().filter(|user| user.permissions.is_empty()).map(to_json).collect())
 }

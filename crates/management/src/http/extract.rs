@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 
+use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::node::Node;
 
@@ -61,13 +61,8 @@ pub(crate) struct Body(pub(crate) Bytes);
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Bytes::from_request(request, state).await {
-            Ok(body) => Ok(Self(body)),
-            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                Err(ApiError::body_too_large())
-            }
-            Err(_) => Err(ApiError::bad_request("the body cannot be read")),
-        }
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        Allowance::of(&parts.extensions).read(&parts.headers, body).await.map(Self)
     }
 }

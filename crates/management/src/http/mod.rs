@@ -1,8 +1,10 @@
 //! The HTTP layer: extractors, answers, logins, headers, the files of the web page, and the documentation.
 
 pub(crate) mod access;
+pub(crate) mod allowance;
 pub(crate) mod answer;
 pub(crate) mod body;
+pub(crate) mod budget;
 pub(crate) mod credentials;
 pub(crate) mod docs;
 pub(crate) mod extract;

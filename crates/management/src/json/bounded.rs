@@ -43,6 +43,11 @@ pub(crate) fn read(bytes: &[u8], values_max: usize, depth_max: usize) -> Result<
     serde_json::from_slice(bytes).map_err(|_| JsonError::Malformed)
 }
 
+/// The number of values in JSON, or more.
+pub(crate) fn count_values(bytes: &[u8]) -> usize {
+    extent(bytes).0
+}
+
 /// The number of lists and objects of a value that lie inside each other: 0 for a number, 1 for a list of numbers.
 pub fn json_depth(value: &Value) -> usize {
     match value {

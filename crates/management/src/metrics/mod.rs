@@ -18,6 +18,7 @@ mod global;
 mod group;
 mod links;
 mod node;
+mod pieces;
 mod queues;
 mod replicas;
 pub(crate) mod routes;

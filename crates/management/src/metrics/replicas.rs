@@ -143,7 +143,7 @@ mod tests {
             replicas: vec![vhost, metadata],
             ..ReplicationSnapshot::default()
         };
-        let mut text = Text::new("rabbitmq");
+        let mut text = Text::whole("rabbitmq");
         write(&mut text, &replication, true);
         let text = text.into_string();
         let mut series: Vec<&str> = text

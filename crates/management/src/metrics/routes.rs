@@ -12,12 +12,14 @@ use axum::routing::get;
 use axum::{Extension, Router};
 
 use crate::http::access::log_in;
+use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
 use crate::limits::METRICS_PREFIX_BYTES_MAX;
 use crate::metrics::detailed::DetailedQuery;
 use crate::metrics::family::Detail;
 use crate::metrics::group::Group;
+use crate::metrics::pieces::pieces;
 use crate::metrics::text::{Kind, Namespace, Text};
 use crate::metrics::view::MetricsView;
 use crate::metrics::{global, links, node, replicas};
@@ -94,10 +96,17 @@ async fn may_see_names(
 
 fn paths() -> Router<Arc<dyn Node>> {
     Router::new()
-        .route("/metrics", get(|node, query, names| aggregated(node, query, names, Detail::Totals)))
+        .route(
+            "/metrics",
+            get(|node, query, names, memory| {
+                aggregated(node, query, names, memory, Detail::Totals)
+            }),
+        )
         .route(
             "/metrics/per-object",
-            get(|node, query, names| aggregated(node, query, names, Detail::PerObject)),
+            get(|node, query, names, memory| {
+                aggregated(node, query, names, memory, Detail::PerObject)
+            }),
         )
         .route("/metrics/detailed", get(detailed))
         .route("/metrics/memory-breakdown", get(memory_breakdown))
@@ -108,9 +117,10 @@ async fn aggregated(
     State(node): State<Arc<dyn Node>>,
     RawQuery(query): RawQuery,
     Extension(NamesAllowed(names_allowed)): Extension<NamesAllowed>,
+    allowance: Allowance,
     detail: Detail,
 ) -> Response {
-    answer(node, query, move |node, text| {
+    answer(node, query, allowance, move |node, text| {
         let scrape = node.scrape(&|_| true);
         let (view, endpoint) = match detail {
             Detail::Totals => (MetricsView::totals(&scrape), "aggregated"),
@@ -136,12 +146,16 @@ async fn aggregated(
 }
 
 /// Answers `/metrics/detailed`.
-async fn detailed(State(node): State<Arc<dyn Node>>, RawQuery(query): RawQuery) -> Response {
+async fn detailed(
+    State(node): State<Arc<dyn Node>>,
+    RawQuery(query): RawQuery,
+    allowance: Allowance,
+) -> Response {
     let selection = match DetailedQuery::parse(query.as_deref().unwrap_or_default()) {
         Ok(selection) => selection,
         Err(error) => return refused(error),
     };
-    answer(node, query, move |node, text| {
+    answer(node, query, allowance, move |node, text| {
         let scrape = node.scrape(&|vhost| selection.selects_vhost(vhost));
         let view = MetricsView::each(&scrape, Namespace::Detailed, |queue| {
             selection.selects_queue(&queue.name)
@@ -160,8 +174,9 @@ async fn detailed(State(node): State<Arc<dyn Node>>, RawQuery(query): RawQuery) 
 async fn memory_breakdown(
     State(node): State<Arc<dyn Node>>,
     RawQuery(query): RawQuery,
+    allowance: Allowance,
 ) -> Response {
-    answer(node, query, |node, text| {
+    answer(node, query, allowance, |node, text| {
         for part in memory::parts(node) {
             let name = format!("memory_{}_bytes", part.metric);
             let help = format!("Memory of what RabbitMQ calls {} in its API", part.name);
@@ -176,19 +191,27 @@ async fn memory_breakdown(
 async fn answer(
     node: Arc<dyn Node>,
     query: Option<String>,
+    allowance: Allowance,
     write: impl FnOnce(&dyn Node, &mut Text) + Send + 'static,
 ) -> Response {
     let prefix = match prefix(query.as_deref().unwrap_or_default()) {
         Ok(prefix) => prefix,
         Err(error) => return refused(error),
     };
-    let writer = Arc::clone(&node);
-    let text = node.format_aside(Box::new(move || {
-        let mut text = Text::new(&prefix);
-        write(&*writer, &mut text);
-        text.into_string()
-    }));
-    ([(CONTENT_TYPE, PROMETHEUS)], text.await).into_response()
+    let (sender, receiver) = pieces(allowance);
+    tokio::spawn(async move {
+        let writer = Arc::clone(&node);
+        let format = move || {
+            if sender.is_over() {
+                return;
+            }
+            let mut text = Text::new(&prefix, sender);
+            write(&*writer, &mut text);
+            text.finish();
+        };
+        node.format_aside(Box::new(format)).await;
+    });
+    receiver.answer([(CONTENT_TYPE, PROMETHEUS)]).await
 }
 
 /// The prefix of names. As in LavinMQ, the query may set it.

@@ -1,6 +1,9 @@
-//! Prometheus' text format, written into one buffer.
+//! Prometheus' text format, written piece by piece.
 
 use std::fmt::Write as _;
+
+use crate::limits::METRICS_BYTES_AT_ONCE;
+use crate::metrics::pieces::PieceSender;
 
 /// Type of a family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,14 +69,46 @@ impl Namespace {
 /// A text in Prometheus' format.
 #[derive(Debug)]
 pub(super) struct Text {
-    out: String,
+    out: Out,
     prefix: String,
+}
+
+/// The end of a text, and where the pieces before it went.
+#[derive(Debug)]
+struct Out {
+    text: String,
+    /// None in tests, which look at the whole text.
+    pieces: Option<PieceSender>,
+}
+
+impl Out {
+    /// Sends the text away when it is long enough.
+    fn pass_on(&mut self) {
+        if let Some(pieces) = &mut self.pieces
+            && self.text.len() >= METRICS_BYTES_AT_ONCE
+        {
+            pieces.send(std::mem::take(&mut self.text));
+        }
+    }
+
+    /// True if nobody waits for the rest.
+    fn is_unwanted(&self) -> bool {
+        self.pieces.as_ref().is_some_and(PieceSender::is_over)
+    }
 }
 
 impl Text {
     /// An empty text. Every name in it begins with `prefix` and an underscore.
-    pub(super) fn new(prefix: &str) -> Self {
-        Self { out: String::new(), prefix: prefix.to_owned() }
+    pub(super) fn new(prefix: &str, pieces: PieceSender) -> Self {
+        let out = Out { text: String::new(), pieces: Some(pieces) };
+        Self { out, prefix: prefix.to_owned() }
+    }
+
+    /// A text that is kept whole.
+    #[cfg(test)]
+    pub(super) fn whole(prefix: &str) -> Self {
+        let out = Out { text: String::new(), pieces: None };
+        Self { out, prefix: prefix.to_owned() }
     }
 
     /// Begins a family in `namespace`.
@@ -91,20 +126,28 @@ impl Text {
     /// Begins a family without a prefix.
     pub(super) fn family_named(&mut self, name: String, kind: Kind, help: &str) -> Samples<'_> {
         // Writing into a string cannot fail.
-        let _ = writeln!(self.out, "# TYPE {name} {}\n# HELP {name} {help}", kind.as_str());
+        let _ = writeln!(self.out.text, "# TYPE {name} {}\n# HELP {name} {help}", kind.as_str());
         Samples { out: &mut self.out, name }
     }
 
+    /// Sends the last piece.
+    pub(super) fn finish(self) {
+        if let Some(mut pieces) = self.out.pieces {
+            pieces.send(self.out.text);
+        }
+    }
+
     /// The whole text.
+    #[cfg(test)]
     pub(super) fn into_string(self) -> String {
-        self.out
+        self.out.text
     }
 }
 
 /// The samples of a family.
 #[derive(Debug)]
 pub(super) struct Samples<'a> {
-    out: &'a mut String,
+    out: &'a mut Out,
     name: String,
 }
 
@@ -115,19 +158,24 @@ impl Samples<'_> {
     }
 
     fn put_part(&mut self, part: &str, labels: &str, value: Value) {
-        self.out.push_str(&self.name);
-        self.out.push_str(part);
-        if !labels.is_empty() {
-            self.out.push('{');
-            self.out.push_str(labels);
-            self.out.push('}');
+        if self.out.is_unwanted() {
+            return;
         }
-        self.out.push(' ');
+        let text = &mut self.out.text;
+        text.push_str(&self.name);
+        text.push_str(part);
+        if !labels.is_empty() {
+            text.push('{');
+            text.push_str(labels);
+            text.push('}');
+        }
+        text.push(' ');
         let _ = match value {
-            Value::Whole(value) => write!(self.out, "{value}"),
-            Value::Micros(micros) => seconds(self.out, micros),
+            Value::Whole(value) => write!(text, "{value}"),
+            Value::Micros(micros) => seconds(text, micros),
         };
-        self.out.push('\n');
+        text.push('\n');
+        self.out.pass_on();
     }
 
     /// Adds a sample in seconds that may be negative.
@@ -135,7 +183,7 @@ impl Samples<'_> {
         let sign = if millis < 0 { "-" } else { "" };
         let millis = millis.unsigned_abs();
         let _ = writeln!(
-            self.out,
+            self.out.text,
             "{}{{{labels}}} {sign}{}.{:03}",
             self.name,
             millis / 1000,
@@ -237,7 +285,7 @@ mod tests {
 
     #[test]
     fn family_has_type_help_and_samples() {
-        let mut text = Text::new("rabbitmq");
+        let mut text = Text::whole("rabbitmq");
         let mut samples = text.family(Namespace::Detailed, "ages_seconds", Kind::Gauge, "How old");
         samples.put("", 3);
         samples.put("q=\"a\"", Value::Micros(1_500_000));
@@ -250,7 +298,7 @@ mod tests {
 
     #[test]
     fn histogram_ends_with_sum_and_count() {
-        let mut text = Text::new("p");
+        let mut text = Text::whole("p");
         let buckets = [(Some(Value::Micros(2)), 1), (Some(Value::Whole(7)), 4), (None, 5)];
         let mut samples = text.family(Namespace::Plain, "h", Kind::Histogram, "H");
         samples.histogram("v=\"/\"", buckets.into_iter(), Value::Micros(9));

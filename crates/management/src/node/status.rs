@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::history::SharedHistory;
+use crate::http::budget::HttpBudget;
 use crate::node::change::{ChangeError, ChangeFuture};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::condition::NodeCondition;
@@ -13,8 +15,8 @@ use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::scrape::Scrape;
 
-/// Completes with a formatted text.
-pub type TextFuture<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
+/// Completes when work on another thread is done.
+pub type AsideFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A certificate file of the node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,8 +83,11 @@ pub trait NodeStatus {
     /// Copies the numbers behind the metrics, for the vhosts that `select` selects.
     fn scrape(&self, select: &dyn Fn(&str) -> bool) -> Scrape;
 
+    /// The memory that HTTP may take.
+    fn http_budget(&self) -> &Arc<HttpBudget>;
+
     /// Formats a long text away from the threads that serve clients.
-    fn format_aside(&self, format: Box<dyn FnOnce() -> String + Send>) -> TextFuture<'_>;
+    fn format_aside(&self, format: Box<dyn FnOnce() + Send>) -> AsideFuture<'_>;
 
     /// Login attempts since the start or the last reset, by protocol.
     fn login_attempts(&self) -> Vec<LoginAttempts>;

@@ -12,7 +12,7 @@ use crate::node::limits::VhostLimit;
 use crate::node::vhost::{VhostChange, VhostSettings};
 use crate::snapshot::client::ConsumerSnapshot;
 use crate::snapshot::condition::VhostCondition;
-use crate::snapshot::queue::QueueSnapshot;
+use crate::snapshot::queue::{QueueKey, QueueSnapshot};
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
 
@@ -94,7 +94,10 @@ pub trait Topology {
     ) -> ChangeFuture<'_, Result<(), ChangeError>>;
 
     /// The queues of a vhost.
-    fn queues(&self, vhost: &str) -> Option<Vec<QueueSnapshot>>;
+    fn queue_keys(&self, vhost: &str) -> Option<Vec<QueueKey>>;
+
+    /// Copies some queues of a vhost; none for each that is gone.
+    fn queues(&self, vhost: &str, keys: &[QueueKey]) -> Vec<Option<QueueSnapshot>>;
 
     /// A queue with its consumers.
     fn queue(&self, vhost: &str, name: &str) -> Option<(QueueSnapshot, Vec<ConsumerSnapshot>)>;

@@ -4,6 +4,7 @@ pub(crate) mod client;
 pub(crate) mod cluster;
 pub(crate) mod condition;
 pub(crate) mod fields;
+pub(crate) mod listed;
 pub(crate) mod logins;
 pub(crate) mod moment;
 pub(crate) mod node;

@@ -5,12 +5,36 @@ use std::sync::Arc;
 use amqp::table::Table;
 use broker::time::Now;
 use broker::{
-    EffectivePolicies, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost,
+    EffectivePolicies, Name, Queue, QueueCounters, QueueId, QueueNumber, QueueType, Settings, Vhost,
 };
 
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::fields;
 use crate::snapshot::moment::wall_ms;
+
+/// A queue in a list, before its fields are copied.
+#[derive(Clone, Debug)]
+pub struct QueueKey {
+    pub(crate) vhost: Name,
+    pub(crate) name: Name,
+    pub(crate) id: QueueId,
+    pub(crate) kind: QueueType,
+    pub(crate) declared_by: Name,
+}
+
+impl QueueKey {
+    /// All queues of `vhost`.
+    pub fn all(vhost: &Vhost) -> Vec<Self> {
+        let key = |(id, queue): (QueueId, &Queue)| Self {
+            vhost: vhost.name().clone(),
+            name: queue.name.clone(),
+            id,
+            kind: queue.kind(),
+            declared_by: queue.ownership.declared_by.clone(),
+        };
+        vhost.queues().map(key).collect()
+    }
+}
 
 /// A queue with all fields that the API shows.
 #[derive(Clone, Debug)]
@@ -26,7 +50,6 @@ pub struct QueueSnapshot {
     /// The client that owns the exclusive queue.
     pub(crate) owner: Option<Arc<ClientDescription>>,
     pub(crate) arguments: Table,
-    pub(crate) declared_by: Name,
     pub(crate) policies: EffectivePolicies,
     pub(crate) settings: Settings,
     pub(crate) ready: Amount,
@@ -60,9 +83,16 @@ pub(crate) struct Amount {
 }
 
 impl QueueSnapshot {
-    /// Copies all queues of `vhost`.
-    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>, now: Now) -> Vec<Self> {
-        vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of, now)).collect()
+    /// Copies some queues of `vhost`; none for a queue that is gone.
+    pub fn some(
+        vhost: &Vhost,
+        keys: &[QueueKey],
+        client_of: ClientOf<'_>,
+        now: Now,
+    ) -> Vec<Option<Self>> {
+        // The vhost may have been made anew, in which an id is that of another queue.
+        let queues = keys.iter().map(|key| vhost.queue_of(key.id).filter(|q| q.name == key.name));
+        queues.map(|queue| Some(Self::of(vhost, queue?, client_of, now))).collect()
     }
 
     /// Copies a queue of `vhost` with its consumers; none without such a queue.
@@ -92,7 +122,6 @@ impl QueueSnapshot {
             exclusive: queue.ownership.exclusive_owner.is_some(),
             owner: queue.ownership.exclusive_owner.and_then(client_of),
             arguments: queue.arguments.table.clone(),
-            declared_by: queue.ownership.declared_by.clone(),
             policies: queue.policies.clone(),
             settings: queue.settings.clone(),
             ready: amount(queue.ready_count(), queue.ready_bytes()),

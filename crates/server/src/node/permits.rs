@@ -1,10 +1,14 @@
-//! Permits for activities that are limited in number.
+//! Permits for activities that are limited in number, and the memory of HTTP.
 
+use std::sync::Arc;
+
+use management::HttpBudget;
 use tokio::sync::Semaphore;
 
 use crate::connection::read_scheduler::ReadPermits;
 use crate::connection::slots::ConnectionSlots;
 use crate::limits::METRICS_AT_ONCE;
+use crate::node::alarm_limits::AlarmLimits;
 
 /// Permits of the node.
 #[derive(Debug)]
@@ -13,15 +17,18 @@ pub(crate) struct Permits {
     pub(crate) reads: ReadPermits,
     /// Permits to compute metrics.
     pub(crate) metrics: Semaphore,
+    /// The memory that HTTP may take.
+    pub(crate) http: Arc<HttpBudget>,
     /// Slots for connections; none for unlimited.
     pub(crate) connections: Option<ConnectionSlots>,
 }
 
 impl Permits {
-    pub(super) fn new(workers: usize, connections_max: Option<u64>) -> Self {
+    pub(super) fn new(workers: usize, connections_max: Option<u64>, limits: &AlarmLimits) -> Self {
         Self {
             reads: ReadPermits::new(workers),
             metrics: Semaphore::new(METRICS_AT_ONCE),
+            http: Arc::new(HttpBudget::new(limits.memory_watermark_bytes())),
             connections: connections_max.map(ConnectionSlots::new),
         }
     }

@@ -11,7 +11,7 @@ use broker::{Bind, Command};
 
 use crate::api::bindings::binding_json::{in_order, to_json};
 use crate::api::bindings::properties_key::{means, properties_key, quoted};
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::user_channel::{UserVhost, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
@@ -86,11 +86,11 @@ async fn list(
     Names([vhost, source, destination]): Names<3>,
     query: Query,
     to_queue: bool,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let user_vhost = UserVhost::for_existing(node, caller, vhost)?;
     let ends = Ends::new(user_vhost.vhost.clone(), &source, &destination, to_queue);
-    let bindings = ends.bindings(user_vhost.node(), to_queue);
-    query.unpaged().answer(in_order(bindings).collect())
+    let bindings = in_order(ends.bindings(user_vhost.node(), to_queue));
+    query.unpaged().answer(bindings.iter().map(to_json).collect())
 }
 
 async fn show(

@@ -6,10 +6,10 @@ use crate::api::bindings::properties_key::properties_key;
 use crate::json::table::table_to_json;
 use crate::snapshot::topology::BindingSnapshot;
 
-/// Sorts bindings and formats each.
-pub(crate) fn in_order(mut bindings: Vec<BindingSnapshot>) -> impl Iterator<Item = Value> {
+/// Sorts bindings.
+pub(crate) fn in_order(mut bindings: Vec<BindingSnapshot>) -> Vec<BindingSnapshot> {
     bindings.sort_by(|a, b| a.place().cmp(&b.place()));
-    bindings.into_iter().map(|binding| to_json(&binding))
+    bindings
 }
 
 /// A binding in JSON.

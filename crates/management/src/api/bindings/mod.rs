@@ -9,13 +9,13 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 
-use crate::api::bindings::binding_json::in_order;
-use crate::api::list_query::Query;
+use crate::api::bindings::binding_json::{in_order, to_json};
+use crate::api::list_query::{List, Query};
 use crate::http::access::{Management, check_can_enter};
-use crate::http::answer::{ApiError, Json};
+use crate::http::answer::ApiError;
 use crate::http::extract::{Name, NameInVhost, SharedNode, exchange_name};
 use crate::node::Caller;
-use crate::snapshot::topology::BindingFilter;
+use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -33,25 +33,15 @@ pub(super) fn routes() -> Router<SharedNode> {
 /// COMPAT: pages of more lists: RabbitMQ's lists of bindings have no pages.
 pub(crate) const FOUND_BY: &[&str] = &["source", "destination", "routing_key"];
 
-/// The fields that a filter looks into: not into the end that all bindings of the list have.
-fn found_by(which: BindingFilter<'_>) -> &'static [&'static str] {
-    match which {
-        BindingFilter::Vhost => FOUND_BY,
-        BindingFilter::Source(_) => &["destination", "routing_key"],
-        BindingFilter::Queue(_) | BindingFilter::Destination(_) => &["source", "routing_key"],
-    }
-}
-
 /// The bindings of the vhosts that the user has permissions in; an administrator sees all.
 async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     let bindings = seen.filter_map(|vhost| node.bindings(&vhost, BindingFilter::Vhost));
-    let json = bindings.flat_map(in_order).collect();
-    query.answer_found_by(json, found_by(BindingFilter::Vhost))
+    answer(bindings.flat_map(in_order).collect(), BindingFilter::Vhost, &query)
 }
 
 async fn list_of_vhost(
@@ -59,7 +49,7 @@ async fn list_of_vhost(
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     list_of(&node, &caller, &vhost, BindingFilter::Vhost, &query)
 }
 
@@ -68,7 +58,7 @@ async fn list_of_queue(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     list_of(&node, &caller, &vhost, BindingFilter::Queue(&name), &query)
 }
 
@@ -77,7 +67,7 @@ async fn list_of_source(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     list_of(&node, &caller, &vhost, BindingFilter::Source(exchange_name(&name)), &query)
 }
 
@@ -86,7 +76,7 @@ async fn list_of_destination(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     list_of(&node, &caller, &vhost, BindingFilter::Destination(exchange_name(&name)), &query)
 }
 
@@ -96,8 +86,27 @@ fn list_of(
     vhost: &str,
     which: BindingFilter<'_>,
     query: &Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     check_can_enter(caller, vhost)?;
     let bindings = node.bindings(vhost, which).ok_or_else(ApiError::not_found)?;
-    query.answer_found_by(in_order(bindings).collect(), found_by(which))
+    answer(in_order(bindings), which, query)
+}
+
+/// Answers with a list of bindings. The filter does not look into the end that all bindings of the list have.
+fn answer(
+    bindings: Vec<BindingSnapshot>,
+    which: BindingFilter<'_>,
+    query: &Query,
+) -> Result<List, ApiError> {
+    let is_wanted = |binding: &BindingSnapshot| {
+        let in_source = || query.matches_name(&binding.source);
+        let in_destination = || query.matches_name(&binding.destination);
+        query.matches_name(&binding.routing_key)
+            || match which {
+                BindingFilter::Vhost => in_source() || in_destination(),
+                BindingFilter::Source(_) => in_destination(),
+                BindingFilter::Queue(_) | BindingFilter::Destination(_) => in_source(),
+            }
+    };
+    query.answer_lazily(bindings, is_wanted, |some, _| some.iter().map(to_json).collect())
 }

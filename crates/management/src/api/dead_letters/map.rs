@@ -37,6 +37,7 @@ async fn show(
     Management(caller): Management,
     query: MapQuery,
 ) -> Result<Json, ApiError> {
+    let _turn = node.http_budget().long_answer().await;
     answer(&Mapped::all(&node, &caller), &query, caller.only_vhosts.is_some())
 }
 
@@ -46,6 +47,7 @@ async fn show_vhost(
     Name(vhost): Name,
     query: MapQuery,
 ) -> Result<Json, ApiError> {
+    let _turn = node.http_budget().long_answer().await;
     answer(&[Mapped::one(&node, &caller, vhost)?], &query, false)
 }
 

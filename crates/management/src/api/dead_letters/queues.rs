@@ -9,10 +9,10 @@ use broker::dead_letter::DeathReason;
 use serde_json::json;
 
 use crate::api::dead_letters::mapped::Mapped;
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::row::{Part, Row};
 use crate::http::access::Management;
-use crate::http::answer::{ApiError, Json};
+use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
 use crate::limits::NAMED_TOGETHER_MAX;
 
@@ -62,7 +62,8 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
+    let _turn = node.http_budget().long_answer().await;
     answer(&Mapped::all(&node, &caller), &query)
 }
 
@@ -71,11 +72,12 @@ async fn list_of_vhost(
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
+    let _turn = node.http_budget().long_answer().await;
     answer(&[Mapped::one(&node, &caller, vhost)?], &query)
 }
 
-fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
+fn answer(vhosts: &[Mapped], query: &Query) -> Result<List, ApiError> {
     let targets = vhosts.iter().flat_map(|mapped| {
         let sources = mapped.map.sources(NAMED_TOGETHER_MAX).into_iter();
         let all = sources.zip(deaths_behind(&mapped.map)).enumerate();
@@ -90,7 +92,7 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
         )
     });
     let is_wanted = |target: &Target<'_>| query.matches_name(target.mapped.name(target.queue));
-    query.answer_lazily(targets.collect(), is_wanted, |targets, part| {
+    query.answer_borrowed(targets.collect(), is_wanted, |targets, part| {
         targets.iter().map(|target| to_row(target, part).into_json()).collect()
     })
 }

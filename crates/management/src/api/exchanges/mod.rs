@@ -2,6 +2,8 @@
 
 pub(crate) mod publish;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,7 +11,7 @@ use axum::routing::get;
 use broker::{Command, DeclareExchange};
 use serde_json::{Value, json};
 
-use crate::api::list_query::{DeleteConditions, Query};
+use crate::api::list_query::{DeleteConditions, List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
@@ -39,10 +41,10 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     let exchanges = seen.filter_map(|vhost| node.exchanges(&vhost)).flatten().collect();
-    answer(&node, exchanges, &query)
+    answer(&node, exchanges, query)
 }
 
 async fn list_of_vhost(
@@ -50,10 +52,10 @@ async fn list_of_vhost(
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     check_can_enter(&caller, &vhost)?;
     let exchanges = node.exchanges(&vhost).ok_or_else(ApiError::not_found)?;
-    answer(&node, exchanges, &query)
+    answer(&node, exchanges, query)
 }
 
 async fn show(
@@ -77,12 +79,14 @@ async fn show(
 fn answer(
     node: &SharedNode,
     mut exchanges: Vec<ExchangeSnapshot>,
-    query: &Query,
-) -> Result<Json, ApiError> {
+    query: Query,
+) -> Result<List, ApiError> {
     exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+    let query = Arc::new(query);
     let is_wanted = |exchange: &ExchangeSnapshot| query.matches_name(&exchange.name);
-    query.answer_lazily(exchanges, is_wanted, |exchanges, part| {
-        list_to_json(node, exchanges, query, part)
+    let (node, shown) = (Arc::clone(node), Arc::clone(&query));
+    query.answer_lazily(exchanges, is_wanted, move |exchanges, part| {
+        list_to_json(&node, exchanges, &shown, part)
     })
 }
 

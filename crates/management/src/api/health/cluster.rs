@@ -186,7 +186,7 @@ pub(crate) fn filter(pattern: &str) -> Result<Pattern, ApiError> {
 /// Fails for the queues of vhosts without a leader, as far as their names match.
 fn without_leader(node: &SharedNode, vhosts: &[String], pattern: Option<&Pattern>) -> Json {
     let leaderless = vhosts.iter().filter(|vhost| node.leader_of_vhost(vhost) == Leader::None);
-    let queues = leaderless.filter_map(|vhost| node.queues(vhost)).flatten();
+    let queues = leaderless.filter_map(|vhost| node.queue_keys(vhost)).flatten();
     let wanted = queues.filter(|queue| pattern.is_none_or(|pattern| pattern.matches(&queue.name)));
     let queues: Vec<Value> = wanted
         .map(|queue| json!({"name": *queue.name, "virtual_host": *queue.vhost, "type": queue.kind.as_str()}))

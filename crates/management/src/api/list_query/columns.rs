@@ -35,8 +35,15 @@ pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     }
 }
 
+/// An item with the requested columns, or with all.
+pub(super) fn selected(item: Value, columns: Option<&[String]>) -> Value {
+    let Some(columns) = columns else { return item };
+    let paths: Vec<&str> = columns.iter().map(String::as_str).collect();
+    select_paths(&item, &paths).unwrap_or_else(|| Value::Object(Map::new()))
+}
+
 /// The parts of a value at the given paths. Arguments are one column, because their names may contain dots.
-pub(super) fn select_paths(value: &Value, paths: &[&str]) -> Option<Value> {
+fn select_paths(value: &Value, paths: &[&str]) -> Option<Value> {
     match value {
         Value::Object(fields) => {
             let mut found = Map::new();

@@ -5,19 +5,24 @@
 
 mod columns;
 mod page;
+mod rows;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
 
 pub(crate) use crate::api::list_query::page::as_count;
+pub(crate) use crate::api::list_query::rows::List;
 
-use crate::api::list_query::columns::{at, compare, select_paths};
+use crate::api::list_query::columns::{at, compare, selected};
 use crate::api::list_query::page::{Filter, Page};
+use crate::api::list_query::rows::Rows;
 use crate::api::row::Part;
 use crate::history::{TimeRange, TimeRanges};
-use crate::http::answer::{ApiError, Json};
-use crate::limits::{AGE_S_MAX, MOMENTS_MAX};
+use crate::http::allowance::Allowance;
+use crate::http::answer::ApiError;
+use crate::limits::{AGE_S_MAX, LIST_KEYS_AT_ONCE, MOMENTS_MAX};
+use crate::snapshot::listed::Listed;
 
 /// The decoded query of a list.
 #[derive(Default, Debug)]
@@ -35,6 +40,8 @@ pub(crate) struct Query {
     pub(crate) with_memory: bool,
     /// Ranges of time of the samples.
     pub(crate) ranges: TimeRanges,
+    /// The memory that the answer takes.
+    allowance: Allowance,
 }
 
 /// DeleteConditions on a deletion.
@@ -63,7 +70,8 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Self::parse(parts.uri.query().unwrap_or_default())
+        let query = Self::parse(parts.uri.query().unwrap_or_default())?;
+        Ok(query.within(Allowance::of(&parts.extensions)))
     }
 }
 
@@ -122,7 +130,13 @@ impl Query {
                 data: time_range(&find, "data_rates")?,
                 node: time_range(&find, "node_stats")?,
             },
+            allowance: Allowance::default(),
         })
+    }
+
+    /// The query, whose answer takes memory from `allowance`.
+    pub(crate) fn within(self, allowance: Allowance) -> Self {
+        Self { allowance, ..self }
     }
 
     /// The query without its page, for a list that is always complete.
@@ -130,33 +144,77 @@ impl Query {
         Self { page: None, ..self }
     }
 
-    /// Answers with a list of items. On pages, those that `is_wanted` selects are listed, and only the items of the
-    /// page are formatted whole; of the others, `show` formats the field to sort by.
-    pub(crate) fn answer_lazily<T>(
+    /// Answers with a list of things, whose rows `show` makes while the list is sent; null for a thing that is gone. On
+    /// pages, those that `is_wanted` selects are listed, and only the rows of the page are made whole; of the others, `show`
+    /// makes the field to sort by.
+    pub(crate) fn answer_lazily<T: Listed>(
         &self,
+        things: Vec<T>,
+        is_wanted: impl Fn(&T) -> bool,
+        show: impl Fn(&[T], Part<'_>) -> Vec<Value> + Send + 'static,
+    ) -> Result<List, ApiError> {
+        self.allowance.hold(things.iter().map(Listed::bytes).sum())?;
+        if let Some(page) = &self.page {
+            return self.answer_page(page, things, is_wanted, show);
+        }
+        let mut things = self.in_order(things, &show)?.into_iter();
+        Ok(List::Rows(Rows::new(self.columns.clone(), move |count| {
+            let some: Vec<T> = things.by_ref().take(count).collect();
+            (!some.is_empty()).then(|| show(&some, Part::Whole))
+        })))
+    }
+
+    /// The same for things that are borrowed: a list without pages is made as a whole.
+    pub(crate) fn answer_borrowed<T>(
+        &self,
+        things: Vec<T>,
+        is_wanted: impl Fn(&T) -> bool,
+        show: impl Fn(&[T], Part<'_>) -> Vec<Value>,
+    ) -> Result<List, ApiError> {
+        match &self.page {
+            Some(page) => self.answer_page(page, things, is_wanted, show),
+            None => self.answer(show(&things, Part::Whole)),
+        }
+    }
+
+    fn answer_page<T>(
+        &self,
+        page: &Page,
         mut things: Vec<T>,
         is_wanted: impl Fn(&T) -> bool,
         show: impl Fn(&[T], Part<'_>) -> Vec<Value>,
-    ) -> Result<Json, ApiError> {
-        let Some(page) = &self.page else {
-            return self.answer(show(&things, Part::Whole));
-        };
+    ) -> Result<List, ApiError> {
         let total_count = things.len();
         things.retain(is_wanted);
         let filtered_count = things.len();
+        let things = self.in_order(things, &show)?;
+        let things: Vec<T> = page.cut(things)?.collect();
+        let mut items = show(&things, Part::Whole);
+        items.retain(|item| !item.is_null());
+        Ok(self.page_of(page, items, filtered_count, total_count))
+    }
+
+    /// The things in the order of the query.
+    fn in_order<T>(
+        &self,
+        mut things: Vec<T>,
+        show: &impl Fn(&[T], Part<'_>) -> Vec<Value>,
+    ) -> Result<Vec<T>, ApiError> {
         if let Some(path) = &self.sort {
-            let rows = show(&things, Part::At(path));
-            let keys = rows.iter().map(|row| at(row, path).cloned());
-            let mut keyed: Vec<(Option<Value>, T)> = keys.zip(things).collect();
+            self.allowance.hold(things.len() * size_of::<(Option<Value>, T)>())?;
+            let mut keys = Vec::with_capacity(things.len());
+            for some in things.chunks(LIST_KEYS_AT_ONCE) {
+                let rows = show(some, Part::At(path));
+                keys.extend(rows.iter().map(|row| at(row, path).cloned()));
+            }
+            let mut keyed: Vec<(Option<Value>, T)> = keys.into_iter().zip(things).collect();
             keyed.sort_by(|(a, _), (b, _)| compare(a.as_ref(), b.as_ref()));
             things = keyed.into_iter().map(|(_, one)| one).collect();
         }
         if self.sort_reverse {
             things.reverse();
         }
-        let things: Vec<T> = page.cut(things)?.collect();
-        let items = show(&things, Part::Whole);
-        Ok(self.page_of(page, items, filtered_count, total_count))
+        Ok(things)
     }
 
     /// True if the filter matches the name.
@@ -220,7 +278,7 @@ impl Query {
     }
 
     /// Answers with a list. `items` have names and are in order.
-    pub(crate) fn answer(&self, items: Vec<Value>) -> Result<Json, ApiError> {
+    pub(crate) fn answer(&self, items: Vec<Value>) -> Result<List, ApiError> {
         self.answer_found_by(items, &["name"])
     }
 
@@ -229,7 +287,7 @@ impl Query {
         &self,
         mut items: Vec<Value>,
         paths: &[&str],
-    ) -> Result<Json, ApiError> {
+    ) -> Result<List, ApiError> {
         let total_count = items.len();
         if let Some(page) = &self.page {
             items.retain(|item| {
@@ -239,7 +297,11 @@ impl Query {
         }
         self.order(&mut items);
         let Some(page) = &self.page else {
-            return Ok(Json::ok(items.into_iter().map(|item| self.select_columns(item)).collect()));
+            let mut items = items.into_iter();
+            return Ok(List::Rows(Rows::new(self.columns.clone(), move |count| {
+                let some: Vec<Value> = items.by_ref().take(count).collect();
+                (!some.is_empty()).then_some(some)
+            })));
         };
         let filtered_count = items.len();
         let items = page.cut(items)?.collect();
@@ -253,21 +315,17 @@ impl Query {
         items: Vec<Value>,
         filtered_count: usize,
         total_count: usize,
-    ) -> Json {
+    ) -> List {
         let mut json = page.position(items.len(), filtered_count, total_count);
         let items = items.into_iter().map(|item| self.select_columns(item)).collect();
         // RabbitMQ's order of fields.
         json.shift_insert(2, "items".to_owned(), items);
-        Json::ok(Value::Object(json))
+        List::Page(Value::Object(json))
     }
 
     /// The requested columns of an item.
     pub(crate) fn select_columns(&self, item: Value) -> Value {
-        let Some(columns) = &self.columns else {
-            return item;
-        };
-        let paths: Vec<&str> = columns.iter().map(String::as_str).collect();
-        select_paths(&item, &paths).unwrap_or_else(|| json!({}))
+        selected(item, self.columns.as_deref())
     }
 }
 
@@ -312,7 +370,7 @@ mod tests {
     use crate::limits::PAGE_SIZE_MAX;
 
     fn answer(query: &str, items: Vec<Value>) -> Value {
-        Query::parse(query).and_then(|query| query.answer(items)).expect("a list").1
+        Query::parse(query).and_then(|query| query.answer(items)).expect("a list").into_json()
     }
 
     fn named(names: &[&str]) -> Vec<Value> {
@@ -344,7 +402,7 @@ mod tests {
         let page = |query: &str| {
             let query = Query::parse(query).unwrap();
             let is_wanted = |one: &Value| query.matches_name(one["name"].as_str().unwrap());
-            let answer = query.answer_lazily(all.clone(), is_wanted, |items, part| {
+            let answer = query.answer_borrowed(all.clone(), is_wanted, |items, part| {
                 whole.set(whole.get() + if part == Part::Whole { items.len() } else { 0 });
                 let show = |item: &Value| {
                     let mut row = Row::new(part);
@@ -355,7 +413,7 @@ mod tests {
                 };
                 items.iter().map(show).collect()
             });
-            answer.unwrap().1
+            answer.unwrap().into_json()
         };
         for (query, formatted) in [
             ("page=2&page_size=2&name=a", 2),
@@ -398,7 +456,7 @@ mod tests {
         };
         let found = |query: &str| {
             let query = Query::parse(query).unwrap();
-            query.answer_found_by(items(), &["user", "of.vhost"]).unwrap().1
+            query.answer_found_by(items(), &["user", "of.vhost"]).unwrap().into_json()
         };
         assert_eq!(found("page=1")["filtered_count"], json!(3));
         assert_eq!(found("page=1&name=SHO")["items"][0]["user"], json!("ada"));

@@ -11,7 +11,7 @@ use axum::routing::get;
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::overview::{CRYPTO_LIBRARY, NO_ERLANG, contexts, exchange_types};
 use crate::api::rates;
 use crate::api::vhosts::stats::VhostStats;
@@ -47,7 +47,7 @@ pub(super) fn routes() -> Router<SharedNode> {
         .merge(alarm_limits::routes())
 }
 
-async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
+async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<List, ApiError> {
     let now = node.snapshot();
     let mut all = vec![to_json(&node, &now, &query)];
     let peers = node.cluster().peers;

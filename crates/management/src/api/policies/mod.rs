@@ -14,7 +14,7 @@ use axum::routing::get;
 use broker::PolicyKind;
 use serde_json::Value;
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::http::access::{Administrator, Management, Policymaker};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
@@ -67,7 +67,7 @@ async fn list(
     Management(caller): Management,
     query: Query,
     kind: PolicyKind,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost deleted meanwhile has none.
     let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
@@ -80,7 +80,7 @@ async fn list_of_vhost(
     Name(vhost): Name,
     query: Query,
     kind: PolicyKind,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let policies = in_vhost(&node, &vhost, kind).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
     query.answer_found_by(policies, FOUND_BY)

@@ -14,9 +14,11 @@ use broker::dead_letter::DeathReason;
 use broker::{BrowseCursor, MessageState};
 use serde_json::{Value, json};
 
-use crate::api::queues::message::{MessageContext, message_bytes};
+use crate::api::queues::message::{MessageContext, browsed_bytes};
 use crate::http::access::{Management, check_can_enter};
+use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json, refused_read};
+use crate::http::budget::OverBudget;
 use crate::http::extract::{NameInVhost, SharedNode};
 use crate::limits::{
     BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_READS_MAX, BROWSE_TRUNCATE_DEFAULT,
@@ -34,9 +36,11 @@ async fn browse(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: BrowseQuery,
+    allowance: Allowance,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
-    query.browse(&node, &caller, QueuePath { vhost: &vhost, queue: &name }).await.map(Json::ok)
+    let queue = QueuePath { vhost: &vhost, queue: &name };
+    query.browse(&node, &caller, queue, &allowance).await.map(Json::ok)
 }
 
 impl From<BrowseError> for ApiError {
@@ -133,13 +137,14 @@ impl BrowseQuery {
         node: &SharedNode,
         caller: &Caller,
         queue: QueuePath<'_>,
+        allowance: &Allowance,
     ) -> Result<Value, ApiError> {
         let mut page = Page { next: Some(self.from), ..Page::default() };
         for _ in 0..BROWSE_READS_MAX {
             let Some(from) = page.next else { break };
             let count = if self.reads_whole_batches() { usize::MAX } else { self.missing(&page) };
             let batch = node.browse(caller, queue, from.place, count).await?;
-            if page.add(self, &batch) {
+            if page.add(self, &batch, allowance)? {
                 break;
             }
         }
@@ -173,8 +178,17 @@ struct Page {
 }
 
 impl Page {
-    /// Adds the matching messages of a batch. True if the page is complete.
-    fn add(&mut self, query: &BrowseQuery, batch: &BrowseBatch) -> bool {
+    /// Adds the matching messages of a batch. True if the page is complete: it has as many messages as asked for, or there
+    /// is no memory for more.
+    ///
+    /// # Errors
+    /// [`OverBudget`] if there is no memory for the first one.
+    fn add(
+        &mut self,
+        query: &BrowseQuery,
+        batch: &BrowseBatch,
+        allowance: &Allowance,
+    ) -> Result<bool, OverBudget> {
         let BrowseQuery { from, truncate, filter, .. } = query;
         let state = from.place.state();
         let json =
@@ -184,21 +198,26 @@ impl Page {
         let last = batch.messages.len();
         for (number, message) in (1..).zip(&batch.messages) {
             let position = (state != MessageState::Unacknowledged).then_some(passed);
+            if filter.matches(&message.entry.message) {
+                let bytes = browsed_bytes(&message.entry.message, *truncate);
+                match allowance.hold(bytes) {
+                    Ok(()) => {}
+                    Err(over) if self.messages.is_empty() => return Err(over),
+                    Err(_) => return Ok(true),
+                }
+                self.bytes += bytes;
+                self.messages.push(json.message(message, position));
+            }
             passed += 1;
             self.scanned += 1;
-            if !filter.matches(&message.entry.message) {
-                continue;
-            }
-            self.bytes += message_bytes(&message.entry.message, Some(*truncate));
-            self.messages.push(json.message(message, position));
+            let place = if number == last { batch.next } else { Some(message.behind) };
+            self.next = place.map(|place| Cursor { passed, place });
             if self.messages.len() == query.count || self.bytes >= GET_BYTES_MAX {
-                let place = if number == last { batch.next } else { Some(message.behind) };
-                self.next = place.map(|place| Cursor { passed, place });
-                return true;
+                return Ok(true);
             }
         }
         self.next = batch.next.map(|place| Cursor { passed, place });
-        false
+        Ok(false)
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::api::queues::message::{Encoding, message_bytes, payload, properties};
 use crate::api::user_channel::{UserVhost, call};
 use crate::http::access::Management;
+use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{Body, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, integer};
@@ -29,6 +30,7 @@ async fn get(
     State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
+    allowance: Allowance,
     Body(body): Body,
 ) -> Result<Json, ApiError> {
     let user_vhost = UserVhost::for_create(node, caller, vhost)?;
@@ -38,7 +40,8 @@ async fn get(
     let fields = Fields::read(&body)?;
     let query = GetQuery::read(&fields)?;
     let mut channel = user_vhost.channel().await?;
-    let messages = query.take(&mut *channel, &name).await.map_err(|r| refused_read(&r))?;
+    let messages =
+        query.take(&mut *channel, &name, &allowance).await.map_err(|r| refused_read(&r))?;
     channel.close().await;
     Ok(Json::ok(Value::Array(messages)))
 }
@@ -79,7 +82,12 @@ impl GetQuery {
 
     /// Takes messages off a queue and settles them. May return fewer than requested, because an answer is
     /// bounded in bytes.
-    async fn take(&self, channel: &mut dyn Channel, queue: &str) -> Result<Vec<Value>, Refusal> {
+    async fn take(
+        &self,
+        channel: &mut dyn Channel,
+        queue: &str,
+        allowance: &Allowance,
+    ) -> Result<Vec<Value>, Refusal> {
         let mut messages = Vec::new();
         let mut last = None;
         let mut bytes = 0;
@@ -91,8 +99,12 @@ impl GetQuery {
                 break;
             };
             last = Some(delivery.tag);
-            bytes += message_bytes(&delivery.message, self.truncate);
+            let size = message_bytes(&delivery.message, self.truncate);
+            bytes += size;
             messages.push(self.delivery_to_json(&delivery, message_count));
+            if allowance.hold(size).is_err() {
+                break;
+            }
         }
         if let Some(tag) = last {
             self.settle(channel, tag);

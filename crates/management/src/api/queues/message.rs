@@ -11,7 +11,7 @@ use broker::{BrowsedMessage, Message, MessageState, QueueNumber};
 use serde_json::{Map, Value, json};
 
 use crate::json::table::{bytes_to_text, table_to_json};
-use crate::limits::REDRIVES_SHOWN_MAX;
+use crate::limits::{DEATH_KEYS_SHOWN_MAX, DEATHS_SHOWN_MAX, REDRIVES_SHOWN_MAX};
 use crate::node::MessageId;
 use crate::snapshot::client::channel_name;
 use crate::snapshot::moment::wall_ms;
@@ -59,6 +59,18 @@ pub(crate) fn message_bytes(message: &Message, truncate: Option<usize>) -> usize
     truncated(message.body(), truncate).len() + message.properties().len() + OVERHEAD_BYTES
 }
 
+/// Approximate memory of a browsed message in an answer: with its deaths.
+pub(crate) fn browsed_bytes(message: &Message, truncate: usize) -> usize {
+    const DEATH_BYTES: usize = 1024;
+    const KEY_BYTES: usize = 64;
+    let deaths = all_deaths(message).iter().take(DEATHS_SHOWN_MAX);
+    let of_deaths = deaths.map(|death| {
+        let keys = death.routing_keys.iter().take(DEATH_KEYS_SHOWN_MAX);
+        DEATH_BYTES + keys.map(|key| key.as_bytes().len() + KEY_BYTES).sum::<usize>()
+    });
+    message_bytes(message, Some(truncate)) + of_deaths.sum::<usize>()
+}
+
 /// The context of a browsed message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageContext {
@@ -95,6 +107,7 @@ impl MessageContext {
             "arrived_ms": self.wall_ms(entry.arrived),
             "expires_ms": browsed.deadline.map(|at| self.wall_ms(at)),
             "deaths": deaths(message),
+            "deaths_total": all_deaths(message).len(),
             "redrives": redrives(message),
         });
         if let Some(at) = browsed.ready_at {
@@ -112,14 +125,18 @@ impl MessageContext {
     }
 }
 
-/// The deaths of a message, latest first.
+/// The deaths of a message, latest first; not all if they are many.
 fn deaths(message: &Message) -> Vec<Value> {
-    let deaths = message.deaths().into_iter().flat_map(|deaths| &deaths.entries);
-    deaths.map(death).collect()
+    all_deaths(message).iter().take(DEATHS_SHOWN_MAX).map(death).collect()
+}
+
+fn all_deaths(message: &Message) -> &[Death] {
+    message.deaths().map_or(&[], |deaths| &deaths.entries)
 }
 
 fn death(death: &Death) -> Value {
-    let keys = death.routing_keys.iter().map(|key| bytes_to_text(key.as_bytes()));
+    let keys = death.routing_keys.iter().take(DEATH_KEYS_SHOWN_MAX);
+    let keys = keys.map(|key| bytes_to_text(key.as_bytes()));
     json!({
         "queue": *death.queue,
         "reason": death.reason.as_str(),
@@ -127,6 +144,7 @@ fn death(death: &Death) -> Value {
         "time_ms": death.time_s.saturating_mul(1000),
         "exchange": *death.exchange,
         "routing_keys": keys.collect::<Vec<String>>(),
+        "routing_keys_total": death.routing_keys.len(),
         "original_expiration_ms": death.original_expiration_ms,
     })
 }

@@ -8,7 +8,7 @@ mod given_reasons;
 pub(crate) mod message;
 mod place;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -21,7 +21,7 @@ use broker::{
 };
 use serde_json::{Value, json};
 
-use crate::api::list_query::{DeleteConditions, Query};
+use crate::api::list_query::{DeleteConditions, List, Query};
 use crate::api::nodes::is_of_cluster;
 use crate::api::rates::trends;
 use crate::api::row::{Part, Row};
@@ -37,7 +37,7 @@ use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
 use crate::node::Caller;
 use crate::snapshot::fields::{QUEUE, StatsKind};
-use crate::snapshot::queue::QueueSnapshot;
+use crate::snapshot::queue::{QueueKey, QueueSnapshot};
 use place::{Places, QueuePlace};
 
 /// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
@@ -77,22 +77,22 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
-    answer(&node, seen(&node, &caller), &query, Nulls::LeftOut)
+) -> Result<List, ApiError> {
+    answer(&node, seen(&node, &caller), query, Nulls::LeftOut)
 }
 
 async fn list_detailed(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
-    answer(&node, seen(&node, &caller), &query, Nulls::Shown)
+) -> Result<List, ApiError> {
+    answer(&node, seen(&node, &caller), query, Nulls::Shown)
 }
 
-fn seen(node: &SharedNode, caller: &Caller) -> Vec<QueueSnapshot> {
+fn seen(node: &SharedNode, caller: &Caller) -> Vec<QueueKey> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost deleted meanwhile has no queues.
-    seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect()
+    seen.filter_map(|vhost| node.queue_keys(&vhost)).flatten().collect()
 }
 
 async fn list_of_vhost(
@@ -100,10 +100,10 @@ async fn list_of_vhost(
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     check_can_enter(&caller, &vhost)?;
-    let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
-    answer(&node, queues, &query, Nulls::LeftOut)
+    let queues = node.queue_keys(&vhost).ok_or_else(ApiError::not_found)?;
+    answer(&node, queues, query, Nulls::LeftOut)
 }
 
 /// The queues that a user declared, even if the user was deleted.
@@ -112,10 +112,10 @@ async fn list_of_user(
     Management(caller): Management,
     Name(user): Name,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let mut queues = seen(&node, &caller);
     queues.retain(|queue| *queue.declared_by == *user);
-    answer(&node, queues, &query, Nulls::LeftOut)
+    answer(&node, queues, query, Nulls::LeftOut)
 }
 
 async fn show(
@@ -142,33 +142,43 @@ async fn show(
 
 fn answer(
     node: &SharedNode,
-    mut queues: Vec<QueueSnapshot>,
-    query: &Query,
+    mut queues: Vec<QueueKey>,
+    query: Query,
     nulls: Nulls,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let is_wanted = |queue: &QueueSnapshot| query.matches_name(&queue.name);
-    query.answer_lazily(queues, is_wanted, |queues, part| {
-        list_to_json(node, queues, query, nulls, part)
+    let query = Arc::new(query);
+    let is_wanted = |queue: &QueueKey| query.matches_name(&queue.name);
+    let (node, shown, places) = (Arc::clone(node), Arc::clone(&query), Places::of(node));
+    query.answer_lazily(queues, is_wanted, move |queues, part| {
+        let by_vhost = queues.chunk_by(|a, b| a.vhost == b.vhost);
+        by_vhost
+            .flat_map(|queues| rows_of_vhost(&node, &places, queues, &shown, nulls, part))
+            .collect()
     })
 }
 
-fn list_to_json(
+/// The rows of some queues of one vhost; null for a queue that is gone.
+fn rows_of_vhost(
     node: &SharedNode,
-    queues: &[QueueSnapshot],
+    places: &Places,
+    keys: &[QueueKey],
     query: &Query,
     nulls: Nulls,
     part: Part<'_>,
 ) -> Vec<Value> {
-    let (nodes, mut places) = (Places::of(node), BTreeMap::new());
-    let trends = trends(node, queues, &query.ranges, part, |history, queue, ranges| {
-        history.of_queue(&queue.vhost, queue.number, ranges)
+    let Some(vhost) = keys.first().map(|key| &key.vhost) else { return Vec::new() };
+    let queues = node.queues(vhost, keys);
+    let trends = trends(node, &queues, &query.ranges, part, |history, queue, ranges| {
+        queue.as_ref().map_or_else(Trend::default, |queue| {
+            history.of_queue(&queue.vhost, queue.number, ranges)
+        })
     });
+    let place = places.of_vhost(node, vhost);
     let all = queues.iter().zip(&trends);
     let json = all.map(|(queue, trend)| {
-        let place =
-            places.entry(&queue.vhost).or_insert_with(|| nodes.of_vhost(node, &queue.vhost));
-        let mut json = to_row(place, queue, trend, query, part).into_fields();
+        let Some(queue) = queue else { return Value::Null };
+        let mut json = to_row(&place, queue, trend, query, part).into_fields();
         // As in RabbitMQ, nulls stay if statistics are left out.
         let keeps = nulls == Nulls::Shown || query.disable_stats;
         json.retain(|_, value| keeps || !value.is_null());

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{List, Query};
 use crate::api::vhosts::stats::{VhostStats, schedules};
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json, made};
@@ -39,7 +39,7 @@ async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
-) -> Result<Json, ApiError> {
+) -> Result<List, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_list(vhost));
     // A vhost deleted meanwhile is left out.
     query.answer(seen.filter_map(|vhost| to_json(&node, &vhost, &query)).collect())

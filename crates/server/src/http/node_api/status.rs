@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::{
-    AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit,
-    IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot, NodeStatus,
-    ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory, TextFuture, VhostScrape,
+    AsideFuture, AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape,
+    DiskFreeLimit, HttpBudget, IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition,
+    NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory,
+    VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
@@ -145,16 +146,16 @@ impl NodeStatus for Node {
         }
     }
 
-    fn format_aside(&self, format: Box<dyn FnOnce() -> String + Send>) -> TextFuture<'_> {
+    fn http_budget(&self) -> &Arc<HttpBudget> {
+        &self.permits.http
+    }
+
+    fn format_aside(&self, format: Box<dyn FnOnce() + Send>) -> AsideFuture<'_> {
         Box::pin(async move {
             // The semaphore is never closed.
             let _turn = self.permits.metrics.acquire().await.ok();
-            match tokio::task::spawn_blocking(format).await {
-                Ok(text) => text,
-                Err(error) => {
-                    tracing::error!(%error, "cannot format metrics");
-                    String::new()
-                }
+            if let Err(error) = tokio::task::spawn_blocking(format).await {
+                tracing::error!(%error, "cannot format metrics");
             }
         })
     }
@@ -170,6 +171,7 @@ impl NodeStatus for Node {
     fn set_memory_watermark(&self, watermark: MemoryWatermark, by: &str) {
         self.alarms.limits.set_memory_watermark(watermark);
         let bytes = self.alarms.limits.memory_watermark_bytes();
+        self.permits.http.follow(bytes);
         tracing::info!(user = by, bytes, "memory watermark set");
         alarms::check(self);
     }

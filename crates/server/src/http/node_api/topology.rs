@@ -9,8 +9,8 @@ use broker::{
 };
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
-    Explained, ImportError, ImportPreview, QueueSnapshot, Topology, VhostChange, VhostCondition,
-    VhostLimit, VhostPlacement, VhostSettings, VhostTotals,
+    Explained, ImportError, ImportPreview, QueueKey, QueueSnapshot, Topology, VhostChange,
+    VhostCondition, VhostLimit, VhostPlacement, VhostSettings, VhostTotals,
 };
 
 use super::{change, set_limit};
@@ -86,10 +86,14 @@ impl Topology for Node {
         })
     }
 
-    fn queues(&self, vhost: &str) -> Option<Vec<QueueSnapshot>> {
-        let handle = self.vhosts.get(vhost)?;
+    fn queue_keys(&self, vhost: &str) -> Option<Vec<QueueKey>> {
+        Some(self.vhosts.get(vhost)?.read(|v, _| QueueKey::all(v)))
+    }
+
+    fn queues(&self, vhost: &str, keys: &[QueueKey]) -> Vec<Option<QueueSnapshot>> {
+        let Some(handle) = self.vhosts.get(vhost) else { return vec![None; keys.len()] };
         let now = handle.now();
-        Some(handle.read(|v, client_of| QueueSnapshot::all(v, client_of, now)))
+        handle.read(|v, client_of| QueueSnapshot::some(v, keys, client_of, now))
     }
 
     fn queue(&self, vhost: &str, name: &str) -> Option<(QueueSnapshot, Vec<ConsumerSnapshot>)> {

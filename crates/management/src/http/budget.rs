@@ -1,0 +1,226 @@
+//! The memory that HTTP may take: for bodies while they are read, and for answers until they are sent.
+//!
+//! Three pools have a share each, so that uploads, answers and scrapers do not take each other's room. When a pool is
+//! full, the slowest transfer in it gives way, or else the request that needs room is answered with 503.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::http::allowance::Taken;
+use crate::http::answer::ApiError;
+use crate::limits::{
+    HTTP_BUDGET_BYTES_MAX, HTTP_BUDGET_BYTES_MIN, HTTP_BUDGET_SHARE, HTTP_LONG_ANSWERS_AT_ONCE,
+    HTTP_ROOM_CHECK_INTERVAL, HTTP_ROOM_TIMEOUT,
+};
+
+/// The use of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pool {
+    /// Bodies of requests, and the values in them.
+    Bodies,
+    /// Answers of the API.
+    Answers,
+    /// Answers on the listener of scrapers, which need no login.
+    Metrics,
+}
+
+impl Pool {
+    /// The pool's part of `bytes`.
+    const fn share(self, bytes: usize) -> usize {
+        match self {
+            Self::Bodies => bytes / 2,
+            Self::Answers | Self::Metrics => bytes / 4,
+        }
+    }
+}
+
+/// The memory that HTTP may take, on all listeners and for other nodes.
+#[derive(Debug)]
+pub struct HttpBudget {
+    bytes: AtomicUsize,
+    pools: [PoolState; 3],
+    /// Permits for answers that are made as a whole.
+    long_answers: Semaphore,
+}
+
+#[derive(Default, Debug)]
+struct PoolState {
+    room: Mutex<Room>,
+    /// Notified when room is given back.
+    given_back: Notify,
+}
+
+#[derive(Default, Debug)]
+struct Room {
+    taken: usize,
+    /// The requests that send or get something, and may have to give way.
+    transfers: Vec<Weak<Taken>>,
+}
+
+/// A pool has no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OverBudget(Pool);
+
+impl From<OverBudget> for ApiError {
+    fn from(OverBudget(pool): OverBudget) -> Self {
+        let what = match pool {
+            Pool::Bodies => "bodies of requests",
+            Pool::Answers => "answers",
+            Pool::Metrics => "answers to scrapers",
+        };
+        Self::unavailable(format!("{what} take all the memory that they may take; try again"))
+    }
+}
+
+impl HttpBudget {
+    /// A budget for a process with this memory watermark; none for unlimited.
+    pub fn new(watermark_bytes: Option<u64>) -> Self {
+        let budget = Self {
+            bytes: AtomicUsize::new(HTTP_BUDGET_BYTES_MAX),
+            pools: Default::default(),
+            long_answers: Semaphore::new(HTTP_LONG_ANSWERS_AT_ONCE),
+        };
+        budget.follow(watermark_bytes);
+        budget
+    }
+
+    /// Follows a change of the memory watermark.
+    pub fn follow(&self, watermark_bytes: Option<u64>) {
+        let share = watermark_bytes.map_or(u64::MAX, |bytes| bytes / HTTP_BUDGET_SHARE);
+        let bytes = usize::try_from(share).unwrap_or(usize::MAX);
+        let bytes = bytes.clamp(HTTP_BUDGET_BYTES_MIN, HTTP_BUDGET_BYTES_MAX);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Waits for the turn of an answer that is made as a whole. Must not be kept while other nodes are asked.
+    pub(crate) async fn long_answer(&self) -> impl Drop + use<'_> {
+        self.long_answers.acquire().await.expect("the semaphore is never closed")
+    }
+
+    const fn pool(&self, pool: Pool) -> &PoolState {
+        let [bodies, answers, metrics] = &self.pools;
+        match pool {
+            Pool::Bodies => bodies,
+            Pool::Answers => answers,
+            Pool::Metrics => metrics,
+        }
+    }
+
+    fn room(&self, pool: Pool) -> MutexGuard<'_, Room> {
+        self.pool(pool).room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes room. A transfer that is too slow gives way.
+    ///
+    /// # Errors
+    /// [`OverBudget`] if there is no room.
+    pub(super) fn take(&self, pool: Pool, bytes: usize) -> Result<(), OverBudget> {
+        let bytes_max = pool.share(self.bytes.load(Ordering::Relaxed));
+        loop {
+            let slowest = {
+                let mut room = self.room(pool);
+                if bytes <= bytes_max.saturating_sub(room.taken) {
+                    room.taken += bytes;
+                    return Ok(());
+                }
+                if bytes > bytes_max {
+                    return Err(OverBudget(pool));
+                }
+                room.slowest(Instant::now())
+            };
+            // Without the lock, because room is given back here.
+            if !slowest.ok_or(OverBudget(pool))?.give_way() {
+                return Err(OverBudget(pool));
+            }
+        }
+    }
+
+    /// Takes room, and waits a moment for it.
+    ///
+    /// # Errors
+    /// [`OverBudget`] if there is no room.
+    pub(super) async fn take_soon(&self, pool: Pool, bytes: usize) -> Result<(), OverBudget> {
+        let deadline = Instant::now() + HTTP_ROOM_TIMEOUT;
+        loop {
+            let given_back = self.pool(pool).given_back.notified();
+            match self.take(pool, bytes) {
+                Err(over) if Instant::now() >= deadline => return Err(over),
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
+            // Transfers become too slow without a notice.
+            let next_check = deadline.min(Instant::now() + HTTP_ROOM_CHECK_INTERVAL);
+            drop(timeout_at(next_check, given_back).await);
+        }
+    }
+
+    /// Gives room back.
+    pub(super) fn give_back(&self, pool: Pool, bytes: usize) {
+        if bytes > 0 {
+            self.room(pool).taken -= bytes;
+            self.pool(pool).given_back.notify_waiters();
+        }
+    }
+
+    /// Adds a transfer to those that give way when they are too slow.
+    pub(super) fn follow_transfer(&self, pool: Pool, taken: &Arc<Taken>) {
+        let mut room = self.room(pool);
+        room.transfers.retain(|one| one.strong_count() > 0);
+        room.transfers.push(Arc::downgrade(taken));
+    }
+
+    /// Bytes that a pool has taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self, pool: Pool) -> usize {
+        self.room(pool).taken
+    }
+
+    /// A budget of this size.
+    #[cfg(test)]
+    pub(super) fn of(bytes: usize) -> Arc<Self> {
+        let budget = Self::new(None);
+        budget.bytes.store(bytes, Ordering::Relaxed);
+        Arc::new(budget)
+    }
+}
+
+impl Room {
+    /// The transfer that has been too slow for the longest time.
+    fn slowest(&self, now: Instant) -> Option<Arc<Taken>> {
+        let transfers = self.transfers.iter().filter_map(Weak::upgrade);
+        let late = transfers.filter_map(|one| Some((one.behind(now)?, one)));
+        late.max_by_key(|(behind, _)| *behind).map(|(_, one)| one)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budget_follows_the_watermark_within_bounds() {
+        let bytes = |watermark| HttpBudget::new(watermark).bytes.load(Ordering::Relaxed);
+        assert_eq!(bytes(None), HTTP_BUDGET_BYTES_MAX);
+        assert_eq!(bytes(Some(0)), HTTP_BUDGET_BYTES_MIN);
+        let watermark = HTTP_BUDGET_SHARE * (HTTP_BUDGET_BYTES_MIN as u64 + 1);
+        assert_eq!(bytes(Some(watermark)), HTTP_BUDGET_BYTES_MIN + 1);
+        let budget = HttpBudget::new(None);
+        budget.follow(Some(watermark));
+        assert_eq!(budget.bytes.load(Ordering::Relaxed), HTTP_BUDGET_BYTES_MIN + 1);
+    }
+
+    #[test]
+    fn pools_have_room_of_their_own() {
+        let budget = HttpBudget::of(400);
+        assert!(budget.take(Pool::Metrics, 100).is_ok());
+        assert_eq!(budget.take(Pool::Metrics, 1), Err(OverBudget(Pool::Metrics)));
+        assert!(budget.take(Pool::Answers, 60).is_ok() && budget.take(Pool::Bodies, 200).is_ok());
+        assert_eq!(budget.take(Pool::Answers, 41), Err(OverBudget(Pool::Answers)));
+        budget.give_back(Pool::Answers, 1);
+        assert!(budget.take(Pool::Answers, 41).is_ok());
+        assert_eq!(budget.taken(Pool::Answers), 100);
+    }
+}
