@@ -26,6 +26,9 @@ pub(crate) const HTTP_REQUEST_BYTES: usize = 64 * 1024;
 /// Bytes taken for a value in the JSON of a body.
 pub(crate) const HTTP_VALUE_BYTES: usize = 128;
 
+/// Memory of a part of another node while it is put together with others, in multiples of its text.
+pub(crate) const HTTP_TREE_TIMES: usize = 6;
+
 /// Bytes of an answer given to the connection at once. It keeps sixteen such pieces for a client that does not read.
 pub(crate) const HTTP_SENT_AT_ONCE: usize = 16 * 1024;
 
@@ -53,14 +56,17 @@ pub(crate) const LIST_KEYS_AT_ONCE: usize = 128;
 /// Bytes of a list that are made before they are sent.
 pub(crate) const LIST_BYTES_AT_ONCE: usize = 32 * 1024;
 
+/// Bytes of a row in the part of another node in a list.
+pub(crate) const LIST_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Time for the answer of another node of the cluster to a request that was passed on; 503 after it.
 pub const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time for the part of another node of the cluster in a list of all; the list is incomplete after it.
 pub const PART_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of an answer of another node of the cluster.
-pub const PEER_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of an answer of another node of the cluster that is read as a whole for its own sake.
+pub const PEER_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Values in the body of a request: room for any list of names and any field table; 400.
 pub const BODY_VALUES_MAX: usize = 64 * 1024;

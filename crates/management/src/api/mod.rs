@@ -42,7 +42,7 @@ use axum::routing::get;
 
 use crate::http::extract::SharedNode;
 
-pub(crate) use list_query::Query;
+pub(crate) use list_query::{PART, PartCounts, Place, Query};
 
 /// All paths behind [`crate::http::access::guard`].
 pub(crate) fn routes() -> Router<SharedNode> {

@@ -61,6 +61,8 @@ struct Room {
 }
 
 /// A pool has no room.
+///
+/// COMPAT: memory of HTTP: requests without room get 503; RabbitMQ gives HTTP all memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OverBudget(Pool);
 

@@ -48,8 +48,8 @@ pub trait Peers {
     /// Names of the other nodes to which there is a link.
     fn connected_peers(&self) -> Vec<String>;
 
-    /// Sends a request to another node, as [`peer_router`](crate::peer_router) takes it, and waits for the whole answer
-    /// until the time is over.
+    /// Sends a request to another node, as [`peer_router`](crate::peer_router) takes it, and waits for the beginning of the
+    /// answer until the time is over, and as long for each further piece.
     fn answer_of_peer(&self, node: &str, request: Request, limit: Duration) -> PeerFuture<'_>;
 
     /// The user who was authenticated by another node; none if there is no such user.

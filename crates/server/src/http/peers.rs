@@ -5,21 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use futures::{StreamExt as _, stream};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::server::conn::http1;
 use hyper_tokio::rt::TokioIo;
 use hyper_tokio::service::TowerToHyperService;
-use management::limits::PEER_ANSWER_BYTES_MAX;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::cluster::ids::NodeId;
 use crate::cluster::{Links, NodeStream, Purpose, StreamHandler};
 use crate::limits::IDLE_PEER_CONNECTIONS_MAX;
+
+/// The reason why a node that is away gives no answer.
+const AWAY: &str = "the node is away";
 
 /// Connections to the other nodes.
 #[derive(Debug)]
@@ -40,27 +43,27 @@ impl HttpPeers {
     /// # Errors
     /// The reason why there is none.
     pub(crate) async fn answer(
-        &self,
+        self: &Arc<Self>,
         node: &str,
         request: Request,
         limit: Duration,
     ) -> Result<Response, String> {
         let id = NodeId::of(node);
-        let answer = async {
-            let answered = async {
-                let (connection, response) = self.send(id, request).await?;
-                Ok((connection, whole(response).await?))
-            };
-            let (mut connection, response) = tokio::select! {
-                answered = answered => answered,
-                () = self.links.peer_away(id) => Err("the node is away".to_owned()),
-            }?;
-            if connection.ready().await.is_ok() {
-                self.keep(id, connection);
-            }
-            Ok(response)
-        };
-        within(limit, answer).await
+        let (connection, response) = tokio::select! {
+            sent = within(limit, self.send(id, request)) => sent,
+            () = self.links.peer_away(id) => Err(AWAY.to_owned()),
+        }?;
+        let (peers, links) = (Arc::clone(self), Arc::clone(&self.links));
+        let away = async move { links.peer_away(id).await };
+        Ok(read_within(response, limit, away, move || {
+            // The connection is free once its task has seen the end of the answer, too.
+            tokio::spawn(async move {
+                let mut connection = connection;
+                if connection.ready().await.is_ok() {
+                    peers.keep(id, connection);
+                }
+            });
+        }))
     }
 
     /// Sends a request on a connection that is idle, or on a new one.
@@ -109,11 +112,8 @@ pub(crate) async fn answer_on(
     request: Request,
     limit: Duration,
 ) -> Result<Response, String> {
-    within(limit, async {
-        let (_connection, response) = send_on(stream, request).await?;
-        whole(response).await
-    })
-    .await
+    let (connection, response) = within(limit, send_on(stream, request)).await?;
+    Ok(read_within(response, limit, std::future::pending(), move || drop(connection)))
 }
 
 /// Sends the first request on a stream.
@@ -128,18 +128,38 @@ async fn send_on(
     Ok((sender, response))
 }
 
-/// The answer with its whole body.
-async fn whole(response: hyper::Response<Incoming>) -> Result<Response, String> {
+/// The answer, whose pieces are read when they are wanted. It fails when there is none within the limit, or when `away`
+/// completes. After the last one `at_end` is called.
+fn read_within(
+    response: hyper::Response<Incoming>,
+    limit: Duration,
+    away: impl Future<Output = ()> + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> Response {
     let (parts, body) = response.into_parts();
-    let body = to_bytes(Body::new(body), PEER_ANSWER_BYTES_MAX).await;
-    let body = body.map_err(|error| error.to_string())?;
-    Ok(Response::from_parts(parts, Body::from(body)))
+    let body = Body::new(body).into_data_stream();
+    let begin = (body, Box::pin(away), at_end);
+    let pieces = stream::unfold(begin, move |(mut body, mut away, at_end)| async move {
+        let piece = tokio::select! {
+            piece = tokio::time::timeout(limit, body.next()) => piece.map_err(axum::Error::new),
+            () = &mut away => Err(axum::Error::new(AWAY)),
+        };
+        match piece {
+            Ok(Some(piece)) => Some((piece, (body, away, at_end))),
+            Ok(None) => {
+                at_end();
+                None
+            }
+            Err(problem) => Some((Err(problem), (body, away, at_end))),
+        }
+    });
+    Response::from_parts(parts, Body::from_stream(pieces))
 }
 
-async fn within(
+async fn within<T>(
     limit: Duration,
-    answer: impl Future<Output = Result<Response, String>>,
-) -> Result<Response, String> {
+    answer: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
     let late = |_| format!("no answer within {} ms", limit.as_millis());
     tokio::time::timeout(limit, answer).await.map_err(late)?
 }

@@ -4,6 +4,7 @@
 //! pattern matches nothing. `Pattern::filter` bounds the work of a pattern per name.
 
 mod columns;
+mod merge;
 mod page;
 mod rows;
 
@@ -11,8 +12,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
 
+pub(crate) use crate::api::list_query::merge::Place;
 pub(crate) use crate::api::list_query::page::as_count;
-pub(crate) use crate::api::list_query::rows::List;
+pub(crate) use crate::api::list_query::rows::{List, PART, PartCounts};
 
 use crate::api::list_query::columns::{at, compare, selected};
 use crate::api::list_query::page::{Filter, Page};
@@ -21,6 +23,7 @@ use crate::api::row::Part;
 use crate::history::{TimeRange, TimeRanges};
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
+use crate::http::forward::PartOfList;
 use crate::limits::{AGE_S_MAX, LIST_KEYS_AT_ONCE, MOMENTS_MAX};
 use crate::snapshot::listed::Listed;
 
@@ -42,6 +45,8 @@ pub(crate) struct Query {
     pub(crate) ranges: TimeRanges,
     /// The memory that the answer takes.
     allowance: Allowance,
+    /// True if the answer is the part of this node in a list of all nodes.
+    is_part: bool,
 }
 
 /// DeleteConditions on a deletion.
@@ -70,8 +75,14 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let query = Self::parse(parts.uri.query().unwrap_or_default())?;
-        Ok(query.within(Allowance::of(&parts.extensions)))
+        let part = parts.extensions.get::<PartOfList>();
+        let asked = part
+            .map(|PartOfList(query)| &**query)
+            .or_else(|| parts.uri.query())
+            .unwrap_or_default();
+        let query = Self::parse(asked)?;
+        let allowance = Allowance::of(&parts.extensions);
+        Ok(Self { allowance, is_part: part.is_some(), ..query })
     }
 }
 
@@ -131,12 +142,8 @@ impl Query {
                 node: time_range(&find, "node_stats")?,
             },
             allowance: Allowance::default(),
+            is_part: false,
         })
-    }
-
-    /// The query, whose answer takes memory from `allowance`.
-    pub(crate) fn within(self, allowance: Allowance) -> Self {
-        Self { allowance, ..self }
     }
 
     /// The query without its page, for a list that is always complete.
@@ -154,14 +161,48 @@ impl Query {
         show: impl Fn(&[T], Part<'_>) -> Vec<Value> + Send + 'static,
     ) -> Result<List, ApiError> {
         self.allowance.hold(things.iter().map(Listed::bytes).sum())?;
+        if self.is_part {
+            let total_count = things.len();
+            let (things, filtered_count) = self.part_of(things, is_wanted, &show)?;
+            let rows = self.rows(things, move |some| show(some, Part::Whole));
+            return Ok(List::Rows(rows.into_part(filtered_count, total_count)));
+        }
         if let Some(page) = &self.page {
             return self.answer_page(page, things, is_wanted, show);
         }
-        let mut things = self.in_order(things, &show)?.into_iter();
-        Ok(List::Rows(Rows::new(self.columns.clone(), move |count| {
+        let things = self.in_order(things, &show)?;
+        Ok(List::Rows(self.rows(things, move |some| show(some, Part::Whole))))
+    }
+
+    /// Rows of things, which are made while they are sent.
+    fn rows<T: Send + 'static>(
+        &self,
+        things: Vec<T>,
+        show: impl Fn(&[T]) -> Vec<Value> + Send + 'static,
+    ) -> Rows {
+        let mut things = things.into_iter();
+        Rows::new(self.columns.clone(), move |count| {
             let some: Vec<T> = things.by_ref().take(count).collect();
-            (!some.is_empty()).then(|| show(&some, Part::Whole))
-        })))
+            (!some.is_empty()).then(|| show(&some))
+        })
+    }
+
+    /// The wanted things in order, those of the page and of all before, and the number of wanted ones.
+    fn part_of<T>(
+        &self,
+        mut things: Vec<T>,
+        is_wanted: impl Fn(&T) -> bool,
+        show: &impl Fn(&[T], Part<'_>) -> Vec<Value>,
+    ) -> Result<(Vec<T>, usize), ApiError> {
+        if self.page.is_some() {
+            things.retain(is_wanted);
+        }
+        let filtered_count = things.len();
+        let mut things = self.in_order(things, show)?;
+        if let Some(page) = &self.page {
+            things.truncate(page.end());
+        }
+        Ok((things, filtered_count))
     }
 
     /// The same for things that are borrowed: a list without pages is made as a whole.
@@ -172,8 +213,8 @@ impl Query {
         show: impl Fn(&[T], Part<'_>) -> Vec<Value>,
     ) -> Result<List, ApiError> {
         match &self.page {
-            Some(page) => self.answer_page(page, things, is_wanted, show),
-            None => self.answer(show(&things, Part::Whole)),
+            Some(page) if !self.is_part => self.answer_page(page, things, is_wanted, show),
+            _ => self.answer(show(&things, Part::Whole)),
         }
     }
 
@@ -290,20 +331,18 @@ impl Query {
     ) -> Result<List, ApiError> {
         let total_count = items.len();
         if let Some(page) = &self.page {
-            items.retain(|item| {
-                let mut texts = paths.iter().filter_map(|path| at(item, path)?.as_str());
-                page.filter.is_all() || texts.any(|text| page.filter.matches(text))
-            });
+            items.retain(|item| page.filter.finds(item, paths));
         }
         self.order(&mut items);
-        let Some(page) = &self.page else {
-            let mut items = items.into_iter();
-            return Ok(List::Rows(Rows::new(self.columns.clone(), move |count| {
-                let some: Vec<Value> = items.by_ref().take(count).collect();
-                (!some.is_empty()).then_some(some)
-            })));
-        };
         let filtered_count = items.len();
+        if self.is_part {
+            items.truncate(self.page.as_ref().map_or(usize::MAX, Page::end));
+            let rows = self.rows(items, <[Value]>::to_vec);
+            return Ok(List::Rows(rows.into_part(filtered_count, total_count)));
+        }
+        let Some(page) = &self.page else {
+            return Ok(List::Rows(self.rows(items, <[Value]>::to_vec)));
+        };
         let items = page.cut(items)?.collect();
         Ok(self.page_of(page, items, filtered_count, total_count))
     }

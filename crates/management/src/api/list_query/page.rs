@@ -5,6 +5,7 @@ use broker::Pattern;
 use broker::limits::PATTERN_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
+use crate::api::list_query::columns::at;
 use crate::api::rates::object;
 use crate::http::answer::ApiError;
 use crate::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
@@ -84,14 +85,23 @@ impl Page {
         items: Vec<T>,
         len: usize,
     ) -> Result<impl Iterator<Item = T>, ApiError> {
+        self.check(len)?;
+        Ok(items.into_iter().skip(self.start()).take(as_count(self.size)))
+    }
+
+    /// Refuses a page behind the end of a list of this length.
+    pub(super) fn check(&self, len: usize) -> Result<(), ApiError> {
         let Self { number, size, .. } = self;
         if *number > self.count(len).max(1) {
             let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
             return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
         }
-        // Within the list, as checked above.
-        let skipped = (number - 1).saturating_mul(*size);
-        Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
+        Ok(())
+    }
+
+    /// Number of the items of all pages before.
+    pub(super) fn start(&self) -> usize {
+        as_count((self.number - 1).saturating_mul(self.size))
     }
 
     /// Number of the items of this page and all before.
@@ -121,8 +131,14 @@ impl Filter {
     }
 
     /// True if the filter matches everything.
-    pub(super) fn is_all(&self) -> bool {
+    fn is_all(&self) -> bool {
         matches!(self, Self::All)
+    }
+
+    /// True if the filter matches a text at one of the paths.
+    pub(super) fn finds(&self, item: &Value, paths: &[&str]) -> bool {
+        let mut texts = paths.iter().filter_map(|path| at(item, path)?.as_str());
+        self.is_all() || texts.any(|text| self.matches(text))
     }
 
     /// True if the filter matches the name.

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt as _, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::api::list_query::columns::selected;
 use crate::http::answer::Json;
@@ -29,6 +29,7 @@ impl IntoResponse for List {
         match self {
             Self::Page(page) => Json::ok(page).into_response(),
             Self::Rows(mut rows) => {
+                let kind = if rows.counts.is_some() { PART } else { "application/json" };
                 let first = rows.piece().unwrap_or_default();
                 // A short list has a length, like any other answer.
                 let body = if rows.written == Written::Everything {
@@ -36,7 +37,7 @@ impl IntoResponse for List {
                 } else {
                     Body::from_stream(stream::iter([Ok(first.into())]).chain(rows))
                 };
-                (StatusCode::OK, [(CONTENT_TYPE, "application/json")], body).into_response()
+                (StatusCode::OK, [(CONTENT_TYPE, kind)], body).into_response()
             }
         }
     }
@@ -50,7 +51,19 @@ pub(crate) struct Rows {
     next: Next,
     columns: Option<Vec<String>>,
     written: Written,
+    /// There for the part of a node in a list of all nodes: the counts before the rows.
+    counts: Option<PartCounts>,
 }
+
+/// The numbers of items that a part is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PartCounts {
+    pub(crate) filtered: usize,
+    pub(crate) total: usize,
+}
+
+/// The content type of a part: JSON in lines. The counts are first, then follow the rows, and `null` ends the part.
+pub(crate) const PART: &str = "application/x-ndjson";
 
 /// The parts of a list that are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,29 +80,48 @@ impl Rows {
         columns: Option<Vec<String>>,
         next: impl FnMut(usize) -> Option<Vec<Value>> + Send + 'static,
     ) -> Self {
-        Self { next: Box::new(next), columns, written: Written::Nothing }
+        Self { next: Box::new(next), columns, written: Written::Nothing, counts: None }
+    }
+
+    /// The rows as the part of this node in a list of all nodes.
+    pub(super) fn into_part(self, filtered: usize, total: usize) -> Self {
+        Self { counts: Some(PartCounts { filtered, total }), ..self }
+    }
+
+    /// Writes what is before the rows.
+    fn begin(&mut self, text: &mut Vec<u8>) {
+        match self.counts {
+            None => text.push(b'['),
+            Some(PartCounts { filtered, total }) => {
+                let counts = json!({"filtered_count": filtered, "total_count": total});
+                text.extend_from_slice(format!("{counts}\n").as_bytes());
+            }
+        }
+        self.written = Written::Bracket;
     }
 
     /// The next piece of the text; none after the last.
     fn piece(&mut self) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         if self.written == Written::Nothing {
-            text.push(b'[');
-            self.written = Written::Bracket;
+            self.begin(&mut text);
         }
         while text.len() < LIST_BYTES_AT_ONCE && self.written != Written::Everything {
             let Some(rows) = (self.next)(LIST_ROWS_AT_ONCE) else {
-                text.push(b']');
+                text.extend_from_slice(if self.counts.is_some() { b"null\n" } else { b"]" });
                 self.written = Written::Everything;
                 break;
             };
             for row in rows.into_iter().filter(|row| !row.is_null()) {
-                if self.written == Written::Rows {
+                if self.written == Written::Rows && self.counts.is_none() {
                     text.push(b',');
                 }
                 self.written = Written::Rows;
                 let row = selected(row, self.columns.as_deref());
                 serde_json::to_writer(&mut text, &row).expect("any value can be written");
+                if self.counts.is_some() {
+                    text.push(b'\n');
+                }
             }
         }
         (!text.is_empty()).then_some(text)
@@ -112,8 +144,6 @@ impl fmt::Debug for Rows {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     impl List {

@@ -4,19 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::to_bytes;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
+use super::part_rows::is_in_lines;
 use super::{Sender, copy, samples, wire};
 use crate::api::dead_letters::{self, MapQuery};
 use crate::api::{Query, definitions, health, scheduled};
+use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json};
-use crate::limits::{PART_TIMEOUT, PEER_ANSWER_BYTES_MAX, PEER_TIMEOUT};
+use crate::limits::{HTTP_TREE_TIMES, PART_TIMEOUT, PEER_ANSWER_BYTES_MAX, PEER_TIMEOUT};
 use crate::node::Caller;
 
 /// Names the nodes whose part is missing.
@@ -34,9 +38,9 @@ const SUMS: [&str; 5] =
 const LISTS: [&str; 2] = ["listeners", "contexts"];
 
 /// The answer of a node for the vhosts that it leads.
-struct Part {
-    vhosts: Vec<String>,
-    answer: Value,
+pub(super) struct Part {
+    pub(super) vhosts: Vec<String>,
+    pub(super) answer: Value,
 }
 
 impl Part {
@@ -44,7 +48,7 @@ impl Part {
         json!({"vhosts": self.vhosts, "answer": self.answer})
     }
 
-    fn of_json(mut json: Value) -> Option<Self> {
+    pub(super) fn of_json(mut json: Value) -> Option<Self> {
         let vhosts = json.get("vhosts")?.as_array()?.iter();
         let vhosts = vhosts.map(|vhost| vhost.as_str().map(str::to_owned));
         Some(Self {
@@ -61,39 +65,6 @@ struct Parts {
     missing: Vec<String>,
     /// The vhosts that this node answers for.
     vhosts_here: Vec<String>,
-}
-
-/// Answers with a list of all nodes.
-pub(super) async fn list(
-    sender: &Sender,
-    request: Request,
-    next: Next,
-    found_by: &'static [&'static str],
-) -> Response {
-    let query = match Query::parse(request.uri().query().unwrap_or_default()) {
-        Ok(query) => query,
-        Err(error) => return error.into_response(),
-    };
-    let Parts { here, others, missing, .. } = match parts(sender, request, next, PART_TIMEOUT).await
-    {
-        Ok(parts) => parts,
-        Err(response) => return response,
-    };
-    let mut items = Vec::new();
-    for part in std::iter::once(here).chain(others) {
-        if let Value::Array(of_node) = part {
-            items.extend(of_node);
-        }
-    }
-    let place = |item: &Value| {
-        let text = |field| item.get(field).and_then(Value::as_str).map(str::to_owned);
-        (text("vhost"), text("name"), text("node"))
-    };
-    items.sort_by_cached_key(place);
-    // Nodes may tell the same.
-    items.dedup();
-    let answer = query.answer_found_by(items, found_by);
-    complete(answer.into_response(), &missing)
 }
 
 /// Answers with the definitions of all nodes, or with none at all: those without the queues of a vhost would pass for
@@ -238,7 +209,7 @@ fn add(sum: &mut Value, more: &Value) {
     }
 }
 
-fn complete(mut response: Response, missing: &[String]) -> Response {
+pub(super) fn complete(mut response: Response, missing: &[String]) -> Response {
     if !missing.is_empty()
         && let Ok(names) = HeaderValue::from_str(&missing.join(", "))
     {
@@ -253,10 +224,32 @@ pub(super) async fn answer_part(caller: &Caller, response: Response) -> Response
     if response.status() != StatusCode::OK {
         return response;
     }
+    if let Some(vhosts) = caller.only_vhosts.as_ref().filter(|_| is_in_lines(&response)) {
+        return of_vhosts(vhosts, response);
+    }
     let (Some(answer), Some(vhosts)) = (json_of(response).await, &caller.only_vhosts) else {
         return ApiError::internal("the part of this node cannot be read").into_response();
     };
     Json::ok(Part { vhosts: vhosts.iter().cloned().collect(), answer }.into_json()).into_response()
+}
+
+/// A part in lines, after the vhosts that it is about.
+fn of_vhosts(vhosts: &BTreeSet<String>, response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    let first = stream::iter([Ok(Bytes::from(format!("{}\n", json!(vhosts))))]);
+    Response::from_parts(parts, Body::from_stream(first.chain(body.into_data_stream())))
+}
+
+/// The vhosts that no other node has answered for, and the caller confined to them.
+pub(super) fn confined_to_others(
+    sender: &Sender,
+    answered: &BTreeSet<String>,
+) -> (Vec<String>, Arc<Caller>) {
+    let mut names = sender.node.vhost_names();
+    names.retain(|vhost| !answered.contains(vhost));
+    let only_vhosts = Some(Arc::new(names.iter().cloned().collect()));
+    (names, Arc::new(Caller { only_vhosts, ..Caller::clone(&sender.caller) }))
 }
 
 /// The parts of all nodes; an error answer of this node as it is.
@@ -291,26 +284,39 @@ async fn parts_as_asked(
             None => missing.push(peer),
         }
     }
-    let mut names = sender.node.vhost_names();
-    names.retain(|vhost| !answered.contains(vhost));
-    let only_vhosts = Some(Arc::new(names.iter().cloned().collect()));
-    let confined = Caller { only_vhosts, ..Caller::clone(&sender.caller) };
-    request.extensions_mut().insert(Arc::new(confined));
+    let (names, confined) = confined_to_others(sender, &answered);
+    request.extensions_mut().insert(confined);
     let response = next.run(request).await;
     if response.status() != StatusCode::OK {
         return Err(response);
     }
-    match json_of(response).await {
+    match json_held(response, &sender.allowance).await {
         Some(here) => Ok(Parts { here, others, missing, vhosts_here: names }),
-        None => Err(ApiError::internal("the list of this node cannot be read").into_response()),
+        None => Err(ApiError::unavailable("the part of this node is too long").into_response()),
     }
 }
 
 /// The part of a peer, if the peer answers in time.
 async fn part_of(sender: &Sender, peer: &str, request: Request, limit: Duration) -> Option<Part> {
-    let request = wire::sent(request, &sender.caller, sender.client, true);
+    let request = wire::sent(request, &sender.caller, sender.client, wire::Part::OfVhosts);
     let answer = sender.node.answer_of_peer(peer, request, limit).await.ok()?;
-    if answer.status() == StatusCode::OK { Part::of_json(json_of(answer).await?) } else { None }
+    if answer.status() == StatusCode::OK {
+        Part::of_json(json_held(answer, &sender.allowance).await?)
+    } else {
+        None
+    }
+}
+
+/// The body of an answer as JSON, in the memory of the request; none if it is none, or there is no memory for it.
+async fn json_held(response: Response, allowance: &Allowance) -> Option<Value> {
+    let mut body = response.into_body().into_data_stream();
+    let mut text = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece.ok()?;
+        allowance.hold(piece.len() * HTTP_TREE_TIMES).ok()?;
+        text.extend_from_slice(&piece);
+    }
+    serde_json::from_slice(&text).ok()
 }
 
 /// The body of an answer as JSON; none if it is none, or too long.
@@ -326,7 +332,7 @@ pub async fn reason_of(answer: Response) -> String {
 }
 
 /// The URI of a part.
-fn without(uri: &Uri) -> Uri {
+pub(super) fn without(uri: &Uri) -> Uri {
     let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (name, value) in pairs.filter(|(name, _)| !OF_THE_WHOLE.contains(&&**name)) {

@@ -5,6 +5,8 @@
 //! all vhosts are put together from the parts of all nodes. A request that was passed on is answered where it arrives.
 
 mod gather;
+mod merged_list;
+mod part_rows;
 mod samples;
 mod scope;
 mod wire;
@@ -19,6 +21,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
 use crate::limits::PEER_TIMEOUT;
@@ -27,7 +30,7 @@ use crate::node::{Caller, Leader};
 pub use gather::{json_of, reason_of};
 use scope::Scope;
 pub use wire::request_of_node;
-pub(crate) use wire::{Forwarded, receive, segment};
+pub(crate) use wire::{Forwarded, PartOfList, receive, segment};
 
 /// Tells that an answer is that of a replica, which may be behind the leader.
 const STALE: HeaderName = HeaderName::from_static("leveret-stale");
@@ -37,7 +40,7 @@ pub(crate) async fn forward(
     State(node): State<SharedNode>,
     Extension(caller): Extension<Arc<Caller>>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
@@ -52,6 +55,9 @@ pub(crate) async fn forward(
         return next.run(request).await;
     }
     if let Some(forwarded) = request.extensions().get::<Forwarded>().cloned() {
+        if let Some(list) = forwarded.list {
+            request.extensions_mut().insert(list);
+        }
         if forwarded.is_part {
             return gather::answer_part(&caller, next.run(request).await).await;
         }
@@ -63,7 +69,8 @@ pub(crate) async fn forward(
         }
         return next.run(request).await;
     }
-    let sender = Sender { node, caller, client };
+    let allowance = Allowance::of(request.extensions());
+    let sender = Sender { node, caller, client, allowance };
     match scope::of(&path, is_change) {
         Scope::Here => next.run(request).await,
         Scope::Metadata => {
@@ -96,7 +103,7 @@ pub(crate) async fn forward(
         }
         Scope::Anywhere => sender.anywhere(request, next).await,
         Scope::Everywhere => sender.everywhere(request, next).await,
-        Scope::List(found_by) => gather::list(&sender, request, next, found_by).await,
+        Scope::List(found_by) => merged_list::list(&sender, request, next, found_by).await,
         Scope::Overview => gather::overview(&sender, request, next).await,
         Scope::Scheduled => gather::scheduled_messages(&sender, request, next).await,
         Scope::ScheduledCounts => gather::scheduled_counts(&sender, request, next).await,
@@ -111,6 +118,8 @@ struct Sender {
     node: SharedNode,
     caller: Arc<Caller>,
     client: SocketAddr,
+    /// The memory of the request.
+    allowance: Allowance,
 }
 
 impl Sender {
@@ -124,7 +133,7 @@ impl Sender {
 
     /// The answer of another node.
     async fn try_answer(&self, peer: &str, request: Request) -> Result<Response, ApiError> {
-        let request = wire::sent(request, &self.caller, self.client, false);
+        let request = wire::sent(request, &self.caller, self.client, wire::Part::None);
         let answer = self.node.answer_of_peer(peer, request, PEER_TIMEOUT).await;
         answer.map(wire::answered).map_err(|reason| {
             ApiError::unavailable(format!("node '{peer}' does not answer: {reason}"))

@@ -28,6 +28,10 @@ const CLIENT: HeaderName = HeaderName::from_static("leveret-client");
 /// Confines the answer to the vhosts that the node leads.
 const PART: HeaderName = HeaderName::from_static("leveret-part");
 
+/// The query of a list of all nodes, of which the answer is a part: the part is filtered, in order, and ends with the page.
+/// A node without this header's meaning sends its whole list.
+const LIST: HeaderName = HeaderName::from_static("leveret-list");
+
 /// Headers that concern a connection, or the authentication by the first node.
 const NOT_SENT: [HeaderName; 13] = [
     AUTHORIZATION,
@@ -46,7 +50,7 @@ const NOT_SENT: [HeaderName; 13] = [
 ];
 
 /// Headers that tell the caller to the other node, and nobody else may send.
-const CALLER: [HeaderName; 4] = [USER, ADMINISTRATOR, CLIENT, PART];
+const CALLER: [HeaderName; 5] = [USER, ADMINISTRATOR, CLIENT, PART, LIST];
 
 /// The caller of a request that another node has passed on.
 #[derive(Clone, Debug)]
@@ -55,7 +59,13 @@ pub(crate) struct Forwarded {
     user: Option<String>,
     /// True if the answer is confined to the vhosts that this node leads, and put together with those of other nodes.
     pub(super) is_part: bool,
+    /// The query of the list that the part is put into.
+    pub(super) list: Option<PartOfList>,
 }
+
+/// The query of a list of all nodes, for a handler that answers with a part of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PartOfList(pub(crate) String);
 
 impl Forwarded {
     /// The user, who was authenticated by the other node.
@@ -81,17 +91,33 @@ pub(super) fn sent(
     request: Request,
     caller: &Caller,
     client: SocketAddr,
-    is_part: bool,
+    part: Part<'_>,
 ) -> Request {
     let mut request = request;
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     let user = (!caller.is_local_administrator).then_some(&*caller.name);
     let mut request = sent_by(request, user, client);
-    if is_part {
+    if part != Part::None {
         request.headers_mut().insert(PART, HeaderValue::from_static("true"));
     }
+    if let Part::OfList(PartOfList(query)) = part
+        && let Ok(query) = HeaderValue::from_str(query)
+    {
+        request.headers_mut().insert(LIST, query);
+    }
     request
+}
+
+/// The part of an answer that another node is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part<'a> {
+    /// The whole answer.
+    None,
+    /// What concerns the vhosts that the node leads.
+    OfVhosts,
+    /// The same of a list with this query.
+    OfList(&'a PartOfList),
 }
 
 /// A name as a segment of a path.
@@ -166,7 +192,8 @@ fn told(headers: &HeaderMap) -> Option<(Forwarded, SocketAddr)> {
         (None, false) | (Some(_), true) => return None,
     };
     let client = text(&CLIENT)?.parse().ok()?;
-    Some((Forwarded { user, is_part: headers.contains_key(PART) }, client))
+    let list = text(&LIST).map(|query| PartOfList(query.to_owned()));
+    Some((Forwarded { user, is_part: headers.contains_key(PART), list }, client))
 }
 
 #[cfg(test)]
@@ -198,11 +225,14 @@ mod tests {
             for name in NOT_SENT.iter().chain(&CALLER).chain(&[CONTENT_LENGTH]) {
                 request.headers_mut().insert(name, HeaderValue::from_static("forged"));
             }
-            let sent = sent(request, &caller(name, is_local), client, is_part);
+            let list = PartOfList("page=1&name=%20".to_owned());
+            let part = if is_part { Part::OfList(&list) } else { Part::None };
+            let sent = sent(request, &caller(name, is_local), client, part);
             assert_eq!(sent.uri().to_string(), "/api/queues?page=1");
             assert!(!sent.headers().values().any(|value| value == "forged"));
             let (forwarded, from) = told(sent.headers()).unwrap();
             assert_eq!((forwarded.is_part, from), (is_part, client));
+            assert_eq!(forwarded.list, is_part.then_some(list));
             assert_eq!(forwarded.user, (!is_local).then(|| name.to_owned()));
         }
         assert!(told(&HeaderMap::new()).is_none());
