@@ -28,9 +28,11 @@ impl VhostHandle {
         if self.is_frozen() {
             return None;
         }
-        let mut all = std::mem::take(requests).into_iter();
+        let mut all = requests.drain(..);
         let result = self.apply_in(state, connection, &mut all);
-        *requests = all.collect();
+        // The memory of `requests` is used again; there is hardly ever a rest.
+        let rest: Vec<_> = all.collect();
+        requests.extend(rest);
         Some(result)
     }
 
