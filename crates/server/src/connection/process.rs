@@ -195,27 +195,25 @@ impl Connection {
             let used = available - input.len();
             let mut wait = None;
             while !requests.is_empty() {
-                let held = {
+                let (handle, is_applied) = {
                     let Some(opened) = &*self.opened.borrow() else { break };
                     let handle = &opened.handle;
-                    match handle.try_apply(opened.id, &mut requests) {
-                        Some(applied) => {
-                            self.is_written |= applied.is_written;
-                            wait = applied.wait.map(|wait| Next::Wait(Arc::clone(handle), wait));
-                            None
+                    let applied = handle.try_apply(opened.id, &mut requests);
+                    if let Some(applied) = applied {
+                        self.is_written |= applied.is_written;
+                        wait = applied.wait.map(|wait| Next::Wait(Arc::clone(handle), wait));
+                        if !applied.is_much {
+                            break;
                         }
-                        None => Some(Arc::clone(handle)),
                     }
+                    (Arc::clone(handle), applied.is_some())
                 };
-                if requests.is_empty() {
-                    break;
-                }
                 // The permit is released before the wait, so that other connections can be read.
                 *permit = None;
-                match held {
-                    Some(handle) => Box::pin(handle.long_hold_ended()).await,
-                    // Much work is done, and others have their turn.
-                    None => tokio::task::yield_now().await,
+                if is_applied {
+                    Box::pin(handle.let_others()).await;
+                } else {
+                    Box::pin(handle.long_hold_ended()).await;
                 }
             }
             if let Some(slot) = &mut self.slot {

@@ -75,13 +75,15 @@ impl VhostHandle {
         let vhost = state.brain.serving_mut();
         vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
         let work_max = vhost.work_done() + WORK_PER_LOCK;
+        let mut is_much = false;
         for request in requests {
             vhost.apply(now, connection, request);
-            if vhost.work_done() > work_max {
+            is_much = vhost.work_done() > work_max;
+            if is_much {
                 break;
             }
         }
-        self.finish(state)
+        BatchResult { is_much, ..self.finish(state) }
     }
 
     /// Reports the unsent bytes of a connection whose deliveries the core holds back.

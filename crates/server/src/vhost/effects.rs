@@ -34,6 +34,8 @@ pub(crate) struct BatchResult {
     pub(crate) wait: Option<Wait>,
     /// True if the batch has produced work for the disk.
     pub(crate) is_written: bool,
+    /// True if the batch was much work, so that others have a turn before the next one of the connection.
+    pub(crate) is_much: bool,
 }
 
 /// Effects that are handled after all others are in the outboxes.

@@ -8,7 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -27,6 +27,8 @@ pub(super) struct TimedLock<T> {
     held_since_us: AtomicU64,
     /// Notified at the end of a hold that was longer than [`LONG_HOLD`].
     long_hold_ended: Notify,
+    /// True if somebody has not got the lock since the last question.
+    is_missed: AtomicBool,
     watch: Arc<HoldWatch>,
 }
 
@@ -39,6 +41,7 @@ impl<T> TimedLock<T> {
             created: Instant::now(),
             held_since_us: AtomicU64::new(0),
             long_hold_ended: Notify::new(),
+            is_missed: AtomicBool::new(false),
         }
     }
 
@@ -60,10 +63,18 @@ impl<T> TimedLock<T> {
         if let Some(value) = self.value.try_lock() {
             return Some(self.begin(value));
         }
-        if self.is_held_for_long() {
-            return None;
+        if !self.is_held_for_long()
+            && let Some(value) = self.value.try_lock_for(LOCK_WAIT)
+        {
+            return Some(self.begin(value));
         }
-        Some(self.begin(self.value.try_lock_for(LOCK_WAIT)?))
+        self.is_missed.store(true, Ordering::Relaxed);
+        None
+    }
+
+    /// True if somebody has not got the lock since the last call, and comes back for it.
+    pub(super) fn take_missed(&self) -> bool {
+        self.is_missed.swap(false, Ordering::Relaxed)
     }
 
     /// Waits for the end of the current hold, if it is a long one.
@@ -203,7 +214,9 @@ mod tests {
         let lock = Arc::new(TimedLock::new(0, Arc::default()));
         assert_eq!(lock.held_for(), Duration::ZERO);
         let (end, thread) = long_hold(&lock);
+        assert!(!lock.take_missed());
         assert!(lock.try_lock().is_none());
+        assert!(lock.take_missed() && !lock.take_missed());
         assert!(lock.held_for() >= LONG_HOLD);
         drop(end);
         assert_eq!(*lock.lock(), 1);

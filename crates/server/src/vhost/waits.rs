@@ -1,6 +1,6 @@
 //! Waits for a vhost: for its lock, its disk, and work that was due at the start.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use broker::Lsn;
 use management::NodeCondition;
@@ -9,7 +9,7 @@ use super::brain::NotLeading;
 use super::effects::Wait;
 use super::handle::VhostHandle;
 use super::timer::TimerTarget as _;
-use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX};
+use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS};
 
 impl VhostHandle {
     /// Waits while the lock is held for long, or the lead of the vhost is being handed over; tasks of connections await
@@ -19,6 +19,16 @@ impl VhostHandle {
             place.thawed().await;
         }
         self.state.long_hold_ended().await;
+    }
+
+    /// Lets others have a turn after much work. Those that wanted the lock meanwhile come back for it soon, and would not get
+    /// it if the same client took it again at once.
+    pub(crate) async fn let_others(&self) {
+        if self.state.take_missed() {
+            tokio::time::sleep(Duration::from_millis(LOCK_RETRY_MS)).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// True while so much waits for the disk that connections that add to it must wait.
