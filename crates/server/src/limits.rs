@@ -591,6 +591,11 @@ pub(crate) const REDRIVE_REQUEST_BYTES_MAX: usize = 1024 * 1024;
 /// The shortest time between two writes of the progress of a redrive.
 pub(crate) const REDRIVE_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Times that a node tries a redrive that it is hindered to go on with, such as by its disk, without a message that is moved,
+/// and the pause between two of them: a minute.
+pub(crate) const REDRIVE_TRIES_MAX: u32 = 60;
+pub(crate) const REDRIVE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Time within which a node that begins to lead a vhost looks for the redrives in its log.
 pub(crate) const REDRIVE_LEADS_INTERVAL: Duration = Duration::from_millis(200);
 

@@ -34,6 +34,20 @@ impl Keeper {
         }
     }
 
+    /// True if another node leads the vhost and has the job, or will have it: this one gives the vhost up, unless the
+    /// whole node stops.
+    pub(super) fn has_moved(&self, is_stopping: bool) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Log(handle) => handle.is_deposed() || handle.is_closing() && !is_stopping,
+        }
+    }
+
+    /// True if other nodes have the job, too.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self, Self::Log(_))
+    }
+
     /// True if the job is in the log of this vhost.
     pub(super) fn is_log_of(&self, vhost: &Arc<VhostHandle>) -> bool {
         matches!(self, Self::Log(handle) if Arc::ptr_eq(handle, vhost))

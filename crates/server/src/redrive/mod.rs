@@ -6,6 +6,7 @@
 //! which the next process takes it up, or, in a cluster, in the log of its vhost, from which the next leader does.
 
 mod dry_run;
+mod fate;
 mod job;
 mod keeper;
 mod read_budget;

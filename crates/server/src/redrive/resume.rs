@@ -1,10 +1,12 @@
 //! Jobs of an earlier process, or of the node that led their vhost before, go on.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use management::{RedriveError, RedriveState};
 
 use super::Redrives;
+use super::fate::{Circumstances, Fate, Stop, Tries, fate, pause};
 use super::forget;
 use super::job::{Job, Source};
 use super::keeper::{Keeper, logged};
@@ -18,7 +20,7 @@ use crate::vhost::internal_channel::InternalChannel;
 
 /// Lets the jobs that ran when the last process ended go on. Call it in a runtime, before the first client is
 /// served: messages that arrive later are none of the jobs' business.
-pub(crate) fn resume(node: &Node) {
+pub(crate) fn resume(node: &Arc<Node>) {
     let jobs: Vec<Arc<Job>> = node.redrives.known.lock().jobs.iter().cloned().collect();
     for job in jobs {
         let Some(rest) = job.unfinished.lock().clone() else { continue };
@@ -65,7 +67,7 @@ fn is_same(led: &Weak<VhostHandle>, handle: &Arc<VhostHandle>) -> bool {
 }
 
 /// Takes over the jobs in the log of a vhost.
-fn take_over(node: &Node, handle: &Arc<VhostHandle>) {
+fn take_over(node: &Arc<Node>, handle: &Arc<VhostHandle>) {
     let records = logged(handle);
     let mut resumed = Vec::new();
     let forgotten = {
@@ -95,24 +97,50 @@ fn take_over(node: &Node, handle: &Arc<VhostHandle>) {
     resumed.into_iter().for_each(|(job, rest)| resume_one(node, job, rest));
 }
 
-fn resume_one(node: &Node, job: Arc<Job>, rest: Unfinished) {
+fn resume_one(node: &Arc<Node>, job: Arc<Job>, rest: Unfinished) {
     let (clock, is_stopping) = (node.clock, Arc::clone(&node.redrives.is_stopping));
     let found = find(node, &job, &rest);
+    let node = Arc::downgrade(node);
     tokio::spawn(async move {
-        let opened = match found {
-            Ok((source, channel)) => channel.await.map(|channel| (source, channel)),
-            Err(reason) => Err(reason),
-        };
-        let id = job.status.lock().id;
-        match opened {
-            Ok((source, channel)) => {
-                tracing::info!(id, "a redrive goes on");
-                let options = (clock, is_stopping);
-                Run::new(Arc::clone(&job), channel, source, rest.request, options).run().await;
-            }
-            Err(reason) => {
-                tracing::warn!(id, reason, "a redrive does not go on");
-                job.end(RedriveState::Failed(reason), clock.now().wall_ms(), None).await;
+        let (mut found, mut tries) = (found, Tries::default());
+        loop {
+            let opened = match found {
+                Ok((source, channel)) => channel.await.map(|channel| (source, channel)),
+                Err(stop) => Err(stop),
+            };
+            let id = job.status.lock().id;
+            let stop = match opened {
+                Ok((source, channel)) => {
+                    tracing::info!(id, "a redrive goes on");
+                    let options = (clock, is_stopping);
+                    Run::new(Arc::clone(&job), channel, source, rest.request, options).run().await;
+                    break;
+                }
+                Err(stop) => stop,
+            };
+            let is_stopping = is_stopping.load(Ordering::Acquire);
+            let circumstances = Circumstances {
+                has_moved: job.keeper.has_moved(is_stopping),
+                is_stopping,
+                is_unfinished: job.is_running(),
+            };
+            let may_retry = job.keeper.is_shared() && tries.may_retry(0);
+            match fate(Err(stop), circumstances, may_retry) {
+                // What is written stays as it is.
+                Fate::GoesOnElsewhere | Fate::GoesOnLater => break,
+                Fate::Ends(state) => {
+                    let reason =
+                        if let RedriveState::Failed(reason) = &state { reason } else { "" };
+                    tracing::warn!(id, reason, "a redrive does not go on");
+                    job.end(state, clock.now().wall_ms(), None).await;
+                    break;
+                }
+                Fate::Retries(reason) => {
+                    tracing::debug!(id, reason, "a redrive does not go on yet");
+                    pause(&job).await;
+                    let Some(node) = node.upgrade() else { break };
+                    found = find(&node, &job, &rest);
+                }
             }
         }
         job.is_over.send_replace(true);
@@ -122,47 +150,54 @@ fn resume_one(node: &Node, job: Arc<Job>, rest: Unfinished) {
 /// The queue as it is now, and the channel of the job once it is open.
 ///
 /// # Errors
-/// The reason why the job cannot go on.
+/// The reason why the job cannot go on, or not yet: a node that has just begun to lead may know less of the users than the
+/// one before.
 fn find(
     node: &Node,
     job: &Job,
     rest: &Unfinished,
-) -> Result<(Source, impl Future<Output = Result<InternalChannel, String>> + use<>), String> {
+) -> Result<(Source, impl Future<Output = Result<InternalChannel, Stop>> + use<>), Stop> {
     let (vhost, queue, user) = {
         let status = job.status.lock();
         (status.vhost.clone(), status.queue.clone(), status.user.clone())
     };
-    let handle = node
-        .vhosts
-        .get(&vhost)
-        .ok_or_else(|| format!("vhost '{vhost}' does not exist any more"))?;
+    let known = match &job.keeper {
+        Keeper::Log(handle) => Some(Arc::clone(handle)),
+        Keeper::File(_) => node.vhosts.get(&vhost),
+    };
+    let handle =
+        known.ok_or_else(|| Stop::Failed(format!("vhost '{vhost}' does not exist any more")))?;
     if handle.id() != rest.vhost_id {
-        return Err(format!("vhost '{vhost}' was deleted and made again"));
+        return Err(Stop::Failed(format!("vhost '{vhost}' was deleted and made again")));
     }
     let access = if rest.is_local {
-        full_access()?
+        full_access().map_err(Stop::Hindered)?
     } else {
         let known = node
             .auth
             .user(&user)
-            .ok_or_else(|| format!("user '{user}' does not exist any more"))?;
+            .ok_or_else(|| Stop::Hindered(format!("user '{user}' does not exist any more")))?;
         let access = known.access(&vhost);
         access.ok_or_else(|| {
-            format!("user '{user}' has no permissions in vhost '{vhost}' any more")
+            let text = format!("user '{user}' has no permissions in vhost '{vhost}' any more");
+            Stop::Hindered(text)
         })?
     };
     let source = Source::find(&handle, &queue, &rest.request, &access);
     let mut source = source.map_err(|error| {
         let refusal = if let RedriveError::Refused(refusal) = error { Some(refusal) } else { None };
-        refusal.map_or_else(|| "the queue is gone".to_owned(), |refusal| refusal.explanation)
+        Stop::Failed(
+            refusal.map_or_else(|| "the queue is gone".to_owned(), |refusal| refusal.explanation),
+        )
     })?;
     if source.number != rest.queue {
-        return Err("the queue is gone".to_owned());
+        return Err(Stop::Failed("the queue is gone".to_owned()));
     }
     // Sequence numbers may be given again if the log has lost the last messages.
     source.last_seq = source.last_seq.min(rest.last_seq);
     let channel = async move {
-        InternalChannel::open(handle, access).await.map_err(|refusal| refusal.explanation)
+        let opened = InternalChannel::open(handle, access).await;
+        opened.map_err(|refusal| Stop::Hindered(refusal.explanation))
     };
     Ok((source, channel))
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use broker::redrive::{Redrive, Redriven};
-use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, Entry, EntryId, Lsn, MessageState};
 use management::{RedriveCounts, RedriveRequest, RedriveState};
 use tokio::time::{Instant, sleep};
 
+use super::fate::{Circumstances, Fate, Stop, Tries, fate, pause};
 use super::job::{Job, Source, states};
 use super::read_budget::ReadBudget;
 use crate::clock::Clock;
@@ -18,36 +18,8 @@ use crate::limits::{
     ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVE_OFFERS_MAX, REDRIVE_PROGRESS_INTERVAL,
     REDRIVE_UNWRITTEN_MAX,
 };
+use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
-use crate::vhost::{BrowseProblem, NotLeading, VhostHandle};
-
-/// The reason why a job stops.
-enum Stop {
-    /// The limit is reached, the job was cancelled, or the node stops.
-    Enough,
-    Failed(String),
-}
-
-impl From<BrowseProblem> for Stop {
-    fn from(problem: BrowseProblem) -> Self {
-        Self::Failed(match problem {
-            BrowseProblem::NoQueue => "the queue is gone".to_owned(),
-            BrowseProblem::Disk(problem) => problem,
-        })
-    }
-}
-
-impl From<NotLeading> for Stop {
-    fn from(problem: NotLeading) -> Self {
-        Self::Failed(problem.to_string())
-    }
-}
-
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Failed(refusal.explanation)
-    }
-}
 
 /// A running job.
 pub(super) struct Run {
@@ -90,29 +62,50 @@ impl Run {
         }
     }
 
-    /// Runs until nothing is left to do, or the node stops.
+    /// Runs until nothing is left to do, or the node stops, or another one leads. What hinders this node now is tried again.
     pub(super) async fn run(mut self) {
-        let end = self.go_through().await;
-        if self.has_moved() {
-            return;
+        let mut tries = Tries::default();
+        loop {
+            let end = self.go_through().await;
+            let is_unfinished = self.job.is_running() && self.left() > 0;
+            let moved = self.job.status.lock().counts.moved;
+            let may_retry = self.job.keeper.is_shared() && tries.may_retry(moved);
+            let circumstances = Circumstances {
+                has_moved: self.has_moved(),
+                is_stopping: self.is_stopping(),
+                is_unfinished,
+            };
+            match fate(end.clone(), circumstances, may_retry) {
+                Fate::Ends(state) => {
+                    let durable = self.handle.durable_at(self.durable).await;
+                    if durable.is_err() || self.has_moved() {
+                        return self.tell_moved();
+                    }
+                    self.count_rest(&end);
+                    return self.end(state).await;
+                }
+                Fate::GoesOnElsewhere => return self.tell_moved(),
+                Fate::GoesOnLater => {
+                    // No more than it has moved.
+                    self.job.reserve(0);
+                    return self.save().await;
+                }
+                Fate::Retries(reason) => {
+                    let id = self.job.status.lock().id;
+                    tracing::warn!(id, reason, "a redrive is hindered, and tried again");
+                    self.examined.clear();
+                    pause(&self.job).await;
+                }
+            }
         }
-        if end.is_err() && self.is_stopping() && self.job.is_running() && self.left() > 0 {
-            // No more than it has moved.
-            self.job.reserve(0);
-            self.save().await;
-            return;
-        }
-        self.count_rest(&end);
-        let state = match end {
-            Ok(()) | Err(Stop::Enough) => RedriveState::Finished,
-            Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
-        };
-        let durable = self.handle.durable_at(self.durable).await;
-        let state =
-            durable.map_or_else(|moved| RedriveState::Failed(moved.to_string()), |()| state);
-        if self.has_moved() {
-            return;
-        }
+    }
+
+    fn has_moved(&self) -> bool {
+        self.job.keeper.has_moved(self.is_stopping())
+    }
+
+    /// Ends the job.
+    async fn end(&self, state: RedriveState) {
         let unacked_left = self.source.unacked(&self.handle);
         self.job.end(state, self.clock.now().wall_ms(), Some(unacked_left)).await;
         let job = self.job.status.lock();
@@ -137,14 +130,9 @@ impl Run {
         );
     }
 
-    /// True if another node leads the vhost, and goes on with the job.
-    fn has_moved(&self) -> bool {
-        let has_moved = !self.job.keeper.is_here();
-        if has_moved {
-            let id = self.job.status.lock().id;
-            tracing::info!(id, "the next leader of the vhost goes on with a redrive");
-        }
-        has_moved
+    fn tell_moved(&self) {
+        let id = self.job.status.lock().id;
+        tracing::info!(id, "the next leader of the vhost goes on with a redrive");
     }
 
     /// Goes through all messages.

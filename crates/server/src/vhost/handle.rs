@@ -203,6 +203,11 @@ impl VhostHandle {
         self.down.as_deref()
     }
 
+    /// True once the connections of the vhost are closed, because it is given up or the broker stops.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.state.lock().shutdown.is_some()
+    }
+
     /// The refusal of a change because another node leads the vhost, or it is down.
     pub(crate) fn not_leading(&self) -> NotLeading {
         let leader = self.replica.as_ref().and_then(|replica| replica.leader());
