@@ -124,6 +124,25 @@ def test_contents_of_all_vhosts_are_those_of_a_node_that_has_them_all(filled, al
 
 
 @pytest.mark.parametrize("query", (
+    "sort=name", "sort=name&sort_reverse=true", "page=1&page_size=4", "page=2&page_size=4&sort=name",
+    "page=2&page_size=5&sort=name&sort_reverse=true", "page=1&page_size=500&name=d", "page=2&page_size=3&name=D&sort=vhost"))
+def test_lists_of_all_nodes_are_in_the_order_of_a_node_that_has_them_all(filled, alone, query):
+    """Each node sends its rows up to the end of the page, and not more columns than are needed."""
+    for path in ("queues", "exchanges"):
+        target = f"/api/{path}?{query}&columns=vhost,name,durable"
+        expected = alone.api.do("GET", target)
+        rows = expected["items"] if "page" in query else expected
+        assert all(set(row) == {"vhost", "name", "durable"} for row in rows) and rows
+        for node in filled.nodes.values():
+            found = node.api.do("GET", target)
+            # Those of the default vhost, which all nodes have, too.
+            assert found == expected, (path, node.api)
+    behind = [one.api.request("GET", "/api/queues?page=99&page_size=50")[0] for one in (alone, *filled.nodes.values())]
+    assert set(behind) == {400}
+
+
+
+@pytest.mark.parametrize("query", (
     "", "page_size=5", "page=3&page_size=5", "group=true", "has_warning=true&page_size=3&page=2", "name=q1", "name=dlx&group=true",
     "sort=from_queue&sort_reverse=true&page=2&page_size=7"))
 def test_dead_letter_map_is_that_of_a_node_that_has_all_vhosts(filled, alone, query):

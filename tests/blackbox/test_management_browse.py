@@ -79,7 +79,7 @@ def test_a_message_is_shown_with_all_that_is_known(look, ch, kind):
         "position": 0, "state": "ready", "exchange": x, "routing_key": "a.b", "redelivered": False,
         "redelivered_uncertain": False, "delivery_count": 0,
         "properties": {"expiration": "60000", "delivery_mode": 2, "headers": {"l": ["x"], "n": 1}},
-        "payload": "häse", "payload_encoding": "string", "payload_bytes": 5, "deaths": [], "redrives": [],
+        "payload": "häse", "payload_encoding": "string", "payload_bytes": 5, "deaths": [], "deaths_total": 0, "redrives": [],
     }
     assert look(q)["messages"][0]["id"] == id
 
@@ -113,9 +113,9 @@ def test_deaths_are_listed_newest_first(look, ch):
     for death in (newest, oldest):
         assert abs(death.pop("time_ms") - time.time() * 1000) < 60_000
     assert newest == {"queue": second, "reason": "expired", "count": 1, "exchange": "", "routing_keys": [second],
-                      "original_expiration_ms": None}
+                      "routing_keys_total": 1, "original_expiration_ms": None}
     assert oldest == {"queue": first, "reason": "rejected", "count": 1, "exchange": "", "routing_keys": [first, "cc"],
-                      "original_expiration_ms": 60000}
+                      "routing_keys_total": 2, "original_expiration_ms": 60000}
     assert message["properties"]["headers"]["x-first-death-queue"] == first
 
 
