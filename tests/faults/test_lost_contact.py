@@ -146,5 +146,8 @@ def test_clients_of_a_silent_follower_have_ended_at_the_leader(make, heartbeat_s
     with pytest.raises(pika.exceptions.AMQPError):
         while True:
             client.process_data_events(0.1)
+    # It knows the leader again, although what it hears first is older than its loss.
+    in_time(cluster, silent, lambda: cluster.request(silent, "GET", "/api/vhosts/%2F")["leader"])
+    node.connect().close()
     in_time(cluster, leader, lambda: is_well(cluster))
     at_leader.close()

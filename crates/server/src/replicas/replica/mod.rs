@@ -61,6 +61,8 @@ pub(in crate::replicas) struct Replica {
     watch: Arc<DiskWatch>,
     /// The leader that the vhost knows, until it is told.
     new_leader: Option<Arc<str>>,
+    /// The lost leader, if the vhost was told of none since the last turn; the member may have heard it again meanwhile.
+    forgotten_leader: Option<MemberId>,
     /// Stalls of the disk when the vhost began to serve clients.
     stalls: u64,
     service: Service,
@@ -150,6 +152,7 @@ impl Replica {
             queue,
             watch,
             new_leader: None,
+            forgotten_leader: None,
             stalls: 0,
             service: Service::Follows,
             records: WriteBatch::default(),
@@ -316,7 +319,7 @@ impl Replica {
         }
     }
 
-    /// Notes that the process of a node is gone.
+    /// Notes that the process of a node is gone, or that the node is silent for the shortest election time.
     pub(in crate::replicas) fn peer_lost(&mut self, member: MemberId, nodes: &Nodes) {
         if self.is_between_turns() {
             self.member.peer_lost(member);
@@ -325,6 +328,7 @@ impl Replica {
         // The vhost may know it as the leader from before it was opened anew, and the member no leader yet.
         if self.member.leader().is_none() && self.target.leader() == nodes.name_of_member(member) {
             self.target.set_leader(None);
+            self.forgotten_leader = Some(member);
         }
     }
 
@@ -538,9 +542,16 @@ impl Replica {
         if durable.is_some() {
             self.durable = durable;
         }
-        if let Some(role) = role {
-            self.take_role(role, nodes);
+        match role {
+            Some(role) => self.take_role(role, nodes),
+            // Frames that were on their way may have told of the same leader again, before the turn could tell of none.
+            None if self.forgotten_leader.is_some() => {
+                let leader = self.member.leader();
+                self.target.set_leader(leader.and_then(|leader| nodes.name_of_member(leader)));
+            }
+            None => {}
         }
+        self.forgotten_leader = None;
         if self.entries_to_digest == 0 && self.is_leading() {
             self.entries_to_digest = ENTRIES_PER_DIGEST;
             self.target.log_digest();
