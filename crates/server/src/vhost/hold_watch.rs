@@ -141,7 +141,7 @@ impl HoldWatch {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -164,18 +164,18 @@ mod tests {
         assert_eq!(looks.look(3, 3), Step::LookAgain, "the rest begins anew");
     }
 
-    /// Answers each byte of a client with the same one. With a zero, the task goes on until the sender is dropped, as one
-    /// that holds a lock.
-    async fn echo(
-        mut socket: tokio::net::TcpStream,
-        watch: Arc<HoldWatch>,
-        long: Arc<Mutex<std::sync::mpsc::Receiver<()>>>,
-    ) {
+    /// Work for long: told when it begins, and over when the other end is dropped.
+    type LongWork = Arc<Mutex<(Sender<()>, Receiver<()>)>>;
+
+    /// Answers each byte of a client with the same one, a zero after the long work.
+    async fn echo(mut socket: tokio::net::TcpStream, watch: Arc<HoldWatch>, long: LongWork) {
         let mut byte = [1];
         while socket.read_exact(&mut byte).await.is_ok() {
             watch.begin();
             if byte == [0] {
-                long.lock().recv().unwrap_err();
+                let (begun, ends) = &*long.lock();
+                begun.send(()).unwrap();
+                ends.recv().unwrap_err();
             }
             watch.end_hold();
             socket.write_all(&byte).await.unwrap();
@@ -192,16 +192,16 @@ mod tests {
         let watch = HoldWatch::start().unwrap();
         watch.watch_over(runtime.handle().clone());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (end, ends) = channel();
-        let ends = Arc::new(Mutex::new(ends));
+        let ((end, ends), (begun, begins)) = (channel(), channel());
+        let long = Arc::new(Mutex::new((begun, ends)));
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             let (served, _) = listener.accept().unwrap();
             served.set_nonblocking(true).unwrap();
-            let (watch, ends) = (Arc::clone(&watch), Arc::clone(&ends));
+            let (watch, long) = (Arc::clone(&watch), Arc::clone(&long));
             runtime.spawn(async move {
-                echo(tokio::net::TcpStream::from_std(served).unwrap(), watch, ends).await;
+                echo(tokio::net::TcpStream::from_std(served).unwrap(), watch, long).await;
             });
             client
         };
@@ -215,6 +215,7 @@ mod tests {
         round(&mut busy);
         round(&mut other);
         busy.write_all(&[0]).unwrap();
+        begins.recv().unwrap();
         // Without the watch, the worker that serves the busy client is the one that has watched the sockets, and this is
         // never answered.
         for _ in 0..3 {
