@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::http::answer::ApiError;
-use crate::http::budget::{HttpBudget, OverBudget, Pool};
+use crate::http::budget::{GivesWay, HttpBudget, OverBudget, Pool};
 use crate::json::bounded::count_values;
 use crate::limits::{
     BODY_BYTES_MAX, DEFINITIONS_VALUES_MAX, HTTP_BYTES_PER_S_MIN, HTTP_REQUEST_BYTES,
@@ -134,7 +134,7 @@ struct TakenState {
     transfer: Option<Transfer>,
 }
 
-/// What goes over the socket.
+/// Movement of bytes over the socket.
 #[derive(Debug)]
 struct Transfer {
     /// The time until which the bytes that have moved are enough.
@@ -142,7 +142,7 @@ struct Transfer {
     is_answer: bool,
 }
 
-/// What is not sent yet.
+/// The part of an answer that is not sent yet.
 #[derive(Debug)]
 struct Content {
     body: axum::body::BodyDataStream,
@@ -158,7 +158,8 @@ impl Taken {
     fn begin(self: &Arc<Self>, pool: Pool, is_answer: bool) {
         let in_time_until = Instant::now() + HTTP_TRANSFER_GRACE;
         self.state().transfer = Some(Transfer { in_time_until, is_answer });
-        self.budget.follow_transfer(pool, self);
+        let transfer = Arc::downgrade(self);
+        self.budget.follow_transfer(pool, transfer);
     }
 
     fn moved(&self, bytes: usize) {
@@ -168,29 +169,6 @@ impl Taken {
             let until = transfer.in_time_until.max(now) + earned;
             transfer.in_time_until = until.min(now + HTTP_TRANSFER_GRACE);
         }
-    }
-
-    /// Time for which the transfer has been too slow; none if it is fast enough.
-    pub(super) fn behind(&self, now: Instant) -> Option<Duration> {
-        let until = self.state().transfer.as_ref()?.in_time_until;
-        now.checked_duration_since(until).filter(|behind| !behind.is_zero())
-    }
-
-    /// Ends a transfer, for others who need the room. False if it moves just now.
-    pub(super) fn give_way(&self) -> bool {
-        let is_answer = self.state().transfer.take().is_some_and(|transfer| transfer.is_answer);
-        if !is_answer {
-            // The reader of the body gives the room back.
-            self.gave_way.notify_one();
-            return false;
-        }
-        let Ok(mut content) = self.content.try_lock() else { return false };
-        let ended = content.take();
-        drop(content);
-        drop(ended);
-        let held = std::mem::take(&mut self.state().held);
-        self.budget.give_back(self.answers, held);
-        true
     }
 
     async fn read(self: &Arc<Self>, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
@@ -261,6 +239,29 @@ impl Taken {
         *self.content.lock().unwrap_or_else(PoisonError::into_inner) = Some(content);
         self.begin(self.answers, true);
         Response::from_parts(parts, Body::from_stream(Unsent(self)))
+    }
+}
+
+impl GivesWay for Taken {
+    fn behind(&self, now: Instant) -> Option<Duration> {
+        let until = self.state().transfer.as_ref()?.in_time_until;
+        now.checked_duration_since(until).filter(|behind| !behind.is_zero())
+    }
+
+    fn give_way(&self) -> bool {
+        let is_answer = self.state().transfer.take().is_some_and(|transfer| transfer.is_answer);
+        if !is_answer {
+            // The reader of the body gives the room back.
+            self.gave_way.notify_one();
+            return false;
+        }
+        let Ok(mut content) = self.content.try_lock() else { return false };
+        let ended = content.take();
+        drop(content);
+        drop(ended);
+        let held = std::mem::take(&mut self.state().held);
+        self.budget.give_back(self.answers, held);
+        true
     }
 }
 

@@ -5,11 +5,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::http::allowance::Taken;
 use crate::http::answer::ApiError;
 use crate::limits::{
     HTTP_BUDGET_BYTES_MAX, HTTP_BUDGET_BYTES_MIN, HTTP_BUDGET_SHARE, HTTP_LONG_ANSWERS_AT_ONCE,
@@ -57,7 +57,16 @@ struct PoolState {
 struct Room {
     taken: usize,
     /// The requests that send or get something, and may have to give way.
-    transfers: Vec<Weak<Taken>>,
+    transfers: Vec<Weak<dyn GivesWay>>,
+}
+
+/// A request whose body comes, or whose answer goes, over a socket.
+pub(super) trait GivesWay: Send + Sync {
+    /// Time for which the transfer has been too slow; none if it is fast enough.
+    fn behind(&self, now: Instant) -> Option<Duration>;
+
+    /// Ends the transfer, for others who need the room. False if the room comes later, or the transfer moves just now.
+    fn give_way(&self) -> bool;
 }
 
 /// A pool has no room.
@@ -168,10 +177,10 @@ impl HttpBudget {
     }
 
     /// Adds a transfer to those that give way when they are too slow.
-    pub(super) fn follow_transfer(&self, pool: Pool, taken: &Arc<Taken>) {
+    pub(super) fn follow_transfer(&self, pool: Pool, transfer: Weak<dyn GivesWay>) {
         let mut room = self.room(pool);
         room.transfers.retain(|one| one.strong_count() > 0);
-        room.transfers.push(Arc::downgrade(taken));
+        room.transfers.push(transfer);
     }
 
     /// Bytes that a pool has taken.
@@ -191,7 +200,7 @@ impl HttpBudget {
 
 impl Room {
     /// The transfer that has been too slow for the longest time.
-    fn slowest(&self, now: Instant) -> Option<Arc<Taken>> {
+    fn slowest(&self, now: Instant) -> Option<Arc<dyn GivesWay>> {
         let transfers = self.transfers.iter().filter_map(Weak::upgrade);
         let late = transfers.filter_map(|one| Some((one.behind(now)?, one)));
         late.max_by_key(|(behind, _)| *behind).map(|(_, one)| one)

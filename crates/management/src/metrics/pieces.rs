@@ -18,7 +18,7 @@ type Piece = Result<Bytes, OverBudget>;
 pub(super) struct PieceSender {
     /// None once nothing more is sent.
     sender: Option<UnboundedSender<Piece>>,
-    /// What is not sent is held in it: the channel has no bound of its own.
+    /// Holds the pieces that are not sent: the channel has no bound of its own.
     allowance: Allowance,
     runtime: Handle,
 }

@@ -199,18 +199,15 @@ async fn answer(
         Err(error) => return refused(error),
     };
     let (sender, receiver) = pieces(allowance);
-    tokio::spawn(async move {
-        let writer = Arc::clone(&node);
-        let format = move || {
-            if sender.is_over() {
-                return;
-            }
-            let mut text = Text::new(&prefix, sender);
-            write(&*writer, &mut text);
-            text.finish();
-        };
-        node.format_aside(Box::new(format)).await;
-    });
+    let writer = Arc::clone(&node);
+    node.format_aside(Box::new(move || {
+        if sender.is_over() {
+            return;
+        }
+        let mut text = Text::new(&prefix, sender);
+        write(&*writer, &mut text);
+        text.finish();
+    }));
     receiver.answer([(CONTENT_TYPE, PROMETHEUS)]).await
 }
 

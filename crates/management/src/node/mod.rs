@@ -57,7 +57,7 @@ pub(crate) use schedules::on_axis;
 pub use schedules::{
     ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, Schedules,
 };
-pub use status::{AsideFuture, AuditEntry, DiskFreeLimit, NodeStatus, ServerCertificate};
+pub use status::{AuditEntry, DiskFreeLimit, NodeStatus, ServerCertificate};
 pub use topology::{Explained, ImportError, Topology, VhostPlacement};
 pub use users::{NewPassword, NewUser, UserDetails, Users};
 pub use vhost::{VhostChange, VhostMetadata, VhostSettings};

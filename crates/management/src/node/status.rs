@@ -1,7 +1,6 @@
 //! The node itself: its state, metrics, history and settings.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,9 +13,6 @@ use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::scrape::Scrape;
-
-/// Completes when work on another thread is done.
-pub type AsideFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A certificate file of the node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,8 +82,8 @@ pub trait NodeStatus {
     /// The memory that HTTP may take.
     fn http_budget(&self) -> &Arc<HttpBudget>;
 
-    /// Formats a long text away from the threads that serve clients.
-    fn format_aside(&self, format: Box<dyn FnOnce() + Send>) -> AsideFuture<'_>;
+    /// Lets a thread format a long text, away from those that serve clients, one text after the other.
+    fn format_aside(&self, format: Box<dyn FnOnce() + Send>);
 
     /// Login attempts since the start or the last reset, by protocol.
     fn login_attempts(&self) -> Vec<LoginAttempts>;

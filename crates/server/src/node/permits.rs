@@ -16,7 +16,7 @@ pub(crate) struct Permits {
     /// Permits to read from connections with more input than one read takes.
     pub(crate) reads: ReadPermits,
     /// Permits to compute metrics.
-    pub(crate) metrics: Semaphore,
+    pub(crate) metrics: Arc<Semaphore>,
     /// The memory that HTTP may take.
     pub(crate) http: Arc<HttpBudget>,
     /// Slots for connections; none for unlimited.
@@ -27,7 +27,7 @@ impl Permits {
     pub(super) fn new(workers: usize, connections_max: Option<u64>, limits: &AlarmLimits) -> Self {
         Self {
             reads: ReadPermits::new(workers),
-            metrics: Semaphore::new(METRICS_AT_ONCE),
+            metrics: Arc::new(Semaphore::new(METRICS_AT_ONCE)),
             http: Arc::new(HttpBudget::new(limits.memory_watermark_bytes())),
             connections: connections_max.map(ConnectionSlots::new),
         }

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::part_rows::is_in_lines;
+use super::wire::is_in_lines;
 use super::{Sender, copy, samples, wire};
 use crate::api::dead_letters::{self, MapQuery};
 use crate::api::{Query, definitions, health, scheduled};

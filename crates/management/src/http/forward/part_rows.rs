@@ -1,13 +1,13 @@
 //! The part of a node in a list of all nodes, read row by row.
 
 use axum::body::BodyDataStream;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use futures::StreamExt as _;
 use serde_json::Value;
 
 use super::gather::{Part, json_of};
-use crate::api::{PART, PartCounts, Place, Query};
+use super::wire::is_in_lines;
+use crate::api::{PartCounts, Place, Query};
 use crate::limits::LIST_LINE_BYTES_MAX;
 
 /// A part cannot be read to its end.
@@ -134,9 +134,4 @@ impl Lines {
     fn of(response: Response) -> Self {
         Self { body: response.into_body().into_data_stream(), unread: Vec::new(), at: 0 }
     }
-}
-
-/// True if a response is a part in lines.
-pub(super) fn is_in_lines(response: &Response) -> bool {
-    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == PART)
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, ORIGIN, PROXY_AUTHORIZATION,
-    REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, ORIGIN,
+    PROXY_AUTHORIZATION, REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::api::PART as PART_IN_LINES;
 use crate::http::answer::ApiError;
 use crate::node::{Caller, Leader, LoginRefused, Node};
 
@@ -114,7 +115,7 @@ pub(super) fn sent(
 pub(super) enum Part<'a> {
     /// The whole answer.
     None,
-    /// What concerns the vhosts that the node leads.
+    /// The vhosts that the node leads.
     OfVhosts,
     /// The same of a list with this query.
     OfList(&'a PartOfList),
@@ -161,6 +162,11 @@ pub(super) fn answered(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     remove(&mut parts.headers);
     Response::from_parts(parts, Body::new(body))
+}
+
+/// True if an answer is a part in lines.
+pub(super) fn is_in_lines(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == PART_IN_LINES)
 }
 
 fn remove(headers: &mut HeaderMap) {

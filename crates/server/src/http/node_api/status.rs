@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::{
-    AsideFuture, AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape,
-    DiskFreeLimit, HttpBudget, IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition,
-    NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory,
-    VhostScrape,
+    AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit,
+    HttpBudget, IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot,
+    NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
@@ -150,14 +149,15 @@ impl NodeStatus for Node {
         &self.permits.http
     }
 
-    fn format_aside(&self, format: Box<dyn FnOnce() + Send>) -> AsideFuture<'_> {
-        Box::pin(async move {
+    fn format_aside(&self, format: Box<dyn FnOnce() + Send>) {
+        let turns = Arc::clone(&self.permits.metrics);
+        tokio::spawn(async move {
             // The semaphore is never closed.
-            let _turn = self.permits.metrics.acquire().await.ok();
+            let _turn = turns.acquire().await.ok();
             if let Err(error) = tokio::task::spawn_blocking(format).await {
                 tracing::error!(%error, "cannot format metrics");
             }
-        })
+        });
     }
 
     fn login_attempts(&self) -> Vec<LoginAttempts> {
