@@ -139,7 +139,8 @@ def test_clients_of_a_silent_follower_have_ended_at_the_leader(make, heartbeat_s
         # Free, and not of the client any more.
         at_leader.channel().queue_declare(EXCLUSIVE, exclusive=True)
         assert watch.elapsed_s() < WITHIN_S
-        assert "the node that the client has connected to is away" in cluster.nodes[leader].said()
+        ended = "the node that the client has connected to is away"
+        in_time(cluster, leader, lambda: ended in cluster.nodes[leader].said())
     finally:
         node.process.send_signal(signal.SIGCONT)
     # Its other life is over as well, although it sends nothing.

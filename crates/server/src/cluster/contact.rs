@@ -38,12 +38,13 @@ impl Contact {
         }
     }
 
-    /// The time until the node counts as away, if nothing changes: zero if it does. None while there is a link.
-    pub(crate) fn away_in(self, now_us: u64) -> Option<Duration> {
+    /// The time until the node counts as away for a stream that was opened at a time, if nothing changes: zero if it does.
+    /// None while there is a link. Whoever opens a stream lives, although the link may not be there again yet.
+    pub(crate) fn away_in(self, opened_us: u64, now_us: u64) -> Option<Duration> {
         match self {
             Self::Linked => None,
             Self::Lost { heard_us: since_us } | Self::Sought { since_us } => {
-                Some(PEER_AWAY.saturating_sub(elapsed(since_us, now_us)))
+                Some(PEER_AWAY.saturating_sub(elapsed(since_us.max(opened_us), now_us)))
             }
         }
     }
@@ -68,10 +69,14 @@ mod tests {
     fn lost_node_is_unheard_after_an_election_and_away_later() {
         let lost = Contact::Lost { heard_us: after(Duration::ZERO) };
         assert!(lost.is_heard(after(LINK_SILENCE - MS)) && !lost.is_heard(after(LINK_SILENCE)));
-        assert_eq!(lost.away_in(after(PEER_AWAY - MS)), Some(MS));
-        assert_eq!(lost.away_in(after(PEER_AWAY + MS)), Some(Duration::ZERO));
+        assert_eq!(lost.away_in(0, after(PEER_AWAY - MS)), Some(MS));
+        assert_eq!(lost.away_in(0, after(PEER_AWAY + MS)), Some(Duration::ZERO));
+        // A stream that was opened since then proves that the node is there.
+        let opened_us = after(PEER_AWAY * 2);
+        assert_eq!(lost.away_in(opened_us, opened_us), Some(PEER_AWAY));
+        assert_eq!(lost.away_in(opened_us, after(PEER_AWAY * 3)), Some(Duration::ZERO));
         assert!(Contact::Linked.is_heard(after(Duration::MAX.min(PEER_AWAY * 9))));
-        assert_eq!(Contact::Linked.away_in(after(PEER_AWAY)), None);
+        assert_eq!(Contact::Linked.away_in(0, after(PEER_AWAY)), None);
     }
 
     #[test]

@@ -185,11 +185,13 @@ impl Peer {
         self.contact.borrow().is_heard(own_time::now().as_micros())
     }
 
-    /// Completes when the peer is away: nothing was heard of it for [`PEER_AWAY`](crate::limits::PEER_AWAY).
+    /// Completes when the peer is away: nothing was heard of it for [`PEER_AWAY`](crate::limits::PEER_AWAY), from the begin of
+    /// this wait on.
     pub(crate) async fn away(&self) {
-        let mut contact = self.contact.subscribe();
+        let (mut contact, opened_us) = (self.contact.subscribe(), own_time::now().as_micros());
         loop {
-            let away_in = contact.borrow_and_update().away_in(own_time::now().as_micros());
+            let now_us = own_time::now().as_micros();
+            let away_in = contact.borrow_and_update().away_in(opened_us, now_us);
             // The sender lives as long as the peer.
             match away_in {
                 None => drop(contact.changed().await),
