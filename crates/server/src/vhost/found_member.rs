@@ -139,7 +139,8 @@ pub(crate) fn loss_at_begin(error: &BeginError) -> Option<String> {
 pub(crate) fn is_loss_of_log(error: &OpenError) -> bool {
     match error {
         OpenError::Manifest { .. } | OpenError::DoesNotVote { .. } => true,
-        OpenError::Io { error, .. } => is_damage(error),
+        // A disk that does not take the files of one vhost takes those of no other either.
+        OpenError::Io { error, is_write, .. } => !is_write && is_damage(error),
         OpenError::Version { .. } | OpenError::HasContent { .. } => false,
     }
 }

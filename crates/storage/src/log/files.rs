@@ -4,7 +4,7 @@ use std::io;
 
 use crate::directory::{Directory, DirectoryFile};
 use crate::manifest::{FileEntry, Manifest};
-use crate::recovery::{Damage, OpenError, io_error, unlisted};
+use crate::recovery::{Damage, OpenError, unlisted, write_error};
 
 /// Removes the files that the manifest does not list, except those of other logs.
 pub(crate) fn remove_unlisted<D: Directory>(
@@ -18,10 +18,10 @@ pub(crate) fn remove_unlisted<D: Directory>(
     if unlisted.peek().is_some() {
         // Synced before files are removed: after a power cut, the manifest must be the one that does
         // not list them.
-        directory.sync().map_err(io_error("sync the log's directory"))?;
+        directory.sync().map_err(write_error("sync the log's directory"))?;
     }
     for name in unlisted {
-        directory.remove(name).map_err(io_error(format!("remove {name}")))?;
+        directory.remove(name).map_err(write_error(format!("remove {name}")))?;
     }
     Ok(())
 }
@@ -34,7 +34,7 @@ pub(crate) fn sync_end<D: Directory>(directory: &D, entry: &FileEntry) -> Result
         file => file,
     };
     let synced = file.and_then(|file| file.sync());
-    synced.map_err(io_error(format!("sync {}", entry.name())))
+    synced.map_err(write_error(format!("sync {}", entry.name())))
 }
 
 /// Gives back the room behind the end of a file. If that fails, the room stays in use without harm.

@@ -12,7 +12,7 @@ use crate::directory::{Directory, DirectoryFile, is_full};
 use crate::format::{FIRST_BATCH, FORMAT_VERSION, Layout, Lsn};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, StoreError, file_name};
-use crate::recovery::{OpenError, OpenReport, io_error};
+use crate::recovery::{OpenError, OpenReport, write_error};
 use crate::replicated::{EntryIndex, EntryState, Term};
 
 /// The segment that is written.
@@ -116,13 +116,13 @@ impl<D: Directory> Segments<D> {
         let total = manifest.files.iter().map(|file| file.bytes).sum();
         let id = manifest.take_file_id();
         let preallocated = preallocate_needed(&*directory, id, Capacity::new(&options, total, 0))
-            .map_err(io_error("make a log file"))?;
+            .map_err(write_error("make a log file"))?;
         let active = activate(&manifest, preallocated, first, before)
-            .map_err(io_error("begin a log file"))?;
+            .map_err(write_error("begin a log file"))?;
         manifest.files.push(active.entry());
         liveness.open_file(first, None, Lsn(0));
         let stored = manifest.store(&*directory).map_err(StoreError::into_io);
-        stored.map_err(io_error("write the manifest"))?;
+        stored.map_err(write_error("write the manifest"))?;
         let file = Arc::clone(&active.file);
         let format_version = manifest.format_version;
         let shared = Shared {

@@ -21,8 +21,8 @@ use crate::segment_reader::{Corruption, Scanned, ScannedFile, scan};
 
 pub use record_sink::{IgnoreRecords, RecordSink};
 pub use references::References;
-pub(crate) use report::io_error;
 pub use report::{Damage, OpenError, OpenReport, ReadProgress};
+pub(crate) use report::{io_error, write_error};
 
 pub(crate) fn read_manifest<D: Directory>(
     directory: &D,
@@ -337,11 +337,11 @@ fn preserve<D: Directory>(
     let kept = format!("{name}.{offset}.damaged");
     match directory.create(&kept) {
         Ok(file) => {
-            file.write_at(bytes, 0).map_err(io_error(format!("write {kept}")))?;
-            file.sync().map_err(io_error(format!("sync {kept}")))?;
+            file.write_at(bytes, 0).map_err(write_error(format!("write {kept}")))?;
+            file.sync().map_err(write_error(format!("sync {kept}")))?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(io_error(format!("make {kept}"))(error)),
+        Err(error) => return Err(write_error(format!("make {kept}"))(error)),
     }
     Ok(Some(kept))
 }

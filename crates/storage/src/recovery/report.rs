@@ -15,6 +15,8 @@ pub enum OpenError {
         doing: String,
         /// The system's error.
         error: io::Error,
+        /// True if the disk did not take something: what it has stored may be readable.
+        is_write: bool,
     },
     /// A file was written by a newer version of Leveret.
     #[error("{file} has format version {version}, but this Leveret knows version {known}")]
@@ -155,7 +157,14 @@ impl ReadProgress {
     }
 }
 
+/// The error of an operation that reads.
 pub(crate) fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
     let doing = doing.into();
-    |error| OpenError::Io { doing, error }
+    |error| OpenError::Io { doing, error, is_write: false }
+}
+
+/// The error of an operation that changes something.
+pub(crate) fn write_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+    let doing = doing.into();
+    |error| OpenError::Io { doing, error, is_write: true }
 }

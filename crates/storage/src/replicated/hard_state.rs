@@ -13,7 +13,7 @@ use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{put, put_u64, u32_at, u64_at};
 use crate::limits::MEMBERS_MAX;
 use crate::manifest::Manifest;
-use crate::recovery::{OpenError, io_error, read_all};
+use crate::recovery::{OpenError, io_error, read_all, write_error};
 
 /// Name of the file.
 pub(crate) const HARD_STATE: &str = "raft";
@@ -268,7 +268,7 @@ impl<D: Directory> HardStateFile<D> {
         let bytes = read_all(&file).map_err(io_error("read the hard state"))?;
         for at in OFFSETS {
             if Slot::decode(bytes.get(at..).unwrap_or_default()).as_ref() != Ok(&newest) {
-                write_slot(&file, &newest, at).map_err(io_error("write the hard state"))?;
+                write_slot(&file, &newest, at).map_err(write_error("write the hard state"))?;
             }
         }
         Ok(Self { file: Arc::new(file), newest })

@@ -7,7 +7,7 @@ use super::shipment::ShipmentPlan;
 use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::FileHeader;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, StoreError};
-use crate::recovery::{OpenError, io_error, read_all, scanned_file};
+use crate::recovery::{OpenError, io_error, read_all, scanned_file, write_error};
 use crate::segment_reader::scan;
 
 /// Name of the file with the plan of a shipment that arrives.
@@ -46,7 +46,7 @@ impl<D: Directory> Installation<D> {
                 .map_err(io_error("read the plan of a shipment"))?
                 == wanted;
         if !has_plan {
-            restart(&directory, &names, &wanted).map_err(io_error("begin a shipment"))?;
+            restart(&directory, &names, &wanted).map_err(write_error("begin a shipment"))?;
         }
         let mut arrived = Vec::with_capacity(manifest.files.len());
         for file in &manifest.files {
@@ -124,10 +124,10 @@ impl<D: Directory> Installation<D> {
             let opened = directory.open(&name).map_err(io_error(format!("open {name}")))?;
             let bytes = read_all(&opened).map_err(io_error(format!("read {name}")))?;
             if !is_whole(manifest, file, &bytes) {
-                directory.remove(&name).map_err(io_error(format!("remove {name}")))?;
+                directory.remove(&name).map_err(write_error(format!("remove {name}")))?;
                 return Err(damaged(format!("{name} has arrived damaged")));
             }
-            opened.sync().map_err(io_error(format!("sync {name}")))?;
+            opened.sync().map_err(write_error(format!("sync {name}")))?;
         }
         let (index, term, _) = manifest.group.base;
         let mut state = hard_state.clone();
@@ -135,12 +135,12 @@ impl<D: Directory> Installation<D> {
         state.term = state.term.max(term);
         let identity = Identity { cluster_id, group: manifest.log_id, member_id };
         store_slot(directory, &Slot { sequence: 1, identity, state })
-            .map_err(io_error("write the hard state"))?;
-        directory.remove(PLAN).map_err(io_error("remove the plan of a shipment"))?;
+            .map_err(write_error("write the hard state"))?;
+        directory.remove(PLAN).map_err(write_error("remove the plan of a shipment"))?;
         // Storing the manifest makes the names of all files durable before it counts.
-        directory.sync().map_err(io_error("sync the directory of a shipment"))?;
+        directory.sync().map_err(write_error("sync the directory of a shipment"))?;
         let stored = manifest.store(directory).map_err(StoreError::into_io);
-        stored.map_err(io_error("write the manifest"))?;
+        stored.map_err(write_error("write the manifest"))?;
         Ok(self.directory)
     }
 }

@@ -7,7 +7,7 @@ use crate::check;
 use crate::directory::Directory;
 use crate::format::{FORMAT_VERSION_REPLICATED, Lsn};
 use crate::manifest::{Manifest, StoreError};
-use crate::recovery::{IgnoreRecords, OpenError, io_error, read_manifest};
+use crate::recovery::{IgnoreRecords, OpenError, io_error, read_manifest, write_error};
 
 /// Entry and term of the snapshot that the content of a log without a group becomes.
 const ADOPTED: (EntryIndex, Term, Lsn) = (EntryIndex(1), Term(1), Lsn(0));
@@ -95,7 +95,7 @@ fn found<D: Directory>(
             let empty = Manifest { next_file_id, ..Manifest::new(identity.group) };
             // Before the opening removes the files that are not listed any more.
             let stored = empty.store(directory).map_err(StoreError::into_io);
-            stored.map_err(io_error("write the manifest"))?;
+            stored.map_err(write_error("write the manifest"))?;
             (empty, NOTHING)
         }
         (None, _) if !options.log.create_if_missing => return Err(OpenError::no_manifest()),
@@ -106,6 +106,6 @@ fn found<D: Directory>(
     let (commit, term, _) = base;
     let state = HardState { term, vote: 0, commit, voters, learners, clock: None };
     let slot = Slot { sequence: 1, identity, state };
-    store_slot(directory, &slot).map_err(io_error("write the hard state"))?;
+    store_slot(directory, &slot).map_err(write_error("write the hard state"))?;
     Ok((manifest, slot))
 }

@@ -103,7 +103,8 @@ fn shipment_is_the_log_of_another_member() {
             disk.cut_power_at(random.below(40 * lives));
             let done = || -> Result<Disk, OpenError> {
                 let mut installation = Installation::begin(disk.clone(), LOG, &plan)?;
-                let failed = |error| OpenError::Io { doing: "copy".to_owned(), error };
+                let failed =
+                    |error| OpenError::Io { doing: "copy".to_owned(), error, is_write: true };
                 copy(&shipment, &mut installation, 3000, usize::MAX).map_err(failed)?;
                 installation.finish(5, OTHER, &state())
             };
