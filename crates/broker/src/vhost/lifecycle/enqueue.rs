@@ -7,7 +7,7 @@ use crate::dead_letter::DeathReason;
 use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::{ENTRIES_PER_RECORD_MAX, EVICTION_SLICE, EXPIRY_SLICE};
 use crate::message::Message;
-use crate::queue::Entry;
+use crate::queue::{Entry, Queue};
 use crate::record::{Entries, Record};
 use crate::setting::Overflow;
 use crate::vhost::Vhost;
@@ -170,13 +170,13 @@ impl Vhost {
     /// Evicts messages above a queue's limits, if its overflow behaviour is to evict; returns their number. After
     /// [`EVICTION_SLICE`] of them, which are that many only when limits are lowered, or a large message takes the room of
     /// many, the timer continues. The queue may be gone.
+    #[inline]
     pub(in crate::vhost) fn enforce_limits(&mut self, id: QueueId) -> usize {
-        let Some(queue) = self.topology.queue(id) else {
-            return 0;
-        };
-        if !queue.must_evict() {
-            return 0;
-        }
+        let must_evict = self.topology.queue(id).is_some_and(Queue::must_evict);
+        if must_evict { self.evict(id) } else { 0 }
+    }
+
+    fn evict(&mut self, id: QueueId) -> usize {
         let expired = self.expire_due(id);
         if expired >= EXPIRY_SLICE && self.topology.known_queue(id).is_overdue(self.now.time) {
             // Expired messages make room first; the timer continues with them.
@@ -190,7 +190,7 @@ impl Vhost {
             if !queue.is_over_limit() {
                 break;
             }
-            if evicted >= EVICTION_SLICE {
+            if evicted == EVICTION_SLICE {
                 self.enforce_limits_soon(id);
                 break;
             }
