@@ -145,8 +145,11 @@ def opened(page, case):
         page.keyboard.press("?")
         button = None
     else:
-        button = page.wait_for_selector(case.opener)
-        button.focus()
+        # The page may be drawn anew until its data are there: the key goes to the button that has the focus then.
+        opener = page.locator(case.opener).first
+        opener.focus()
+        expect(opener).to_be_focused()
+        button = opener.element_handle()
         page.keyboard.press("Enter")
     page.wait_for_selector("dialog[open]")
     return button
