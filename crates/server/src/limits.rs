@@ -1,4 +1,5 @@
-//! Limits of the shell, each with its unit and its reason.
+//! Limits of the shell, each with its unit and its reason. One file, for the reason that `docs/reference/limits.md` is
+//! compared with it, and that a limit is chosen beside those that it has to fit.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

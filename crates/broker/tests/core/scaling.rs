@@ -3,21 +3,18 @@
 //! Each of these takes minutes where the work grows with the square of the size, and a moment where it
 //! does not; the processor time allowed lies far from both, however busy the machine is.
 
-use std::sync::Arc;
-
 use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
-use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange, DeleteQueue,
-    DeliveryTag, Effect, Outcome, Outgoing, PolicyKind, Publish, Request, Vhost, VhostOptions,
+    DeliveryTag, Effect, Outcome, Outgoing, PolicyKind, Publish, Request, Vhost,
 };
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::commands::{declare_queue, queue_policy};
+use crate::commands::{declare_queue, queue_policy, vhost_with_client};
 
 /// A vhost with one client on one channel that is never refused.
 struct Broker {
@@ -28,9 +25,7 @@ struct Broker {
 
 impl Broker {
     fn new() -> Self {
-        let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let access = Access::matching("guest".into(), ".*").unwrap();
-        let connection = vhost.open_connection(Arc::new(access), true);
+        let (vhost, connection) = vhost_with_client();
         let mut broker = Self { vhost, connection, now_us: 1_000_000_000 };
         broker.apply(Command::OpenChannel);
         broker

@@ -1,19 +1,16 @@
 //! Bounds on the work of one command and of one call, and its count.
 
-use std::sync::Arc;
-
 use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
-use broker::access::Access;
 use broker::limits::{EVICTION_SLICE, SCHEDULE_CHANGE_WORK, TRANSACTION_TARGETS_MAX};
 use broker::time::Now;
 use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Content, Effect, Outgoing, PolicyKind, Publish,
-    Request, Vhost, VhostOptions,
+    Request, Vhost,
 };
 
-use crate::commands::{declare_queue, queue_policy};
+use crate::commands::{declare_queue, queue_policy, vhost_with_client};
 
 const NOW: Now = Now::from_millis(1_000_000);
 
@@ -25,9 +22,7 @@ struct Broker {
 
 impl Broker {
     fn new() -> Self {
-        let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let access = Access::matching("guest".into(), ".*").unwrap();
-        let connection = vhost.open_connection(Arc::new(access), true);
+        let (vhost, connection) = vhost_with_client();
         let mut broker = Self { vhost, connection };
         broker.apply(Command::OpenChannel);
         broker

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Map, Value};
 
+use crate::api::vhosts::down_vhosts;
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, Name, SharedNode};
@@ -33,11 +34,8 @@ async fn export(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let (download, only) = (download(query.as_deref())?, caller.only_vhosts.as_deref());
-    let is_down = |name: &String| {
-        only.is_none_or(|only| only.contains(name))
-            && node.vhost_placement(name).is_some_and(|place| place.is_down)
-    };
-    if let Some(down) = node.vhost_names().into_iter().find(is_down) {
+    let is_exported = |name: &String| only.is_none_or(|only| only.contains(name));
+    if let Some(down) = down_vhosts(&node).find(is_exported) {
         let reason = format!("vhost '{down}' is down: export the other vhosts one by one");
         return Err(ApiError::unavailable(reason));
     }

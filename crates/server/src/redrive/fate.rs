@@ -76,6 +76,17 @@ pub(super) struct Circumstances {
     pub(super) is_unfinished: bool,
 }
 
+impl Circumstances {
+    /// The circumstances of a job now.
+    pub(super) fn of(job: &Job, is_stopping: bool, has_work: bool) -> Self {
+        Self {
+            has_moved: job.keeper.has_moved(is_stopping),
+            is_stopping,
+            is_unfinished: job.is_running() && has_work,
+        }
+    }
+}
+
 /// The fate of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Fate {

@@ -119,11 +119,7 @@ fn resume_one(node: &Arc<Node>, job: Arc<Job>, rest: Unfinished) {
                 Err(stop) => stop,
             };
             let is_stopping = is_stopping.load(Ordering::Acquire);
-            let circumstances = Circumstances {
-                has_moved: job.keeper.has_moved(is_stopping),
-                is_stopping,
-                is_unfinished: job.is_running(),
-            };
+            let circumstances = Circumstances::of(&job, is_stopping, true);
             let may_retry = job.keeper.is_shared() && tries.may_retry(0);
             match fate(Err(stop), circumstances, may_retry) {
                 // What is written stays as it is.

@@ -67,14 +67,9 @@ impl Run {
         let mut tries = Tries::default();
         loop {
             let end = self.go_through().await;
-            let is_unfinished = self.job.is_running() && self.left() > 0;
             let moved = self.job.status.lock().counts.moved;
             let may_retry = self.job.keeper.is_shared() && tries.may_retry(moved);
-            let circumstances = Circumstances {
-                has_moved: self.has_moved(),
-                is_stopping: self.is_stopping(),
-                is_unfinished,
-            };
+            let circumstances = Circumstances::of(&self.job, self.is_stopping(), self.left() > 0);
             match fate(end.clone(), circumstances, may_retry) {
                 Fate::Ends(state) => {
                     let durable = self.handle.durable_at(self.durable).await;

@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use crate::api::vhosts::down_vhosts;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::snapshot::node::{Listener, NodeSnapshot};
@@ -71,8 +72,7 @@ fn in_effect(on: &[Value], reason: &str) -> Json {
 
 /// Checks that all vhosts run. A vhost whose files could not be read at the start is down.
 async fn virtual_hosts(State(node): State<SharedNode>) -> Json {
-    let is_down = |name: &String| node.vhost_placement(name).is_some_and(|place| place.is_down);
-    let down: Vec<String> = node.vhost_names().into_iter().filter(is_down).collect();
+    let down: Vec<String> = down_vhosts(&node).collect();
     if down.is_empty() {
         return Json::ok(json!({"status": "ok"}));
     }

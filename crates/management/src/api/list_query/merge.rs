@@ -50,8 +50,8 @@ impl Query {
         if let Some(page) = &self.page {
             items.retain(|item| page.filter.finds(item, paths));
         }
-        let places: Vec<Place> = items.iter().map(|item| self.place(item)).collect();
-        let mut placed: Vec<(Place, Value)> = places.into_iter().zip(items).collect();
+        let placed = items.into_iter().map(|item| (self.place(&item), item));
+        let mut placed: Vec<(Place, Value)> = placed.collect();
         placed.sort_by(|(a, _), (b, _)| self.order_of(a, b));
         let items: Vec<Value> = placed.into_iter().map(|(_, item)| item).collect();
         let filtered = items.len();

@@ -171,6 +171,12 @@ async fn set_protection(node: &SharedNode, name: &str, on: bool) -> Result<Statu
     }
 }
 
+/// Names of the vhosts that are down.
+pub(crate) fn down_vhosts(node: &SharedNode) -> impl Iterator<Item = String> {
+    let is_down = |name: &String| node.vhost_placement(name).is_some_and(|place| place.is_down);
+    node.vhost_names().into_iter().filter(is_down)
+}
+
 fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
     let settings = node.vhost_settings(name)?;
     let totals = node.vhost_totals(name, None)?;

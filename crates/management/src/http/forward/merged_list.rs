@@ -114,9 +114,8 @@ impl Merged {
     async fn next(&mut self) -> Result<Option<Value>, Broken> {
         loop {
             let query = &self.query;
-            let first =
-                self.parts.iter_mut().filter_map(|part| part.first.is_some().then_some(part));
-            let first = first.min_by(|a, b| match (&a.first, &b.first) {
+            let unread = self.parts.iter_mut().filter(|part| part.first.is_some());
+            let first = unread.min_by(|a, b| match (&a.first, &b.first) {
                 (Some(a), Some(b)) => query.order_of(&a.place, &b.place),
                 (a, b) => b.is_some().cmp(&a.is_some()),
             });
