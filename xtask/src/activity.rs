@@ -52,12 +52,14 @@ pub(crate) struct Activity {
     group: Option<Pid>,
     start: Instant,
     progress: Progress,
+    cpu_time_max: Duration,
 }
 
 impl Activity {
     /// Begins to watch.
     pub(crate) fn new(log: &Path, group: Option<Pid>) -> Self {
-        Self { log: log.to_owned(), group, start: Instant::now(), progress: Progress::default() }
+        let (start, progress) = (Instant::now(), Progress::default());
+        Self { log: log.to_owned(), group, start, progress, cpu_time_max: Duration::ZERO }
     }
 
     /// Looks at the log and the processes, unless that was done just before.
@@ -71,7 +73,14 @@ impl Activity {
         }
         let log_bytes = fs::metadata(&self.log).map_or(0, |log| log.len());
         let cpu_time = self.group.map_or(Duration::ZERO, cpu_time_of_group);
+        self.cpu_time_max = self.cpu_time_max.max(cpu_time);
         self.progress.look(now, log_bytes, cpu_time)
+    }
+
+    /// Processor time that the programs had used at one of the looks, the most of all looks: up to two seconds of each
+    /// processor are missing.
+    pub(crate) const fn cpu_time(&self) -> Duration {
+        self.cpu_time_max
     }
 }
 

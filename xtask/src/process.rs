@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::activity::Activity;
+use crate::place::Place;
 
 /// Interval between two looks at a running program: short beside any step, long beside the cost of
 /// looking.
@@ -59,7 +60,6 @@ fn check_for_interrupt() -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
-    log: PathBuf,
     child: Child,
     has_ended: bool,
 }
@@ -76,7 +76,7 @@ impl Process {
         let errors = file.try_clone().context("cannot write the log")?;
         command.stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0);
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-        Ok(Self { name, log: log.to_owned(), child, has_ended: false })
+        Ok(Self { name, child, has_ended: false })
     }
 
     /// The process id.
@@ -106,8 +106,7 @@ impl Process {
     ///
     /// # Errors
     /// When the program neither prints nor works any more, or the user interrupts; the group has been killed by then.
-    fn wait_while_active(&mut self) -> Result<ExitStatus> {
-        let mut activity = Activity::new(&self.log, pid(&self.child));
+    fn wait_while_active(&mut self, activity: &mut Activity) -> Result<ExitStatus> {
         loop {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
@@ -191,14 +190,17 @@ pub(crate) fn run(command: Command, log: &Path, limit: Duration) -> Result<()> {
     process.check(status)
 }
 
-/// As [`run`], with a bound on the silence of the program instead of its time, for steps of a test run.
+/// As [`run`], with a bound on the silence of the program instead of its time, for steps of a test run, whose processor
+/// time it adds up.
 ///
 /// # Errors
 /// When it cannot be started, fails, or neither prints nor works for long.
-pub(crate) fn run_while_active(command: Command, log: &Path) -> Result<()> {
-    let mut process = Process::start(command, log)?;
-    let status = process.wait_while_active()?;
-    process.check(status)
+pub(crate) fn run_while_active(command: Command, place: &Place<'_>) -> Result<()> {
+    let mut process = Process::start(command, place.log)?;
+    let mut activity = Activity::new(place.log, pid(&process.child));
+    let status = process.wait_while_active(&mut activity);
+    place.add_cpu_time(activity.cpu_time());
+    process.check(status?)
 }
 
 /// Output of `command` on stdout, when it succeeds within `limit`.

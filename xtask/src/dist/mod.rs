@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
     let log = logs.join("dist-programs.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-    let place = Place { root: &root, target: &target, log: &log };
+    let place = Place::new(&root, &target, &log);
     if options.verify {
         verify::check_tree(&place)?;
     }

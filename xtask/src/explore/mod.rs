@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let time = Duration::from_secs(u64::from(options.minutes) * 60);
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     let share = time / (count * ROUNDS);
-    let place = Place { root: &root, target: &target, log: &log };
+    let place = Place::new(&root, &target, &log);
     let mut workshop =
         Workshop { place: &place, interpreter, broker, share, campaign: None, turn: 0 };
     let parts = workshop.build(&parts)?;

@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("fuzz.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-    let place = Place { root: &root, target: &target, log: &log };
+    let place = Place::new(&root, &target, &log);
     let seconds = options.hours.map_or(options.seconds, |hours| hours * 3600);
     // A run goes on from the inputs that earlier runs have found.
     let found = place.target.join("xtask").join("fuzz");

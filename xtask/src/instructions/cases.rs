@@ -65,7 +65,7 @@ pub(crate) fn build(place: &Place<'_>) -> Result<()> {
         "instructions",
     ]);
     build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
-    process::run_while_active(build, place.log)
+    process::run_while_active(build, place)
 }
 
 /// Folder of callgrind's outputs.

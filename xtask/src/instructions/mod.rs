@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("instructions.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-    let place = Place { root: &root, target: &target, log: &log };
+    let place = Place::new(&root, &target, &log);
     let figures = count(&place, options.filter.as_deref().unwrap_or_default())?;
     if options.write {
         let file = root.join(FIGURES);

@@ -63,7 +63,7 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
             cargo(&[&["build", "--release"], repository::TOOL_PACKAGES].concat(), place)
         }
         Action::Lints => {
-            process::run_while_active(clippy::build(place)?, place.log)?;
+            process::run_while_active(clippy::build(place)?, place)?;
             Ok(Outcome::Done)
         }
         Action::RustTests => rust_tests(part, place),
@@ -77,7 +77,7 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
             let mut command = Command::new(python::interpreter(place));
             command.arg(place.root.join(program)).arg("--leveret").arg(broker_binary(place)?);
             command.args(*arguments).current_dir(place.root);
-            process::run_while_active(command, place.log)?;
+            process::run_while_active(command, place)?;
             Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
         }
         Action::InteropClients => {
@@ -85,7 +85,7 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
             command.arg(place.root.join("tests/interop/matrix.py")).arg("--prepare");
             command.arg("--work").arg(place.target.join("xtask").join("interop"));
             command.current_dir(place.root);
-            process::run_while_active(command, place.log)?;
+            process::run_while_active(command, place)?;
             Ok(Outcome::Done)
         }
         Action::Pytest { folder, arguments } => match part {
@@ -105,7 +105,7 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
             let mut command =
                 Command::new(program(repository::SUITE_PROFILE, "leveret-sim", place)?);
             command.args(*arguments).current_dir(place.root);
-            process::run_while_active(command, place.log)?;
+            process::run_while_active(command, place)?;
             Ok(Outcome::Done)
         }
         Action::Packages(folder) => {
@@ -128,7 +128,7 @@ pub(super) fn run(step: &Step, part: &Part, place: &Place<'_>) -> Result<Outcome
 fn cargo(arguments: &[&str], place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(repository::cargo());
     command.args(arguments).current_dir(place.root).env("CARGO_TERM_COLOR", "never");
-    process::run_while_active(command, place.log)?;
+    process::run_while_active(command, place)?;
     Ok(Outcome::Done)
 }
 
@@ -155,14 +155,14 @@ fn python_lints(place: &Place<'_>) -> Result<Outcome> {
     let mut lints = Command::new(python::interpreter(place));
     lints.args(["-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F", "tests"]);
     lints.current_dir(place.root);
-    process::run_while_active(lints, place.log)?;
+    process::run_while_active(lints, place)?;
     let mut folders: Vec<&str> = STEPS.iter().filter_map(Step::folder).collect();
     folders.sort_unstable();
     folders.dedup();
     for folder in folders {
         let mut command = pytest_command(folder, Path::new("none"), place);
         command.args(["--collect-only", "--quiet", "--quiet"]);
-        process::run_while_active(command, place.log)?;
+        process::run_while_active(command, place)?;
     }
     Ok(Outcome::Done)
 }
@@ -174,7 +174,7 @@ fn rust_tests(part: &Part, place: &Place<'_>) -> Result<Outcome> {
         if let Part::Filter(filter) = part {
             command.arg("--").arg(filter);
         }
-        process::run_while_active(command, place.log)?;
+        process::run_while_active(command, place)?;
         return Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?));
     };
     let lines = process::output(clippy::list_tests(place)?, process::QUESTION_TIME_MAX)?;
@@ -183,7 +183,7 @@ fn rust_tests(part: &Part, place: &Place<'_>) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     for program in programs {
-        process::run_while_active(program, place.log)?;
+        process::run_while_active(program, place)?;
     }
     Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?))
 }
@@ -200,7 +200,7 @@ fn pytest(folder: &str, arguments: &[&str], part: &Part, place: &Place<'_>) -> R
             command.args(["-k", filter]);
         }
     }
-    process::run_while_active(command, place.log)?;
+    process::run_while_active(command, place)?;
     Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }
 
@@ -209,7 +209,7 @@ fn smoke(folder: &str, change: &Change, place: &Place<'_>) -> Result<Outcome> {
     let broker = place.target.join("debug").join("leveret");
     let mut command = pytest_command(folder, &broker, place);
     command.args(change.black_box_tests());
-    process::run_while_active(command, place.log)?;
+    process::run_while_active(command, place)?;
     Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }
 
@@ -232,7 +232,7 @@ fn against_broker(program: &str, place: &Place<'_>) -> Result<Outcome> {
     let broker = BrokerProcess::start(&broker_binary(place)?, place.log)?;
     let mut command = Command::new(place.root.join(program));
     command.arg(&broker.amqp_address).current_dir(place.root);
-    process::run_while_active(command, place.log)?;
+    process::run_while_active(command, place)?;
     broker.stop()?;
     Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }

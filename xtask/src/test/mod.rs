@@ -92,7 +92,7 @@ pub(crate) fn prepare(steps: &[&str]) -> Result<Prepared> {
     set_up(&[&["build", "python"], steps].concat())?;
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("python.log");
-    let place = Place { root: &root, target: &target, log: &log };
+    let place = Place::new(&root, &target, &log);
     let interpreter = python::interpreter(&place);
     let broker = actions::broker_binary(&place)?;
     Ok(Prepared { interpreter, broker })
@@ -117,7 +117,7 @@ pub(crate) fn prepare_ctl() -> Result<PathBuf> {
     set_up(&["release"])?;
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("release.log");
-    actions::program("release", "leveretctl", &Place { root: &root, target: &target, log: &log })
+    actions::program("release", "leveretctl", &Place::new(&root, &target, &log))
 }
 
 /// Installs what a list of Debian packages names, for another command.
@@ -127,8 +127,8 @@ pub(crate) fn prepare_ctl() -> Result<PathBuf> {
 pub(crate) fn install_packages(list: &str) -> Result<()> {
     process::watch_for_interrupts()?;
     let (root, target) = (repository::root(), repository::target_folder()?);
-    let logs = logs_folder(&target)?;
-    let place = Place { root: &root, target: &target, log: &logs.join("packages.log") };
+    let log = logs_folder(&target)?.join("packages.log");
+    let place = Place::new(&root, &target, &log);
     packages::install_list(list, &place)
 }
 
@@ -219,7 +219,9 @@ fn run_steps(steps: &[&'static Step], is_serial: bool, part: &Part) -> Result<Ve
     let start = Instant::now();
     let action = |step: &'static Step| {
         let log = log(&logs, step);
-        actions::run(step, part, &Place { root: &root, target: &target, log: &log })
+        let place = Place::new(&root, &target, &log);
+        let result = actions::run(step, part, &place);
+        (result, place.cpu_time())
     };
     let tell = |event: Event<'_>| {
         let line = match event {

@@ -100,7 +100,7 @@ pub(super) fn unpack(package: &str, place: &Place<'_>) -> Result<()> {
         // As root the files would else be fetched by a user who may not write here.
         command.args(["--quiet", "--option", "APT::Sandbox::User=root", "download", package]);
         command.current_dir(&fetched);
-        process::run_while_active(command, place.log)
+        process::run_while_active(command, place)
     };
     // The lists of packages may never have been fetched on this machine, or long ago.
     download()
@@ -114,7 +114,7 @@ pub(super) fn unpack(package: &str, place: &Place<'_>) -> Result<()> {
     for file in fs::read_dir(&fetched)? {
         let mut command = Command::new("dpkg-deb");
         command.arg("--extract").arg(file?.path()).arg(&folder);
-        process::run_while_active(command, place.log)?;
+        process::run_while_active(command, place)?;
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>) -> Result<()> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(place.root);
     command.envs(NO_QUESTIONS.split_once('='));
-    process::run_while_active(command, place.log)
+    process::run_while_active(command, place)
 }
 
 /// True if the program exists and exits with 0.

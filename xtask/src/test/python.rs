@@ -48,11 +48,11 @@ pub(super) fn install(lists: &[&str], place: &Place<'_>) -> Result<()> {
     }
     let mut create = Command::new("python3");
     create.args(["-m", "venv", "--clear"]).arg(folder(place));
-    process::run_while_active(create, place.log)?;
+    process::run_while_active(create, place)?;
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip.args(lists.iter().flat_map(|list| [Path::new("--requirement"), list]));
-    process::run_while_active(pip, place.log)?;
+    process::run_while_active(pip, place)?;
     fs::write(&record, wanted).with_context(|| format!("cannot write {}", record.display()))?;
     Ok(())
 }

@@ -162,7 +162,7 @@ mod tests {
             "not JSON".to_owned(),
         ];
         let change = Change::of(&["crates/broker/src/lib.rs"], FOLDERS);
-        let place = Place { root: Path::new("/r"), target: Path::new("/t"), log: Path::new("/l") };
+        let place = Place::new(Path::new("/r"), Path::new("/t"), Path::new("/l"));
         let programs = change.programs(&lines.join("\n"), &place);
         assert_eq!(programs.len(), 1);
         assert_eq!(programs[0].get_program(), "/t/broker-1");

@@ -34,6 +34,8 @@ pub(super) struct StepResult {
     pub(super) step: &'static Step,
     pub(super) end: End,
     pub(super) elapsed: Duration,
+    /// Processor time of its programs.
+    pub(super) cpu_time: Duration,
 }
 
 /// The end of a step.
@@ -68,7 +70,7 @@ pub(super) enum Event<'a> {
     Tick(&'a [(&'static Step, Duration)]),
 }
 
-/// Runs `steps` with `action`, beside each other unless `is_serial`, and reports each event to `tell`; a tick each time
+/// Runs `steps` with `action`, which tells the result and the processor time, beside each other unless `is_serial`, and reports each event to `tell`; a tick each time
 /// that nothing has happened for `tick`.
 ///
 /// The result has every step, in the order of their ends.
@@ -76,7 +78,7 @@ pub(super) fn run(
     steps: &[&'static Step],
     is_serial: bool,
     tick: Duration,
-    action: impl Fn(&'static Step) -> Result<Outcome> + Sync,
+    action: impl Fn(&'static Step) -> (Result<Outcome>, Duration) + Sync,
     mut tell: impl FnMut(Event<'_>),
 ) -> Vec<StepResult> {
     let mut progress = vec![Progress::Waiting; steps.len()];
@@ -89,7 +91,8 @@ pub(super) fn run(
             while let Some((at, need)) = left_out(steps, &progress, &ended) {
                 progress[at] = Progress::Ended;
                 let end = End::LeftOut(need);
-                let end = StepResult { step: steps[at], end, elapsed: Duration::ZERO };
+                let (elapsed, cpu_time) = (Duration::ZERO, Duration::ZERO);
+                let end = StepResult { step: steps[at], end, elapsed, cpu_time };
                 tell(Event::Ended(&end));
                 ended.push(end);
             }
@@ -99,9 +102,10 @@ pub(super) fn run(
                 begun_at[at] = Some(start);
                 tell(Event::Began(step));
                 scope.spawn(move || {
-                    let end = End::Ran(action(step));
+                    let (result, cpu_time) = action(step);
+                    let (end, elapsed) = (End::Ran(result), start.elapsed());
                     // The receiver lives as long as this scope.
-                    let _ = sender.send((at, StepResult { step, end, elapsed: start.elapsed() }));
+                    let _ = sender.send((at, StepResult { step, end, elapsed, cpu_time }));
                 });
             }
             if !progress.contains(&Progress::Running) {
@@ -210,7 +214,7 @@ fn room(lane: Lane) -> usize {
 mod tests {
     use std::sync::Mutex;
 
-    use anyhow::bail;
+    use anyhow::anyhow;
 
     use super::super::steps::{PLAIN, Resource};
     use super::*;
@@ -296,7 +300,7 @@ mod tests {
         let order = Mutex::new(Vec::new());
         let action = |step: &'static Step| {
             order.lock().unwrap().push(step.name);
-            Ok(Outcome::Done)
+            (Ok(Outcome::Done), Duration::ZERO)
         };
         let ended = run(&[&BUILD, &FETCH, &LINT, &A, &B, &C], false, TICK, action, |_| {});
         assert_eq!(ended.len(), 6);
@@ -308,7 +312,9 @@ mod tests {
     #[test]
     fn run_goes_on_after_a_failure_without_what_needs_it() {
         let action = |step: &'static Step| {
-            if step.name == "build" { bail!("broken") } else { Ok(Outcome::Done) }
+            let result =
+                if step.name == "build" { Err(anyhow!("broken")) } else { Ok(Outcome::Done) };
+            (result, Duration::ZERO)
         };
         let mut events = Vec::new();
         let ended = run(&[&BUILD, &LINT, &A], true, TICK, action, |event| match event {
@@ -325,7 +331,7 @@ mod tests {
     #[test]
     fn need_that_did_not_begin_is_missing_too() {
         const LAST: Step = Step { name: "last", lane: Lane::Suite, needs: &["a"], ..PLAIN };
-        let action = |_: &'static Step| bail!("broken");
+        let action = |_: &'static Step| (Err(anyhow!("broken")), Duration::ZERO);
         let ended = run(&[&BUILD, &A, &LAST], true, TICK, action, |_| {});
         assert_eq!(ended.len(), 3);
         assert!(matches!(ended[2].end, End::LeftOut(Some("a"))), "{:?}", ended[2]);
@@ -336,8 +342,8 @@ mod tests {
         let (sender, receiver) = mpsc::sync_channel(0);
         let receiver = Mutex::new(receiver);
         let action = |_: &'static Step| {
-            receiver.lock().unwrap().recv()?;
-            Ok(Outcome::Done)
+            receiver.lock().unwrap().recv().unwrap();
+            (Ok(Outcome::Done), Duration::ZERO)
         };
         let mut is_seen = false;
         run(&[&BUILD], false, Duration::from_millis(1), action, |event| {

@@ -39,23 +39,24 @@ pub(super) fn running(
     format!("running: {}", steps.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
-/// Time and result of every step, then the sum of the times beside the duration of the run and the processor time.
+/// Time, processor time and result of every step, then the sums, and the duration of the run with all its processor time.
 pub(super) fn table(ends: &[StepResult], elapsed: Duration, cpu_time: Duration) -> String {
     let mut table = String::from("\n");
     // Writing into a string cannot fail.
-    let mut row = |name: &str, time: Duration, result: &str| {
-        let _ = writeln!(
-            table,
-            "{}",
-            format!("{name:<18} {:>12}  {result}", duration(time)).trim_end()
-        );
+    let mut row = |name: &str, time: &str, cpu_time: &str, result: &str| {
+        let line = format!("{name:<18} {time:>12} {cpu_time:>12}  {result}");
+        let _ = writeln!(table, "{}", line.trim_end());
+    };
+    row("step", "time", "processors", "result");
+    let mut timed = |name: &str, time: Duration, cpu_time: Duration, result: &str| {
+        row(name, &duration(time), &duration(cpu_time), result);
     };
     for end in ends {
-        row(end.step.name, end.elapsed, &describe(end));
+        timed(end.step.name, end.elapsed, end.cpu_time, &describe(end));
     }
-    row("sum of steps", ends.iter().map(|end| end.elapsed).sum(), "");
-    row("processor time", cpu_time, "");
-    row("whole run", elapsed, "");
+    let sum = |of: fn(&StepResult) -> Duration| ends.iter().map(of).sum();
+    timed("sum of steps", sum(|end| end.elapsed), sum(|end| end.cpu_time), "");
+    timed("whole run", elapsed, cpu_time, "");
     table
 }
 
@@ -170,7 +171,8 @@ mod tests {
 
     fn end(name: &str, end: End, seconds: u64) -> StepResult {
         let step = STEPS.iter().find(|step| step.name == name).unwrap();
-        StepResult { step, end, elapsed: Duration::from_secs(seconds) }
+        let (elapsed, cpu_time) = (Duration::from_secs(seconds), Duration::from_secs(2 * seconds));
+        StepResult { step, end, elapsed, cpu_time }
     }
 
     fn counted(passed: usize, skipped: usize) -> End {
@@ -202,13 +204,13 @@ mod tests {
             end("unit", End::LeftOut(Some("clippy")), 0),
         ];
         assert_eq!(
-            table(&ends, Duration::from_secs(65), Duration::from_secs(120)),
-            "\nfmt                       1.0 s  ok\n\
-             clippy                1 min 4 s  FAILED\n\
-             unit                      0.0 s  did not run, as it needs `clippy`\n\
-             sum of steps          1 min 5 s\n\
-             processor time        2 min 0 s\n\
-             whole run             1 min 5 s\n"
+            table(&ends, Duration::from_secs(65), Duration::from_secs(180)),
+            "\nstep                       time   processors  result\n\
+             fmt                       1.0 s        2.0 s  ok\n\
+             clippy                1 min 4 s    2 min 8 s  FAILED\n\
+             unit                      0.0 s        0.0 s  did not run, as it needs `clippy`\n\
+             sum of steps          1 min 5 s   2 min 10 s\n\
+             whole run             1 min 5 s    3 min 0 s\n"
         );
     }
 
