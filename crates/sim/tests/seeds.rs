@@ -52,7 +52,7 @@ fn failing_run_is_made_smaller() {
 
 #[test]
 fn sabotages_have_names() {
-    for (name, sabotage) in SABOTAGES {
+    for (name, sabotage, _) in SABOTAGES {
         assert_eq!((Sabotage::named(name), sabotage.name()), (Some(*sabotage), *name));
     }
     assert_eq!(Sabotage::named("none"), None);

@@ -51,43 +51,43 @@ pub enum Sabotage {
     IncarnationReused,
 }
 
-/// All sabotages, with their names.
-pub const SABOTAGES: &[(&str, Sabotage)] = &[
-    ("confirm-at-own-sync", Sabotage::ConfirmAtOwnSync),
-    ("answer-before-durable", Sabotage::AnswerBeforeDurable),
-    ("deliver-before-commit", Sabotage::DeliverBeforeCommit),
-    ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed),
-    ("entries-not-synced", Sabotage::EntriesNotSynced),
-    ("hard-state-not-synced", Sabotage::HardStateNotSynced),
-    ("vote-forgotten", Sabotage::VoteForgotten),
-    ("truncation-ignored", Sabotage::TruncationIgnored),
-    ("replay-above-commit", Sabotage::ReplayAboveCommit),
-    ("stale-leader-serves", Sabotage::StaleLeaderServes),
-    ("axis-from-wall-clock", Sabotage::AxisFromWallClock),
-    ("axis-jumps-ahead", Sabotage::AxisJumpsAhead),
-    ("record-skipped", Sabotage::RecordSkipped),
-    ("marks-forgotten", Sabotage::MarksForgotten),
-    ("death-torn", Sabotage::DeathTorn),
-    ("settlement-lost", Sabotage::SettlementLost),
-    ("lost-disk-votes", Sabotage::LostDiskVotes),
-    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced),
-    ("redrive-abandoned", Sabotage::RedriveAbandoned),
-    ("redrive-restarted", Sabotage::RedriveRestarted),
-    ("leaver-removed-early", Sabotage::LeaverRemovedEarly),
-    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead),
-    ("incarnation-reused", Sabotage::IncarnationReused),
+/// All sabotages, with their names, and the first seed with which the checks see each.
+pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
+    ("confirm-at-own-sync", Sabotage::ConfirmAtOwnSync, 0),
+    ("answer-before-durable", Sabotage::AnswerBeforeDurable, 0),
+    ("deliver-before-commit", Sabotage::DeliverBeforeCommit, 0),
+    ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed, 7),
+    ("entries-not-synced", Sabotage::EntriesNotSynced, 2),
+    ("hard-state-not-synced", Sabotage::HardStateNotSynced, 19),
+    ("vote-forgotten", Sabotage::VoteForgotten, 0),
+    ("truncation-ignored", Sabotage::TruncationIgnored, 11),
+    ("replay-above-commit", Sabotage::ReplayAboveCommit, 11),
+    ("stale-leader-serves", Sabotage::StaleLeaderServes, 4),
+    ("axis-from-wall-clock", Sabotage::AxisFromWallClock, 1),
+    ("axis-jumps-ahead", Sabotage::AxisJumpsAhead, 1),
+    ("record-skipped", Sabotage::RecordSkipped, 0),
+    ("marks-forgotten", Sabotage::MarksForgotten, 1),
+    ("death-torn", Sabotage::DeathTorn, 0),
+    ("settlement-lost", Sabotage::SettlementLost, 0),
+    ("lost-disk-votes", Sabotage::LostDiskVotes, 0),
+    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 4),
+    ("redrive-abandoned", Sabotage::RedriveAbandoned, 6),
+    ("redrive-restarted", Sabotage::RedriveRestarted, 26),
+    ("leaver-removed-early", Sabotage::LeaverRemovedEarly, 17),
+    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead, 62),
+    ("incarnation-reused", Sabotage::IncarnationReused, 0),
 ];
 
 impl Sabotage {
     /// The sabotage with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        SABOTAGES.iter().find(|(known, _)| *known == name).map(|(_, sabotage)| *sabotage)
+        SABOTAGES.iter().find(|(known, ..)| *known == name).map(|(_, sabotage, _)| *sabotage)
     }
 
     /// The name of the sabotage.
     #[must_use]
     pub fn name(self) -> &'static str {
-        SABOTAGES.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+        SABOTAGES.iter().find(|(_, known, _)| *known == self).map_or("", |(name, ..)| name)
     }
 }
