@@ -168,6 +168,10 @@ impl UnackedList {
 
     /// Removes the deliveries to consumers that the broker has cancelled, in order of tag; settling them later is ignored.
     pub(crate) fn take_of(&mut self, consumers: &BTreeSet<(QueueId, ConsumerId)>) -> Vec<Unacked> {
+        if consumers.is_empty() {
+            // Each timeout of many asks, mostly about no consumer.
+            return Vec::new();
+        }
         let is_of = |unacked: &Unacked| {
             unacked.consumer.is_some_and(|consumer| consumers.contains(&(unacked.queue, consumer)))
         };
