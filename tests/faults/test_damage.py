@@ -23,8 +23,8 @@ import damage
 from ledger import Fault, body_of, number_of
 
 PARTS = 4
-FLIPS_PER_REGION = 3
-OTHERS_PER_FILE = 2
+FLIPS_PER_REGION = 1
+OTHERS_PER_FILE = 1
 FAILURES_MAX = 5
 LOST_MESSAGES = 300
 TTL_MS = 600_000  # longer than any machine takes to publish them

@@ -29,6 +29,7 @@ def pytest_addoption(parser):
         "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
     parser.addoption("--amqp", default="127.0.0.1:5672", help="host:port of the RabbitMQ under test")
     seeds.add_options(parser)
+    parser.addoption("--all-over-tls", action="store_true", help="all values over TLS, not one of each test")
     parser.addoption("--report", metavar="FILE", help="write what was measured into this file, as Markdown")
 
 
@@ -44,7 +45,7 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """HB-87: the cases about frames and methods once more, within TLS. Seeds for those that draw."""
+    """HB-87: cases about frames and methods once more, within TLS. Seeds for those that draw."""
     seeds.parametrize(metafunc, "hostile")
     cases = {number for mark in metafunc.definition.iter_markers("hb") for number in mark.args}
     if metafunc.config.getoption("--broker") == "rabbitmq" or metafunc.definition.get_closest_marker("tcp_only"):
@@ -57,8 +58,24 @@ def pytest_itemcollected(item):
     item.user_properties.append(("cases", report.cases_of(item)))
 
 
+def keep_one_over_tls(config, items):
+    """Plays one value of each test over TLS: the same reader of frames and methods is below TLS for all of them."""
+    kept, others, seen = [], [], set()
+    for item in items:
+        spec = getattr(item, "callspec", None)
+        test = (item.path, item.originalname)
+        is_over_tls = spec and spec.params.get("transport") == "tls"
+        (others if is_over_tls and test in seen else kept).append(item)
+        if is_over_tls:
+            seen.add(test)
+    config.hook.pytest_deselected(items=others)
+    items[:] = kept
+
+
 def pytest_collection_modifyitems(config, items):
     seeds.keep_drawn(config, items)
+    if not config.getoption("--all-over-tls") and not config.getoption("--drawn"):
+        keep_one_over_tls(config, items)
     if config.getoption("--broker") == "rabbitmq":
         chosen = [item for item in items if not item.get_closest_marker("leveret_only")]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

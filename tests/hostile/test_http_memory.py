@@ -19,7 +19,7 @@ WATERMARK_MIB = 600  # an eighth of it is HTTP's
 # Beside what HTTP counts: what its connections and the allocator keep, and names and samples of the queues.
 ANSWERS_GROWTH_MAX = 96 * MIB
 METRICS_GROWTH_MAX = 96 * MIB
-UPLOADS_GROWTH_MAX = 96 * MIB
+UPLOADS_GROWTH_MAX = 128 * MIB
 LIST_GROWTH_MAX = 24 * MIB
 BROWSE_GROWTH_MAX = 64 * MIB
 QUEUES = 5000

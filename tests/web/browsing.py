@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 FLAGS = [
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
+    # Its shared memory is files of /tmp: a test of a full disk fills /dev/shm.
+    "--disable-dev-shm-usage",
     # Nobody but the broker is found, and the console tells who was looked for.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]

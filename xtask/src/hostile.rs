@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let root = repository::root();
     let mut command = Command::new(interpreter);
     command.current_dir(root.join("tests/hostile"));
-    command.args(["-m", "pytest", "--numprocesses=0", "--quiet"]);
+    command.args(["-m", "pytest", "--numprocesses=0", "--quiet", "--all-over-tls"]);
     // pytest takes a bare path for a folder of tests.
     command.arg(format!("--leveret-bin={}", broker.display()));
     command.arg(format!("--report={}", root.join(DOCUMENT).display()));

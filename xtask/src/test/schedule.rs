@@ -14,8 +14,11 @@ use super::actions::Outcome;
 use super::steps::{Lane, Step};
 use crate::process;
 
-/// Suites beside each other. They mostly wait: one alone keeps about one processor busy.
+/// Suites beside each other and beside compilers: one alone keeps about one processor busy.
 const SUITES_MAX: usize = 2;
+
+/// Suites beside each other once nothing compiles. Those with clusters and browsers mostly wait.
+const TIMED_SUITES_MAX: usize = 3;
 
 /// Compilers beside each other: one alone leaves processors idle while it links.
 const COMPILERS_MAX: usize = 2;
@@ -206,7 +209,8 @@ fn room(lane: Lane) -> usize {
     match lane {
         Lane::Fetch | Lane::Alone => 1,
         Lane::Compile => COMPILERS_MAX,
-        Lane::Suite | Lane::Timed => SUITES_MAX,
+        Lane::Suite => SUITES_MAX,
+        Lane::Timed => TIMED_SUITES_MAX,
     }
 }
 
@@ -266,6 +270,8 @@ mod tests {
         assert_eq!(begun(&steps, &[], &["build", "fetch"]), ["lint", "a"]);
         assert_eq!(begun(&steps, &[], &["build", "fetch", "lint"]), ["timed", "a"]);
         assert_eq!(begun(&[&TIMED, &A, &B], &["timed"], &[]), ["a"]);
+        assert_eq!(begun(&[&TIMED, &A, &B], &["a", "b"], &[]), ["timed"]);
+        assert_eq!(begun(&[&TIMED, &A, &B, &C], &["a", "b", "c"], &[]), [] as [&str; 0]);
     }
 
     #[test]

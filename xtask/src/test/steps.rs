@@ -42,7 +42,7 @@ pub(super) enum Lane {
     Fetch,
     /// Runs programs whose result no busy processor changes: two at a time, together with those of `Timed`.
     Suite,
-    /// Runs clusters or browsers, or has bounds of time: nothing that compiles runs beside it.
+    /// Runs clusters or browsers, or has bounds of time: nothing that compiles runs beside it. Three at a time.
     Timed,
     /// Measures time or memory: nothing beside it.
     Alone,
@@ -51,7 +51,7 @@ pub(super) enum Lane {
 /// A thing of the machine that a step fills up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Resource {
-    /// `/dev/shm`: a full disk for fault runs, memory of browsers.
+    /// `/dev/shm`: a full disk.
     SharedMemory,
     /// All processors: suites with many processes, whose clients starve beside each other.
     Processors,

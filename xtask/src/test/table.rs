@@ -149,7 +149,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "sim",
         what: "a simulated cluster under faults, and whether its checks see sabotages",
         lane: Lane::Suite,
-        action: Action::Simulator(&["--check", "--seeds", "60"]),
+        action: Action::Simulator(&["--check", "--seeds", "30"]),
         needs: &["build"],
         ..PLAIN
     },
@@ -199,12 +199,32 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "interop",
-        what: "clients of other languages, each through all scenarios",
+        name: "faults",
+        what: "a broker whose disk fails, is full, or is damaged",
         lane: Lane::Timed,
-        action: Action::Python { program: "tests/interop/matrix.py", arguments: &[] },
-        counts: Some("scenarios of clients"),
-        needs: &["build", "python", "interop-packages", "interop-clients"],
+        resources: &[Resource::SharedMemory],
+        action: Action::Pytest { folder: "tests/faults", arguments: &[] },
+        counts: Some("fault runs"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "web",
+        what: "the web page, in a browser",
+        lane: Lane::Timed,
+        resources: &[Resource::Processors],
+        action: Action::Pytest { folder: "tests/web", arguments: &[] },
+        counts: Some("browser tests"),
+        needs: &["build", "python", "web-packages"],
+        ..PLAIN
+    },
+    Step {
+        name: "hostile",
+        what: "clients that lie, stall and vanish",
+        lane: Lane::Timed,
+        action: Action::Pytest { folder: "tests/hostile", arguments: &[] },
+        counts: Some("hostile-client tests"),
+        needs: &["build", "python"],
         ..PLAIN
     },
     Step {
@@ -218,22 +238,36 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "hostile",
-        what: "clients that lie, stall and vanish",
+        name: "tools",
+        what: "leveretctl and leveret-perf, and the examples of the documentation",
         lane: Lane::Timed,
-        action: Action::Pytest { folder: "tests/hostile", arguments: &[] },
-        counts: Some("hostile-client tests"),
+        action: Action::Pytest { folder: "tests/blackbox", arguments: &["-m", "tools"] },
+        counts: Some("tests of the tools"),
+        needs: &["build", "python", "clippy"],
+        ..PLAIN
+    },
+    Step {
+        name: "cluster-crash",
+        what: "random kills of nodes of a cluster under load",
+        lane: Lane::Timed,
+        action: Action::Python {
+            program: "tests/crash/clusterloop.py",
+            arguments: &["--kills", "12", "--delays", "--flood", "--members", "0.2"],
+        },
+        counts: Some("kills without loss"),
         needs: &["build", "python"],
         ..PLAIN
     },
     Step {
-        name: "web",
-        what: "the web page, in a browser",
+        name: "netsplit",
+        what: "nodes of a cluster that are parted from each other under load",
         lane: Lane::Timed,
-        resources: &[Resource::SharedMemory, Resource::Processors],
-        action: Action::Pytest { folder: "tests/web", arguments: &[] },
-        counts: Some("browser tests"),
-        needs: &["build", "python", "web-packages"],
+        action: Action::Python {
+            program: "tests/netsplit/netsplit.py",
+            arguments: &["--runs", "1"],
+        },
+        counts: Some("runs of partitions without loss"),
+        needs: &["build", "python"],
         ..PLAIN
     },
     Step {
@@ -246,13 +280,12 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "faults",
-        what: "a broker whose disk fails, is full, or is damaged",
+        name: "interop",
+        what: "clients of other languages, each through all scenarios",
         lane: Lane::Timed,
-        resources: &[Resource::SharedMemory],
-        action: Action::Pytest { folder: "tests/faults", arguments: &[] },
-        counts: Some("fault runs"),
-        needs: &["build", "python"],
+        action: Action::Python { program: "tests/interop/matrix.py", arguments: &[] },
+        counts: Some("scenarios of clients"),
+        needs: &["build", "python", "interop-packages", "interop-clients"],
         ..PLAIN
     },
     Step {
@@ -261,33 +294,9 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Timed,
         action: Action::Python {
             program: "tests/crash/crashloop.py",
-            arguments: &["--kills", "40", "--delays"],
+            arguments: &["--kills", "16", "--delays"],
         },
         counts: Some("kills without loss"),
-        needs: &["build", "python"],
-        ..PLAIN
-    },
-    Step {
-        name: "cluster-crash",
-        what: "random kills of nodes of a cluster under load",
-        lane: Lane::Timed,
-        action: Action::Python {
-            program: "tests/crash/clusterloop.py",
-            arguments: &["--kills", "30", "--delays", "--flood", "--members", "0.2"],
-        },
-        counts: Some("kills without loss"),
-        needs: &["build", "python"],
-        ..PLAIN
-    },
-    Step {
-        name: "netsplit",
-        what: "nodes of a cluster that are parted from each other under load",
-        lane: Lane::Timed,
-        action: Action::Python {
-            program: "tests/netsplit/netsplit.py",
-            arguments: &["--runs", "2"],
-        },
-        counts: Some("runs of partitions without loss"),
         needs: &["build", "python"],
         ..PLAIN
     },
@@ -297,31 +306,10 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Timed,
         action: Action::Python {
             program: "tests/crash/redriveloop.py",
-            arguments: &["--kills", "15", "--messages", "3000"],
+            arguments: &["--kills", "6", "--messages", "3000"],
         },
         counts: Some("kills of redrives without loss"),
         needs: &["build", "python"],
-        ..PLAIN
-    },
-    Step {
-        name: "backup",
-        what: "random kills of a broker that is backed up, and restores",
-        lane: Lane::Timed,
-        action: Action::Python {
-            program: "tests/crash/backuploop.py",
-            arguments: &["--kills", "10"],
-        },
-        counts: Some("kills during backups without loss"),
-        needs: &["build", "python"],
-        ..PLAIN
-    },
-    Step {
-        name: "tools",
-        what: "leveretctl and leveret-perf, and the examples of the documentation",
-        lane: Lane::Timed,
-        action: Action::Pytest { folder: "tests/blackbox", arguments: &["-m", "tools"] },
-        counts: Some("tests of the tools"),
-        needs: &["build", "python", "clippy"],
         ..PLAIN
     },
     Step {
@@ -331,6 +319,18 @@ pub(super) const STEPS: &[Step] = &[
         resources: &[Resource::SharedMemory],
         action: Action::Pytest { folder: "tests/internal_work", arguments: &[] },
         counts: Some("runs of internal work"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "backup",
+        what: "random kills of a broker that is backed up, and restores",
+        lane: Lane::Timed,
+        action: Action::Python {
+            program: "tests/crash/backuploop.py",
+            arguments: &["--kills", "5"],
+        },
+        counts: Some("kills during backups without loss"),
         needs: &["build", "python"],
         ..PLAIN
     },

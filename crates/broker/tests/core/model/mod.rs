@@ -18,7 +18,7 @@ use self::steps::{QueueSpec, Step};
 use crate::disk::{SMALL_PAGES, replicated};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 20_000, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 20_000, ..Default::default() })]
 
     #[test]
     fn core_agrees_with_naive_model(
