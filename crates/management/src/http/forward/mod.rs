@@ -11,6 +11,7 @@ mod samples;
 mod scope;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -172,15 +173,17 @@ impl Sender {
     /// The answer of the first node that knows the object; this one is asked first.
     ///
     /// A node that cannot say yet, or does not answer, may know the object. While the nodes are asked, the object can
-    /// move to one that said no already: the others are asked twice before the answer is that there is none.
+    /// move to one that said no already, and a link to one that knows it can come or go: the others are asked twice, with
+    /// those that were connected at any time meanwhile, before the answer is that there is none.
     async fn anywhere(&self, request: Request, next: Next) -> Response {
         let others = copy(&request);
-        let peers = self.node.connected_peers();
+        let mut peers = BTreeSet::from_iter(self.node.connected_peers());
         let mut refusal = next.run(request).await;
         if !is_elsewhere(refusal.status()) {
             return refusal;
         }
         for _ in 0..2 {
+            peers.extend(self.node.connected_peers());
             for peer in &peers {
                 let answer = self.answer(peer, copy(&others)).await;
                 match answer.status() {
