@@ -14,6 +14,8 @@ from cluster_processes import GONE, NAMES, Cluster
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 WITHIN_S = 120.0
 CHANGES = 8
+# Two hundred a second are enough for every change to meet some; as many as can be would take the processors from the nodes.
+PUBLISH_PERIOD_S = 0.005
 
 
 @pytest.fixture
@@ -61,6 +63,7 @@ class Load:
             last, before = time.monotonic(), last
             self.pauses.append(last - before)
             self.confirmed_at = last
+            self.ends.wait(PUBLISH_PERIOD_S)
 
     def consume(self, connection):
         channel = connection.channel()
