@@ -91,6 +91,7 @@ def test_properties_arrive(publish, get, ch):
 
 @pytest.mark.parametrize("encoding, payload, expected", [
     ("string", "", ""), ("string", "é\u0000\n", "é\0\n"), ("base64", "/wA=", b"\xff\0"), ("base64", "", ""),
+    ("base64", "/w\nA=\r\n", b"\xff\0"), ("base64", " /wA\t=", b"\xff\0"),
 ])
 def test_a_payload_arrives(publish, ch, encoding, payload, expected):
     q = ch.queue()

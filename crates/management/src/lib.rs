@@ -27,6 +27,7 @@ pub use http::access::ClientStanding;
 pub use http::answer::gave_way;
 pub use http::budget::HttpBudget;
 pub use http::forward::{json_of, reason_of, request_of_node};
+pub use json::base64_text::bytes_from_base64;
 pub use json::bounded::json_depth;
 pub use json::import_preview::add_preview;
 pub use json::limits::{limits_from_json, limits_to_json};

@@ -4,8 +4,6 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::api::list_query::{List, Query};
@@ -13,6 +11,7 @@ use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
 use crate::http::extract::{Name, SharedNode};
+use crate::json::base64_text::bytes_from_base64;
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::vhost::{check_labels, tags_from_json};
 use crate::node::{NewPassword, NewUser, UserDetails};
@@ -85,8 +84,7 @@ fn password(body: &Object) -> Result<NewPassword, ApiError> {
         }
         (None, Some(hash)) => {
             let text = hash.as_str().ok_or_else(|| not_a("password_hash", "string"))?;
-            let bytes = STANDARD
-                .decode(text)
+            let bytes = bytes_from_base64(text)
                 .map_err(|_| ApiError::bad_request(format!("not_base64: {text}")))?;
             let algorithm = match body.get("hashing_algorithm") {
                 None => None,

@@ -1,5 +1,6 @@
 //! Types of the broker in JSON, and bounded parsing of JSON.
 
+pub(crate) mod base64_text;
 pub(crate) mod bounded;
 pub(crate) mod import_preview;
 pub(crate) mod limits;

@@ -9,8 +9,6 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{Command, Content, Outgoing, Publish, ScheduledPlace};
@@ -21,6 +19,7 @@ use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
+use crate::json::base64_text::bytes_from_base64;
 use crate::json::table::table_from_json;
 use crate::node::Channel;
 use crate::snapshot::moment::wall_ms;
@@ -148,8 +147,7 @@ pub(crate) fn check_alarms(user_vhost: &UserVhost) -> Result<(), ApiError> {
 fn decoded(payload: &str, encoding: &Value) -> Result<Bytes, ApiError> {
     match encoding.as_str() {
         Some("string") => Ok(Bytes::copy_from_slice(payload.as_bytes())),
-        Some("base64") => STANDARD
-            .decode(payload)
+        Some("base64") => bytes_from_base64(payload)
             .map(Bytes::from)
             .map_err(|_| ApiError::bad_request(json!(["not_base64", payload]))),
         _ => Err(ApiError::bad_request(json!(["unsupported_encoding", encoding]))),
