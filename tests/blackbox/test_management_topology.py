@@ -323,6 +323,16 @@ def quoted_for_location(key):
     return quoted(key)
 
 
+@pytest.mark.parametrize("routing_key", ["a b", "a/b", "a#b", "a=b", "a&b", "k=v&x=y", "=", "?", "device?id=1"])
+def test_a_binding_is_addressed_by_its_key_quoted_once(http, ends, routing_key):
+    x, destinations = ends
+    path = ("bindings", "/", "e", x, "q", destinations["q"])
+    assert http("POST", *path, body={"routing_key": routing_key})[0] == 201
+    assert http.get(*path, routing_key)["routing_key"] == routing_key
+    assert http("DELETE", *path, routing_key)[0] == 204
+    assert http.get(*path) == []
+
+
 @pytest.mark.parametrize("arguments, key", [
     ({"a": Wire("b", -1), "b": Wire("B", 255), "c": Wire("s", -2), "d": Wire("u", 3), "e": "twelve bytes"}, "UjF0NQ"),
     ({"v": Wire("V")}, "wLtq5A"), ({"n": Wire("T", 2**64 - 1)}, "fmWwFQ"), ({"f": Wire("f", -0.25)}, "yO7Pfg"),
