@@ -51,6 +51,25 @@ def test_each_tool_has_its_own_commands(offline):
         assert ran.code == 69 and ran.err.startswith(f"Error: '{command}' is not available: ")
 
 
+def test_commands_find_an_api_below_a_prefix(offline, pytestconfig, tmp_path):
+    prefix = "management.path_prefix = /rabbit\n"
+    broker = Leveret(pytestconfig.getoption("--leveret-bin"), tmp_path, prefix)
+    try:
+        tools = Ctl(pytestconfig.getoption("--leveretctl-bin"), tmp_path, {"LEVERET_DATA_DIR": str(broker.data_dir)})
+        assert "/" in tools.do("list_vhosts", "--quiet")
+        with_url = {"LEVERET_HTTP_URL": broker.api.url + "/rabbit"}
+        ran = tools.run("list_vhosts", "--quiet", "--username", "guest", "--password", "guest", environment=with_url)
+        assert (ran.code, ran.err) == (0, "") and "/" in ran.out.splitlines()
+    finally:
+        broker.stop()
+
+
+def test_links_are_installed_into_a_folder_that_is_not_there_yet(offline, pytestconfig, tmp_path):
+    folder = tmp_path / "home" / "bin"
+    Ctl(pytestconfig.getoption("--leveretctl-bin"), folder, {})
+    assert {file.name for file in folder.iterdir()} >= {"rabbitmqctl", "rabbitmq-diagnostics"}
+
+
 def test_drained_node_closes_clients_and_takes_none_until_it_is_revived(offline, pytestconfig, tmp_path):
     broker = Leveret(pytestconfig.getoption("--leveret-bin"), tmp_path)
     try:

@@ -134,7 +134,8 @@ impl Api {
 
     /// Host of the address.
     pub(crate) fn host(&self) -> &str {
-        let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        let authority = rest.split('/').next().unwrap_or_default();
         match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((address, _)) => address,
             None => authority.split(':').next().unwrap_or_default(),

@@ -23,15 +23,17 @@ const NAMES: [&str; 12] = [
     "rabbitmq-upgrade.bat",
 ];
 
-/// Creates the links in a directory, and replaces existing links.
+/// Creates the links in a directory, which is made if there is none, and replaces existing links.
 ///
 /// # Errors
-/// If a link cannot be created, or a file that is no link has its name.
+/// If the directory cannot be made, a link cannot be created, or a file that is no link has its name.
 pub(crate) fn install(directory: &str) -> Result<Output, Failure> {
     let cannot = |what: &str, error: &io::Error| {
         Failure::plain(INPUT_OUTPUT, format!("Error: cannot make {what}: {error}"))
     };
     let program = std::env::current_exe().map_err(|error| cannot("links", &error))?;
+    // A fresh account has no folder for programs of its own yet.
+    std::fs::create_dir_all(directory).map_err(|error| cannot(&in_line(directory), &error))?;
     let mut made = Vec::new();
     for name in NAMES {
         let link = Path::new(directory).join(name);

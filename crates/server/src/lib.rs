@@ -36,6 +36,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::auth::ctl_token;
 use crate::cluster::discovery::SystemResolver;
 use crate::cluster::{Purpose, RunningLinks, nodes_at_start};
 use crate::config::Config;
@@ -219,7 +220,8 @@ async fn run(
     watched.set(Arc::downgrade(&node)).expect("a process starts one node");
     // Published before the first client is served, so that a program that waits for the start finds the
     // token.
-    let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.identity.name);
+    let url = ctl_token::url(&listeners, config.path_prefix.as_deref());
+    let published = node.ctl_token.publish(&config.data_dir, url.as_deref(), &node.identity.name);
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();

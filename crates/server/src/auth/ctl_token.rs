@@ -65,7 +65,7 @@ impl CtlToken {
         Ok(administrator(vhosts))
     }
 
-    /// Writes the file with the API's URL of the node named `node`, if the node has an API. Dropping the
+    /// Writes the file with the API's [`url`] of the node named `node`, if the node has an API. Dropping the
     /// result removes the file.
     ///
     /// # Errors
@@ -73,10 +73,10 @@ impl CtlToken {
     pub(crate) fn publish(
         &self,
         data_dir: &Path,
-        listeners: &[Listener],
+        url: Option<&str>,
         node: &str,
     ) -> io::Result<Published> {
-        let text = json!({"http": url(listeners), "node": node, "token": self.as_str()});
+        let text = json!({"http": url, "node": node, "token": self.as_str()});
         let new = data_dir.join("ctl.json.new");
         // A file left by a crash may be readable by others.
         match std::fs::remove_file(&new) {
@@ -92,14 +92,14 @@ impl CtlToken {
     }
 }
 
-/// The URL of the API for the local machine, preferably without TLS.
-fn url(listeners: &[Listener]) -> Option<String> {
+/// The URL of the API for the local machine, preferably without TLS, with the prefix of its paths.
+pub(crate) fn url(listeners: &[Listener], path_prefix: Option<&str>) -> Option<String> {
     let speaking = |protocol| listeners.iter().find(|one| one.protocol == protocol);
     let Listener { protocol, mut address } = *speaking("http").or_else(|| speaking("https"))?;
     if address.ip().is_unspecified() {
         address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
-    Some(format!("{protocol}://{address}"))
+    Some(format!("{protocol}://{address}{}", path_prefix.unwrap_or_default()))
 }
 
 /// The permissions of the local administrator in any vhost.
@@ -166,14 +166,14 @@ mod tests {
             Listener { protocol, address }
         };
         let https = listener("https", "10.0.0.1:15671");
-        assert_eq!(url(&[https]).as_deref(), Some("https://10.0.0.1:15671"));
-        let listeners = [https, listener("http", "[::]:15672")];
-        let published = token.publish(&folder, &listeners, "leveret@h").unwrap();
+        assert_eq!(url(&[https], None).as_deref(), Some("https://10.0.0.1:15671"));
+        let url = url(&[https, listener("http", "[::]:15672")], Some("/rabbit"));
+        let published = token.publish(&folder, url.as_deref(), "leveret@h").unwrap();
         let path = folder.join(NAME);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let text: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(text["http"], "http://127.0.0.1:15672");
+        assert_eq!(text["http"], "http://127.0.0.1:15672/rabbit");
         assert_eq!((&text["node"], &text["token"]), (&json!("leveret@h"), &json!(token.0)));
         drop(published);
         assert!(!path.exists());

@@ -10,7 +10,7 @@ use management::{
 };
 use tokio::sync::watch;
 
-use crate::auth::ctl_token::CtlToken;
+use crate::auth::ctl_token::{self, CtlToken};
 use crate::cluster::ClusterError;
 use crate::cluster::joiner::Joiner;
 use crate::cluster::stopped_member::{Left, StoppedMember};
@@ -142,7 +142,8 @@ pub(crate) async fn run(
     });
     // Published before the first request is served, so that a program that waits for the stop finds the
     // token.
-    let published = node.token.publish(&config.data_dir, &listeners, &node.name);
+    let url = ctl_token::url(&listeners, config.path_prefix.as_deref());
+    let published = node.token.publish(&config.data_dir, url.as_deref(), &node.name);
     let _published = published.map_err(StartError::CtlFile)?;
     let (over, stopping) = watch::channel(false);
     let servers = endpoints.serve_http(
