@@ -7,6 +7,7 @@ import copy
 import json
 import pathlib
 
+import pika
 import pytest
 from brokers import quoted
 from definitions import User, hash_of
@@ -277,6 +278,26 @@ def break_up(http, before):
     """Nothing can be removed that definitions have made, so that what is there now counts."""
     before.clear()
     before.update(http.ask("/api/definitions").json)
+
+
+def test_importer_may_use_the_vhosts_that_the_import_makes(http, under, prefix):
+    """As the user who makes a vhost by a PUT. Vhosts that were there, and permissions of the definitions, stay as they are."""
+    made, known, given = (f"{prefix}-{name}" for name in ("made", "known", "given"))
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    nothing = {"user": "guest", "vhost": given, "configure": "", "write": "", "read": ""}
+    try:
+        assert http.ask(f"/api/vhosts/{known}", method="PUT").status == 201
+        assert http.ask(f"/api/permissions/{known}/guest", method="DELETE").status == 204
+        vhosts = [{"name": name} for name in (made, known, given)]
+        assert post(http, {"vhosts": vhosts, "permissions": [nothing]}).status == 204
+        rows = {row["vhost"]: row for row in http.ask("/api/users/guest/permissions").json}
+        assert rows[made] == {"user": "guest", "vhost": made} | everything
+        assert known not in rows and rows[given] == nothing
+        host, port = under.shared().amqp
+        pika.BlockingConnection(pika.ConnectionParameters(host, port, made)).close()
+    finally:
+        for vhost in (made, known, given):
+            http.request("DELETE", f"/api/vhosts/{vhost}")
 
 
 @pytest.mark.better

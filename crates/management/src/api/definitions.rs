@@ -25,6 +25,7 @@ use crate::node::ImportError;
 pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/definitions", get(export).post(import))
+        .route("/api/all-configuration", get(export).post(import))
         .route("/api/definitions/{vhost}", get(export_vhost).post(import_vhost))
 }
 
@@ -99,17 +100,17 @@ pub(crate) fn file(definitions: Value, name: Option<String>) -> Response {
 
 async fn import(
     State(node): State<SharedNode>,
-    Administrator(_): Administrator,
+    Administrator(caller): Administrator,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
-    take(node, None, object(&headers, &body)?, dry_run(query.as_deref())?).await
+    take(node, None, object(&headers, &body)?, dry_run(query.as_deref())?, &caller.name).await
 }
 
 async fn import_vhost(
     State(node): State<SharedNode>,
-    Administrator(_): Administrator,
+    Administrator(caller): Administrator,
     Name(vhost): Name,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -118,7 +119,8 @@ async fn import_vhost(
     if !node.vhost_names().contains(&vhost) {
         return Err(ApiError::no_such_vhost());
     }
-    take(node, Some(vhost), object(&headers, &body)?, dry_run(query.as_deref())?).await
+    let is_dry = dry_run(query.as_deref())?;
+    take(node, Some(vhost), object(&headers, &body)?, is_dry, &caller.name).await
 }
 
 /// True if the import is to be previewed only. RabbitMQ has no such parameter.
@@ -137,16 +139,18 @@ async fn take(
     vhost: Option<String>,
     definitions: Map<String, Value>,
     is_dry: bool,
+    user: &str,
 ) -> Result<Response, ApiError> {
     let refused = |error| match error {
         ImportError::Definitions(problem) => ApiError::bad_request(problem),
         ImportError::Node(problem) => ApiError::internal(problem),
     };
     if is_dry {
-        let preview = node.preview_import(vhost, definitions).await.map_err(refused)?;
+        let preview =
+            node.preview_import(vhost, definitions, user.to_owned()).await.map_err(refused)?;
         return Ok(Json::ok(preview_to_json(&preview)).into_response());
     }
-    node.import(vhost, definitions).await.map_err(refused)?;
+    node.import(vhost, definitions, user.to_owned()).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -151,11 +151,13 @@ pub trait Topology {
     /// The definitions of a vhost.
     fn definitions_of(&self, vhost: &str) -> Option<Value>;
 
-    /// Imports definitions into the node, or into one existing vhost: all of them or none.
+    /// Imports definitions into the node, or into one existing vhost: all of them or none. The user gets all permissions in the
+    /// vhosts that this makes.
     fn import(
         self: Arc<Self>,
         vhost: Option<String>,
         definitions: Map<String, Value>,
+        user: String,
     ) -> ChangeFuture<'static, Result<(), ImportError>>;
 
     /// The changes that an import would make.
@@ -163,5 +165,6 @@ pub trait Topology {
         self: Arc<Self>,
         vhost: Option<String>,
         definitions: Map<String, Value>,
+        user: String,
     ) -> ChangeFuture<'static, Result<ImportPreview, ImportError>>;
 }

@@ -26,6 +26,7 @@ pub(crate) async fn import_whole(
     node: &Arc<Node>,
     vhost: Option<String>,
     definitions: Document,
+    importer: Option<String>,
 ) -> Result<(), ImportError> {
     let (definitions, parts) = match &vhost {
         Some(vhost) => (limits_set(node, vhost, definitions).await?, Vec::new()),
@@ -41,7 +42,8 @@ pub(crate) async fn import_whole(
     let import = {
         let (node, vhost) = (Arc::clone(node), vhost.clone());
         move || -> Result<Imported, ImportError> {
-            let imported = super::import(&node, &definitions, scope(vhost.as_deref()), &checked);
+            let (scope, importer) = (scope(vhost.as_deref()), importer.as_deref());
+            let imported = super::import(&node, &definitions, scope, &checked, importer);
             // Part of the import may have been applied before the disk refused a write.
             let saved = node.save();
             let imported = imported.map_err(|error| refused(&error))?;
@@ -72,6 +74,7 @@ pub(crate) async fn preview_whole(
     node: &Arc<Node>,
     vhost: Option<String>,
     definitions: Document,
+    importer: String,
 ) -> Result<ImportPreview, ImportError> {
     let parts = match vhost {
         Some(_) => Vec::new(),
@@ -81,7 +84,7 @@ pub(crate) async fn preview_whole(
     for (vhost, part) in &parts {
         previews.push((vhost.clone(), preview_at_leader(node, vhost, part).await?));
     }
-    let mut preview = preview_here(node, vhost, definitions, names(parts)).await?;
+    let mut preview = preview_here(node, vhost, definitions, names(parts), importer).await?;
     for (vhost, of_vhost) in previews {
         let added = add_preview(&mut preview, &of_vhost, PREVIEWED_ITEMS_MAX);
         let odd = || ImportError::Node(format!("the leader of vhost '{vhost}' tells no preview"));
@@ -95,9 +98,11 @@ async fn preview_here(
     vhost: Option<String>,
     definitions: Document,
     elsewhere: BTreeSet<String>,
+    importer: String,
 ) -> Result<ImportPreview, ImportError> {
     let node = Arc::clone(node);
-    let preview = move || super::dry_run(&node, &definitions, scope(vhost.as_deref()), &elsewhere);
+    let preview =
+        move || super::dry_run(&node, &definitions, scope(vhost.as_deref()), &elsewhere, &importer);
     blocking(preview).await?.map_err(|error| refused(&error))
 }
 
@@ -149,7 +154,8 @@ async fn limits_set(
         }
     };
     // All or nothing.
-    preview_here(node, Some(vhost.to_owned()), definitions.clone(), BTreeSet::new()).await?;
+    let (of_vhost, none) = (Some(vhost.to_owned()), BTreeSet::new());
+    preview_here(node, of_vhost, definitions.clone(), none, String::new()).await?;
     let path = format!("/api/parameters/vhost-limits/{}/limits", encoded(vhost));
     for item in limits {
         change_at(node, &leader, Method::PUT, &path, item.to_string().into_bytes()).await?;
@@ -230,7 +236,7 @@ pub(crate) async fn import_in_cluster(node: Arc<Node>, definitions: Document) {
     let mut stopping = node.lifecycle.stopping.subscribe();
     while !*stopping.borrow() {
         let imported = match node.leader_of_metadata() {
-            Leader::Here => import_whole(&node, None, definitions.clone()).await,
+            Leader::Here => import_whole(&node, None, definitions.clone(), None).await,
             Leader::Node(leader) => {
                 let path = "/api/definitions";
                 change_at(&node, &leader, Method::POST, path, bytes(&definitions)).await.map(drop)

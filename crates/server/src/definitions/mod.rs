@@ -101,7 +101,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Document), DefinitionsError>
 pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
     let (text, root) = read(path)?;
     let result = match node.metadata {
-        None => import(node, &root, Scope::Node, &BTreeSet::new()).map(drop),
+        None => import(node, &root, Scope::Node, &BTreeSet::new(), None).map(drop),
         Some(_) => {
             let plan = plan::read(&root, Scope::Node, &node.auth.to_change());
             let unknown = node.vhosts.all().into_iter().filter(|handle| !handle.has_contents());
@@ -115,7 +115,9 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
     })
 }
 
-/// Imports all definitions or none; other nodes have checked the contents of the vhosts in `checked`. Hashes passwords and writes files, so it may take seconds.
+/// Imports all definitions or none; other nodes have checked the contents of the vhosts in `checked`. The user who imports
+/// gets all permissions in vhosts that are new; nobody imports at the start of the node. Hashes passwords and writes files, so
+/// it may take seconds.
 ///
 /// # Errors
 /// [`ItemError`], which names the first invalid item. Nothing has changed then, unless the disk refused a
@@ -125,10 +127,14 @@ pub(crate) fn import(
     root: &Document,
     scope: Scope<'_>,
     checked: &BTreeSet<String>,
+    importer: Option<&str>,
 ) -> Result<Imported, ItemError> {
-    let plan = plan::read(root, scope, &node.auth.to_change())?;
+    let mut plan = plan::read(root, scope, &node.auth.to_change())?;
     // Imports run one after the other, so that each is validated against the result of the previous one.
     let _turn = node.importing.lock();
+    if let Some(importer) = importer {
+        plan.grant_to_importer(node, importer);
+    }
     validate::validate(node, &plan, checked)?;
     let (durable, elsewhere) = apply::apply(node, plan)?;
     let part = |vhost: String| {
@@ -148,9 +154,11 @@ pub(crate) fn dry_run(
     root: &Document,
     scope: Scope<'_>,
     elsewhere: &BTreeSet<String>,
+    importer: &str,
 ) -> Result<ImportPreview, ItemError> {
     let mut plan = plan::read(root, scope, &node.auth.to_change())?;
     let _turn = node.importing.lock();
+    plan.grant_to_importer(node, importer);
     validate::validate(node, &plan, elsewhere)?;
     plan.retain_vhosts(&|vhost| !elsewhere.contains(vhost));
     preview::preview(node, plan)
@@ -216,8 +224,14 @@ mod tests {
 
     /// Counts of new, equal, changed, kept and skipped items by family, without families that have none.
     fn preview(node: &Node, definitions: &Value) -> Vec<(&'static str, [u64; 5])> {
-        let told =
-            dry_run(node, definitions.as_object().unwrap(), Scope::Node, &BTreeSet::new()).unwrap();
+        let told = dry_run(
+            node,
+            definitions.as_object().unwrap(),
+            Scope::Node,
+            &BTreeSet::new(),
+            "nobody",
+        )
+        .unwrap();
         let counts = told.families.iter().map(|(name, family)| {
             let FamilyPreview { new, equal, changed, kept, skipped, .. } = family;
             (*name, [*new, *equal, *changed, *kept, *skipped])

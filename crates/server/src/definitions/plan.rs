@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use amqp::table::{TableBuilder, Value as Field};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
-    JSON_DEPTH_MAX, LimitName, PolicyError, VhostChange, check_labels, json_depth,
-    limits_from_json, policy_from_json, replicas_from_json, vhost_metadata_from_json,
+    JSON_DEPTH_MAX, LimitName, PolicyError, VhostChange, bytes_from_base64, check_labels,
+    json_depth, limits_from_json, policy_from_json, replicas_from_json, vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
 
@@ -18,7 +16,8 @@ use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use super::{ItemError, Problem};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, Users};
-use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost, check_user_name};
+use crate::node::Node;
+use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost, check_user_name, everything};
 use crate::vhost::NotLeading;
 
 /// All items to apply, in the order of the definitions.
@@ -79,6 +78,23 @@ impl Plan {
         let queues = self.queues.iter().map(|planned| &planned.item.vhost);
         let bindings = self.bindings.iter().map(|planned| &planned.item.vhost);
         policies.chain(exchanges).chain(queues).chain(bindings).map(String::as_str).collect()
+    }
+
+    /// Gives the user who imports all permissions in the vhosts that the import makes, as RabbitMQ does. Permissions in the
+    /// definitions themselves come later.
+    pub(super) fn grant_to_importer(&mut self, node: &Node, importer: &str) {
+        if node.auth.user(importer).is_none() {
+            // Known from elsewhere: the node has no permissions of such a user.
+            return;
+        }
+        let is_made = |vhost: &&Planned<NewVhost>| node.vhosts.get(&vhost.item.name).is_none();
+        let grant = |vhost: &Planned<NewVhost>| {
+            let (user, vhost) = (importer.to_owned(), vhost.item.name.clone());
+            let place = Place { family: "permissions", index: None };
+            Planned { place, item: Grant { user, vhost, what: everything() } }
+        };
+        let own: Vec<_> = self.vhosts.iter().filter(is_made).map(grant).collect();
+        self.permissions.splice(0..0, own);
     }
 
     /// Leaves out what the plan makes in vhosts that are not `wanted`.
@@ -193,7 +209,7 @@ fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
         None => {
             let hash = item.text_or("password_hash", "")?;
             let bytes =
-                STANDARD.decode(hash).map_err(|error| format!("'password_hash': {error}"))?;
+                bytes_from_base64(hash).map_err(|error| format!("'password_hash': {error}"))?;
             let algorithm = item.get("hashing_algorithm").map(|_| item.text("hashing_algorithm"));
             PasswordHash::from_import(&bytes, algorithm.transpose()?)
         }

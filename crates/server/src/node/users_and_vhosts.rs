@@ -307,7 +307,7 @@ impl Node {
             self.check_memory()?;
             if let Some(maker) = desired.users.get_mut(user) {
                 let maker = Arc::make_mut(maker);
-                maker.permissions.insert(name.to_owned(), everything()?);
+                maker.permissions.insert(name.to_owned(), everything());
             }
         }
         let settings = desired.vhosts.entry(name.to_owned());
@@ -453,9 +453,10 @@ fn user_deleted(name: &str) -> Refusal {
     Refusal::new(ReplyCode::ConnectionForced, format!("user '{name}' is deleted"))
 }
 
-fn everything() -> Result<Permissions, ChangeError> {
-    let all = PermissionPattern::new(".*").map_err(ChangeError::Unable)?;
-    Ok(Permissions { configure: all.clone(), write: all.clone(), read: all })
+/// Permissions for everything in a vhost.
+pub(crate) fn everything() -> Permissions {
+    let all = PermissionPattern::new(".*").expect("the pattern for everything is one");
+    Permissions { configure: all.clone(), write: all.clone(), read: all }
 }
 
 /// Logs why the node cannot make the change, and returns that it was not made.

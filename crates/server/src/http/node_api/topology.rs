@@ -225,16 +225,19 @@ impl Topology for Node {
         self: Arc<Self>,
         vhost: Option<String>,
         definitions: Document,
+        user: String,
     ) -> ChangeFuture<'static, Result<(), ImportError>> {
-        Box::pin(async move { definitions::import_whole(&self, vhost, definitions).await })
+        let user = Some(user);
+        Box::pin(async move { definitions::import_whole(&self, vhost, definitions, user).await })
     }
 
     fn preview_import(
         self: Arc<Self>,
         vhost: Option<String>,
         definitions: Document,
+        user: String,
     ) -> ChangeFuture<'static, Result<ImportPreview, ImportError>> {
-        Box::pin(async move { definitions::preview_whole(&self, vhost, definitions).await })
+        Box::pin(async move { definitions::preview_whole(&self, vhost, definitions, user).await })
     }
 }
 
