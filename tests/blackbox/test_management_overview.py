@@ -187,6 +187,15 @@ def test_health_checks_that_hold_for_a_single_node(http, check):
     assert (answer.status, answer.json) == (200, {"status": "ok"})
 
 
+def test_old_names_are_answered(http):
+    node = http.ask("/api/overview").json["node"]
+    for path in ("/api/healthchecks/node", f"/api/healthchecks/node/{node}"):
+        answer = http.ask(path)
+        assert (answer.status, answer.json) == (200, {"status": "ok"})
+    definitions = http.ask("/api/definitions").json
+    assert http.ask("/api/all-configuration").json.keys() == definitions.keys()
+
+
 @pytest.mark.alone
 def test_no_majority_depends_on_a_single_node(http):
     answer = http.ask("/api/health/checks/node-is-quorum-critical")

@@ -47,7 +47,7 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
         match segments[..] {
             [
                 "users" | "permissions" | "topic-permissions" | "vhost-limits" | "user-limits"
-                | "global-parameters" | "cluster-name" | "definitions",
+                | "global-parameters" | "cluster-name" | "definitions" | "all-configuration",
             ]
             | ["users", _]
             | [
@@ -77,7 +77,7 @@ pub(super) fn of(path: &str, is_change: bool) -> Scope {
         }
         ["scheduled"] => Scope::Scheduled,
         ["scheduled-counts"] => Scope::ScheduledCounts,
-        ["definitions"] => Scope::Definitions,
+        ["definitions" | "all-configuration"] => Scope::Definitions,
         ["dead-letter-map"] => Scope::DeadLetterMap,
         ["health", "findings"]
         | ["health", "checks", "findings"]
