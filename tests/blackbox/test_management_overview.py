@@ -258,7 +258,8 @@ def test_a_port_is_listened_on_or_not(http, under):
         assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": "Invalid port"})
 
 
-@pytest.mark.parametrize("protocol", ["amqp", "AMQP", "amqp091", "amqp0.9.1", "http", "management"])
+@pytest.mark.parametrize("protocol", [
+    "amqp", "AMQP", "amqp091", "amqp0.9.1", "amqp0-9-1", "amqp0_9_1", "http", "http1.1", "management", "management_ui"])
 def test_a_protocol_is_spoken(http, protocol):
     answer = http.ask("/api/health/checks/protocol-listener/" + protocol)
     assert (answer.status, answer.json["status"]) == (200, "ok")

@@ -35,9 +35,16 @@ pub(super) fn routes() -> Router<SharedNode> {
         .merge(findings::routes())
 }
 
-/// RabbitMQ's aliases of protocols.
-const ALIASES: [(&str, &str); 4] =
-    [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("amqps", "amqp/ssl"), ("management", "http")];
+/// The protocol that RabbitMQ knows by several names. AMQP 1.0 stays what it is: no listener speaks it.
+fn protocol_named(asked: &str) -> &str {
+    match asked {
+        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp0_9_1" => "amqp",
+        "amqps" => "amqp/ssl",
+        "management" | "management_ui" | "ui" | "http_api" | "http1" | "http1.1" => "http",
+        "cli" | "distribution" => "clustering",
+        other => other,
+    }
+}
 
 /// Alarms of all nodes of the cluster that are connected.
 async fn alarms(State(node): State<SharedNode>) -> Json {
@@ -154,8 +161,7 @@ async fn port_listener(State(node): State<SharedNode>, Name(port): Name) -> Resu
 async fn protocol_listener(State(node): State<SharedNode>, Name(asked): Name) -> Json {
     let known = protocols(&node.snapshot().listeners);
     let asked = asked.to_lowercase();
-    let alias = ALIASES.into_iter().find(|(alias, _)| *alias == asked);
-    let protocol = alias.map_or(asked.as_str(), |(_, protocol)| protocol);
+    let protocol = protocol_named(&asked);
     if known.contains(&protocol) {
         return Json::ok(json!({"status": "ok", "protocols": known}));
     }
