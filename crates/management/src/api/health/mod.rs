@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use crate::api::nodes::is_of_cluster;
 use crate::api::vhosts::down_vhosts;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
@@ -99,11 +100,7 @@ async fn always_of_node(
     State(node): State<SharedNode>,
     Name(asked): Name,
 ) -> Result<Json, ApiError> {
-    let is_peer = || node.cluster().peers.iter().any(|peer| peer.name == asked);
-    if node.snapshot().name == asked || is_peer() {
-        return Ok(always().await);
-    }
-    Err(ApiError::not_found())
+    if is_of_cluster(&node, &asked) { Ok(always().await) } else { Err(ApiError::not_found()) }
 }
 
 /// Days of each unit of time.
