@@ -74,7 +74,7 @@ pub(crate) async fn preview_whole(
     node: &Arc<Node>,
     vhost: Option<String>,
     definitions: Document,
-    importer: String,
+    importer: Option<String>,
 ) -> Result<ImportPreview, ImportError> {
     let parts = match vhost {
         Some(_) => Vec::new(),
@@ -98,11 +98,13 @@ async fn preview_here(
     vhost: Option<String>,
     definitions: Document,
     elsewhere: BTreeSet<String>,
-    importer: String,
+    importer: Option<String>,
 ) -> Result<ImportPreview, ImportError> {
     let node = Arc::clone(node);
-    let preview =
-        move || super::dry_run(&node, &definitions, scope(vhost.as_deref()), &elsewhere, &importer);
+    let preview = move || {
+        let (scope, importer) = (scope(vhost.as_deref()), importer.as_deref());
+        super::dry_run(&node, &definitions, scope, &elsewhere, importer)
+    };
     blocking(preview).await?.map_err(|error| refused(&error))
 }
 
@@ -155,7 +157,7 @@ async fn limits_set(
     };
     // All or nothing.
     let (of_vhost, none) = (Some(vhost.to_owned()), BTreeSet::new());
-    preview_here(node, of_vhost, definitions.clone(), none, String::new()).await?;
+    preview_here(node, of_vhost, definitions.clone(), none, None).await?;
     let path = format!("/api/parameters/vhost-limits/{}/limits", encoded(vhost));
     for item in limits {
         change_at(node, &leader, Method::PUT, &path, item.to_string().into_bytes()).await?;

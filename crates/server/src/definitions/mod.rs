@@ -132,9 +132,7 @@ pub(crate) fn import(
     let mut plan = plan::read(root, scope, &node.auth.to_change())?;
     // Imports run one after the other, so that each is validated against the result of the previous one.
     let _turn = node.importing.lock();
-    if let Some(importer) = importer {
-        plan.grant_to_importer(node, importer);
-    }
+    plan.grant_to_importer(node, importer);
     validate::validate(node, &plan, checked)?;
     let (durable, elsewhere) = apply::apply(node, plan)?;
     let part = |vhost: String| {
@@ -154,7 +152,7 @@ pub(crate) fn dry_run(
     root: &Document,
     scope: Scope<'_>,
     elsewhere: &BTreeSet<String>,
-    importer: &str,
+    importer: Option<&str>,
 ) -> Result<ImportPreview, ItemError> {
     let mut plan = plan::read(root, scope, &node.auth.to_change())?;
     let _turn = node.importing.lock();
@@ -224,14 +222,8 @@ mod tests {
 
     /// Counts of new, equal, changed, kept and skipped items by family, without families that have none.
     fn preview(node: &Node, definitions: &Value) -> Vec<(&'static str, [u64; 5])> {
-        let told = dry_run(
-            node,
-            definitions.as_object().unwrap(),
-            Scope::Node,
-            &BTreeSet::new(),
-            "nobody",
-        )
-        .unwrap();
+        let definitions = definitions.as_object().unwrap();
+        let told = dry_run(node, definitions, Scope::Node, &BTreeSet::new(), None).unwrap();
         let counts = told.families.iter().map(|(name, family)| {
             let FamilyPreview { new, equal, changed, kept, skipped, .. } = family;
             (*name, [*new, *equal, *changed, *kept, *skipped])

@@ -80,13 +80,11 @@ impl Plan {
         policies.chain(exchanges).chain(queues).chain(bindings).map(String::as_str).collect()
     }
 
-    /// Gives the user who imports all permissions in the vhosts that the import makes, as RabbitMQ does. Permissions in the
-    /// definitions themselves come later.
-    pub(super) fn grant_to_importer(&mut self, node: &Node, importer: &str) {
-        if node.auth.user(importer).is_none() {
-            // Known from elsewhere: the node has no permissions of such a user.
-            return;
-        }
+    /// Gives the user who imports, if there is one, all permissions in the vhosts that the import makes, as RabbitMQ does.
+    /// Permissions in the definitions themselves come later.
+    pub(super) fn grant_to_importer(&mut self, node: &Node, importer: Option<&str>) {
+        // The node has no permissions of a user who is known from elsewhere.
+        let Some(importer) = importer.filter(|name| node.auth.user(name).is_some()) else { return };
         let is_made = |vhost: &&Planned<NewVhost>| node.vhosts.get(&vhost.item.name).is_none();
         let grant = |vhost: &Planned<NewVhost>| {
             let (user, vhost) = (importer.to_owned(), vhost.item.name.clone());

@@ -227,8 +227,9 @@ impl Topology for Node {
         definitions: Document,
         user: String,
     ) -> ChangeFuture<'static, Result<(), ImportError>> {
-        let user = Some(user);
-        Box::pin(async move { definitions::import_whole(&self, vhost, definitions, user).await })
+        Box::pin(
+            async move { definitions::import_whole(&self, vhost, definitions, Some(user)).await },
+        )
     }
 
     fn preview_import(
@@ -237,7 +238,9 @@ impl Topology for Node {
         definitions: Document,
         user: String,
     ) -> ChangeFuture<'static, Result<ImportPreview, ImportError>> {
-        Box::pin(async move { definitions::preview_whole(&self, vhost, definitions, user).await })
+        Box::pin(
+            async move { definitions::preview_whole(&self, vhost, definitions, Some(user)).await },
+        )
     }
 }
 
