@@ -30,10 +30,8 @@ pub struct Compaction<D: Directory> {
     shared: Arc<Mutex<Shared<D::File>>>,
     durability: Durability,
     files: Vec<FileEntry>,
-    /// Position of the last record whose effects are considered.
+    /// Position up to which all effects are considered, and perhaps those of later records.
     compacted_at: Lsn,
-    /// Last entry whose effects are considered; 0 in a log that is not replicated.
-    clean: EntryIndex,
     log_id: u64,
 }
 
@@ -62,13 +60,12 @@ pub(crate) fn compaction<D: Directory>(segments: &Segments<D>) -> Option<Compact
     let shared = lock(&segments.shared);
     let files = choose(&shared, segments.options.segment_bytes_max)?;
     let compacted_at = shared.considered();
-    let clean = shared.entries.as_ref().map_or(EntryIndex(0), |entries| entries.applied);
     let log_id = shared.manifest.log_id;
     drop(shared);
     let directory = Arc::clone(&segments.directory);
     let shared = Arc::clone(&segments.shared);
     let durability = segments.options.durability;
-    Some(Compaction { directory, shared, durability, files, compacted_at, clean, log_id })
+    Some(Compaction { directory, shared, durability, files, compacted_at, log_id })
 }
 
 /// Chooses the neighbouring sealed files to rewrite.
@@ -313,9 +310,10 @@ impl<D: Directory> Compaction<D> {
         }
         let next = manifest.files.get(at + usize::from(entry.is_some()));
         let behind = next.map_or((EntryIndex(0), Term(0)), |next| next.before);
-        if shared.entries.is_some() {
-            // All that was applied then is durable by now, so that no opening knows less of the commit.
-            manifest.group.clean = manifest.group.clean.max(self.clean);
+        if let Some(entries) = &shared.entries {
+            // More was applied while the records were looked at, and the new file lacks what that has ended. All of it is
+            // durable by now, so that no opening knows less of the commit.
+            manifest.group.clean = manifest.group.clean.max(entries.applied);
         }
         manifest.store(&*self.directory)?;
         shared.manifest = manifest;

@@ -210,7 +210,7 @@ fn shipment_ends_with_the_last_applied_entry() {
 /// Otherwise a member that gets files more slowly than entries are written never has all of them.
 #[test]
 fn entries_behind_a_shipment_are_kept_as_long_as_it_is_on_its_way() {
-    let (disk, mut random) = (Disk::new(), Random(5));
+    let (disk, mut random) = (Disk::new(), Random(7));
     let mut world = World::new(&disk).unwrap();
     let keeps_nothing = ReplicatedOptions { retention_bytes: 0, ..options(Durability::Fsync) };
     world.log = open_with(&disk, keeps_nothing).unwrap().log;
