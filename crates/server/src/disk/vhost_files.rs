@@ -47,6 +47,19 @@ pub(crate) fn replica_path(data_dir: &Path, id: VhostId) -> PathBuf {
     if id == VhostId::METADATA { metadata_path(data_dir) } else { vhost_path(data_dir, id) }
 }
 
+/// True if a directory has files. That of a vhost without a replica has directories at the most.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn has_files(path: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(path)? {
+        if entry?.file_type()?.is_file() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// True if a vhost has a log on this node, as far as can be told.
 pub(crate) fn has_log(data_dir: &Path, id: VhostId) -> bool {
     let path = vhost_path(data_dir, id);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use storage::RealDirectory;
 
-use crate::disk::vhost_files::{VhostId, replica_path};
+use crate::disk::vhost_files::{VhostId, has_files, replica_path};
 use crate::limits::DAMAGED_REPLICAS_KEPT;
 
 /// The fate of the replica in use when another one takes its place.
@@ -103,16 +103,6 @@ pub(crate) fn resume(data_dir: &Path, vhost: VhostId) -> io::Result<()> {
         // The replica that is there may have voted since.
         _ => remove(&incoming),
     }
-}
-
-/// True if a directory has files. That of a vhost without a replica has directories at the most.
-fn has_files(path: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(path)? {
-        if entry?.file_type()?.is_file() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Damaged replicas that are kept, with their numbers, oldest first.

@@ -9,7 +9,7 @@ use storage::{EntryError, OpenError, RealDirectory, SavedMember};
 use crate::cluster::node_list::FIRST_INCARNATION;
 use crate::disk::page_files::PageError;
 use crate::disk::recovery::RestoreError;
-use crate::disk::vhost_files::{VhostId, replica_path};
+use crate::disk::vhost_files::{VhostId, has_files, replica_path};
 
 /// The group of a directory, as the node knows it before it looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +27,9 @@ pub(crate) enum GroupAge {
 
 /// The reason why a node that has joined, or has another disk, or is to have the group too, has no replica yet.
 const CAME_LATER: &str = "this node, or its disk, has come later than the group";
+
+/// As [`CAME_LATER`], for a directory without files: none have come so far, or all are gone.
+const NO_FILES: &str = "its directory has no files";
 
 /// The member that a directory belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,16 +89,20 @@ pub(crate) fn found_member(
         Ok(None) if age == GroupAge::New || storage::has_log(&directory)? => {
             Ok(FoundMember::Member(first))
         }
+        // The node may have ended before its first replica was there.
+        Ok(None) if !has_files(&path)? => Ok(FoundMember::Lost(NO_FILES.to_owned())),
         Ok(None) => Ok(FoundMember::Lost("its log is gone".to_owned())),
         Err(OpenError::Io { error, .. }) if !is_damage(&error) => Err(error),
         Err(error) => Ok(FoundMember::Lost(error.to_string())),
     }
 }
 
-/// Logs that a replica must be rebuilt.
+/// Logs that a replica must be built, as an error if the node had it.
 pub(crate) fn tell_lost(vhost: &str, why: &str) {
     match why {
-        CAME_LATER => tracing::info!(vhost, "the replica of this node is to be built: {why}"),
+        CAME_LATER | NO_FILES => {
+            tracing::info!(vhost, "the replica of this node is to be built: {why}")
+        }
         _ => tracing::error!(vhost, "the replica of this node must be rebuilt: {why}"),
     }
 }
@@ -181,5 +188,20 @@ mod tests {
         {
             assert_eq!(loss_at_begin(&io_error(error)), None);
         }
+    }
+
+    /// Otherwise a node that ends while it waits for its first replica would tell of a loss at its next start.
+    #[test]
+    fn directory_without_files_is_no_loss() {
+        let data_dir =
+            std::env::temp_dir().join(format!("leveret-found-member-{}", std::process::id()));
+        let (group, path) = (VhostId(1), replica_path(&data_dir, VhostId(1)));
+        std::fs::create_dir_all(path.join("pages")).unwrap();
+        let me = replication::NodeId::new(7).unwrap().member(1);
+        let found = || found_member(&data_dir, group, (me, me), GroupAge::Old).unwrap();
+        assert_eq!(found(), FoundMember::Lost(NO_FILES.to_owned()));
+        std::fs::write(path.join("raft"), "").unwrap();
+        assert!(found().is_lost() && found() != FoundMember::Lost(NO_FILES.to_owned()));
+        std::fs::remove_dir_all(&data_dir).unwrap();
     }
 }
