@@ -1,5 +1,8 @@
 """Definitions, lists and the dead-letter map of a cluster whose vhosts are each on one node: whole on every node."""
 
+import collections
+import threading
+
 import pytest
 
 from brokers import Leveret
@@ -261,3 +264,46 @@ def test_definitions_without_those_of_a_lost_node_are_refused(cluster):
 
 def answer_if(answer, status):
     return answer if answer.status == status else None
+
+
+def test_contents_are_never_missing_while_leads_and_replicas_move(run_cluster):
+    """A node that has just given a vhost up looks empty: it must not answer for it, nor a list of definitions lack it."""
+    cluster = run_cluster()
+    names, nodes = sorted(cluster.nodes), cluster.nodes
+    vhosts = ["%2F", "other"]
+    first = nodes[names[0]].api
+    eventually(lambda: first.request("PUT", "/api/vhosts/other")[0] in (201, 204))
+    for vhost in vhosts:
+        eventually(lambda vhost=vhost: first.request("PUT", f"/api/queues/{vhost}/q", {"durable": True})[0] in (201, 204))
+        for node in nodes.values():
+            eventually(lambda node=node, vhost=vhost: node.api.request("GET", f"/api/queues/{vhost}/q")[0] == 200)
+    missed, asked, ends = [], collections.Counter(), threading.Event()
+
+    def ask(node, path, has_it):
+        while not ends.is_set():
+            status, answer = node.api.request("GET", path)
+            asked[path] += 1
+            if status not in (200, 503) or status == 200 and not has_it(answer):
+                missed.append((path, status, answer))
+
+    def is_complete(definitions):
+        return {queue["vhost"] for queue in definitions["queues"]} == {"/", "other"}
+
+    askers = [threading.Thread(target=ask, args=(node, *what)) for node in nodes.values() for what in (
+        ("/api/queues/%2F/q", lambda queue: queue["name"] == "q"), ("/api/definitions", is_complete))]
+    for asker in askers:
+        asker.start()
+    try:
+        for turn in range(6):
+            for vhost in vhosts:
+                target = names[turn % 3]
+                # The lead may not be where it was a moment ago.
+                nodes[target].api.request("POST", f"/api/vhosts/{vhost}/leader", {"node": target})
+            member = f"/api/vhosts/%2F/members/{target}"
+            for method in ("DELETE", "PUT"):
+                eventually(lambda method=method, member=member: first.request(method, member)[0] == 204)
+    finally:
+        ends.set()
+        for asker in askers:
+            asker.join()
+    assert not missed, (len(missed), asked, missed[:3])

@@ -47,7 +47,7 @@ pub use messages::{
     BrowseBatch, BrowseError, BrowseFuture, Channel, ChannelError, DeathsBatch, DeathsBefore,
     ExpiryBatch, Messages, QueuePath,
 };
-pub use peers::{Leader, PeerFuture, Peers, SettledFuture};
+pub use peers::{Contents, Leader, PeerFuture, Peers, SettledFuture};
 pub use permissions::{PermissionDetails, TopicPermissionDetails};
 pub use redrive::{
     RedriveCounts, RedriveDryRun, RedriveError, RedriveJob, RedriveRequest, RedriveSelection,

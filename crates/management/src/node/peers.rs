@@ -25,6 +25,13 @@ pub type PeerFuture<'a> = Pin<Box<dyn Future<Output = Result<Response, String>> 
 /// Completes when a vhost has a leader, or after some seconds.
 pub type SettledFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
+/// The contents of a vhost on a node.
+pub trait Contents: Send {
+    /// False once the node has given them up, because it leads no more or is to have no replica. Who has read them
+    /// meanwhile may have seen an empty vhost.
+    fn are_there(&self) -> bool;
+}
+
 /// The cluster, as far as its nodes answer requests for each other.
 pub trait Peers {
     /// True if the node is one of a cluster.
@@ -33,8 +40,9 @@ pub trait Peers {
     /// Leader of a vhost; this node if there is no such vhost.
     fn leader_of_vhost(&self, vhost: &str) -> Leader;
 
-    /// False if this node has no usable replica of the vhost: nothing of its contents is known here.
-    fn has_contents(&self, vhost: &str) -> bool;
+    /// The contents of a vhost on this node, or of a vhost that does not exist; none if this node has no usable replica of
+    /// it.
+    fn contents(&self, vhost: &str) -> Option<Box<dyn Contents>>;
 
     /// Leader of users, vhosts and global parameters.
     fn leader_of_metadata(&self) -> Leader;

@@ -129,7 +129,7 @@ fn parts_elsewhere(node: &Node, definitions: &Document) -> Vec<(String, Document
     let is_elsewhere = |vhost: &&str| match node.leader_of_vhost(vhost) {
         Leader::Here => false,
         Leader::Node(_) => true,
-        Leader::None => !node.has_contents(vhost),
+        Leader::None => node.contents(vhost).is_none(),
     };
     let vhosts = parts::vhosts_with_items(definitions).into_iter().filter(is_elsewhere);
     vhosts.map(|vhost| (vhost.to_owned(), parts::part_of_vhost(definitions, vhost))).collect()

@@ -97,7 +97,8 @@ impl Vhosts {
             while let Some(handle) = self.get(name) {
                 let changed = handle.disk.changed();
                 handle.long_hold_ended().await;
-                if handle.has_settled() || !handle.may_elect() {
+                // What was given up is opened anew soon, also where nobody is elected.
+                if handle.has_settled() || !handle.may_elect() && !handle.is_deposed() {
                     return;
                 }
                 let _ = tokio::time::timeout(LEADER_CHECK_INTERVAL, changed).await;

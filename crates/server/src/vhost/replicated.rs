@@ -42,10 +42,11 @@ impl VhostHandle {
         self.replica.as_ref().is_some_and(|replica| replica.presence == Presence::Elsewhere)
     }
 
-    /// True if this node has a replica of the vhost that can be used, or has the vhost alone and could read its files.
+    /// True if this node has a replica of the vhost that can be used, or has the vhost alone and could read its files. False
+    /// from the loss of the lead until the replica is open again.
     pub(crate) fn has_contents(&self) -> bool {
         match &self.replica {
-            Some(replica) => replica.presence == Presence::Here,
+            Some(replica) => replica.presence == Presence::Here && !self.is_deposed(),
             None => self.down.is_none(),
         }
     }

@@ -20,8 +20,9 @@ use crate::api::dead_letters::{self, MapQuery};
 use crate::api::{Query, definitions, health, scheduled};
 use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json};
+use crate::http::extract::SharedNode;
 use crate::limits::{HTTP_TREE_TIMES, PART_TIMEOUT, PEER_ANSWER_BYTES_MAX, PEER_TIMEOUT};
-use crate::node::Caller;
+use crate::node::{Caller, Contents};
 
 /// Names the nodes whose part is missing.
 const INCOMPLETE: HeaderName = HeaderName::from_static("leveret-incomplete");
@@ -63,8 +64,8 @@ struct Parts {
     here: Value,
     others: Vec<Value>,
     missing: Vec<String>,
-    /// The vhosts that this node answers for.
-    vhosts_here: Vec<String>,
+    /// A vhost that this node answers for without its contents, or gave up meanwhile.
+    lacks: Option<String>,
 }
 
 /// Answers with the definitions of all nodes, or with none at all: those without the queues of a vhost would pass for
@@ -75,11 +76,11 @@ pub(super) async fn definitions(sender: &Sender, request: Request, next: Next) -
         Err(error) => return error.into_response(),
     };
     let parts = parts(sender, request, next, PEER_TIMEOUT).await;
-    let Parts { here, others, missing, vhosts_here } = match parts {
+    let Parts { here, others, missing, lacks } = match parts {
         Ok(parts) => parts,
         Err(response) => return response,
     };
-    if let Some(vhost) = vhosts_here.iter().find(|vhost| !sender.node.has_contents(vhost)) {
+    if let Some(vhost) = lacks {
         let reason =
             format!("the definitions of vhost '{vhost}' are on other nodes, which do not answer");
         return ApiError::unavailable(reason).into_response();
@@ -219,18 +220,29 @@ pub(super) fn complete(mut response: Response, missing: &[String]) -> Response {
 }
 
 /// The answer of this node to the one that asks for its part: with the vhosts that it is about, because a node may believe
-/// that another one leads.
-pub(super) async fn answer_part(caller: &Caller, response: Response) -> Response {
+/// that another one leads. Those that the node has given up meanwhile are not among them.
+pub(super) async fn answer_part(
+    node: &SharedNode,
+    caller: &Caller,
+    request: Request,
+    next: Next,
+) -> Response {
+    let contents = caller.only_vhosts.iter().flat_map(|names| names.iter());
+    let contents: Vec<_> =
+        contents.filter_map(|name| Some((name.clone(), node.contents(name)?))).collect();
+    let response = next.run(request).await;
     if response.status() != StatusCode::OK {
         return response;
     }
     if let Some(vhosts) = caller.only_vhosts.as_ref().filter(|_| is_in_lines(&response)) {
         return of_vhosts(vhosts, response);
     }
-    let (Some(answer), Some(vhosts)) = (json_of(response).await, &caller.only_vhosts) else {
+    let Some(answer) = json_of(response).await else {
         return ApiError::internal("the part of this node cannot be read").into_response();
     };
-    Json::ok(Part { vhosts: vhosts.iter().cloned().collect(), answer }.into_json()).into_response()
+    let there = contents.into_iter().filter(|(_, contents)| contents.are_there());
+    let vhosts = there.map(|(name, _)| name).collect();
+    Json::ok(Part { vhosts, answer }.into_json()).into_response()
 }
 
 /// A part in lines, after the vhosts that it is about.
@@ -285,13 +297,18 @@ async fn parts_as_asked(
         }
     }
     let (names, confined) = confined_to_others(sender, &answered);
+    let contents: Vec<_> = names.iter().map(|name| sender.node.contents(name)).collect();
     request.extensions_mut().insert(confined);
     let response = next.run(request).await;
+    let is_lacking = |contents: &Option<Box<dyn Contents>>| {
+        contents.as_ref().is_none_or(|contents| !contents.are_there())
+    };
+    let lacks = contents.iter().position(is_lacking).and_then(|at| names.into_iter().nth(at));
     if response.status() != StatusCode::OK {
         return Err(response);
     }
     match json_held(response, &sender.allowance).await {
-        Some(here) => Ok(Parts { here, others, missing, vhosts_here: names }),
+        Some(here) => Ok(Parts { here, others, missing, lacks }),
         None => Err(ApiError::unavailable("the part of this node is too long").into_response()),
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn forward(
     if !node.is_in_cluster() {
         if let Scope::Vhost(vhost) = scope::of(&path, is_change)
             && scope::is_of_contents(&path)
-            && !node.has_contents(&vhost)
+            && node.contents(&vhost).is_none()
         {
             return ApiError::unavailable(format!("vhost '{vhost}' is down")).into_response();
         }
@@ -60,15 +60,17 @@ pub(crate) async fn forward(
             request.extensions_mut().insert(list);
         }
         if forwarded.is_part {
-            return gather::answer_part(&caller, next.run(request).await).await;
+            return gather::answer_part(&node, &caller, request, next).await;
         }
-        if let Scope::Vhost(vhost) = scope::of(&path, is_change)
-            && is_change
-        {
+        let Scope::Vhost(vhost) = scope::of(&path, is_change) else {
+            return next.run(request).await;
+        };
+        if is_change {
             // A node that is elected serves a moment later.
             node.leader_settled(&vhost).await;
         }
-        return next.run(request).await;
+        let answer = answer_here(&node, &vhost, request, next).await;
+        return answer.unwrap_or_else(|| elsewhere(&vhost).into_response());
     }
     let allowance = Allowance::of(request.extensions());
     let sender = Sender { node, caller, client, allowance };
@@ -84,7 +86,7 @@ pub(crate) async fn forward(
         }
         Scope::Vhost(vhost) => {
             // A node that is to get a replica learns the leader a moment later.
-            if is_change || scope::is_of_contents(&path) && !sender.node.has_contents(&vhost) {
+            if is_change || scope::is_of_contents(&path) && sender.node.contents(&vhost).is_none() {
                 sender.node.leader_settled(&vhost).await;
             }
             sender.of_vhost(&vhost, is_change, request, next).await
@@ -149,25 +151,45 @@ impl Sender {
         request: Request,
         next: Next,
     ) -> Response {
-        match self.node.leader_of_vhost(vhost) {
-            Leader::Here => return next.run(request).await,
-            Leader::Node(leader) if is_change => return self.answer(&leader, request).await,
-            Leader::Node(leader) => {
-                if let Ok(answer) = self.try_answer(&leader, copy(&request)).await {
-                    return answer;
+        let gone = || elsewhere(vhost).into_response();
+        if is_change {
+            return match self.node.leader_of_vhost(vhost) {
+                Leader::Here => {
+                    answer_here(&self.node, vhost, request, next).await.unwrap_or_else(gone)
                 }
-            }
-            Leader::None if is_change => {
-                return no_leader(&self.node, &format!("vhost '{vhost}' has")).into_response();
-            }
-            Leader::None => {}
+                Leader::Node(leader) => self.answer(&leader, request).await,
+                Leader::None => {
+                    no_leader(&self.node, &format!("vhost '{vhost}' has")).into_response()
+                }
+            };
         }
-        if scope::is_of_contents(request.uri().path()) && !self.node.has_contents(vhost) {
-            return elsewhere(vhost).into_response();
+        let mut again = copy(&request);
+        request.extensions().clone_into(again.extensions_mut());
+        let first = self.read(vhost, request, next.clone()).await;
+        match first {
+            // The node has lost the lead or its replica meanwhile, and the next leader is known soon.
+            None => {}
+            Some(answer) if answer.status() == StatusCode::SERVICE_UNAVAILABLE => {}
+            Some(answer) => return answer,
         }
-        let mut response = next.run(request).await;
-        response.headers_mut().insert(STALE, HeaderValue::from_static("true"));
-        response
+        self.node.leader_settled(vhost).await;
+        self.read(vhost, again, next).await.unwrap_or_else(gone)
+    }
+
+    /// The answer of the leader of a vhost to a request that changes nothing, or that of the replica of this node. None if
+    /// this node has no replica, or gave it up meanwhile.
+    async fn read(&self, vhost: &str, request: Request, next: Next) -> Option<Response> {
+        let leader = self.node.leader_of_vhost(vhost);
+        if let Leader::Node(leader) = &leader
+            && let Ok(answer) = self.try_answer(leader, copy(&request)).await
+        {
+            return Some(answer);
+        }
+        let mut answer = answer_here(&self.node, vhost, request, next).await?;
+        if leader != Leader::Here {
+            answer.headers_mut().insert(STALE, HeaderValue::from_static("true"));
+        }
+        Some(answer)
     }
 
     /// The answer of the first node that knows the object; this one is asked first.
@@ -208,6 +230,25 @@ impl Sender {
         }
         next.run(request).await
     }
+}
+
+/// The answer of this node about a vhost. None if the node has no replica of the vhost, or gave it up meanwhile: what it
+/// lacked then, another node may have.
+async fn answer_here(
+    node: &SharedNode,
+    vhost: &str,
+    request: Request,
+    next: Next,
+) -> Option<Response> {
+    if !scope::is_of_contents(request.uri().path()) {
+        return Some(next.run(request).await);
+    }
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let contents = node.contents(vhost)?;
+    let answer = next.run(request).await;
+    // A change that was made is told.
+    let may_lack = is_read || answer.status() == StatusCode::NOT_FOUND;
+    (!may_lack || contents.are_there()).then_some(answer)
 }
 
 /// True for the answer of a node that does not have the object, or not yet: another one may.

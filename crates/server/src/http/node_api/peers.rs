@@ -1,13 +1,15 @@
 //! Requests that other nodes of the cluster answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Request;
-use management::{Caller, Leader, PeerFuture, Peers, SettledFuture, Topology as _};
+use management::{Caller, Contents, Leader, PeerFuture, Peers, SettledFuture, Topology as _};
 
 use crate::auth::ctl_token;
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
+use crate::vhost::VhostHandle;
 
 impl Node {
     /// The leader of something, by its name; `is_here` if this node leads.
@@ -18,6 +20,15 @@ impl Node {
             Some(leader) if leader != self.identity.name => Leader::Node(leader.to_owned()),
             Some(_) | None => Leader::None,
         }
+    }
+}
+
+/// A vhost whose contents are read; none if there is no such vhost.
+struct ContentsOf(Option<Arc<VhostHandle>>);
+
+impl Contents for ContentsOf {
+    fn are_there(&self) -> bool {
+        self.0.as_ref().is_none_or(|handle| !handle.is_deposed())
     }
 }
 
@@ -34,8 +45,10 @@ impl Peers for Node {
         self.leader(handle.is_served_here(), handle.leader().as_deref())
     }
 
-    fn has_contents(&self, vhost: &str) -> bool {
-        self.vhosts.get(vhost).is_none_or(|handle| handle.has_contents())
+    fn contents(&self, vhost: &str) -> Option<Box<dyn Contents>> {
+        let handle = self.vhosts.get(vhost);
+        let is_usable = handle.as_ref().is_none_or(|handle| handle.has_contents());
+        is_usable.then(|| Box::new(ContentsOf(handle)) as Box<dyn Contents>)
     }
 
     fn leader_of_metadata(&self) -> Leader {
