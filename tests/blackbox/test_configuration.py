@@ -278,3 +278,15 @@ def test_clients_get_the_configured_identity(start):
                  if line.startswith("rabbitmq_build_info{"))
     assert 'product_name="Leveret"' in build and 'rabbitmq_version="7.8.9"' in build
     assert f'leveret_version="{overview["leveret_version"]}"' in build
+
+
+def test_body_of_a_request_has_the_configured_length(start):
+    broker = start("management.http.max_body_size = 1000")
+    sent = {bytes: broker.api.ask("/api/definitions", method="POST", raw=b"{}" + b" " * (bytes - 2))
+            for bytes in (1000, 1001, 50_000_000)}
+    assert {bytes: answer.status for bytes, answer in sent.items()} == {1000: 204, 1001: 400, 50_000_000: 400}
+    # The answer arrives although it needs nothing of the body.
+    refused = {"error": "bad_request", "reason": "Exceeded HTTP request body size limit"}
+    assert sent[1001].json == sent[50_000_000].json == refused
+    assert broker.api.ask("/api/definitions", password="wrong", method="POST", raw=b" " * 1000).status == 401
+    assert broker.api.ask("/nowhere", method="POST", raw=b" " * 1000).status == 404

@@ -7,6 +7,7 @@ import pytest
 
 from brokers import Leveret
 from ctl import Ctl
+from test_ctl import tools
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
 
@@ -91,3 +92,15 @@ def test_drained_node_closes_clients_and_takes_none_until_it_is_revived(offline,
         assert upgrade("post_upgrade") == ["Executing post upgrade tasks..."]
     finally:
         broker.stop()
+
+
+def test_definitions_of_any_length_are_imported_by_a_tool_of_the_machine(offline, run_cluster, pytestconfig, tmp_path):
+    """RabbitMQ reads the file itself, and bounds only what comes over HTTP."""
+    cluster = run_cluster()
+    long = tmp_path / "long.json"
+    for name, node in cluster.nodes.items():
+        definitions = {"queues": [{"vhost": "/", "name": name, "durable": True, "auto_delete": False, "arguments": {}}]}
+        long.write_text(json.dumps(definitions) + " " * 2 ** 24)
+        ran = tools(node, pytestconfig, tmp_path).run("import_definitions", str(long))
+        assert (ran.code, ran.err) == (0, ""), ran
+    assert {queue["name"] for queue in node.api.do("GET", "/api/queues/%2F")} == set(cluster.nodes)

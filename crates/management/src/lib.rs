@@ -38,7 +38,8 @@ pub use json::vhost::{
     vhost_metadata_to_json,
 };
 pub use limits::{
-    CLOCKS_DIFFER_MS, GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX, JSON_DEPTH_MAX,
+    BODY_BYTES_MAX, CLOCKS_DIFFER_MS, GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX,
+    JSON_DEPTH_MAX, LOCAL_BODY_BYTES_MAX,
 };
 pub use node::*;
 pub use router::{metrics_router, peer_router, router};

@@ -8,8 +8,22 @@ pub const URI_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of all headers of a request: room for a login and a proxy's headers many times over; 431.
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes of the body of a request, as in RabbitMQ; 400.
+/// Bytes of the body of a request, as in RabbitMQ, unless `management.http.max_body_size` says otherwise; 400.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// Bytes of the body of a request of the machine's own tools, which import files, and the largest value of
+/// `management.http.max_body_size`: half of [`HTTP_BUDGET_BYTES_MAX`] is for bodies; 400.
+pub const LOCAL_BODY_BYTES_MAX: usize = 200 * 1024 * 1024;
+
+/// Bytes of a body that are read and dropped before an answer that needs none of them: a client that still sends sees a
+/// broken connection instead of the answer.
+pub(crate) const UNREAD_BODY_BYTES_MAX: usize = LOCAL_BODY_BYTES_MAX;
+
+/// Time for the next piece of such a body. The answer is sent without the rest after it.
+pub(crate) const UNREAD_PIECE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time for all of such a body.
+pub(crate) const UNREAD_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Part of the memory watermark that HTTP may take.
 pub(crate) const HTTP_BUDGET_SHARE: u64 = 8;
@@ -87,8 +101,14 @@ pub const GLOBAL_PARAMETERS_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of the description and the tags of a vhost, or of the tags of a user; 400.
 pub const LABELS_BYTES_MAX: usize = 16 * 1024;
 
-/// Values in definitions: room for a document of [`BODY_BYTES_MAX`] with named objects; 400.
+/// Values in definitions: room for a document of [`BODY_BYTES_MAX`] with named objects. In longer documents, one for each
+/// ten bytes; 400.
 pub const DEFINITIONS_VALUES_MAX: usize = 1024 * 1024;
+
+/// Values that definitions of so many bytes may have.
+pub(crate) fn definitions_values_max(bytes: usize) -> usize {
+    DEFINITIONS_VALUES_MAX.max(bytes / 10)
+}
 
 /// Bytes of a login form, whose sender is not authenticated yet; as in RabbitMQ; 413.
 pub const LOGIN_BYTES_MAX: usize = 64 * 1024;

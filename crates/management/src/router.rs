@@ -49,8 +49,9 @@ pub fn metrics_router(node: Arc<dyn Node>) -> Router {
 
 /// Checks and bounds that are around a router, not on its routes: the middleware may change the path.
 fn outside(routes: Router, budget: Arc<HttpBudget>, answers: Pool) -> Router {
+    let body_bytes_max = budget.body_bytes_max(false);
     Router::new()
         .fallback_service(routes)
         .layer(from_fn_with_state((budget, answers), allowance::bound))
-        .layer(from_fn(middleware::pass))
+        .layer(from_fn_with_state(body_bytes_max, middleware::pass))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::from_fn;
+use axum::middleware::from_fn_with_state;
 use axum::routing::post;
 
 use crate::api::nodes::actions;
@@ -37,7 +37,9 @@ pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {
         .fallback(stopped)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);
-    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn_with_state(BODY_BYTES_MAX, middleware::pass))
 }
 
 async fn stopped() -> ApiError {

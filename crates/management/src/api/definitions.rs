@@ -18,7 +18,7 @@ use crate::http::multipart;
 use crate::json::bounded;
 use crate::json::import_preview::preview_to_json;
 use crate::json::taken::taken;
-use crate::limits::{DEFINITIONS_DEPTH_MAX, DEFINITIONS_VALUES_MAX};
+use crate::limits::{DEFINITIONS_DEPTH_MAX, definitions_values_max};
 use crate::node::ImportError;
 
 /// The paths.
@@ -163,7 +163,7 @@ fn object(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiEr
     } else {
         body
     };
-    match bounded::read(bytes, DEFINITIONS_VALUES_MAX, DEFINITIONS_DEPTH_MAX) {
+    match bounded::read(bytes, definitions_values_max(bytes.len()), DEFINITIONS_DEPTH_MAX) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(ApiError::bad_request("failed_to_parse_json")),
         Err(error) => Err(error.refused("failed_to_parse_json")),

@@ -13,6 +13,7 @@ use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
 use crate::http::forward::Forwarded;
@@ -77,6 +78,9 @@ pub(crate) async fn guard(
         Ok(caller) => Arc::new(caller),
         Err(error) => return error.into_response(),
     };
+    if caller.is_local_administrator {
+        Allowance::of(request.extensions()).is_for_local_tool();
+    }
     request.extensions_mut().insert(Arc::clone(&caller));
     let response = next.run(request).await;
     if is_change(&method) {

@@ -22,8 +22,8 @@ use crate::http::answer::ApiError;
 use crate::http::budget::{GivesWay, HttpBudget, OverBudget, Pool};
 use crate::json::bounded::count_values;
 use crate::limits::{
-    BODY_BYTES_MAX, DEFINITIONS_VALUES_MAX, HTTP_BYTES_PER_S_MIN, HTTP_REQUEST_BYTES,
-    HTTP_SENT_AT_ONCE, HTTP_TRANSFER_GRACE, HTTP_VALUE_BYTES,
+    BODY_BYTES_MAX, HTTP_BYTES_PER_S_MIN, HTTP_REQUEST_BYTES, HTTP_SENT_AT_ONCE,
+    HTTP_TRANSFER_GRACE, HTTP_VALUE_BYTES, definitions_values_max,
 };
 
 /// Lets a request in when there is memory for it, and sends its answer.
@@ -100,6 +100,13 @@ impl Allowance {
         taken.budget.give_back(taken.answers, bytes);
     }
 
+    /// Lets the request have a longer body: a tool of the machine itself sends it.
+    pub(crate) fn is_for_local_tool(&self) {
+        if let Some(taken) = &self.0 {
+            taken.state().is_local_tool = true;
+        }
+    }
+
     /// Reads a body, and takes memory for it and for the values in it until the request is answered.
     ///
     /// # Errors
@@ -131,6 +138,7 @@ struct TakenState {
     held: usize,
     /// Bytes of the body.
     read: usize,
+    is_local_tool: bool,
     transfer: Option<Transfer>,
 }
 
@@ -174,6 +182,7 @@ impl Taken {
     async fn read(self: &Arc<Self>, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
         let announced =
             headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let bytes_max = self.budget.body_bytes_max(self.state().is_local_tool);
         let mut read = Vec::with_capacity(announced.unwrap_or(0).min(BODY_BYTES_MAX));
         let announced = read.capacity();
         let mut body = body.into_data_stream();
@@ -188,7 +197,7 @@ impl Taken {
                 }
             };
             let piece = piece.map_err(|_| ApiError::bad_request("the body cannot be read"))?;
-            if read.len() + piece.len() > BODY_BYTES_MAX {
+            if read.len() + piece.len() > bytes_max {
                 return Err(ApiError::body_too_large());
             }
             let before = if read.len() > announced { read.capacity() } else { read.len() };
@@ -200,7 +209,7 @@ impl Taken {
         self.state().transfer = None;
         let values = count_values(&read);
         // More values are refused by whoever parses them.
-        if values <= DEFINITIONS_VALUES_MAX {
+        if values <= definitions_values_max(read.len()) {
             self.take_for_body(values * HTTP_VALUE_BYTES).await?;
         }
         Ok(read.into())

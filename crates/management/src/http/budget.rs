@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::http::answer::ApiError;
 use crate::limits::{
     HTTP_BUDGET_BYTES_MAX, HTTP_BUDGET_BYTES_MIN, HTTP_BUDGET_SHARE, HTTP_LONG_ANSWERS_AT_ONCE,
-    HTTP_ROOM_CHECK_INTERVAL, HTTP_ROOM_TIMEOUT,
+    HTTP_ROOM_CHECK_INTERVAL, HTTP_ROOM_TIMEOUT, LOCAL_BODY_BYTES_MAX,
 };
 
 /// The use of memory.
@@ -41,6 +41,7 @@ impl Pool {
 #[derive(Debug)]
 pub struct HttpBudget {
     bytes: AtomicUsize,
+    body_bytes_max: usize,
     pools: [PoolState; 3],
     /// Permits for answers that are made as a whole.
     long_answers: Semaphore,
@@ -87,10 +88,11 @@ impl From<OverBudget> for ApiError {
 }
 
 impl HttpBudget {
-    /// A budget for a process with this memory watermark; none for unlimited.
-    pub fn new(watermark_bytes: Option<u64>) -> Self {
+    /// A budget for a process with this memory watermark; none for unlimited. A body has `body_bytes_max` bytes at most.
+    pub fn new(watermark_bytes: Option<u64>, body_bytes_max: usize) -> Self {
         let budget = Self {
             bytes: AtomicUsize::new(HTTP_BUDGET_BYTES_MAX),
+            body_bytes_max,
             pools: Default::default(),
             long_answers: Semaphore::new(HTTP_LONG_ANSWERS_AT_ONCE),
         };
@@ -104,6 +106,11 @@ impl HttpBudget {
         let bytes = usize::try_from(share).unwrap_or(usize::MAX);
         let bytes = bytes.clamp(HTTP_BUDGET_BYTES_MIN, HTTP_BUDGET_BYTES_MAX);
         self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of a body, at most; more for a tool of the machine itself.
+    pub(crate) fn body_bytes_max(&self, is_local_tool: bool) -> usize {
+        if is_local_tool { LOCAL_BODY_BYTES_MAX } else { self.body_bytes_max }
     }
 
     /// Waits for the turn of an answer that is made as a whole. Must not be kept while other nodes are asked.
@@ -192,7 +199,7 @@ impl HttpBudget {
     /// A budget of this size.
     #[cfg(test)]
     pub(super) fn of(bytes: usize) -> Arc<Self> {
-        let budget = Self::new(None);
+        let budget = Self::new(None, bytes);
         budget.bytes.store(bytes, Ordering::Relaxed);
         Arc::new(budget)
     }
@@ -213,12 +220,12 @@ mod tests {
 
     #[test]
     fn budget_follows_the_watermark_within_bounds() {
-        let bytes = |watermark| HttpBudget::new(watermark).bytes.load(Ordering::Relaxed);
+        let bytes = |watermark| HttpBudget::new(watermark, 1).bytes.load(Ordering::Relaxed);
         assert_eq!(bytes(None), HTTP_BUDGET_BYTES_MAX);
         assert_eq!(bytes(Some(0)), HTTP_BUDGET_BYTES_MIN);
         let watermark = HTTP_BUDGET_SHARE * (HTTP_BUDGET_BYTES_MIN as u64 + 1);
         assert_eq!(bytes(Some(watermark)), HTTP_BUDGET_BYTES_MIN + 1);
-        let budget = HttpBudget::new(None);
+        let budget = HttpBudget::new(None, 1);
         budget.follow(Some(watermark));
         assert_eq!(budget.bytes.load(Ordering::Relaxed), HTTP_BUDGET_BYTES_MIN + 1);
     }

@@ -15,7 +15,9 @@ use axum::response::{IntoResponse, Response};
 
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
-use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES_MAX, URI_BYTES_MAX};
+use crate::http::forward::Forwarded;
+use crate::http::unread_body::UnreadBody;
+use crate::limits::{HEADER_BYTES_MAX, LOCAL_BODY_BYTES_MAX, URI_BYTES_MAX};
 
 /// Headers of every answer.
 const HEADERS: [(HeaderName, &str); 4] = [
@@ -46,9 +48,20 @@ pub(crate) async fn tell_time(
     response
 }
 
-/// Checks a request, calls the router and adds headers to the answer.
-pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
-    let mut response = match check(request.uri(), request.headers()) {
+/// Checks a request, whose body has `body_bytes_max` bytes at most, calls the router and adds headers to the answer.
+pub(crate) async fn pass(
+    State(body_bytes_max): State<usize>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let rest = UnreadBody::take_from(&mut request);
+    // A tool of this machine, or of that of the node which passes the request on, may send more. Whether it is one is known
+    // later, and the body is read then.
+    let is_token = |value: &HeaderValue| value.as_bytes().starts_with(b"Bearer ");
+    let may_be_tool = request.headers().get(AUTHORIZATION).is_some_and(is_token)
+        || request.extensions().get::<Forwarded>().is_some();
+    let body_bytes_max = if may_be_tool { LOCAL_BODY_BYTES_MAX } else { body_bytes_max };
+    let mut response = match check(request.uri(), request.headers(), body_bytes_max) {
         Ok(()) => {
             if let Some(uri) = without_last_slash(request.uri()) {
                 *request.uri_mut() = uri;
@@ -66,11 +79,14 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response.headers_mut().entry(CACHE_CONTROL).or_insert(NOT_STORED);
+    if let Some(rest) = rest {
+        rest.drop_all().await;
+    }
     response
 }
 
 /// Refuses requests that are too large or ambiguous.
-fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check(uri: &Uri, headers: &HeaderMap, body_bytes_max: usize) -> Result<(), ApiError> {
     let too_long = |status, error, what, max: usize| {
         Err(ApiError::new(status, error, format!("{what} may have at most {max} bytes")))
     };
@@ -93,7 +109,7 @@ fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if announced
         .and_then(|text| text.parse::<u64>().ok())
-        .is_some_and(|n| n > BODY_BYTES_MAX as u64)
+        .is_some_and(|n| n > body_bytes_max as u64)
     {
         return Err(ApiError::body_too_large());
     }
@@ -130,7 +146,7 @@ mod tests {
             for (name, value) in pairs {
                 headers.append(*name, HeaderValue::from_static(value));
             }
-            check(&Uri::from_static("/"), &headers).is_err()
+            check(&Uri::from_static("/"), &headers, 10).is_err()
         };
         assert!(refused(&[("host", "localhost"), ("host", "evil.example")]));
         assert!(refused(&[("authorization", "Basic YTpi"), ("authorization", "Basic YTpi")]));
@@ -147,7 +163,7 @@ mod tests {
             if let Some((name, value)) = header {
                 headers.insert(name, value.parse().unwrap());
             }
-            check(&uri.parse().unwrap(), &headers)
+            check(&uri.parse().unwrap(), &headers, 10)
                 .err()
                 .map(|e| e.into_response().status().as_u16())
         };
@@ -156,6 +172,6 @@ mod tests {
         assert_eq!(status(&format!("/a?{}", "b".repeat(URI_BYTES_MAX)), None), Some(414));
         assert_eq!(status("/a", Some(("x", "y".repeat(HEADER_BYTES_MAX)))), Some(431));
         let announces = |bytes: usize| status("/a", Some(("content-length", bytes.to_string())));
-        assert_eq!((announces(BODY_BYTES_MAX), announces(BODY_BYTES_MAX + 1)), (None, Some(400)));
+        assert_eq!((announces(10), announces(11)), (None, Some(400)));
     }
 }

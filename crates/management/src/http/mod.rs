@@ -13,4 +13,5 @@ pub(crate) mod forward;
 pub(crate) mod middleware;
 pub(crate) mod multipart;
 pub(crate) mod origin;
+mod unread_body;
 pub(crate) mod web;

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use broker::VhostOptions;
+use management::BODY_BYTES_MAX;
 use session::SessionOptions;
 
 use crate::limits::STATISTICS_INTERVAL;
@@ -138,6 +139,8 @@ pub(crate) struct Config {
     pub(crate) prometheus: MaybeListener,
     /// Prefix of every path of the management API, with a leading slash.
     pub(crate) path_prefix: Option<String>,
+    /// Bytes of the body of an HTTP request, at most.
+    pub(crate) http_body_bytes_max: usize,
     pub(crate) tls: TlsOptions,
     pub(crate) https_tls: TlsOptions,
     pub(crate) tls_handshake_timeout_ms: u64,
@@ -235,6 +238,7 @@ impl Default for Config {
             https: MaybeListener::on(None),
             prometheus: MaybeListener::on(None),
             path_prefix: None,
+            http_body_bytes_max: BODY_BYTES_MAX,
             tls: TlsOptions::default(),
             https_tls: TlsOptions::default(),
             tls_handshake_timeout_ms: 5000,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use management::HttpBudget;
 use tokio::sync::Semaphore;
 
+use crate::config::Config;
 use crate::connection::read_scheduler::ReadPermits;
 use crate::connection::slots::ConnectionSlots;
 use crate::limits::METRICS_AT_ONCE;
@@ -24,12 +25,14 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    pub(super) fn new(workers: usize, connections_max: Option<u64>, limits: &AlarmLimits) -> Self {
+    pub(super) fn new(workers: usize, config: &Config, limits: &AlarmLimits) -> Self {
+        let (watermark_bytes, body_bytes_max) =
+            (limits.memory_watermark_bytes(), config.http_body_bytes_max);
         Self {
             reads: ReadPermits::new(workers),
             metrics: Arc::new(Semaphore::new(METRICS_AT_ONCE)),
-            http: Arc::new(HttpBudget::new(limits.memory_watermark_bytes())),
-            connections: connections_max.map(ConnectionSlots::new),
+            http: Arc::new(HttpBudget::new(watermark_bytes, body_bytes_max)),
+            connections: config.connections_max.map(ConnectionSlots::new),
         }
     }
 }

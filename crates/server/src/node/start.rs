@@ -87,7 +87,7 @@ impl Node {
             listeners,
             sessions,
             clients: Clients::new(&identity.name, clock.now().wall_ms() / 1000),
-            permits: Permits::new(workers(), config.connections_max, &alarm_limits),
+            permits: Permits::new(workers(), config, &alarm_limits),
             auth: Auth::new(loopback_users(config, known.as_ref()))?,
             user_slots: Arc::new(UserSlots::new(users_due)),
             ctl_token: CtlToken::new()?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
 use broker::limits::{DEATHS_KEPT_AGE_MS_MAX, DEATHS_KEPT_LIMIT_MAX};
-use management::RABBITMQ_VERSION;
+use management::{LOCAL_BODY_BYTES_MAX, RABBITMQ_VERSION};
 
 use crate::config::key::Key;
 use crate::config::values::{
@@ -40,6 +40,10 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     })
     .or(&["max_connections"]),
+    Key::new("management.http.max_body_size", Some("10485760"), |config, _, value| {
+        config.http_body_bytes_max = number(value, 0..=LOCAL_BODY_BYTES_MAX)?;
+        Ok(())
+    }),
     Key::new("durability", Some("fsync"), |config, _, value| {
         config.durability = one_of(value, &[("fsync", Durability::Fsync), ("os", Durability::Os)])?;
         Ok(())

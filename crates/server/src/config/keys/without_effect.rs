@@ -90,7 +90,6 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("prometheus.filter_aggregated_queue_metrics_pattern", "/metrics are sums"),
     Key::without_effect("management.http_log_dir", "requests are not logged one by one"),
     Key::without_effect("http_dispatch.access_log_dir", "requests are not logged one by one"),
-    Key::without_effect("management.http.max_body_size", "a body has 10 MiB at most"),
     Key::without_effect("management.http.hide_allow_header", NO_PAGES),
     Key::without_effect("management.delegate_count", ERLANG),
     Key::without_effect("management.login_session_timeout", NO_PAGES),
