@@ -178,7 +178,9 @@ def test_the_api_below_a_prefix_and_metrics_on_their_own(start):
     assert broker.api.ask("/rabbit/api/whoami").json["name"] == "guest"
     assert broker.api.ask("/rabbit", user=None).text.startswith(b"<!doctype html>")
     assert [broker.api.ask(path).status for path in ["/api/whoami", "/", "/rabbits/"]] == [404, 404, 404]
-    for path, location in (("/rabbit/api", "api/index.html"), ("/rabbit/api/", "index.html")):
+    for path, location in (
+            ("/rabbit/api", "/rabbit/api/index.html"), ("/rabbit/api/", "/rabbit/api/index.html"),
+            ("/rabbit/doc/stats.html", "/rabbit/api/index.html"), ("/rabbit/cli", "/rabbit/cli/index.html")):
         connection = http.client.HTTPConnection(broker.api.url.removeprefix("http://"), timeout=PATIENCE_S)
         connection.request("GET", path)
         moved = connection.getresponse()
@@ -290,3 +292,21 @@ def test_body_of_a_request_has_the_configured_length(start):
     assert sent[1001].json == sent[50_000_000].json == refused
     assert broker.api.ask("/api/definitions", password="wrong", method="POST", raw=b" " * 1000).status == 401
     assert broker.api.ask("/nowhere", method="POST", raw=b" " * 1000).status == 404
+
+
+def test_settings_in_force_are_shown_to_administrators(start):
+    broker = start("management.login_session_timeout = 90\nheartbeat = 17\ndefault_pass = guest")
+    settings = broker.api.ask("/api/config/effective")
+    lines = [line.partition("#")[0].split() for line in settings.text.decode().splitlines()]
+    assert settings.headers["content-type"].startswith("text/plain")
+    assert ["heartbeat", "=", "17"] in lines and not any("guest" in line for line in lines if "default_pass" in line)
+    assert broker.api.do("GET", "/api/whoami")["login_session_timeout"] == 90
+    assert broker.api.ask("/api/version", user=None).json == broker.api.do("GET", "/api/overview")["rabbitmq_version"]
+    for tag, status in (("monitoring", 401), ("administrator", 200)):
+        broker.api.do("PUT", f"/api/users/{tag}", {"password": tag, "tags": tag})
+        assert broker.api.ask("/api/config/effective", user=tag).status == status
+    [node] = broker.api.do("GET", "/api/nodes")
+    parts = broker.api.do("GET", f"/api/nodes/{node['name']}/memory/relative")["memory"]
+    memory = broker.api.do("GET", f"/api/nodes/{node['name']}/memory")["memory"]
+    assert parts.pop("total") == 100 and set(parts) == set(memory) - {"strategy", "total"}
+    assert all(0 <= part <= 100 for part in parts.values()) and sum(parts.values()) >= 100

@@ -45,3 +45,27 @@ def test_the_page_is_below_a_prefix_with_its_api(site_of, broker_below):
     # Without the slash as well.
     assert page.goto(site.url).url == site.url + "/"
     page.wait_for_selector("main canvas")
+
+
+def test_login_ends_after_the_minutes_that_the_broker_names(site):
+    page = site.new_page()
+
+    def with_timeout(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"login_session_timeout": 5})
+
+    page.route("**/api/whoami", with_timeout)
+    page.goto(site.url)
+    page.fill("[data-test=user]", "guest")
+    page.fill("[data-test=password]", "guest")
+    page.click("[data-test=login-submit]")
+    page.wait_for_selector("[data-test=user-menu]")
+    ends_in_ms = "JSON.parse(sessionStorage.getItem('leveret.login')).ends_at_ms - Date.now()"
+    assert 0 < page.evaluate(ends_in_ms) <= 5 * 60_000
+    page.evaluate("""() => {
+        const login = JSON.parse(sessionStorage.getItem("leveret.login"));
+        sessionStorage.setItem("leveret.login", JSON.stringify({ ...login, ends_at_ms: 1 }));
+    }""")
+    page.reload()
+    page.wait_for_selector("[data-test=login-submit]")
+    expect(page.locator("[data-test=login]")).to_contain_text("Your login has ended")

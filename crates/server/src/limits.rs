@@ -737,3 +737,6 @@ pub(crate) const LOG_RETENTION_BYTES: u64 = 1024 * 1024 * 1024;
 /// Entries of a replicated vhost from one digest of its state to the next: a replica that differs is found soon, at a
 /// cost that no entry notices.
 pub(crate) const ENTRIES_PER_DIGEST: u32 = 1000;
+
+/// Largest `management.login_session_timeout`: a year, in minutes.
+pub(crate) const LOGIN_SESSION_MINUTES_MAX: u32 = 366 * 24 * 60;

@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::api::overview;
 use crate::http::access::{Administrator, Management, Monitor, log_in};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
@@ -29,10 +30,10 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/auth/attempts/{node}/source", get(attempts_by_source).delete(forget))
 }
 
-/// The path that needs no login because it is one.
+/// The paths that need no login: that of the login itself, and that of the version.
 pub(crate) fn open_routes() -> Router<SharedNode> {
     let login = post(login).delete(logout).layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
-    Router::new().route("/api/login", login)
+    Router::new().route("/api/login", login).route("/api/version", get(overview::version))
 }
 
 /// The permissions are there for the page, which offers no action that they forbid.
@@ -42,12 +43,18 @@ async fn whoami(State(node): State<SharedNode>, Management(caller): Management) 
         let PermissionDetails { user: _, vhost, configure, write, read } = one;
         json!({"vhost": vhost, "configure": configure, "write": write, "read": read})
     });
-    Json::ok(json!({
+    let mut whoami = json!({
         "name": caller.name,
         "tags": caller.tags,
         "is_internal_user": true,
         "permissions": permissions.collect::<Vec<Value>>(),
-    }))
+    });
+    if let (Some(minutes), Some(fields)) =
+        (node.login_session_timeout_minutes(), whoami.as_object_mut())
+    {
+        fields.insert("login_session_timeout".to_owned(), minutes.into());
+    }
+    Json::ok(whoami)
 }
 
 /// The hash that a user can be given instead of this password.

@@ -48,6 +48,7 @@ pub(crate) use list_query::{PART, PartCounts, Place, Query};
 pub(crate) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/overview", get(overview::show))
+        .route("/api/config/effective", get(overview::configuration))
         .merge(backup::routes())
         .merge(bindings::routes())
         .merge(channels::routes())

@@ -8,12 +8,22 @@ use crate::api::list_query::Query;
 use crate::api::rates;
 use crate::api::vhosts::stats::{VhostStats, schedules};
 use crate::history::{RETENTION_S, TimeRanges};
-use crate::http::access::Management;
+use crate::http::access::{Administrator, Management};
 use crate::http::answer::Json;
 use crate::http::extract::SharedNode;
 use crate::snapshot::fields::StatsKind;
 use crate::snapshot::node::{Listener, NodeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
+
+/// The compatible version of RabbitMQ, which everybody sees in AMQP, too.
+pub(crate) async fn version(State(node): State<SharedNode>) -> Json {
+    Json::ok(json!(node.snapshot().identity.version))
+}
+
+/// All settings in force, in RabbitMQ as Erlang terms.
+pub(crate) async fn configuration(State(node): State<SharedNode>, _: Administrator) -> String {
+    node.configuration()
+}
 
 /// Users who are no monitors see statistics of the vhosts that they have permissions in, and their own
 /// connections.

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{OriginalUri, Path};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 
 use crate::http::answer::ApiError;
@@ -14,23 +14,32 @@ use crate::http::answer::ApiError;
 /// Path and content of every page and drawing, ordered by path.
 const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/docs.rs"));
 
+/// The page about command line tools, at RabbitMQ's address.
+const TOOLS: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Command line tools</title></head>\n\
+    <body><h1>Command line tools</h1>\n\
+    <p>rabbitmqadmin works with this broker unchanged. \
+    <a href=\"../docs/reference/leveretctl.html\">leveretctl</a> has the commands of rabbitmqctl.</p></body></html>\n";
+
 /// The paths, equal for a running and a stopped node.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/api/index.html", get(async || answer("api/index.html")))
         // The middleware removes the slash of `/api/`.
-        .route("/api", get(to_api))
+        .route("/api", get(async |uri| moved(uri, "/api", "/api/index.html")))
+        .route("/doc/stats.html", get(async |uri| moved(uri, "/doc/stats.html", "/api/index.html")))
+        .route("/cli", get(async |uri| moved(uri, "/cli", "/cli/index.html")))
+        .route("/cli/index.html", get(async || Html(TOOLS)))
         .route(
             "/docs/{*name}",
             get(async |Path(name): Path<String>| answer(&format!("docs/{name}"))),
         )
 }
 
-/// Redirects to the documentation of the API, as RabbitMQ does. The address is relative to the one that the client
-/// sent, so that it fits below a prefix of the server or of a proxy.
-async fn to_api(OriginalUri(uri): OriginalUri) -> impl IntoResponse {
-    let location = if uri.path().ends_with('/') { "index.html" } else { "api/index.html" };
-    (StatusCode::MOVED_PERMANENTLY, [(LOCATION, location)])
+/// Redirects from an address of RabbitMQ, as it does: below the prefix of the address that the client sent.
+fn moved(OriginalUri(uri): OriginalUri, from: &str, to: &str) -> impl IntoResponse {
+    let sent = uri.path().trim_end_matches('/');
+    let prefix = sent.strip_suffix(from).unwrap_or_default();
+    (StatusCode::MOVED_PERMANENTLY, [(LOCATION, format!("{prefix}{to}"))])
 }
 
 fn answer(name: &str) -> Response {

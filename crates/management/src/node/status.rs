@@ -55,6 +55,12 @@ pub trait NodeStatus {
     /// The node now.
     fn snapshot(&self) -> NodeSnapshot;
 
+    /// All settings in force, as lines of a configuration file; secrets are masked.
+    fn configuration(&self) -> String;
+
+    /// Minutes after which a login to the web page ends; none for no end.
+    fn login_session_timeout_minutes(&self) -> Option<u32>;
+
     /// The other nodes of the cluster now.
     fn cluster(&self) -> ClusterSnapshot;
 

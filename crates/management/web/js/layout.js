@@ -14,7 +14,7 @@ import { Footer } from "./parts/help.js";
 import { grant } from "./permissions.js";
 import { usePolled } from "./poll.js";
 import { href, place } from "./router.js";
-import { chosenVhost, doubts, hasTag, isAdministrator, isMonitor, isPolicymaker, leave, session, setTags } from "./session.js";
+import { chosenVhost, doubts, hasTag, isAdministrator, isMonitor, isPolicymaker, leave, leaveInTime, session, setTags } from "./session.js";
 import { AwayBar, ClusterBars, NoVhosts, OutdatedBar } from "./standing.js";
 import { REFRESH_CHOICES, refreshMs, theme } from "./settings.js";
 import { useStore } from "./store.js";
@@ -123,6 +123,7 @@ function useTags() {
   }, [doubted]);
   useEffect(() => {
     if (!data) return;
+    leaveInTime();
     setTags(data.tags);
     grant(data.permissions);
   }, [data]);

@@ -6,7 +6,7 @@ import { recall, remember, store, stored } from "./store.js";
 
 const KEY = "leveret.login";
 
-/** `{ authorization, name, tags }` of the logged-in user, or null. */
+/** `{ authorization, name, tags, ends_at_ms }` of the logged-in user, or null. Without `ends_at_ms` the login does not end. */
 export const session = store(recall(KEY, null, "sessionStorage"));
 
 /** The reason for the login form, if there is one. */
@@ -22,8 +22,8 @@ export function basic(user, password) {
 }
 
 /** Keeps a login that the server has accepted. */
-export function enter(authorization, { name, tags }) {
-  const value = { authorization, name, tags };
+export function enter(authorization, { name, tags, login_session_timeout: minutes }) {
+  const value = { authorization, name, tags, ends_at_ms: minutes ? Date.now() + minutes * 60_000 : null };
   remember(KEY, value, "sessionStorage");
   farewell.set(null);
   session.set(value);
@@ -34,6 +34,12 @@ export function leave(reason = null) {
   remember(KEY, null, "sessionStorage");
   farewell.set(reason);
   session.set(null);
+}
+
+/** Forgets a login that has lasted as long as the broker allows. */
+export function leaveInTime() {
+  const ends = session.get()?.ends_at_ms;
+  if (ends && Date.now() >= ends) leave("Your login has ended. Log in again.");
 }
 
 /** The tags are what the broker says now, not at the login. */

@@ -139,6 +139,8 @@ pub(crate) struct Config {
     pub(crate) prometheus: MaybeListener,
     /// Prefix of every path of the management API, with a leading slash.
     pub(crate) path_prefix: Option<String>,
+    /// Minutes after which a login to the web page ends.
+    pub(crate) login_session_timeout_minutes: Option<u32>,
     /// Bytes of the body of an HTTP request, at most.
     pub(crate) http_body_bytes_max: usize,
     pub(crate) tls: TlsOptions,
@@ -238,6 +240,7 @@ impl Default for Config {
             https: MaybeListener::on(None),
             prometheus: MaybeListener::on(None),
             path_prefix: None,
+            login_session_timeout_minutes: None,
             http_body_bytes_max: BODY_BYTES_MAX,
             tls: TlsOptions::default(),
             https_tls: TlsOptions::default(),

@@ -85,6 +85,7 @@ pub(super) const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("max_channels_per_connection", &["9"], &["-9"]),
     ("frame_max", &["8192", "4294967295"], &["8191", "4294967296"]),
     ("max_message_size", &["1", "536870912"], &["0", "536870913", "1MB"]),
+    ("management.login_session_timeout", &["1", "527040"], &["0", "527041", "8h"]),
     ("management.http.max_body_size", &["0", "209715200"], &["209715201", "-1", "10MB"]),
     ("connection_max", &["0", "1000", "infinity"], &["unlimited"]),
     ("max_connections", &["7"], &["x"]),

@@ -28,6 +28,7 @@ pub(crate) mod replication;
 pub(crate) mod sampler;
 pub(crate) mod session_settings;
 mod shortage;
+mod shown_settings;
 mod start;
 pub(crate) mod start_error;
 pub(crate) mod stopped_node;
@@ -66,6 +67,7 @@ use crate::node::permits::Permits;
 use crate::node::refusals::Refusals;
 use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
+use crate::node::shown_settings::ShownSettings;
 use crate::redrive::Redrives;
 use crate::vhost::{Threads, Vhosts};
 
@@ -80,6 +82,7 @@ pub(crate) fn shutdown_refusal() -> Refusal {
 pub(crate) struct Node {
     pub(crate) clock: Clock,
     pub(crate) identity: NodeIdentity,
+    pub(crate) shown_settings: ShownSettings,
     pub(crate) files: NodeFiles,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) listeners: Vec<Listener>,

@@ -42,6 +42,7 @@ use crate::node::memory_size;
 use crate::node::permits::Permits;
 use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
+use crate::node::shown_settings::ShownSettings;
 use crate::node::start_error::StartError;
 use crate::redrive::Redrives;
 use crate::service_state;
@@ -83,6 +84,7 @@ impl Node {
         let mut node = Self {
             clock,
             lifecycle: Lifecycle::new(),
+            shown_settings: ShownSettings::new(config),
             certificate_files: certificate_files(config, &listeners),
             listeners,
             sessions,

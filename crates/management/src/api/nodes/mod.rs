@@ -43,6 +43,7 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/nodes", get(list))
         .route("/api/nodes/{name}", get(show).delete(membership::forget))
         .route("/api/nodes/{name}/memory", get(show_memory))
+        .route("/api/nodes/{name}/memory/relative", get(show_relative_memory))
         .merge(actions::routes())
         .merge(alarm_limits::routes())
 }
@@ -74,13 +75,13 @@ async fn show(
         // It was asked first, and has not answered.
         let mut object = peers::to_json(&peer, None, query.disable_stats);
         if query.with_memory {
-            object.insert("memory".to_owned(), peers::memory(&peer));
+            object.insert("memory".to_owned(), peers::memory(&peer).into());
         }
         return Ok(Json::ok(query.select_columns(Value::Object(object))));
     }
     let mut object = to_json(&node, &now, &query);
     if query.with_memory {
-        object.insert("memory".to_owned(), memory(&node, &now));
+        object.insert("memory".to_owned(), memory(&node, &now).into());
     }
     Ok(Json::ok(query.select_columns(Value::Object(object))))
 }
@@ -90,11 +91,32 @@ async fn show_memory(
     _: Monitor,
     Name(name): Name,
 ) -> Result<Json, ApiError> {
+    Ok(Json::ok(json!({"memory": memory_of(&node, &name)?})))
+}
+
+/// The parts of the memory in percent, each rounded up as in RabbitMQ.
+async fn show_relative_memory(
+    State(node): State<SharedNode>,
+    _: Monitor,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    Ok(Json::ok(json!({"memory": relative(&memory_of(&node, &name)?)})))
+}
+
+/// The memory by use of a node of the cluster.
+fn memory_of(node: &SharedNode, name: &str) -> Result<Map<String, Value>, ApiError> {
     let now = node.snapshot();
-    if name != now.name {
-        return Ok(Json::ok(json!({"memory": peers::memory(&peer(&node, &name)?)})));
-    }
-    Ok(Json::ok(json!({"memory": memory(&node, &now)})))
+    Ok(if name == now.name { memory(node, &now) } else { peers::memory(&peer(node, name)?) })
+}
+
+fn relative(memory: &Map<String, Value>) -> Map<String, Value> {
+    let all = memory.get("total").and_then(|total| total.get("rss")).and_then(Value::as_u64);
+    let all = all.unwrap_or_default().max(1);
+    let percent = |bytes: u64| json!((bytes.saturating_mul(100)).div_ceil(all));
+    let parts = memory.iter().filter_map(|(name, bytes)| Some((name, bytes.as_u64()?)));
+    let mut relative = Map::from_iter([("total".to_owned(), json!(100))]);
+    relative.extend(parts.map(|(name, bytes)| (name.clone(), percent(bytes))));
+    relative
 }
 
 /// True if a node of the cluster has this name; without a cluster, this node.
@@ -198,7 +220,7 @@ fn totals(node: &SharedNode) -> (Vec<String>, Vec<VhostTotals>) {
 }
 
 /// The memory by use.
-fn memory(node: &SharedNode, now: &NodeSnapshot) -> Value {
+fn memory(node: &SharedNode, now: &NodeSnapshot) -> Map<String, Value> {
     let parts = memory::parts(&**node).into_iter();
     let parts = parts.map(|part| (part.name.to_owned(), json!(part.bytes)));
     let mut memory: Map<String, Value> = parts.collect();
@@ -206,7 +228,7 @@ fn memory(node: &SharedNode, now: &NodeSnapshot) -> Value {
     memory.insert("strategy".to_owned(), json!("rss"));
     let total = json!({"erlang": all, "rss": all, "allocated": all});
     memory.insert("total".to_owned(), total);
-    Value::Object(memory)
+    memory
 }
 
 fn auth_mechanisms(now: &NodeSnapshot) -> Value {

@@ -91,9 +91,10 @@ pub(super) fn links(peers: &[PeerSnapshot]) -> Value {
 }
 
 /// The memory of a peer: its sum.
-pub(super) fn memory(peer: &PeerSnapshot) -> Value {
+pub(super) fn memory(peer: &PeerSnapshot) -> Map<String, Value> {
     let all = peer.facts.as_ref().and_then(|facts| facts.memory_bytes).unwrap_or_default();
-    json!({"strategy": "rss", "total": {"erlang": all, "rss": all, "allocated": all}})
+    let total = json!({"erlang": all, "rss": all, "allocated": all});
+    Map::from_iter([("strategy".to_owned(), json!("rss")), ("total".to_owned(), total)])
 }
 
 #[cfg(test)]

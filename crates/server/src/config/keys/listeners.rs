@@ -2,6 +2,7 @@
 
 use crate::config::key::Key;
 use crate::config::values::{address, ip, number, number_or, one_of};
+use crate::limits::LOGIN_SESSION_MINUTES_MAX;
 
 /// Fifty days, which is as good as unlimited.
 const FOR_EVER_MS: u64 = 0xffff_ffff;
@@ -53,6 +54,10 @@ pub(super) const KEYS: &[Key] = &[
             format!("must be a path such as /rabbitmq, of letters, digits and -._~, got '{value}'")
         })?;
         config.path_prefix = Some(path.to_owned());
+        Ok(())
+    }),
+    Key::new("management.login_session_timeout", None, |config, _, value| {
+        config.login_session_timeout_minutes = Some(number(value, 1..=LOGIN_SESSION_MINUTES_MAX)?);
         Ok(())
     }),
     Key::new("prometheus.tcp.ip", Some("::"), |config, _, value| {

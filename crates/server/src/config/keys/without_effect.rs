@@ -92,7 +92,6 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("http_dispatch.access_log_dir", "requests are not logged one by one"),
     Key::without_effect("management.http.hide_allow_header", NO_PAGES),
     Key::without_effect("management.delegate_count", ERLANG),
-    Key::without_effect("management.login_session_timeout", NO_PAGES),
     Key::without_effect("management.db_cache_multiplier", STATISTICS),
     Key::without_effect("management.csp.policy", "headers for browsers are strict"),
     Key::without_effect("management.hsts.policy", "headers for browsers are strict"),

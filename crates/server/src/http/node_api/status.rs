@@ -50,6 +50,14 @@ impl NodeStatus for Node {
         }
     }
 
+    fn configuration(&self) -> String {
+        self.shown_settings.lines.clone()
+    }
+
+    fn login_session_timeout_minutes(&self) -> Option<u32> {
+        self.shown_settings.login_session_timeout_minutes
+    }
+
     fn cluster(&self) -> ClusterSnapshot {
         let snapshot = self.cluster.as_deref().map(|links| cluster::snapshot(links, &self.alarms));
         let mut snapshot = snapshot.unwrap_or_default();
