@@ -180,6 +180,37 @@ def test_deaths_are_counted_by_reason_type_and_strategy(ch, kind, reason, strate
     assert told() - before == 1 or under.name == "rabbitmq"
 
 
+@pytest.mark.parametrize("dead_letter, strategy", [
+    ({}, "disabled"),
+    ({"dead_letter_exchange": "nowhere"}, "disabled"),
+    ({"dead_letter_exchange": ""}, "at_most_once"),
+])
+def test_deaths_of_refused_messages_and_into_missing_exchanges_are_counted(ch, dead_letter, strategy, fetch):
+    labels = {"queue_type": "rabbit_classic_queue", "dead_letter_strategy": strategy}
+    told = lambda reason: fetch("/metrics").value(f"rabbitmq_global_messages_dead_lettered_{reason}_total", **labels)
+    rejected, refused = told("rejected"), told("maxlen")
+    die_of("rejected", ch, "classic", **dead_letter)
+    q = ch.queue("classic", max_length=1, overflow="reject-publish-dlx", **dead_letter)
+    assert ch.publish(q, "a", "b", "c") == "aNN"
+    eventually(ch, lambda: (told("rejected") - rejected >= 1, told("maxlen") - refused >= 2), (True, True))
+
+
+def test_deaths_that_a_queue_keeps_are_counted_once(ch, fetch):
+    labels = {"queue_type": "rabbit_quorum_queue", "dead_letter_strategy": "at_least_once"}
+    told = lambda what: fetch("/metrics").value(f"rabbitmq_global_messages_dead_lettered_{what}_total", **labels)
+    rejected, confirmed = told("rejected"), told("confirmed")
+    exchange = ch.exchange("fanout")
+    q = ch.queue("quorum", dead_letter_exchange=exchange, dead_letter_strategy="at-least-once",
+                 overflow="reject-publish")
+    ch.publish(q, "m")
+    ch.reject(ch.get_unacked(q), requeue=False)
+    eventually(ch, lambda: (told("rejected") - rejected, told("confirmed") - confirmed), (1, 0))
+    target = ch.queue("classic")
+    ch.bind(target, exchange)
+    ch.reaches(target, 1)
+    eventually(ch, lambda: (told("rejected") - rejected, told("confirmed") - confirmed), (1, 1))
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_deaths_are_counted_by_queue(ch, kind, reason, fetch, own, dlq):
     expired = 1 if reason == "expired" else 0

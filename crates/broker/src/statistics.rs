@@ -138,19 +138,44 @@ impl From<DeadLetterStrategy> for Strategy {
     }
 }
 
-/// Messages that died and left their queue, by queue type, strategy and reason.
+/// Messages that died, refused ones that are dead-lettered included, by queue type, strategy and reason; and those of them
+/// that the strategy at-least-once has moved.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct DeathsByStrategy([[ByReason<u64>; Strategy::ALL.len()]; QueueType::ALL.len()]);
+pub struct DeathsByStrategy {
+    deaths: [[ByReason<u64>; Strategy::ALL.len()]; QueueType::ALL.len()],
+    confirmed: [u64; QueueType::ALL.len()],
+}
 
 impl DeathsByStrategy {
     /// The count for this type, strategy and reason.
     pub fn get(&self, kind: QueueType, strategy: Strategy, reason: DeathReason) -> u64 {
-        self.0[kind as usize][strategy as usize].get(reason)
+        self.deaths[kind as usize][strategy as usize].get(reason)
+    }
+
+    /// The dead letters that the strategy at-least-once has moved out of queues of this type.
+    pub fn confirmed(&self, kind: QueueType) -> u64 {
+        self.confirmed[kind as usize]
     }
 
     /// Counts one death.
     pub(crate) fn count(&mut self, kind: QueueType, strategy: Strategy, reason: DeathReason) {
-        *self.0[kind as usize][strategy as usize].get_mut(reason) += 1;
+        *self.deaths[kind as usize][strategy as usize].get_mut(reason) += 1;
+    }
+
+    /// Counts one dead letter that has reached its targets. The death of one that was kept is counted already.
+    pub(crate) fn dead_lettered(
+        &mut self,
+        kind: QueueType,
+        strategy: Strategy,
+        reason: DeathReason,
+        was_kept: bool,
+    ) {
+        if !was_kept {
+            self.count(kind, strategy, reason);
+        }
+        if strategy == Strategy::AtLeastOnce {
+            self.confirmed[kind as usize] += 1;
+        }
     }
 }
 

@@ -227,7 +227,7 @@ fn dead_lettered(text: &mut Text, vhosts: &[VhostScrape]) {
     };
     for reason in DeathReason::ALL {
         let name = format!("global_messages_dead_lettered_{reason}_total");
-        let help = format!("Messages that died with reason {reason} and have left their queue");
+        let help = format!("Messages that died with reason {reason}");
         let mut samples = text.family(Namespace::Plain, &name, Kind::Counter, &help);
         for kind in QueueType::ALL {
             for strategy in Strategy::ALL {
@@ -240,7 +240,7 @@ fn dead_lettered(text: &mut Text, vhosts: &[VhostScrape]) {
     let mut samples = text.family(Namespace::Plain, name, Kind::Counter, help);
     for kind in QueueType::ALL {
         let strategy = Strategy::AtLeastOnce;
-        let moved: u64 = DeathReason::ALL.iter().map(|reason| sum(kind, strategy, *reason)).sum();
+        let moved: u64 = vhosts.iter().map(|vhost| vhost.counters.deaths.confirmed(kind)).sum();
         samples.put(&labels(kind, strategy), moved);
     }
 }

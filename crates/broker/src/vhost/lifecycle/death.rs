@@ -184,9 +184,9 @@ impl Vhost {
         if let DeadMessage::Entry(_) = death.dead {
             *queue.counters.deaths_mut().dead_lettered.get_mut(death.reason) += 1;
             *self.counters.dead_lettered.get_mut(death.reason) += 1;
-            let strategy = queue.settings.dead_letter_strategy.into();
-            self.counters.deaths.count(queue.kind(), strategy, death.reason);
         }
+        let strategy = queue.settings.dead_letter_strategy.into();
+        self.counters.deaths.dead_lettered(queue.kind(), strategy, death.reason, death.is_retry);
         self.counters.death_headers_cut += u64::from(is_cut);
         for (cause, copies) in
             [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
@@ -284,6 +284,10 @@ impl Vhost {
     fn keep_or_drop(&mut self, death: PendingDeath, letter: Option<&Message>, cause: DropCause) {
         let queue = self.topology.known_queue(death.queue);
         let keeps = queue.keeps(death.reason, cause) && death.entry().is_some();
+        if !death.is_retry {
+            let strategy = strategy_of_lost(cause, queue.settings.dead_letter_strategy);
+            self.counters.deaths.count(queue.kind(), strategy, death.reason);
+        }
         if keeps && !death.is_retry {
             self.record_death(&death, letter, Fate::Kept(cause));
         } else if !keeps {
@@ -312,14 +316,6 @@ impl Vhost {
         dropped.count(cause, 1);
         let is_news = cause != DropCause::NoDeadLetterExchange && dropped.get(cause) == 1;
         let name = Arc::clone(&queue.name);
-        let strategy = match cause {
-            DropCause::NoDeadLetterExchange => Strategy::Disabled,
-            DropCause::ExchangeMissing
-            | DropCause::Unroutable
-            | DropCause::Cycle
-            | DropCause::TargetFull => queue.settings.dead_letter_strategy.into(),
-        };
-        self.counters.deaths.count(queue.kind(), strategy, death.reason);
         self.counters.dropped.get_mut(death.reason).count(cause, 1);
         self.log_settled(death.queue, &entry);
         self.left(death.queue);
@@ -402,5 +398,21 @@ impl Vhost {
             self.dead_lettering.remove_source(id);
         }
         offered
+    }
+}
+
+/// The strategy under which RabbitMQ counts a dead message without a target: to miss the exchange is the same to it as
+/// to have none, unless the queue keeps the message for the exchange.
+fn strategy_of_lost(cause: DropCause, strategy: DeadLetterStrategy) -> Strategy {
+    match (cause, strategy) {
+        (DropCause::NoDeadLetterExchange, _)
+        | (DropCause::ExchangeMissing, DeadLetterStrategy::AtMostOnce) => Strategy::Disabled,
+        (
+            DropCause::ExchangeMissing
+            | DropCause::Unroutable
+            | DropCause::Cycle
+            | DropCause::TargetFull,
+            strategy,
+        ) => strategy.into(),
     }
 }

@@ -161,12 +161,11 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
     }
     for (kind, gone) in QueueType::ALL.iter().zip(&counters.delivered_from_gone) {
         deliveries(gone, &mut |what, count| add(&format!("{}-gone-{what}", kind.as_str()), count));
+        add(&format!("{}-confirmed", kind.as_str()), counters.deaths.confirmed(*kind));
         for strategy in Strategy::ALL {
             for reason in DeathReason::ALL {
                 let what = format!("{}-{}({reason})", kind.as_str(), strategy.as_str());
-                if strategy != Strategy::Disabled {
-                    add(&what, counters.deaths.get(*kind, strategy, reason));
-                }
+                add(&what, counters.deaths.get(*kind, strategy, reason));
             }
         }
     }
