@@ -306,3 +306,19 @@ def test_lower_case_cc_is_just_a_header(ch):
     one, two = ch.queue(), ch.queue()
     ch.publish(one, "m", headers={"cc": [two]})
     assert ch.get(two) is None
+
+# --- federation
+
+
+def test_x_federation_upstream_keeps_back_what_its_cluster_has_had(ch, under):
+    if under.name == "rabbitmq":
+        pytest.skip("RabbitMQ has the type only with its plugin")
+    q = ch.queue()
+    of = {"x-max-hops": 2, "x-downstream-name": "here", "x-downstream-vhost": "/"}
+    x = ch.exchange("x-federation-upstream", arguments=of)
+    ch.bind(q, x)
+    link = lambda cluster, vhost: {"cluster-name": cluster, "vhost": vhost}
+    for body, links in [("none", None), ("other", [link("there", "/")]), ("vhost", [link("here", "v")]),
+                        ("back", [link("here", "/")]), ("far", [link("a", "/"), link("b", "/")]), ("odd", "text")]:
+        ch.publish("", body, exchange=x, headers={} if links is None else {"x-received-from": links})
+    assert ch.drain(q) == ["none", "other", "vhost", "odd"]

@@ -19,19 +19,22 @@ pub enum ExchangeType {
     ModulusHash,
     /// `x-local-random`: one destination at random.
     LocalRandom,
+    /// `x-federation-upstream`: every binding, for messages that the cluster behind it has not had.
+    FederationUpstream,
     /// `x-delayed-message`: holds a message for the time in its header `x-delay`, then routes by another type.
     Delayed,
 }
 
 impl ExchangeType {
     /// All types, in the order listings show them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Direct,
         Self::Fanout,
         Self::Headers,
         Self::Topic,
         Self::ConsistentHash,
         Self::Delayed,
+        Self::FederationUpstream,
         Self::LocalRandom,
         Self::ModulusHash,
     ];
@@ -46,6 +49,7 @@ impl ExchangeType {
             Self::ConsistentHash => "x-consistent-hash",
             Self::ModulusHash => "x-modulus-hash",
             Self::LocalRandom => "x-local-random",
+            Self::FederationUpstream => "x-federation-upstream",
             Self::Delayed => "x-delayed-message",
         }
     }

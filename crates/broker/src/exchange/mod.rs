@@ -12,6 +12,7 @@ pub(crate) mod delayed;
 mod destinations;
 mod direct;
 mod fanout;
+pub(crate) mod federation_upstream;
 mod headers;
 mod keys;
 mod kind;
@@ -41,6 +42,7 @@ pub use counters::ExchangeCounters;
 use delayed::{HeldMessages, HeldStore};
 use direct::Direct;
 use fanout::Fanout;
+use federation_upstream::FederationUpstream;
 use headers::Headers;
 pub(crate) use keys::Keys;
 pub use kind::ExchangeType;
@@ -99,6 +101,7 @@ enum Router {
     ConsistentHash(Box<ConsistentHash>),
     ModulusHash(ModulusHash),
     LocalRandom(LocalRandom),
+    FederationUpstream(Box<FederationUpstream>),
 }
 
 /// The contents of an `exchange.declare`.
@@ -155,6 +158,9 @@ impl Exchange {
             }
             ExchangeType::ModulusHash => Router::ModulusHash(ModulusHash::default()),
             ExchangeType::LocalRandom => Router::LocalRandom(LocalRandom::default()),
+            ExchangeType::FederationUpstream => {
+                Router::FederationUpstream(Box::new(FederationUpstream::new(arguments)?))
+            }
             ExchangeType::Delayed => unreachable!("a delayed exchange routes by another type"),
         };
         Ok(Self {
@@ -230,7 +236,10 @@ impl Exchange {
             Router::Headers(_) => headers::check_binding(arguments),
             Router::ConsistentHash(_) => consistent_hash::check_binding(key),
             Router::LocalRandom(_) => local_random::check_binding(key, to_queue),
-            Router::Direct(_) | Router::Fanout(_) | Router::ModulusHash(_) => Ok(()),
+            Router::Direct(_)
+            | Router::Fanout(_)
+            | Router::ModulusHash(_)
+            | Router::FederationUpstream(_) => Ok(()),
         }
     }
 
@@ -247,6 +256,7 @@ impl Exchange {
             Router::ConsistentHash(r) => r.bind(&binding),
             Router::ModulusHash(r) => r.bind(&binding),
             Router::LocalRandom(r) => r.bind(&binding),
+            Router::FederationUpstream(r) => r.bind(&binding),
         }
         self.memory.grow(binding.memory_bytes());
         self.bindings.insert(binding)
@@ -266,6 +276,7 @@ impl Exchange {
             Router::ConsistentHash(r) => r.unbind(binding),
             Router::ModulusHash(r) => r.unbind(binding),
             Router::LocalRandom(r) => r.unbind(binding),
+            Router::FederationUpstream(r) => r.unbind(binding),
         }
         true
     }
@@ -285,6 +296,7 @@ impl Exchange {
             Router::ConsistentHash(r) => r.route(message, found),
             Router::ModulusHash(r) => r.route(message.routing_key, found),
             Router::LocalRandom(r) => r.route(random, found),
+            Router::FederationUpstream(r) => r.route(message.headers(), found),
         }
     }
 
@@ -313,7 +325,8 @@ impl Exchange {
             | Router::Headers(_)
             | Router::ConsistentHash(_)
             | Router::ModulusHash(_)
-            | Router::LocalRandom(_) => {
+            | Router::LocalRandom(_)
+            | Router::FederationUpstream(_) => {
                 self.route(Routable { routing_key: keys.first(), properties }, random, found);
             }
         }

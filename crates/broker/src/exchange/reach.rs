@@ -46,6 +46,7 @@ impl Exchange {
             (Router::Headers(_), _) => {
                 self.find_all(|binding| super::headers::is_any(&binding.arguments), &mut find);
             }
+            (Router::FederationUpstream(_), _) => self.find_all(|_| false, &mut find),
             (Router::ModulusHash(_) | Router::ConsistentHash(_) | Router::LocalRandom(_), _) => {
                 let first = self.bindings.first().map(|binding| binding.destination);
                 let is_only = self.bindings.iter().all(|b| Some(b.destination) == first);
@@ -62,7 +63,10 @@ impl Exchange {
         match &self.router {
             Router::Direct(_) | Router::Topic(_) | Router::ModulusHash(_) => true,
             Router::ConsistentHash(r) => r.hashes_key(),
-            Router::Fanout(_) | Router::Headers(_) | Router::LocalRandom(_) => false,
+            Router::Fanout(_)
+            | Router::Headers(_)
+            | Router::LocalRandom(_)
+            | Router::FederationUpstream(_) => false,
         }
     }
 
@@ -76,7 +80,8 @@ impl Exchange {
             | Router::Headers(_)
             | Router::ConsistentHash(_)
             | Router::ModulusHash(_)
-            | Router::LocalRandom(_) => false,
+            | Router::LocalRandom(_)
+            | Router::FederationUpstream(_) => false,
         };
         is_exact.then_some(key)
     }

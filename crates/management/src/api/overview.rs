@@ -118,6 +118,9 @@ pub(crate) fn exchange_types() -> Value {
             ExchangeType::ConsistentHash => "To one binding by hash, in proportion to weights",
             ExchangeType::ModulusHash => "To one binding by hash of the routing key",
             ExchangeType::LocalRandom => "To one binding at random",
+            ExchangeType::FederationUpstream => {
+                "To every binding, for links of other clusters that follow an exchange"
+            }
             ExchangeType::Delayed => "After the delay in the header x-delay, by another type",
         };
         json!({"name": kind.as_str(), "description": description, "enabled": true})

@@ -11,6 +11,7 @@ use crate::command::DeclareExchange;
 use crate::effect::{Event, Outgoing};
 use crate::exchange::control::{SCHEDULE_EXCHANGE, SETTLE_EXCHANGE};
 use crate::exchange::delayed::{HeldStore, named_routing_type};
+use crate::exchange::federation_upstream::MAX_HOPS;
 use crate::exchange::{Exchange, ExchangeDeclaration, ExchangeType};
 use crate::ids::ExchangeId;
 use crate::limits::EXCHANGE_MEMORY_BYTES;
@@ -171,9 +172,12 @@ impl Vhost {
         differs("durable", flag(declare.durable), flag(current.durable))?;
         differs("auto_delete", flag(declare.auto_delete), flag(current.auto_delete))?;
         differs("internal", flag(declare.internal), flag(current.internal))?;
-        let argument = "alternate-exchange";
-        let received = declare.arguments.get(argument);
-        check_argument(argument, current.arguments.get(argument), received, resource)
+        let of_type = (kind == ExchangeType::FederationUpstream).then_some(MAX_HOPS);
+        for argument in of_type.into_iter().chain(["alternate-exchange"]) {
+            let received = declare.arguments.get(argument);
+            check_argument(argument, current.arguments.get(argument), received, resource)?;
+        }
+        Ok(())
     }
 
     /// Reports a declaration of a delayed exchange with another routing type than its own. As in the plugin of RabbitMQ,
