@@ -64,9 +64,10 @@ def test_classic_queues_have_the_linear_rule_of_quorum_queues(ch):
     assert_at_least(waits_ms(ch, q, 3, "reject"), [STEP_MS, 2 * STEP_MS, 2 * STEP_MS])
 
 
-def test_policy_gives_a_schedule_to_queues_that_exist(ch, kind, client, api):
+@pytest.mark.parametrize("schedule", ["60m", [3_600_000]], ids=["text", "array"])
+def test_policy_gives_a_schedule_to_queues_that_exist(ch, kind, client, api, schedule):
     q = ch.queue(kind)
-    with live_policy(api, client, {"delayed-retry-type": "all", "delayed-retry-schedule": "60m"}):
+    with live_policy(api, client, {"delayed-retry-type": "all", "delayed-retry-schedule": schedule}):
         ch.publish(q, "m")
         message = ch.get_unacked(q)
         ch.nack(message, requeue=True)

@@ -1,5 +1,7 @@
 """The management API: queues, what is in them, who sees them, and how lists are cut into pages."""
 
+import time
+
 import pytest
 
 from brokers import quoted
@@ -60,6 +62,35 @@ def test_a_transient_queue_says_so(http, ch):
     q = ch.queue(durable=False, exclusive=True, auto_delete=True)
     expected = {"durable": False, "exclusive": True, "auto_delete": True}
     becomes(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+
+
+def test_a_queue_says_what_delays_its_messages_and_until_when(http, ch):
+    q = ch.queue("quorum", delayed_retry_type="failed", delayed_retry_min=60_000, delayed_retry_max=120_000)
+    shown = lambda: chosen(http.ask(path_of(q)).json, "delayed_retry", "messages_delayed")
+    becomes(shown, {"delayed_retry": "failed (min: 60000ms, max: 120000ms)", "messages_delayed": 0})
+    assert not {"next_delayed_at", "last_delayed_at"} & set(http.ask(path_of(q)).json)
+    ch.publish(q, "a", "b")
+    before_ms = time.time() * 1000
+    for _ in range(2):
+        ch.reject(ch.get_unacked(q), requeue=True)
+    ch.sync()
+    after_ms = time.time() * 1000
+    becomes(lambda: shown()["messages_delayed"], 2)
+    queue = http.ask(path_of(q)).json
+    # Whole milliseconds, each a delay of 60 s after its message came back.
+    times = [queue["next_delayed_at"], queue["last_delayed_at"]]
+    assert before_ms - 1 <= times[0] - 60_000 <= times[1] - 60_000 <= after_ms + 1
+    assert all(type(time) is int for time in times)
+
+
+@pytest.mark.better
+def test_a_queue_says_by_which_rule_of_leveret_its_messages_are_delayed(http, ch, by_broker):
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ has one rule")
+    shown = lambda *kind, **rule: http.ask(path_of(ch.queue(*kind, delayed_retry_type="all", **rule))).json["delayed_retry"]
+    assert shown("classic", delayed_retry_schedule="1s,5s") == "all (schedule: 1s,5s)"
+    growing = {"delayed_retry_min": 5, "delayed_retry_max": 9, "delayed_retry_multiplier": 2, "delayed_retry_jitter": 0.5}
+    assert shown("quorum", **growing) == "all (min: 5ms, max: 9ms, multiplier: 2, jitter: 0.5)"
 
 
 def test_a_quorum_queue_says_what_is_in_force(http, ch):

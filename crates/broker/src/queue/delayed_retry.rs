@@ -1,5 +1,7 @@
 //! Delayed retry: the wait of a returned message before it is delivered again. See `docs/guides/retry-with-delays.md`.
 
+use std::fmt;
+
 use super::entry::Entry;
 use super::resolved_keys::ResolvedKeys;
 use crate::ids::QueueNumber;
@@ -78,6 +80,29 @@ impl DelayedRetry {
         let offset = offset(queue.0, entry.id.seq, attempt);
         let varied = scaled(delay_ms, jitter.as_f64().mul_add(offset, 1.0));
         Some(varied.min(self.delays.max_ms()).max(1))
+    }
+}
+
+impl fmt::Display for DelayedRetry {
+    /// The text of RabbitMQ's management API, with what Leveret adds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == DelayedRetryType::Disabled {
+            return f.write_str(self.kind.as_str());
+        }
+        write!(f, "{} (", self.kind.as_str())?;
+        match &self.delays {
+            RetryDelays::Linear { min_ms, max_ms } => {
+                write!(f, "min: {min_ms}ms, max: {max_ms}ms")?;
+            }
+            RetryDelays::Exponential { min_ms, max_ms, multiplier } => {
+                write!(f, "min: {min_ms}ms, max: {max_ms}ms, multiplier: {multiplier}")?;
+            }
+            RetryDelays::Schedule(schedule) => write!(f, "schedule: {}", schedule.as_str())?,
+        }
+        if let Some(jitter) = self.jitter {
+            write!(f, ", jitter: {jitter}")?;
+        }
+        f.write_str(")")
     }
 }
 

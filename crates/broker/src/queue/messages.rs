@@ -70,6 +70,12 @@ impl Queue {
         self.is_strict() && self.waiting.delayed().len() > 0
     }
 
+    /// The times at which the first and the last of the returned messages that wait are ready again.
+    pub fn returned_ready_at(&self) -> Option<(Time, Time)> {
+        let delayed = self.waiting.delayed();
+        delayed.next_ready_at().zip(delayed.last_ready_at())
+    }
+
     /// The time until which nothing is delivered; none if messages are delivered.
     pub fn held_until(&self) -> Option<Time> {
         self.waiting.delayed().last_ready_at().filter(|_| self.is_strict())

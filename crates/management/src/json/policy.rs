@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, PolicyValue};
+use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKey, PolicyKind, PolicyValue};
 use serde_json::{Map, Value, json};
 
 /// The reason why an object is no policy.
@@ -130,8 +130,19 @@ fn definition(value: &Value, kind: PolicyKind) -> Result<Definition, String> {
     };
     // Errors name keys in order, not as sent.
     let entries: BTreeMap<&String, &Value> = entries.iter().collect();
-    let entries = entries.into_iter().map(|(key, value)| (key.clone(), value_of(value)));
+    let entries = entries.into_iter().map(|(key, value)| {
+        let delays = (PolicyKey::from_name(key) == Some(PolicyKey::DelayedRetrySchedule))
+            .then(|| delays_of(value));
+        (key.clone(), delays.flatten().unwrap_or_else(|| value_of(value)))
+    });
     Definition::parse(entries.collect(), kind)
+}
+
+/// A schedule of retries that is given as an array of milliseconds, as the text with the same meaning.
+fn delays_of(value: &Value) -> Option<PolicyValue> {
+    let delays = value.as_array().filter(|delays| !delays.is_empty())?;
+    let delays = delays.iter().map(|delay| delay.as_u64().map(|delay_ms| delay_ms.to_string()));
+    Some(PolicyValue::Text(delays.collect::<Option<Vec<_>>>()?.join(",")))
 }
 
 fn apply_to(value: Option<&Value>) -> Result<ApplyTo, String> {
@@ -159,7 +170,7 @@ fn value_of(value: &Value) -> PolicyValue {
 }
 
 /// The value as RabbitMQ's error texts print it.
-fn term(value: &Value) -> String {
+pub(crate) fn term(value: &Value) -> String {
     match value {
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(term).collect();
@@ -220,6 +231,24 @@ pub(crate) fn value_to_json(value: &PolicyValue) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn schedule_of_retries_may_be_an_array() {
+        let policy = |schedule: Value| {
+            let definition =
+                json!({"delayed-retry-type": "all", "delayed-retry-schedule": schedule});
+            let policy = json!({"pattern": "x", "definition": definition});
+            let policy = policy_from_json("p", policy.as_object().unwrap(), PolicyKind::User);
+            policy.map(|policy| {
+                definition_to_json(&policy.definition)["delayed-retry-schedule"].clone()
+            })
+        };
+        assert_eq!(policy(json!([1000, 5000])), Ok(json!("1000,5000")));
+        assert_eq!(policy(json!("1s,5s")), Ok(json!("1s,5s")));
+        for wrong in [json!([]), json!([0]), json!([-1]), json!(["1s"]), json!([1.5]), json!(5)] {
+            assert!(policy(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
 
     fn read(text: &str) -> Result<Policy, String> {
         let object: Map<String, Value> = serde_json::from_str(text).unwrap();

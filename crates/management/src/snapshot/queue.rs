@@ -58,6 +58,8 @@ pub struct QueueSnapshot {
     pub(crate) pending: Amount,
     /// The time until which returned messages in strict order hold the queue, in milliseconds of the epoch.
     pub(crate) held_until_ms: Option<u64>,
+    /// The times at which the first and the last returned message that waits are ready, in milliseconds of the epoch.
+    pub(crate) returned_ready_ms: Option<(u64, u64)>,
     pub(crate) paged_out: Amount,
     /// Messages that survive a restart.
     pub(crate) persistent: Amount,
@@ -129,6 +131,9 @@ impl QueueSnapshot {
             delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
             pending: amount(queue.pending_count(), queue.pending_bytes()),
             held_until_ms: queue.held_until().map(|at| wall_ms(now, at)),
+            returned_ready_ms: queue
+                .returned_ready_at()
+                .map(|(next, last)| (wall_ms(now, next), wall_ms(now, last))),
             paged_out: amount(paged_out, paged_out_bytes),
             persistent: amount(persistent.messages, persistent.bytes),
             head_timestamp_s: queue.head_timestamp_s(),

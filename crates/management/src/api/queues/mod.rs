@@ -272,24 +272,31 @@ fn to_row<'a>(
         });
     }
     row.put("single_active_consumer_tag", || json!(queue.single_active_consumer.as_deref()));
-    row.put("messages_delayed", || json!(queue.delayed.messages));
+    put_delays(&mut row, queue);
     row.put("messages_dlx", || json!(queue.pending.messages));
     row.put("message_bytes_dlx", || json!(queue.pending.bytes));
-    match queue.kind {
-        QueueType::Classic => {
-            row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
-        }
-        QueueType::Quorum => {
-            let retry = queue.settings.delayed_retry.as_ref().map(|retry| retry.kind);
-            let retry = retry.unwrap_or(DelayedRetryType::Disabled);
-            row.put("delayed_retry", || json!(retry.as_str()));
-        }
+    if queue.kind == QueueType::Classic {
+        row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
     }
     row.put_object("message_stats", |stats| {
         rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &queue.numbers, trend);
         put_reasons(stats, &queue.counters.deaths());
     });
     row
+}
+
+/// Puts what delays messages, and until when. RabbitMQ knows it of quorum queues.
+fn put_delays(row: &mut Row<'_>, queue: &QueueSnapshot) {
+    row.put("messages_delayed", || json!(queue.delayed.messages));
+    if let Some((next_ms, last_ms)) = queue.returned_ready_ms {
+        row.put("next_delayed_at", || json!(next_ms));
+        row.put("last_delayed_at", || json!(last_ms));
+    }
+    let retry = queue.settings.delayed_retry.as_deref();
+    if queue.kind == QueueType::Quorum || retry.is_some() {
+        let disabled = || DelayedRetryType::Disabled.as_str().to_owned();
+        row.put("delayed_retry", || json!(retry.map_or_else(disabled, ToString::to_string)));
+    }
 }
 
 fn policy_name(policy: Option<&Policy>) -> Value {
