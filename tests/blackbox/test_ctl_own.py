@@ -32,6 +32,15 @@ def test_command_that_cannot_be_says_so_in_one_line(ctl, words, reason):
     assert ctl.run("help", words[0]).err == f"Error: '{words[0]}' is not available: {reason}\n"
 
 
+def test_commands_change_protected_users(ctl):
+    ctl.do("add_user", "guarded", "x", "--tags", "protected")
+    ctl.do("change_password", "guarded", "y")
+    ctl.do("set_user_tags", "guarded", "a", "protected")
+    assert "guarded\t[a, protected]" in ctl.run("list_users").out
+    ctl.do("delete_user", "guarded")
+    assert "guarded" not in ctl.run("list_users").out
+
+
 def test_family_lists_its_commands(ctl):
     alone, wrong, helped = ctl.run("dlq"), ctl.run("dlq", "nope"), ctl.run("help", "dlq")
     assert (alone.out, alone.code, helped.err, helped.code) == ("", 64, "", 0)

@@ -407,6 +407,15 @@ def test_a_bad_binding_is_not_made(http, ends, raw, by_broker):
     assert http.get(*path) == []
 
 
+@pytest.mark.better
+def test_null_is_no_routing_key(http, ends, by_broker):
+    """RabbitMQ makes a key of it that no message has."""
+    path = ("bindings", "/", "e", "amq.direct", "q", ends[1]["q"])
+    assert http("POST", *path, body={"routing_key": None})[0] == 201
+    keys = by_broker(rabbitmq=(None, "null"), leveret=("", "~"))
+    assert [(binding["routing_key"], binding["properties_key"]) for binding in http.get(*path)] == [keys]
+
+
 # --- who may
 
 

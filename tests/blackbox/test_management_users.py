@@ -34,7 +34,7 @@ def test_a_user_is_made_changed_and_removed(api, made, prefix):
 
 
 @pytest.mark.parametrize("tags, expected", [
-    ("", []), ("a,,b , c", ["a", "b", "c"]), ([], []), (["management", "a b"], ["management", "a b"]),
+    ("", []), ("a,,b , c", ["a", "b", "c"]), ([], []), (["management", "a b"], ["management", "a b"]), ([7, "a"], ["7", "a"]),
 ])
 def test_tags_are_a_text_or_a_list(api, made, tags, expected):
     assert api.ask(path_of(made.user(tags=tags))).json["tags"] == expected
@@ -94,6 +94,11 @@ def test_login_without_a_password_is_refused(api, made, body):
 
 @pytest.mark.parametrize("body, reason", [
     ({"password": "x"}, "tags_not_present"),
+    ({"password": "x", "administrator": "yes"}, ["not_boolean", "yes"]),
+    ({"password": "x", "administrator": None}, ["not_boolean", None]),
+    ({"password_hash": "!!", "tags": ""}, ["not_base64", "!!"]),
+    ({"password_hash": 5, "tags": ""}, ["not_base64", 5]),
+    ({"password": "x", "tags": ",".join(f"t{n}" for n in range(33))}, "A user can have at most 32 tags (received 33)"),
     ({}, "tags_not_present"),
     (None, "tags_not_present"),
     ([], "not_json"),
@@ -109,12 +114,69 @@ def test_invalid_user_is_refused_and_changes_nothing(api, made, body, reason):
     assert api.ask(path).json == before
 
 
+@pytest.mark.parametrize("flag, expected", [
+    (True, ["administrator"]), ("true", ["administrator"]), (False, []), ("false", []),
+])
+def test_administrator_stands_for_its_tag(api, made, flag, expected):
+    path = path_of(made.user())
+    assert api.ask(path, method="PUT", body={"password": "x", "administrator": flag}).status == 204
+    assert api.ask(path).json["tags"] == expected
+    api.do("PUT", path, {"password": "x", "administrator": flag, "tags": "monitoring"})
+    assert api.ask(path).json["tags"] == ["monitoring"]
+
+
+def test_user_can_have_32_tags(api, made):
+    tags = [f"t{n}" for n in range(32)]
+    assert sorted(api.ask(path_of(made.user(tags=tags))).json["tags"]) == sorted(tags)
+
+
+@pytest.mark.parametrize("tags", ["protected", "a, protected", ["protected"]])
+def test_protected_users_are_not_changed_over_http(api, made, tags):
+    protected, other = made.user("p", tags=tags), made.user("o")
+    path = path_of(protected)
+    before = api.ask(path).json
+    refused = {"error": "bad_request", "reason": "Protected users cannot be modified via the HTTP API"}
+    try:
+        answers = [api.ask(path, method="DELETE"), api.ask(path, method="PUT", body={"password": "x", "tags": ""})]
+        assert [(answer.status, answer.json) for answer in answers] == [(400, refused)] * 2
+        body = {"users": [protected, other]}
+        assert api.ask("/api/users/bulk-delete", method="POST", body=body).status == 204
+        assert (api.ask(path).json, api.ask(path_of(other)).status) == (before, 404)
+        all = {"configure": "", "write": "", "read": ""}
+        assert api.ask(f"/api/permissions/%2F/{quoted(protected)}", method="PUT", body=all).status == 201
+    finally:
+        api.do("POST", "/api/definitions", {"users": [{"name": protected, "password": "x", "tags": ""}]})
+    assert api.ask(path, method="DELETE").status == 204
+
+
+def test_permissions_may_come_with_a_new_user(api, made):
+    patterns = lambda letter: {"configure": letter, "write": "b", "read": "c"}
+    name = made.user(permissions={"/": patterns("a")})
+    mine = lambda: api.ask(path_of(name) + "/permissions").json
+    assert mine() == [{"user": name, "vhost": "/", **patterns("a")}]
+    made.user(permissions={"/": patterns("z"), "nowhere": patterns("z")})
+    assert mine() == [{"user": name, "vhost": "/", **patterns("a")}]
+
+
+@pytest.mark.better
+@pytest.mark.parametrize("permissions, rabbitmq", [
+    ({"nowhere": {"configure": "", "write": "", "read": ""}}, 400),
+    ({"/": {"configure": "(", "write": "", "read": ""}}, 400),
+    ({"/": {"configure": ""}}, 500), ({"/": "x"}, 500), ([], 500), ("x", 500),
+])
+def test_new_user_with_wrong_permissions_is_not_made(api, made, prefix, by_broker, permissions, rabbitmq):
+    made.users.append(prefix + "u")
+    body = {"password": "x", "tags": "", "permissions": permissions}
+    answer = api.ask(path_of(prefix + "u"), method="PUT", body=body)
+    assert answer.status == by_broker(rabbitmq=rabbitmq, leveret=400)
+    assert api.ask(path_of(prefix + "u")).status == by_broker(rabbitmq=200, leveret=404)
+
+
 @pytest.mark.better
 @pytest.mark.parametrize("body, rabbitmq", [
     ({"password": 7, "tags": ""}, 500),
     ({"password": None, "tags": ""}, 500),
     ({"password": "p", "tags": 7}, 500),
-    ({"password": "p", "tags": [7]}, 204),
     ({"password_hash": 7, "tags": ""}, 400),
     ({"password_hash": "!!!", "tags": ""}, 400),
     ({"password_hash": "AAAA", "tags": ""}, 204),

@@ -73,6 +73,8 @@ def test_tracing_is_shown_and_stays(api, made):
 @pytest.mark.parametrize("body, reason", [
     ({"default_queue_type": "nope"}, "nope is not a valid queue type"),
     ({"default_queue_type": 7}, "7 is not a valid default_queue_type value"),
+    ({"default_queue_type": ""}, "default_queue_type must not be an empty string"),
+    ({"tracing": 7}, ["not_boolean", 7]),
     ([], "not_json"),
     (7, "not_json"),
 ])
@@ -87,7 +89,7 @@ def test_invalid_vhost_is_refused_and_changes_nothing(api, made, prefix, body, r
 
 @pytest.mark.better
 @pytest.mark.parametrize("body, rabbitmq", [
-    ({"tags": 7}, 500), ({"tags": [7]}, 204), ({"description": 7}, 204), ({"tracing": 7}, 400),
+    ({"tags": 7}, 500), ({"tags": [None]}, 204), ({"description": 7}, 204), ({"tracing": 7}, 400),
 ])
 def test_fields_of_the_wrong_type_are_refused(api, made, by_broker, body, rabbitmq):
     name = made.vhost()

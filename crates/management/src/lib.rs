@@ -34,12 +34,12 @@ pub use json::limits::{limits_from_json, limits_to_json};
 pub use json::policy::{PolicyError, policy_from_json, policy_to_json};
 pub use json::table::table_to_json;
 pub use json::vhost::{
-    REPLICAS_MAX, check_labels, replicas_from_json, tags_from_json, vhost_metadata_from_json,
-    vhost_metadata_to_json,
+    REPLICAS_MAX, check_labels, replicas_from_json, tags_from_json, too_many_tags,
+    vhost_metadata_from_json, vhost_metadata_to_json,
 };
 pub use limits::{
     BODY_BYTES_MAX, CLOCKS_DIFFER_MS, GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX,
-    JSON_DEPTH_MAX, LOCAL_BODY_BYTES_MAX,
+    JSON_DEPTH_MAX, LOCAL_BODY_BYTES_MAX, USER_TAGS_MAX,
 };
 pub use node::*;
 pub use router::{metrics_router, peer_router, router};

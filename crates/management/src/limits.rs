@@ -98,6 +98,9 @@ pub const GLOBAL_PARAMETER_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of all global parameters. Each change of one writes the file of all, in a few milliseconds; 400.
 pub const GLOBAL_PARAMETERS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Tags of a user, as in RabbitMQ; 400.
+pub const USER_TAGS_MAX: usize = 32;
+
 /// Bytes of the description and the tags of a vhost, or of the tags of a user; 400.
 pub const LABELS_BYTES_MAX: usize = 16 * 1024;
 

@@ -133,7 +133,7 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
 }
 
 fn delete(call: &Call<'_>) -> Result<Output, Failure> {
-    call.node.api.remove(&path(&["users", call.word(0)]))?;
+    call.node.api.remove(&even_protected(call.word(0)))?;
     Ok(Output::Done)
 }
 
@@ -156,6 +156,11 @@ fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
     replace(call, &user, &kept)
 }
 
+/// The path of a user, for changes also of one with the tag `protected`.
+fn even_protected(name: &str) -> String {
+    format!("{}?include_protected=true", path(&["users", name]))
+}
+
 /// Writes a user with these fields changed.
 fn replace(call: &Call<'_>, user: &Value, fields: &[(&str, Value)]) -> Result<Output, Failure> {
     let mut body = Map::new();
@@ -163,7 +168,7 @@ fn replace(call: &Call<'_>, user: &Value, fields: &[(&str, Value)]) -> Result<Ou
     for (key, value) in fields {
         body.insert((*key).to_owned(), value.clone());
     }
-    call.node.api.put(&path(&["users", call.word(0)]), &Value::Object(body))?;
+    call.node.api.put(&even_protected(call.word(0)), &Value::Object(body))?;
     Ok(Output::Done)
 }
 

@@ -181,7 +181,7 @@ async fn put_topic(
     check_exist(&node, &vhost, &user)?;
     let [exchange, write, read] = body.texts(["exchange", "write", "read"])?.map(str::to_owned);
     let to = TopicPermissionDetails { user, vhost, exchange, write, read };
-    let no_exchange = ApiError::bad_request(format!("no_such_exchange: {}", to.exchange));
+    let no_exchange = ApiError::bad_request(json!(["no_such_exchange", to.exchange]));
     let set = node.set_topic_permissions(to).await;
     let is_new = set.map_err(|error| {
         if error == ChangeError::NoSuchExchange { no_exchange } else { not_set(error) }

@@ -1,7 +1,7 @@
 //! `/api/users`: users with their passwords and tags.
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
@@ -13,8 +13,15 @@ use crate::http::body::{Object, not_a};
 use crate::http::extract::{Name, SharedNode};
 use crate::json::base64_text::bytes_from_base64;
 use crate::json::limits::{limits_from_json, limits_to_json};
-use crate::json::vhost::{check_labels, tags_from_json};
-use crate::node::{NewPassword, NewUser, UserDetails};
+use crate::json::vhost::{check_labels, tags_from_json, too_many_tags};
+use crate::limits::USER_TAGS_MAX;
+use crate::node::{NewPassword, NewUser, PermissionDetails, UserDetails};
+
+/// The tag of users that requests change or delete only with [`INCLUDE_PROTECTED`].
+const PROTECTED: &str = "protected";
+
+/// The query of `leveretctl`, for which the tag has no meaning, as for RabbitMQ's commands.
+const INCLUDE_PROTECTED: &str = "include_protected=true";
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -56,9 +63,12 @@ async fn put(
     State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
+    RawQuery(query): RawQuery,
     body: Object,
 ) -> Result<StatusCode, ApiError> {
-    let tags = body.get("tags").ok_or_else(|| ApiError::bad_request("tags_not_present"))?;
+    let known = node.user(&name);
+    check_not_protected(known.as_ref(), query.as_deref())?;
+    let tags = tags(&body)?;
     let limits = match body.get("limits") {
         None => None,
         Some(Value::Object(limits)) => {
@@ -66,10 +76,65 @@ async fn put(
         }
         Some(_) => return Err(not_a("limits", "object")),
     };
-    let tags = tags_from_json(tags).map_err(ApiError::bad_request)?;
-    check_labels(&tags, "").map_err(ApiError::bad_request)?;
-    let user = NewUser { name, password: password(&body)?, tags, limits };
+    let password = password(&body)?;
+    // As in RabbitMQ, which looks at them when it adds a user.
+    let permissions = match (&known, body.get("permissions")) {
+        (Some(_), _) | (None, None) => Vec::new(),
+        (None, Some(permissions)) => permissions_from_json(&node, &name, permissions)?,
+    };
+    let user = NewUser { name, password, tags, limits, permissions };
     Ok(made(node.put_user(user).await?))
+}
+
+/// Refuses to change or delete a protected user, if the query does not say otherwise.
+fn check_not_protected(user: Option<&UserDetails>, query: Option<&str>) -> Result<(), ApiError> {
+    if user.is_some_and(is_protected) && query != Some(INCLUDE_PROTECTED) {
+        let reason = "Protected users cannot be modified via the HTTP API";
+        return Err(ApiError::bad_request(reason));
+    }
+    Ok(())
+}
+
+fn is_protected(user: &UserDetails) -> bool {
+    user.tags.iter().any(|tag| tag == PROTECTED)
+}
+
+/// The tags in a body, or what `administrator` stands for without them, as in the first versions of RabbitMQ.
+fn tags(body: &Object) -> Result<Vec<String>, ApiError> {
+    let tags = match (body.get("tags"), body.get("administrator")) {
+        (Some(tags), _) => tags_from_json(tags).map_err(ApiError::bad_request)?,
+        (None, None) => return Err(ApiError::bad_request("tags_not_present")),
+        (None, Some(flag)) if *flag == true || flag == "true" => vec!["administrator".to_owned()],
+        (None, Some(flag)) if *flag == false || flag == "false" => Vec::new(),
+        (None, Some(other)) => return Err(ApiError::bad_request(json!(["not_boolean", other]))),
+    };
+    if let Some(count) = too_many_tags(&tags) {
+        let reason = format!("A user can have at most {USER_TAGS_MAX} tags (received {count})");
+        return Err(ApiError::bad_request(reason));
+    }
+    check_labels(&tags, "").map_err(ApiError::bad_request)?;
+    Ok(tags)
+}
+
+/// The permissions of a new user: an object of those in each vhost.
+fn permissions_from_json(
+    node: &SharedNode,
+    user: &str,
+    permissions: &Value,
+) -> Result<Vec<PermissionDetails>, ApiError> {
+    let vhosts = permissions.as_object().ok_or_else(|| not_a("permissions", "object"))?;
+    let in_vhost = |(vhost, patterns): (&String, &Value)| {
+        if node.vhost_settings(vhost).is_none() {
+            return Err(ApiError::bad_request(json!(["no_such_vhost", vhost])));
+        }
+        let patterns = patterns.as_object().ok_or_else(|| not_a("permissions", "object"))?;
+        let patterns = Object(patterns.clone());
+        let [configure, write, read] =
+            patterns.texts(["configure", "write", "read"])?.map(str::to_owned);
+        let (user, vhost) = (user.to_owned(), vhost.clone());
+        Ok(PermissionDetails { user, vhost, configure, write, read })
+    };
+    vhosts.iter().map(in_vhost).collect()
 }
 
 fn password(body: &Object) -> Result<NewPassword, ApiError> {
@@ -83,9 +148,9 @@ fn password(body: &Object) -> Result<NewPassword, ApiError> {
             Ok(NewPassword::Plain(password.as_bytes().to_vec()))
         }
         (None, Some(hash)) => {
-            let text = hash.as_str().ok_or_else(|| not_a("password_hash", "string"))?;
-            let bytes = bytes_from_base64(text)
-                .map_err(|_| ApiError::bad_request(format!("not_base64: {text}")))?;
+            let not_base64 = || ApiError::bad_request(json!(["not_base64", hash]));
+            let text = hash.as_str().ok_or_else(not_base64)?;
+            let bytes = bytes_from_base64(text).map_err(|_| not_base64())?;
             let algorithm = match body.get("hashing_algorithm") {
                 None => None,
                 Some(Value::String(algorithm)) => Some(algorithm.clone()),
@@ -100,11 +165,13 @@ async fn delete(
     State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
+    RawQuery(query): RawQuery,
 ) -> Result<StatusCode, ApiError> {
+    check_not_protected(node.user(&name).as_ref(), query.as_deref())?;
     removed(node.delete_users(vec![name]).await? > 0)
 }
 
-/// Missing users count as deleted.
+/// Missing users count as deleted; protected ones stay.
 async fn delete_many(
     State(node): State<SharedNode>,
     _: Administrator,
@@ -114,7 +181,8 @@ async fn delete_many(
     let names = users.as_array().into_iter().flatten();
     let names: Option<Vec<String>> = names.map(|name| name.as_str().map(str::to_owned)).collect();
     let names = names.filter(|_| users.is_array());
-    let names = names.ok_or_else(|| not_a("users", "list of strings"))?;
+    let mut names = names.ok_or_else(|| not_a("users", "list of strings"))?;
+    names.retain(|name| !node.user(name).as_ref().is_some_and(is_protected));
     node.delete_users(names).await?;
     Ok(StatusCode::NO_CONTENT)
 }

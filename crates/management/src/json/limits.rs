@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::json::policy::term;
 use crate::node::LimitName;
 
 /// Parses limits by name. `of` is RabbitMQ's name of the object: `limits` of a vhost, or `user-limits`.
@@ -24,8 +25,8 @@ pub(crate) fn limit_from_json<L: LimitName>(
     of: &str,
 ) -> Result<(L, i64), String> {
     let shown = || match value.as_str() {
-        Some(text) => format!("<<\"{text}\">>"),
-        None => value.to_string(),
+        Some("") => "<<>>".to_owned(),
+        Some(_) | None => term(value),
     };
     let limit = L::parse(name)
         .ok_or_else(|| format!("Unrecognised terms [{{<<\"{name}\">>,{}}}] in {of}", shown()))?;
@@ -54,9 +55,13 @@ mod tests {
             Ok((VhostLimit::MaxQueues, -1))
         );
         assert_eq!(wrong("nope", json!(1)), "Unrecognised terms [{<<\"nope\">>,1}] in user-limits");
-        for (value, shown) in
-            [(json!("5"), "<<\"5\">>"), (json!(5.0), "5.0"), (json!(null), "null")]
-        {
+        for (value, shown) in [
+            (json!("5"), "<<\"5\">>"),
+            (json!(""), "<<>>"),
+            (json!(5.0), "5.0"),
+            (json!(null), "null"),
+            (json!(["a", {}]), "[<<\"a\">>,#{}]"),
+        ] {
             let expected = format!("max-channels should be a number, actually was {shown}");
             assert_eq!(wrong("max-channels", value), expected);
         }

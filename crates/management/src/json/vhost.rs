@@ -3,7 +3,7 @@
 use broker::QueueType;
 use serde_json::{Map, Value, json};
 
-use crate::limits::LABELS_BYTES_MAX;
+use crate::limits::{LABELS_BYTES_MAX, USER_TAGS_MAX};
 use crate::node::{VhostMetadata, VhostSettings};
 
 /// Replicas that a vhost can have.
@@ -20,8 +20,18 @@ pub fn tags_from_json(tags: &Value) -> Result<Vec<String>, String> {
         return Ok(tags.map(str::to_owned).collect());
     }
     let tags = tags.as_array().ok_or_else(wrong)?;
-    let tags = tags.iter().map(|tag| tag.as_str().map(str::to_owned));
-    tags.collect::<Option<_>>().ok_or_else(wrong)
+    let text = |tag: &Value| match tag {
+        Value::String(tag) => Some(tag.clone()),
+        // As in RabbitMQ: a YAML file makes a number of a tag such as 2024.
+        Value::Number(_) | Value::Bool(_) => Some(tag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    tags.iter().map(text).collect::<Option<_>>().ok_or_else(wrong)
+}
+
+/// The number of tags of a user if they are too many.
+pub fn too_many_tags(tags: &[String]) -> Option<usize> {
+    (tags.len() > USER_TAGS_MAX).then_some(tags.len())
 }
 
 /// Checks the bytes of tags, and of the description beside them.
@@ -107,7 +117,8 @@ mod tests {
         assert_eq!(tags_from_json(&json!("a,,b , c")).unwrap(), ["a", "b", "c"]);
         assert_eq!(tags_from_json(&json!("")).unwrap(), [""; 0]);
         assert_eq!(tags_from_json(&json!(["a b", "c"])).unwrap(), ["a b", "c"]);
-        for wrong in [json!(7), json!([7]), json!(null), json!({})] {
+        assert_eq!(tags_from_json(&json!([7, true])).unwrap(), ["7", "true"]);
+        for wrong in [json!(7), json!([null]), json!([[]]), json!(null), json!({})] {
             assert!(tags_from_json(&wrong).is_err(), "{wrong}");
         }
     }
@@ -134,7 +145,7 @@ mod tests {
             (json!({"default_queue_type": "nope"}), "nope is not a valid queue type"),
             (json!({"default_queue_type": 7}), "7 is not a valid default_queue_type value"),
             (json!({"description": 7}), "description should be a string"),
-            (json!({"tags": [7]}), "tags should be a list of strings"),
+            (json!({"tags": [null]}), "tags should be a list of strings"),
         ] {
             let said = vhost_metadata_from_json(metadata.as_object().unwrap());
             assert_eq!(said, Err(problem.to_owned()));

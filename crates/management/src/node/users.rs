@@ -62,6 +62,8 @@ pub struct NewUser {
     pub tags: Vec<String>,
     /// The new limits; none keeps the current ones.
     pub limits: Option<BTreeMap<UserLimit, i64>>,
+    /// The permissions of a user who is new; others keep theirs.
+    pub permissions: Vec<PermissionDetails>,
 }
 
 /// The users of the node. A change of permissions applies to open connections from their next operation on.

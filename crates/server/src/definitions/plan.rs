@@ -6,8 +6,9 @@ use amqp::table::{TableBuilder, Value as Field};
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
-    JSON_DEPTH_MAX, LimitName, PolicyError, VhostChange, bytes_from_base64, check_labels,
-    json_depth, limits_from_json, policy_from_json, replicas_from_json, vhost_metadata_from_json,
+    JSON_DEPTH_MAX, LimitName, PolicyError, USER_TAGS_MAX, VhostChange, bytes_from_base64,
+    check_labels, json_depth, limits_from_json, policy_from_json, replicas_from_json,
+    tags_from_json, too_many_tags, vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
 
@@ -183,18 +184,10 @@ pub(super) fn read(
 }
 
 fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
-    let tags = match item.get("tags") {
-        None => Vec::new(),
-        Some(Value::String(tags)) => {
-            tags.split(',').map(|tag| tag.trim().to_owned()).filter(|t| !t.is_empty()).collect()
-        }
-        Some(Value::Array(tags)) => {
-            let text = |tag: &Value| tag.as_str().map(str::to_owned);
-            let tags: Option<Vec<String>> = tags.iter().map(text).collect();
-            tags.ok_or_else(|| "'tags' must be strings".to_owned())?
-        }
-        Some(_) => return Err("'tags' must be a list or a string".to_owned()),
-    };
+    let tags = item.get("tags").map_or_else(|| Ok(Vec::new()), tags_from_json)?;
+    if too_many_tags(&tags).is_some() {
+        return Err(format!("{{too_many_tags,{USER_TAGS_MAX}}}"));
+    }
     check_labels(&tags, "")?;
     let name = item.text("name")?.to_owned();
     check_user_name(&name)?;

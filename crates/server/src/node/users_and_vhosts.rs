@@ -240,7 +240,7 @@ impl Node {
         Ok(())
     }
 
-    /// Adds a user, or changes an existing one, who keeps the permissions and, without new ones, the limits.
+    /// Adds a user with these permissions, or changes an existing one, who keeps the own permissions and, without new ones, the limits.
     /// True if the user is new.
     pub(crate) fn put_user(
         &self,
@@ -248,6 +248,7 @@ impl Node {
         password: PasswordHash,
         tags: Vec<String>,
         limits: Option<BTreeMap<UserLimit, i64>>,
+        permissions: BTreeMap<String, Permissions>,
     ) -> Result<bool, ChangeError> {
         let (_one_at_a_time, mut desired) = self.begin_change()?;
         let known = desired.users.get(name);
@@ -257,6 +258,7 @@ impl Node {
         if is_new {
             check_user_name(name).map_err(ChangeError::Invalid)?;
             self.check_memory()?;
+            user.permissions = permissions;
         }
         (user.password, user.tags) = (password, tags);
         user.limits = limits.unwrap_or(user.limits);

@@ -16,7 +16,7 @@ use crate::api::user_channel::{UserVhost, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, SharedNode, exchange_name};
-use crate::http::fields::Fields;
+use crate::http::fields::{Fields, text};
 use crate::json::table::table_from_json;
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
@@ -126,7 +126,10 @@ async fn make(
     let ends = Ends::new(user_vhost.vhost.clone(), &source, &destination, to_queue);
     let fields = Fields::read(&body)?;
     let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
-    let routing_key = short("routing_key", fields.text("routing_key")?)?;
+    // A null is no key: RabbitMQ accepts it, and makes a key of it that no message has.
+    let key = fields.get("routing_key").filter(|key| !key.is_null());
+    let key = key.map_or(Ok(""), |key| text("routing_key", key))?;
+    let routing_key = short("routing_key", key)?;
     let bind = Bind {
         destination: short("destination", &ends.destination)?,
         source: short("source", &ends.source)?,

@@ -80,8 +80,12 @@ fn change(body: &Object) -> Result<VhostChange, ApiError> {
         Some(Value::Bool(tracing)) => Some(*tracing),
         Some(Value::String(text)) if text == "true" => Some(true),
         Some(Value::String(text)) if text == "false" => Some(false),
-        Some(other) => return Err(ApiError::bad_request(format!("not_boolean: {other}"))),
+        Some(other) => return Err(ApiError::bad_request(json!(["not_boolean", other]))),
     };
+    // Definitions may have it: RabbitMQ wrote it for a vhost without a type.
+    if body.get("default_queue_type").is_some_and(|queue_type| queue_type == "") {
+        return Err(ApiError::bad_request("default_queue_type must not be an empty string"));
+    }
     let keys = ["description", "tags", "default_queue_type"];
     let metadata = keys.iter().any(|key| body.get(key).is_some());
     let metadata = metadata.then(|| vhost_metadata_from_json(&body.0)).transpose();
@@ -223,7 +227,9 @@ mod tests {
         assert_eq!(read(&json!({})), Ok(VhostChange::default()));
         let traced = VhostChange { tracing: Some(true), ..VhostChange::default() };
         assert_eq!(read(&json!({"tracing": "true"})), Ok(traced));
-        assert_eq!(read(&json!({"tracing": 7})), Err("not_boolean: 7".to_owned()));
+        assert!(read(&json!({"tracing": 7})).is_err());
+        let empty = "default_queue_type must not be an empty string";
+        assert_eq!(read(&json!({"default_queue_type": ""})), Err(empty.to_owned()));
         let described = VhostMetadata { description: "d".to_owned(), ..VhostMetadata::default() };
         let change = VhostChange { metadata: Some(described), ..VhostChange::default() };
         assert_eq!(read(&json!({"description": "d", "tags": null})), Ok(change));

@@ -1,5 +1,7 @@
 //! Users, their permissions and their limits.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::access::{PermissionPattern, Permissions};
@@ -25,7 +27,7 @@ impl Users for Node {
 
     fn put_user(&self, user: NewUser) -> ChangeFuture<'_, Result<bool, ChangeError>> {
         Box::pin(async move {
-            let NewUser { name, password, tags, limits } = user;
+            let NewUser { name, password, tags, limits, permissions } = user;
             let password = match password {
                 NewPassword::None => Ok(PasswordHash::None),
                 NewPassword::Plain(password) => self.auth.hash(&name, password).await,
@@ -34,7 +36,16 @@ impl Users for Node {
                 }
             };
             let password = password.map_err(unusable)?;
-            change(move || Self::put_user(self, &name, password, tags, limits)).await
+            change(move || {
+                let mut by_vhost = BTreeMap::new();
+                for of_vhost in permissions {
+                    self.check_vhost(&of_vhost.vhost)?;
+                    let permissions = permissions_of(&of_vhost)?;
+                    by_vhost.insert(of_vhost.vhost, permissions);
+                }
+                Self::put_user(self, &name, password, tags, limits, by_vhost)
+            })
+            .await
         })
     }
 
@@ -67,15 +78,10 @@ impl Users for Node {
         to: PermissionDetails,
     ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
         change(move || {
-            let PermissionDetails { user, vhost, configure, write, read } = to;
-            let permissions = Permissions {
-                configure: pattern(&configure)?,
-                write: pattern(&write)?,
-                read: pattern(&read)?,
-            };
-            self.change_user(&user, |user| {
-                self.check_vhost(&vhost)?;
-                Ok(user.permissions.insert(vhost, permissions).is_none())
+            let permissions = permissions_of(&to)?;
+            self.change_user(&to.user, |user| {
+                self.check_vhost(&to.vhost)?;
+                Ok(user.permissions.insert(to.vhost, permissions).is_none())
             })
         })
     }
@@ -171,6 +177,14 @@ fn details(user: &User) -> UserDetails {
         permissions: permissions.collect(),
         topic_permissions: topics.collect(),
     }
+}
+
+fn permissions_of(details: &PermissionDetails) -> Result<Permissions, ChangeError> {
+    Ok(Permissions {
+        configure: pattern(&details.configure)?,
+        write: pattern(&details.write)?,
+        read: pattern(&details.read)?,
+    })
 }
 
 impl Node {
