@@ -1,5 +1,7 @@
 //! Failures of commands: the text on standard error, and the exit code, which is one of `sysexits.h`.
 
+use serde_json::{Value, json};
+
 use crate::http::HttpError;
 use crate::printable::in_line;
 
@@ -43,6 +45,15 @@ pub(crate) enum Failure {
         text: String,
         /// True if the usage of the command follows.
         shows_usage: bool,
+    },
+    /// A failure with a text for people, and a value for programs that read JSON.
+    Told {
+        /// Exit code of the process when the text is printed; with the value it is `UNAVAILABLE`.
+        code: u8,
+        /// Text, without the end of the last line.
+        text: String,
+        /// Value that JSON has in its place.
+        document: Value,
     },
     /// The node has not answered, or has refused.
     Http(HttpError),
@@ -90,6 +101,24 @@ impl Failure {
         Self::Message { code, text, shows_usage: true }
     }
 
+    /// The same failure, as this value for programs that read JSON.
+    pub(crate) fn told(self, document: Value) -> Self {
+        match self {
+            Self::Message { code, text, .. } | Self::Told { code, text, .. } => {
+                Self::Told { code, text, document }
+            }
+            Self::Http(_) => self,
+        }
+    }
+
+    /// The same failure, whose sentence is a message for programs that read JSON.
+    pub(crate) fn told_by(self, node: &str) -> Self {
+        let Self::Message { text, .. } = &self else { return self };
+        let message = text.strip_prefix("Error:\n").unwrap_or(text);
+        let document = json!({"message": message, "node": node, "result": "error"});
+        self.told(document)
+    }
+
     /// There is no such vhost.
     pub(crate) fn no_such_vhost(vhost: &str) -> Self {
         Self::plain(DATA, format!("Virtual host '{vhost}' does not exist"))
@@ -131,7 +160,7 @@ mod tests {
     #[test]
     fn name_in_a_failure_ends_no_line() {
         let text = |failure| match failure {
-            Failure::Message { text, .. } => text,
+            Failure::Message { text, .. } | Failure::Told { text, .. } => text,
             Failure::Http(error) => panic!("{error:?}"),
         };
         assert_eq!(
@@ -143,5 +172,13 @@ mod tests {
             text(Failure::arguments(USAGE, "a\rb")),
             "Error (argument validation): a\\u000db"
         );
+    }
+
+    #[test]
+    fn failure_has_a_text_for_people_and_a_value_for_programs() {
+        let told = Failure::error(NO_USER, "no 'a'").told_by("n@h");
+        let document = json!({"message": "no 'a'", "node": "n@h", "result": "error"});
+        let text = "Error:\nno 'a'".to_owned();
+        assert_eq!(told, Failure::Told { code: NO_USER, text, document });
     }
 }

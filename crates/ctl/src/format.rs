@@ -15,11 +15,15 @@ pub(crate) type Row = Vec<(String, Term)>;
 pub(crate) enum Output {
     /// No output.
     Done,
-    /// A sentence or a document.
+    /// A sentence or a document, which JSON wraps with the node's name.
     Text(String),
+    /// A sentence, and what JSON has in its place.
+    Said(String, Value),
     /// A list.
     Rows(Rows),
-    /// A text for people, and a value for programs.
+    /// A list, and what JSON has in its place.
+    Listed(Rows, Value),
+    /// A text for people, and a value for programs in all their formats.
     Both(String, Value),
     /// Output of a check, with the exit code of the process.
     Graded { output: Box<Self>, code: u8 },
@@ -45,9 +49,29 @@ pub(crate) enum Empty {
     Line,
 }
 
+impl Output {
+    /// A sentence that is a message in JSON.
+    pub(crate) fn message(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let told = json!({"message": text});
+        Self::Said(text, told)
+    }
+
+    /// A sentence about success, which JSON tells without it.
+    pub(crate) fn passed(text: impl Into<String>) -> Self {
+        Self::Said(text.into(), json!({"result": "ok"}))
+    }
+}
+
+impl From<Vec<Row>> for Rows {
+    fn from(rows: Vec<Row>) -> Self {
+        Self { rows, empty: Empty::Line, has_header: true }
+    }
+}
+
 impl From<Vec<Row>> for Output {
     fn from(rows: Vec<Row>) -> Self {
-        Self::Rows(Rows { rows, empty: Empty::Line, has_header: true })
+        Self::Rows(rows.into())
     }
 }
 
@@ -110,18 +134,27 @@ fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> S
         (Output::Text(text), Formatter::Json) => {
             line(&json!({"result": "ok", "node": node, "value": text}).to_string())
         }
-        (Output::Both(_, value), Formatter::Json) => line(&value.to_string()),
-        (Output::Both(text, _), Formatter::Table | Formatter::PrettyTable) if text.is_empty() => {
-            String::new()
+        (Output::Said(_, value) | Output::Both(_, value), Formatter::Json) => {
+            line(&value.to_string())
         }
-        (Output::Text(text) | Output::Both(text, _), Formatter::PrettyTable) => {
-            pretty_table(&[vec!["Output".to_owned()], vec![text.clone()]], style.is_unicode)
+        (
+            Output::Said(text, _) | Output::Both(text, _),
+            Formatter::Table | Formatter::PrettyTable,
+        ) if text.is_empty() => String::new(),
+        (
+            Output::Text(text) | Output::Said(text, _) | Output::Both(text, _),
+            Formatter::PrettyTable,
+        ) => pretty_table(&[vec!["Output".to_owned()], vec![text.clone()]], style.is_unicode),
+        (Output::Text(text) | Output::Said(text, _), Formatter::Erlang) => {
+            line(&Term::text(text.as_str()).erlang(0))
         }
-        (Output::Text(text), Formatter::Erlang) => line(&Term::text(text.as_str()).erlang(0)),
         (Output::Both(_, value), Formatter::Erlang) => line(&Term::of(Some(value)).erlang(0)),
-        (Output::Text(text) | Output::Both(text, _), _) => line(text),
-        (Output::Rows(rows), Formatter::Table) => table(rows, style.has_header),
-        (Output::Rows(rows), Formatter::PrettyTable) => {
+        (Output::Text(text) | Output::Said(text, _) | Output::Both(text, _), _) => line(text),
+        (Output::Listed(_, value), Formatter::Json) => line(&value.to_string()),
+        (Output::Rows(rows) | Output::Listed(rows, _), Formatter::Table) => {
+            table(rows, style.has_header)
+        }
+        (Output::Rows(rows) | Output::Listed(rows, _), Formatter::PrettyTable) => {
             let cells = |row: &Row| row.iter().map(|(_, term)| unbracketed(term)).collect();
             match rows.rows.first() {
                 None => String::new(),
@@ -133,12 +166,12 @@ fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> S
                 }
             }
         }
-        (Output::Rows(rows), Formatter::Csv) => csv(&rows.rows),
+        (Output::Rows(rows) | Output::Listed(rows, _), Formatter::Csv) => csv(&rows.rows),
         (Output::Rows(rows), Formatter::Json) if rows.rows.is_empty() => {
             (if rows.empty == Empty::Line { "[]\n" } else { "[\n]\n" }).to_owned()
         }
         (Output::Rows(rows), Formatter::Json) => json_rows(&rows.rows),
-        (Output::Rows(rows), Formatter::Erlang) => {
+        (Output::Rows(rows) | Output::Listed(rows, _), Formatter::Erlang) => {
             let rows = rows.rows.iter().map(|row| Term::Pairs(row.clone())).collect();
             line(&Term::List(rows).erlang(0))
         }
@@ -216,13 +249,17 @@ fn csv(rows: &[Row]) -> String {
 
 fn json_rows(rows: &[Row]) -> String {
     let mut text = "[\n".to_owned();
-    for (at, row) in rows.iter().enumerate() {
-        let object: Map<String, Value> =
-            row.iter().map(|(name, term)| (name.clone(), term.json())).collect();
+    for (at, row) in json_of(rows).iter().enumerate() {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}{}", if at == 0 { "" } else { "," }, Value::Object(object));
+        let _ = writeln!(text, "{}{row}", if at == 0 { "" } else { "," });
     }
     text + "]\n"
+}
+
+/// Rows as objects.
+pub(crate) fn json_of(rows: &[Row]) -> Vec<Value> {
+    let cell = |(name, term): &(String, Term)| (name.clone(), term.json());
+    rows.iter().map(|row| Value::Object(row.iter().map(cell).collect::<Map<_, _>>())).collect()
 }
 
 /// A table with lines around its cells; the first row is its head.
@@ -367,6 +404,11 @@ mod tests {
             text(&said, Formatter::Json),
             "{\"result\":\"ok\",\"node\":\"n@h\",\"value\":\"well\"}\n"
         );
+        let said = Output::message("well");
+        assert_eq!(text(&said, Formatter::Table), "well\n");
+        assert_eq!(text(&said, Formatter::Json), "{\"message\":\"well\"}\n");
+        assert_eq!(text(&said, Formatter::Erlang), "<<\"well\">>\n");
+        assert_eq!(text(&Output::passed("well"), Formatter::Json), "{\"result\":\"ok\"}\n");
         assert_eq!(text(&Output::Done, Formatter::Table), "");
         let both = Output::Both("{\"a\":1}".to_owned(), json!([1]));
         assert_eq!(text(&both, Formatter::Json), "[1]\n");

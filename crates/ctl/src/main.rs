@@ -177,6 +177,10 @@ fn perform(
             printed.out.push_str(&formatted(&output, formatter, style, node.name()));
             Ok(())
         }
+        Err(Failure::Told { document, .. }) if formatter == Formatter::Json => {
+            let text = document.to_string();
+            Err(FailureText { code: UNAVAILABLE, text, shows_usage: false })
+        }
         Err(failure) => Err(describe(failure, command, Some(&node), options)),
     }
 }
@@ -278,6 +282,9 @@ fn describe(
     let error = match failure {
         Failure::Message { code, text, shows_usage } => {
             return FailureText { code, text, shows_usage };
+        }
+        Failure::Told { code, text, .. } => {
+            return FailureText { code, text, shows_usage: false };
         }
         Failure::Http(error) => error,
     };

@@ -73,7 +73,7 @@ pub(super) fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
     };
     let maintained =
         nodes.iter().map(|node| (shown(node, "name"), maintenance_status(node).into()));
-    let version = |node: &Value| json!({"rabbitmq_name": "RabbitMQ", "rabbitmq_version": node.get("rabbitmq_version")});
+    let version = |node: &Value| json!({"rabbitmq_name": "RabbitMQ", "rabbitmq_version": node.get("rabbitmq_version"), "erlang_version": node.get("erlang_version")});
     let all = json!({
         "alarms": alarms,
         "cluster_name": overview.get("cluster_name"),

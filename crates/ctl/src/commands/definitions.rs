@@ -133,5 +133,5 @@ fn import(call: &Call<'_>) -> Result<Output, Failure> {
     }
     call.node.api.post_text(&address, &text)?;
     let done = "Definitions are imported.";
-    Ok(Output::Both(done.to_owned(), json!({"message": done, "result": "ok"})))
+    Ok(Output::Said(done.to_owned(), json!({"message": done, "result": "ok"})))
 }

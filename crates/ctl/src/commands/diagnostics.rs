@@ -1,6 +1,6 @@
 //! Checks of health, for monitoring: silent texts for people, exit codes for programs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::policy_preview::not_found;
 use super::replicas;
@@ -25,27 +25,26 @@ pub(super) const COMMANDS: &[Command] = &[
             "RabbitMQ on node {node} is fully booted (check with is_running), stopped or has not \
              started booting yet"
         );
-        Ok(Output::Both(text.clone(), json!({"result": false, "message": text})))
+        let told = json!({"result": false, "message": text});
+        Ok(Output::Said(text, told))
     })
     .banner(|call| format!("Asking node {} for its boot status ...", call.node.name())),
     check("check_alarms", "Fails if an alarm of any node is in force", check_alarms).banner(|call| {
         format!("Asking node {} to report any local resource alarms ...", call.node.name())
     }),
     check("check_local_alarms", "Fails if an alarm of this node is in force", |call| {
-        let local = alarms(&own_node(call)?);
-        in_force(call, &local)
+        KnownAlarms { local: alarms(&own_node(call)?), others: Vec::new() }.checked(call)
     })
     .banner(|call| {
         format!("Asking node {} to report any local resource alarms ...", call.node.name())
     }),
     check("alarms", "Lists the alarms in force", |call| {
-        let (local, global) = (alarms(&own_node(call)?), all_alarms(call)?);
-        let text = match global.is_empty() {
-            true => no_alarms(call),
-            false => global.join("\n"),
-        };
-        let told = json!({"node": call.node.name(), "local": local, "global": global});
-        Ok(Output::Both(text, told))
+        let all = KnownAlarms::ask(call)?;
+        if all.is_empty() {
+            let told = json!({"node": call.node.name(), "alarms": [], "result": "ok"});
+            return Ok(Output::Said(no_alarms(call), told));
+        }
+        Ok(Output::Said(all.sentences().join("\n"), all.told(call, "ok")))
     })
     .banner(|call| {
         format!("Asking node {} to report any known resource alarms ...", call.node.name())
@@ -58,12 +57,12 @@ pub(super) const COMMANDS: &[Command] = &[
         |call| {
             let node = call.node.name();
             if call.node.api.get("/api/nodes")?.as_array().is_none_or(|nodes| nodes.len() < 2) {
-                return Ok(Output::Text(format!(
+                return Ok(passed_because(format!(
                     "Node {node} seems to be the only one in a single node cluster, the check does not apply"
                 )));
             }
             quorum(call)?;
-            Ok(Output::Text(format!(
+            Ok(passed_because(format!(
                 "Node {node} reported no queues/streams with minimum quorum"
             )))
         },
@@ -90,7 +89,7 @@ pub(super) const COMMANDS: &[Command] = &[
             health(call, "metadata-store/initialized")?;
             let node = call.node.name();
             let text = format!("Metadata store on node {node} has completed its initialization");
-            Ok(Output::Text(text))
+            Ok(Output::passed(text))
         },
     )
     .banner(|call| {
@@ -102,7 +101,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Fails while the node accepts no AMQP clients, because it is drained or its listeners are suspended",
         |call| {
             health(call, "is-in-service")?;
-            Ok(Output::Text(format!("Node {} is in service", call.node.name())))
+            Ok(Output::passed(format!("Node {} is in service", call.node.name())))
         },
     )
     .banner(|call| format!("Checking if node {} is in service ...", call.node.name())),
@@ -111,7 +110,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Fails while the node accepts no AMQP clients, or knows no leader of users and vhosts",
         |call| {
             health(call, "ready-to-serve-clients")?;
-            Ok(Output::Text(format!("Node {} is ready to serve clients", call.node.name())))
+            Ok(Output::passed(format!("Node {} is ready to serve clients", call.node.name())))
         },
     )
     .banner(|call| format!("Checking if node {} is ready to serve clients ...", call.node.name())),
@@ -120,7 +119,8 @@ pub(super) const COMMANDS: &[Command] = &[
         let files = node.get("log_files").cloned().unwrap_or_else(|| json!(["<stderr>"]));
         let file = |file: &Value| in_line(file.as_str().unwrap_or_default()).into_owned();
         let lines: Vec<String> = files.as_array().into_iter().flatten().map(file).collect();
-        Ok(Output::Both(lines.join("\n"), json!({"log_files": files})))
+        let told = json!({"result": "ok", "node_name": call.node.name(), "paths": files});
+        Ok(Output::Said(lines.join("\n"), told))
     })
     .switches(&[crate::arguments::Switch::flag("all").or('a')])
     .banner(|call| format!("Log file location(s) on node {} ...", call.node.name())),
@@ -143,10 +143,11 @@ pub(super) const COMMANDS: &[Command] = &[
         "node_health_check",
         "node_health_check [--timeout <timeout>]",
         "Does nothing: rabbitmq-diagnostics has checks instead",
-        |_| {
+        |call| {
             let instead = "This command is DEPRECATED and is a no-op. It will be removed in a future \
                            version. \nUse the checks of rabbitmq-diagnostics instead.";
-            Ok(Output::Text(instead.to_owned()))
+            let told = json!({"result": "ok", "node": call.node.name()});
+            Ok(Output::Said(instead.to_owned(), told))
         },
     )
     .everywhere(),
@@ -159,6 +160,12 @@ const fn check(
     run: fn(&Call<'_>) -> Result<Output, Failure>,
 ) -> Command {
     Command::new(Section::Monitoring, name, name, about, run).diagnostics()
+}
+
+/// A sentence about success, which JSON tells, too.
+fn passed_because(text: String) -> Output {
+    let told = json!({"message": text, "result": "ok"});
+    Output::Said(text, told)
 }
 
 /// A refusal counts as an answer.
@@ -189,7 +196,11 @@ fn is_up(call: &Call<'_>) -> Result<bool, Failure> {
 pub(super) fn health(call: &Call<'_>, check: &str) -> Result<(), Failure> {
     match failed(call, check)? {
         None => Ok(()),
-        Some(answer) => Err(Failure::plain(UNAVAILABLE, reason(&answer))),
+        Some(answer) => {
+            let why = reason(&answer);
+            let told = json!({"message": why, "result": "error"});
+            Err(Failure::plain(UNAVAILABLE, why).told(told))
+        }
     }
 }
 
@@ -215,15 +226,14 @@ pub(super) fn quorum(call: &Call<'_>) -> Result<(), Failure> {
         true => reason(&answer),
         false => format!("{}:", reason(&answer)),
     };
-    Err(Failure::lines(UNAVAILABLE, std::iter::once(head).chain(vhosts)))
+    let told =
+        json!({"message": reason(&answer), "queues": answer.get("queues"), "result": "error"});
+    Err(Failure::lines(UNAVAILABLE, std::iter::once(head).chain(vhosts)).told(told))
 }
 
 fn check_running(call: &Call<'_>) -> Result<Output, Failure> {
     match is_up(call)? {
-        true => {
-            let text = running_text(call);
-            Ok(Output::Both(text.clone(), json!({"message": text})))
-        }
+        true => Ok(Output::message(running_text(call))),
         false => Err(Failure::plain(UNAVAILABLE, stopped_text(call))),
     }
 }
@@ -231,29 +241,53 @@ fn check_running(call: &Call<'_>) -> Result<Output, Failure> {
 fn is_running(call: &Call<'_>) -> Result<Output, Failure> {
     let is = is_up(call)?;
     let text = if is { running_text(call) } else { stopped_text(call) };
-    Ok(Output::Both(text.clone(), json!({"result": is, "message": text})))
+    let told = json!({"result": is, "message": text});
+    Ok(Output::Said(text, told))
 }
 
 fn no_alarms(call: &Call<'_>) -> String {
     format!("Node {} reported no alarms, local or clusterwide", call.node.name())
 }
 
-/// The alarms of all nodes of the cluster that run.
-fn all_alarms(call: &Call<'_>) -> Result<Vec<String>, Failure> {
-    Ok(all_nodes(call)?.iter().flat_map(alarms).collect())
+/// Alarms as sentences: of the node that is asked, and of the other nodes that run.
+struct KnownAlarms {
+    local: Vec<String>,
+    others: Vec<String>,
+}
+
+impl KnownAlarms {
+    fn ask(call: &Call<'_>) -> Result<Self, Failure> {
+        let is_own =
+            |node: &Value| node.get("name").and_then(Value::as_str) == Some(call.node.name());
+        let (own, others): (Vec<Value>, _) = all_nodes(call)?.into_iter().partition(is_own);
+        let of = |nodes: &[Value]| nodes.iter().flat_map(alarms).collect();
+        Ok(Self { local: of(&own), others: of(&others) })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.local.is_empty() && self.others.is_empty()
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        [&self.local[..], &self.others].concat()
+    }
+
+    fn told(&self, call: &Call<'_>, result: &str) -> Value {
+        let message = format!("Node {} reported alarms", call.node.name());
+        json!({"local": self.local, "global": self.others, "message": message, "result": result})
+    }
+
+    /// Success if there are none.
+    fn checked(&self, call: &Call<'_>) -> Result<Output, Failure> {
+        if self.is_empty() {
+            return Ok(Output::passed(no_alarms(call)));
+        }
+        Err(Failure::error_lines(UNAVAILABLE, self.sentences()).told(self.told(call, "error")))
+    }
 }
 
 fn check_alarms(call: &Call<'_>) -> Result<Output, Failure> {
-    let all = all_alarms(call)?;
-    in_force(call, &all)
-}
-
-/// Fails if there are alarms.
-fn in_force(call: &Call<'_>, alarms: &[String]) -> Result<Output, Failure> {
-    if alarms.is_empty() {
-        return Ok(Output::Both(no_alarms(call), json!({"result": "ok"})));
-    }
-    Err(Failure::error_lines(UNAVAILABLE, alarms))
+    KnownAlarms::ask(call)?.checked(call)
 }
 
 /// True for a vhost that does not run on a node.
@@ -273,23 +307,29 @@ fn check_vhosts(call: &Call<'_>) -> Result<Output, Failure> {
         .collect();
     let node = call.node.name();
     if down.is_empty() {
-        return Ok(Output::Text(format!("Node {node} reported all vhosts as running")));
+        return Ok(Output::passed(format!("Node {node} reported all vhosts as running")));
     }
     let head = format!("Some virtual hosts on node {node} are down:");
-    Err(Failure::error_lines(UNAVAILABLE, std::iter::once(head).chain(down)))
+    let told = json!({"down_vhosts": down, "result": "error"});
+    Err(Failure::error_lines(UNAVAILABLE, std::iter::once(head).chain(down)).told(told))
 }
 
-fn os_env(_: &Call<'_>) -> Result<Output, Failure> {
+fn os_env(call: &Call<'_>) -> Result<Output, Failure> {
     let ours = |name: &str| name.starts_with("LEVERET_") || name.starts_with("RABBITMQ_");
     let is_secret = |name: &str| name.contains("PASS");
     let mut all: Vec<(String, String)> = std::env::vars().filter(|(name, _)| ours(name)).collect();
     all.sort();
-    let value = |(name, value): &(String, String)| match is_secret(name) {
-        true => format!("{name}=(not shown)"),
-        false => format!("{name}={}", in_line(value)),
-    };
-    let lines: Vec<String> = all.iter().map(value).collect();
-    Ok(if lines.is_empty() { Output::Done } else { Output::Text(lines.join("\n")) })
+    for (name, value) in &mut all {
+        if is_secret(name) {
+            "(not shown)".clone_into(value);
+        }
+    }
+    let line = |(name, value): &(String, String)| format!("{name}={}", in_line(value));
+    let lines: Vec<String> = all.iter().map(line).collect();
+    let variables: Map<String, Value> =
+        all.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+    let told = json!({"node": call.node.name(), "variables": variables, "result": "ok"});
+    Ok(Output::Said(lines.join("\n"), told))
 }
 
 /// The policy that is in force for a queue.

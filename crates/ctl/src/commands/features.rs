@@ -139,7 +139,12 @@ fn check_deprecated(call: &Call<'_>) -> Result<Output, Failure> {
     let name = |one: &Value| Some(one.get("name")?.as_str()?.to_owned());
     let names: Vec<String> = used.as_array().into_iter().flatten().filter_map(name).collect();
     if names.is_empty() {
-        return Ok(Output::Text("Cluster reported no deprecated features in use".to_owned()));
+        return Ok(Output::passed("Cluster reported no deprecated features in use"));
     }
-    Err(Failure::lines(UNAVAILABLE, names))
+    let told = json!({
+        "deprecated_features": names,
+        "message": "Cluster reported deprecated features in use",
+        "result": "error",
+    });
+    Err(Failure::lines(UNAVAILABLE, names).told(told))
 }

@@ -1,5 +1,7 @@
 //! The command `help`: the list of commands, and the usage of one.
 
+use serde_json::json;
+
 use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
@@ -12,9 +14,9 @@ pub(super) const COMMANDS: &[Command] = &[
         "help [<command>]",
         "Lists all commands, or shows the usage of one",
         |call| match call.words {
-            [] => Ok(Output::Text(crate::help::all(call.tool))),
+            [] => Ok(Output::message(crate::help::all(call.tool))),
             words => match crate::help::find(call.tool, words) {
-                Some(command) => Ok(Output::Text(crate::help::one(call.tool, command))),
+                Some(command) => Ok(Output::message(crate::help::one(call.tool, command))),
                 None => unknown(call, words),
             },
         },
@@ -26,7 +28,11 @@ pub(super) const COMMANDS: &[Command] = &[
         "version",
         "version",
         "Shows the version of this tool; as rabbitmqctl, the compatible version of RabbitMQ",
-        |call| Ok(Output::Text(call.tool.version().to_owned())),
+        |call| {
+            let (version, node) = (call.tool.version(), call.node.name());
+            let told = json!({"node": node, "value": {"version": version}, "result": "ok"});
+            Ok(Output::Said(version.to_owned(), told))
+        },
     )
     .of(Tools::ALL),
     Command::new(
@@ -38,7 +44,8 @@ pub(super) const COMMANDS: &[Command] = &[
             let mut names: Vec<&str> = super::of(call.tool).map(|command| command.name).collect();
             names.retain(|name| name.starts_with(call.word(0)));
             names.sort_unstable();
-            Ok(if names.is_empty() { Output::Done } else { Output::Text(names.join("\n")) })
+            let told = names.iter().map(|name| json!({"message": name})).collect();
+            Ok(if names.is_empty() { Output::Done } else { Output::Said(names.join("\n"), told) })
         },
     )
     .of(Tools::ALL)
@@ -64,7 +71,7 @@ pub(super) const COMMANDS: &[Command] = &[
 fn unknown(call: &Call<'_>, words: &[String]) -> Result<Output, Failure> {
     let name = call.word(0);
     match (words.len(), crate::help::family(call.tool, name), super::absent(name)) {
-        (1, Some(family), _) => Ok(Output::Text(family)),
+        (1, Some(family), _) => Ok(Output::message(family)),
         (_, None, Some(absent)) => Err(absent),
         _ if call.tool == Tool::Leveretctl => {
             Err(Failure::lines(USAGE, crate::help::unknown(call.tool, words).split('\n')))

@@ -182,7 +182,7 @@ fn ping(call: &Call<'_>) -> Result<Output, Failure> {
         Err(error) => return Err(error.into()),
     }
     let done = "Ping succeeded";
-    Ok(Output::Both(done.to_owned(), json!({"message": done})))
+    Ok(Output::message(done))
 }
 
 /// End of the time limit of the caller.

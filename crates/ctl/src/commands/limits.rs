@@ -203,7 +203,7 @@ fn list_of_users(call: &Call<'_>) -> Result<Output, Failure> {
     let user = user(call);
     existing_user(call, user)?;
     let limits = call.node.api.find(&path(&["user-limits", user]))?.unwrap_or_default();
-    Ok(Output::Text(Value::Object(first(&limits)).to_string()))
+    Ok(Output::message(Value::Object(first(&limits)).to_string()))
 }
 
 fn list(whose: &str, limits: &Value) -> Output {

@@ -141,17 +141,26 @@ fn joined<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
 
 fn check_port(call: &Call<'_>) -> Result<Output, Failure> {
     let (node, port) = (call.node.name(), call.word(0));
-    let ports = ports(&own(call)?);
+    let listeners = own(call)?;
+    let ports = ports(&listeners);
     if ports.iter().any(|one| one.to_string() == port) {
         let text = format!("A listener for port {port} is running on node {node}.");
-        return Ok(Output::Both(text, json!({"node": node, "port": port, "result": "ok"})));
+        let told = json!({"node": node, "port": port, "result": "ok"});
+        return Ok(Output::Said(text, told));
     }
+    // COMPAT: lists in the JSON of checks: the ports are numbers, where RabbitMQ's tool makes a text of them.
+    let told = json!({
+        "missing": port,
+        "ports": ports,
+        "listeners": listeners,
+        "result": "error",
+    });
     let text = format!(
         "No listener for port {port} is active on node {node}. Found listeners that use the following \
          ports: {}",
         joined(ports)
     );
-    Err(Failure::plain(UNAVAILABLE, text))
+    Err(Failure::plain(UNAVAILABLE, text).told(told))
 }
 
 /// Protocols for a word: `amqp10` and other names of AMQP.
@@ -168,20 +177,26 @@ fn check_protocol(call: &Call<'_>) -> Result<Output, Failure> {
     };
     if known.contains(meant) {
         let text = format!("A listener for protocol {protocol} is running on node {node}.");
-        return Ok(Output::Both(text, json!({"node": node, "protocol": protocol, "result": "ok"})));
+        return Ok(Output::Said(text, json!({"node": node, "protocol": protocol, "result": "ok"})));
     }
+    let told = json!({
+        "missing": protocol,
+        "protocols": known,
+        "listeners": listeners,
+        "result": "error",
+    });
     let text = format!(
         "No listener for protocol {protocol} is active on node {node}. Found listeners for the \
          following protocols: {}",
         joined(known)
     );
-    Err(Failure::error(UNAVAILABLE, text))
+    Err(Failure::error(UNAVAILABLE, text).told(told))
 }
 
 fn check_connectivity(call: &Call<'_>) -> Result<Output, Failure> {
     let node = call.node.name();
     let listeners = own(call)?;
-    let mut silent = BTreeSet::new();
+    let mut failed = BTreeSet::new();
     let mut lines = Vec::new();
     for listener in &listeners {
         let Some(port) = listener.get("port").and_then(Value::as_u64) else { continue };
@@ -191,18 +206,25 @@ fn check_connectivity(call: &Call<'_>) -> Result<Output, Failure> {
         };
         lines.push(format!("Will connect to {host}:{port}"));
         if !answers(&host, port) {
-            silent.insert(port);
+            failed.insert(port);
         }
     }
-    if !silent.is_empty() {
-        let text = format!("Connection attempts on the following ports failed: {}", joined(silent));
-        return Err(Failure::plain(UNAVAILABLE, text));
+    if !failed.is_empty() {
+        let text =
+            format!("Connection attempts on the following ports failed: {}", joined(&failed));
+        let is_silent = |one: &&Value| {
+            one.get("port").and_then(Value::as_u64).is_some_and(|port| failed.contains(&port))
+        };
+        let failures: Vec<&Value> = listeners.iter().filter(is_silent).collect();
+        let told = json!({"node": node, "failures": failures, "result": "error"});
+        return Err(Failure::plain(UNAVAILABLE, text).told(told));
     }
     lines.push(format!(
         "Successfully connected to ports {} on node {node} (using node hostname resolution)",
         joined(ports(&listeners))
     ));
-    Ok(Output::Text(lines.join("\n")))
+    let told = json!({"node": node, "listeners": listeners, "result": "ok"});
+    Ok(Output::Said(lines.join("\n"), told))
 }
 
 /// Host of a listener; one on all addresses is reached at the node's host.

@@ -9,7 +9,7 @@ use crate::arguments::Switch;
 use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, SOFTWARE, UNAVAILABLE};
-use crate::format::Output;
+use crate::format::{Output, json_of};
 use crate::http::{HttpError, path};
 use crate::pids::Pids;
 use crate::printable::in_line;
@@ -117,7 +117,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "check_if_node_is_mirror_sync_critical",
         "check_if_node_is_mirror_sync_critical",
         "Does nothing, as in RabbitMQ",
-        |_| Ok(Output::Text("ok".to_owned())),
+        |_| Ok(Output::passed("ok")),
     )
     .diagnostics()
     .banner(|_| {
@@ -150,7 +150,7 @@ fn has_target_size(call: &Call<'_>) -> Result<Output, Failure> {
     let node = call.node.name();
     let Some(answer) = failed(call, "reached-target-cluster-size")? else {
         let text = format!("Target cluster size has been reached on node {node}");
-        return Ok(Output::Both(text, json!({"result": "ok"})));
+        return Ok(Output::passed(text));
     };
     let (online, target) = (number(&answer, "online"), number(&answer, "target"));
     let text = format!(
@@ -162,7 +162,7 @@ fn has_target_size(call: &Call<'_>) -> Result<Output, Failure> {
 fn restart_vhost(call: &Call<'_>) -> Result<Output, Failure> {
     let (vhost, node) = (call.vhost(), call.node.name());
     match call.node.api.find(&path(&["vhosts", vhost]))? {
-        Some(found) if !is_down(&found) => Ok(Output::Text(format!(
+        Some(found) if !is_down(&found) => Ok(Output::message(format!(
             "Vhost '{}' is already running on node '{node}'",
             in_line(vhost)
         ))),
@@ -188,7 +188,9 @@ fn check_certificates(call: &Call<'_>) -> Result<Output, Failure> {
     let unit = call.options.text("unit").unwrap_or("weeks");
     let at = path(&["health", "checks", "certificate-expiration", &within, unit]);
     match call.node.api.get(&at) {
-        Ok(_) => Ok(Output::Text(format!("No certificates are expiring within {within} {unit}."))),
+        Ok(_) => {
+            Ok(Output::passed(format!("No certificates are expiring within {within} {unit}.")))
+        }
         Err(HttpError::Refused { status: 503, .. }) => {
             let text = format!("Certificates of listeners expire within {within} {unit}.");
             Err(Failure::error(UNAVAILABLE, text))
@@ -203,5 +205,7 @@ fn list_attempts(call: &Call<'_>) -> Result<Output, Failure> {
     let columns = selected(call.words, ATTEMPTS, &usual);
     let nobody = Pids::default();
     let row = |one: &Value| columns.iter().map(|column| column.cell(one, &nobody)).collect();
-    Ok(rows_of(&attempts, row).into())
+    let rows = rows_of(&attempts, row);
+    let told = json!({"node": call.node.name(), "attempts": json_of(&rows), "result": "ok"});
+    Ok(Output::Listed(rows.into(), told))
 }

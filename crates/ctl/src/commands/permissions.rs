@@ -100,12 +100,17 @@ pub(super) fn cause(call: &Call<'_>, vhost: &str, error: HttpError) -> Failure {
     let is_missing = |parts: &[&str]| matches!(call.node.api.find(&path(parts)), Ok(None));
     let user = call.word(0);
     if is_missing(&["users", user]) {
-        return Failure::error(NO_USER, format!("User {user} does not exist"));
+        return missing(call, NO_USER, &format!("User {user}"));
     }
     if is_missing(&["vhosts", vhost]) {
-        return Failure::error(UNAVAILABLE, format!("Virtual host {vhost} does not exist"));
+        return missing(call, UNAVAILABLE, &format!("Virtual host {vhost}"));
     }
     error.into()
+}
+
+/// The failure about something that permissions name and that does not exist.
+pub(super) fn missing(call: &Call<'_>, code: u8, what: &str) -> Failure {
+    Failure::error(code, format!("{what} does not exist")).told_by(call.node.name())
 }
 
 fn clear(call: &Call<'_>) -> Result<Output, Failure> {

@@ -1,7 +1,7 @@
 //! Commands of `rabbitmq-plugins`. The features of some plugins of RabbitMQ are part of Leveret, and always on: scripts
 //! that enable these plugins run, also where no node does.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section, Tools};
@@ -10,7 +10,7 @@ use crate::format::Output;
 use crate::tool::RABBITMQ_VERSION;
 
 /// Plugins whose features are part of Leveret.
-const BUILT_IN: [&str; 7] = [
+pub(super) const BUILT_IN: [&str; 7] = [
     "rabbitmq_auth_mechanism_ssl",
     "rabbitmq_consistent_hash_exchange",
     "rabbitmq_delayed_message_exchange",
@@ -19,6 +19,9 @@ const BUILT_IN: [&str; 7] = [
     "rabbitmq_prometheus",
     "rabbitmq_web_dispatch",
 ];
+
+/// Description of each of them.
+const DESCRIPTION: &str = "Its features are part of Leveret";
 
 /// Most plugins in a call.
 const PLUGINS_MAX: usize = 100;
@@ -108,22 +111,50 @@ fn pattern<'a>(call: &'a Call<'_>) -> &'a str {
 fn list(call: &Call<'_>) -> Result<Output, Failure> {
     let is_meant = |name: &&str| call.words.is_empty() || name.contains(pattern(call));
     let names: Vec<&str> = BUILT_IN.into_iter().filter(is_meant).collect();
-    let version = RABBITMQ_VERSION;
-    let text = if call.has("minimal") {
-        names.join("\n")
-    } else {
-        let width = names.iter().map(|name| name.len()).max().unwrap_or_default();
-        let head = [
-            " Configured: E = explicitly enabled; e = implicitly enabled".to_owned(),
-            format!(" | Status: * = running on {}", call.node.name()),
-            " |/".to_owned(),
-        ];
-        let lines = names.iter().map(|name| format!("[E*] {name:width$} {version}"));
-        head.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    let format = ["minimal", "verbose"].into_iter().find(|format| call.has(format));
+    let format = format.unwrap_or("normal");
+    let text = match format {
+        "minimal" => names.join("\n"),
+        format => {
+            let head = [
+                " Configured: E = explicitly enabled; e = implicitly enabled".to_owned(),
+                format!(" | Status: * = running on {}", call.node.name()),
+                " |/".to_owned(),
+            ];
+            let head = if call.is_quiet { &[][..] } else { &head };
+            [head, &lines(&names, format == "verbose")].concat().join("\n")
+        }
     };
-    let plugin = |name: &&str| json!({"name": name, "enabled": "enabled", "running": true, "version": version});
-    let all: Vec<_> = names.iter().map(plugin).collect();
-    Ok(Output::Both(text, json!({"status": "running", "format": "normal", "plugins": all})))
+    let all: Vec<_> = names.iter().map(|name| told(name, format)).collect();
+    Ok(Output::Both(text, json!({"status": "running", "format": format, "plugins": all})))
+}
+
+/// The lines about plugins.
+fn lines(names: &[&str], is_verbose: bool) -> Vec<String> {
+    let width = names.iter().map(|name| name.len()).max().unwrap_or_default();
+    let line = |name: &&str| match is_verbose {
+        false => format!("[E*] {name:width$} {RABBITMQ_VERSION}"),
+        true => format!(
+            "[E*] {name}\n     Version:     \t{RABBITMQ_VERSION}\n     Dependencies:\t[]\n     Description: \t{DESCRIPTION}"
+        ),
+    };
+    names.iter().map(line).collect()
+}
+
+/// A plugin in JSON.
+fn told(name: &str, format: &str) -> Value {
+    let mut told = json!({"name": name});
+    if format != "minimal" {
+        told["enabled"] = json!("enabled");
+        told["running"] = json!(true);
+        told["version"] = json!(RABBITMQ_VERSION);
+        told["running_version"] = json!(RABBITMQ_VERSION);
+    }
+    if format == "verbose" {
+        told["description"] = json!(DESCRIPTION);
+        told["dependencies"] = json!([]);
+    }
+    told
 }
 
 fn is_enabled(call: &Call<'_>) -> Result<Output, Failure> {
@@ -134,13 +165,15 @@ fn is_enabled(call: &Call<'_>) -> Result<Output, Failure> {
             [one] => format!("Plugin {one} is enabled on node {node}"),
             all => format!("Plugins {} are enabled on node {node}", all.join(", ")),
         };
-        return Ok(Output::Text(text));
+        let told = json!({"message": text, "result": "ok"});
+        return Ok(Output::Said(text, told));
     }
     let (names, known) = (others.join(", "), BUILT_IN.join(", "));
     let text = format!(
         "Plugin {names} is not enabled on node {node}. Enabled plugins and dependencies: {known}"
     );
-    Err(Failure::error(UNAVAILABLE, text))
+    let told = json!({"message": text, "result": "error"});
+    Err(Failure::error(UNAVAILABLE, text).told(told))
 }
 
 fn enable(call: &Call<'_>) -> Result<Output, Failure> {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::listeners;
 use super::memory::{Memory, Unit, unit};
+use super::plugins::BUILT_IN;
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
@@ -30,7 +31,10 @@ pub(super) const COMMANDS: &[Command] = &[
         "environment",
         "environment",
         "Shows the environment of the node, as Erlang terms",
-        |call| Ok(Output::Both(erlang(&own_node(call)?), own_node(call)?)),
+        |call| {
+            let node = own_node(call)?;
+            Ok(Output::Both(erlang(&node), json!({"rabbit": node})))
+        },
     )
     .everywhere()
     .formatter(Formatter::Table)
@@ -54,7 +58,8 @@ pub(super) const COMMANDS: &[Command] = &[
         |call| {
             let overview = call.node.api.get("/api/overview")?;
             let version = shown(&overview, "rabbitmq_version");
-            Ok(Output::Both(version.clone(), json!({"result": "ok", "value": version})))
+            let told = json!({"result": "ok", "value": version});
+            Ok(Output::Said(version, told))
         },
     )
     .diagnostics()
@@ -166,13 +171,58 @@ pub(super) fn status(call: &Call<'_>) -> Result<Output, Failure> {
             &listeners::of_node(&overview).iter().map(listeners::shown).collect::<Vec<_>>(),
         ),
     ];
-    let all = json!({
-        "node": node,
-        "overview": overview,
-        "alarms": alarms(&node),
-        "memory": memory.all,
-    });
-    Ok(Output::Both(chapters.join("\n"), all))
+    let told = told(&overview, &node, &memory.all, vhosts.as_array().map_or(0, Vec::len));
+    Ok(Output::Both(chapters.join("\n"), told))
+}
+
+/// The status in the form in which programs read that of RabbitMQ. What only Erlang has is 0 or `none`, as over HTTP.
+fn told(overview: &Value, node: &Value, memory: &Value, vhosts: usize) -> Value {
+    let of = |name: &str| node.get(name).unwrap_or(&Value::Null);
+    let list = |name: &str| of(name).as_array().cloned().unwrap_or_default();
+    let totals = overview.get("object_totals").unwrap_or(&Value::Null);
+    json!({
+        "pid": shown(node, "os_pid").parse::<u64>().unwrap_or_default(),
+        "os": "Linux",
+        "uptime": number(node, "uptime") / 1000,
+        "is_under_maintenance": of("being_drained") == &Value::Bool(true),
+        "rabbitmq_version": overview.get("rabbitmq_version"),
+        "leveret_version": overview.get("leveret_version"),
+        "product_name": "",
+        "product_version": "",
+        "erlang_version": of("erlang_full_version"),
+        "crypto_lib_version": of("crypto_lib_version"),
+        "processes": {"used": number(node, "proc_used"), "limit": number(node, "proc_total")},
+        "run_queue": number(node, "run_queue"),
+        "net_ticktime": number(node, "net_ticktime"),
+        "enabled_plugin_file": "",
+        "active_plugins": BUILT_IN,
+        "data_directory": of("db_dir"),
+        "raft_data_directory": of("db_dir"),
+        "config_files": list("config_files"),
+        "log_files": list("log_files"),
+        "alarms": resources(node),
+        "tags": [],
+        "memory": memory,
+        "vm_memory_calculation_strategy": of("mem_calculation_strategy"),
+        "vm_memory_high_watermark_setting": of("vm_memory_high_watermark_setting"),
+        "vm_memory_high_watermark_limit": number(node, "mem_limit"),
+        "disk_free_limit": number(node, "disk_free_limit"),
+        "disk_free": number(node, "disk_free"),
+        "totals": {
+            "connection_count": number(totals, "connections"),
+            "queue_count": number(totals, "queues"),
+            "virtual_host_count": vhosts,
+        },
+        "listeners": listeners::of_node(overview),
+    })
+}
+
+/// The alarms in force, each as its resource.
+fn resources(node: &Value) -> Vec<Value> {
+    let resources = [("mem_alarm", "memory"), ("disk_free_alarm", "disk")];
+    let in_force = resources.iter().filter(|(field, _)| node.get(*field) == Some(&json!(true)));
+    let alarm = |(_, resource): &(&str, &str)| json!({"node": node.get("name"), "type": "resource_limit", "resource": resource});
+    in_force.map(alarm).collect()
 }
 
 /// The memory watermark: the setting, and the bytes that follow from it.
@@ -208,10 +258,13 @@ fn erlang(value: &Value) -> String {
 fn memory_breakdown(call: &Call<'_>) -> Result<Output, Failure> {
     let unit = unit(call)?;
     let memory = Memory::of(call, &own_node(call)?)?;
-    let part = |(name, bytes): &(String, u64)| {
-        (name.clone(), json!({"bytes": bytes, "percentage": memory.per_cent(*bytes)}))
+    let part = |(name, bytes): (&String, &Value)| {
+        let bytes = bytes.as_u64()?;
+        Some((name.clone(), json!({"bytes": bytes, "percentage": memory.per_cent(bytes)})))
     };
-    let all: Map<String, Value> = memory.parts.iter().map(part).collect();
+    // The empty parts, too: programs have a field for each.
+    let all: Map<String, Value> =
+        memory.all.as_object().into_iter().flatten().filter_map(part).collect();
     Ok(Output::Both(memory.lines(unit, "%") + "\n", Value::Object(all)))
 }
 

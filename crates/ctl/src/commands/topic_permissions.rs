@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::permissions::cause;
+use super::permissions::{cause, missing};
 use super::users::no_such_user;
 use super::vhosts::existing_vhost;
 use crate::command::{Call, Command, Section};
@@ -64,13 +64,13 @@ fn set(call: &Call<'_>) -> Result<Output, Failure> {
     let (user, exchange, vhost) = (call.word(0), call.word(1), call.vhost());
     let is_missing = |parts: &[&str]| call.node.api.find(&path(parts)).map(|found| found.is_none());
     if is_missing(&["users", user])? {
-        return Err(Failure::error(NO_USER, format!("User {user} does not exist")));
+        return Err(missing(call, NO_USER, &format!("User {user}")));
     }
     if is_missing(&["vhosts", vhost])? {
-        return Err(Failure::error(UNAVAILABLE, format!("Virtual host {vhost} does not exist")));
+        return Err(missing(call, UNAVAILABLE, &format!("Virtual host {vhost}")));
     }
     if !exchange.is_empty() && is_missing(&["exchanges", vhost, exchange])? {
-        return Err(Failure::error(UNAVAILABLE, format!("Exchange {exchange} does not exist")));
+        return Err(missing(call, UNAVAILABLE, &format!("Exchange {exchange}")));
     }
     let body = json!({"exchange": exchange, "write": call.word(2), "read": call.word(3)});
     let result = call.node.api.put(&path(&["topic-permissions", vhost, user]), &body);

@@ -24,6 +24,10 @@ pub(super) const COMMANDS: &[Command] = &[
         add,
     )
     .words(1, 2)
+    .check(|call| match call.word(0) {
+        "" => Err(Failure::bad_argument(Some("user cannot be an empty string"))),
+        _ => Ok(()),
+    })
     .own_options("[--tags <tag>,...] [--all-permissions [-p <vhost>]]")
     .switches(&[
         Switch::flag("pre-hashed-password"),
@@ -107,7 +111,8 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
     let password = password_of(call, 1)?;
     let users = path(&["users", name]);
     if call.node.api.find(&users)?.is_some() {
-        return Err(Failure::error(SOFTWARE, format!("User {} already exists", quoted(name))));
+        let failure = Failure::error(SOFTWARE, format!("User {} already exists", quoted(name)));
+        return Err(failure.told_by(call.node.name()));
     }
     let is_permitted = call.has("all-permissions");
     if is_permitted {
@@ -129,7 +134,7 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
     };
     let told = json!({"status": "ok", "node": call.node.name(), "message": done});
     let shown = if call.is_quiet { String::new() } else { done.to_owned() };
-    Ok(Output::Both(shown, told))
+    Ok(Output::Said(shown, told))
 }
 
 fn delete(call: &Call<'_>) -> Result<Output, Failure> {
@@ -139,7 +144,7 @@ fn delete(call: &Call<'_>) -> Result<Output, Failure> {
 
 fn change_password(call: &Call<'_>) -> Result<Output, Failure> {
     let password = password_of(call, 1)?;
-    let user = existing(call, no_user)?;
+    let user = existing(call, no_user).map_err(|missing| missing.told_by(call.node.name()))?;
     replace(call, &user, &[("password", json!(password))])
 }
 
@@ -149,7 +154,7 @@ fn clear_password(call: &Call<'_>) -> Result<Output, Failure> {
 }
 
 fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
-    let mut user = existing(call, no_user)?;
+    let mut user = existing(call, no_user).map_err(|missing| missing.told_by(call.node.name()))?;
     // A request without a password would remove it.
     let kept = ["password_hash", "hashing_algorithm"].map(|key| (key, user[key].take()));
     user["tags"] = json!(call.words.get(1..).unwrap_or_default());
@@ -175,7 +180,7 @@ fn replace(call: &Call<'_>, user: &Value, fields: &[(&str, Value)]) -> Result<Ou
 fn authenticate(call: &Call<'_>) -> Result<Output, Failure> {
     let (name, password) = (call.word(0), password_of(call, 1)?);
     if call.node.api.accepts(name, &password)? {
-        return Ok(Output::Both("Success".to_owned(), json!({"message": "Success"})));
+        return Ok(Output::message("Success"));
     }
     let lines = [
         format!("Error: failed to authenticate user {}", quoted(name)),
@@ -201,11 +206,11 @@ fn hash(call: &Call<'_>) -> Result<Output, Failure> {
         .map_err(|error| Failure::plain(SOFTWARE, format!("Error: no randomness: {error}")))?;
     let digest = Sha256::new().chain_update(&hashed).chain_update(password).finalize();
     hashed.extend(digest.iter());
-    Ok(Output::Text(STANDARD.encode(hashed)))
+    Ok(Output::message(STANDARD.encode(hashed)))
 }
 
 /// The tags, which older nodes give as one text.
-fn tags(user: &Value) -> Vec<String> {
+pub(super) fn tags(user: &Value) -> Vec<String> {
     match user.get("tags") {
         Some(Value::Array(tags)) => {
             tags.iter().filter_map(Value::as_str).map(str::to_owned).collect()

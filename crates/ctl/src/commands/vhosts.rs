@@ -248,6 +248,7 @@ fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
     change(call, &[("tags", tags)], |vhost| {
         Failure::error(DATA, format!("Virtual host {} does not exist", quoted(vhost)))
     })
+    .map_err(|failure| failure.told_by(call.node.name()))
 }
 
 fn update(call: &Call<'_>) -> Result<Output, Failure> {
