@@ -22,7 +22,7 @@ def ctl(under, by_broker, pytestconfig, tmp_path):
     (["force_boot"], "a node starts without a majority, and serves when there is one; force_standalone_khepri_boot lets it go on without"),
     (["change_cluster_node_type", "ram"], "all nodes of a cluster are alike"),
     (["sync_queue", "q"], "a queue has no mirrors"),
-    (["eval", "1+1."], "there is no Erlang"),
+    (["exec", "1+1"], "there is no Erlang"),
     (["encode", "value", "s3cret"], "there is no Erlang, and a configuration file has no encrypted values"),
 ])
 def test_command_that_cannot_be_says_so_in_one_line(ctl, words, reason):
@@ -39,6 +39,24 @@ def test_commands_change_protected_users(ctl):
     assert "guarded\t[a, protected]" in ctl.run("list_users").out
     ctl.do("delete_user", "guarded")
     assert "guarded" not in ctl.run("list_users").out
+
+
+CHECK = "rabbit_access_control:check_user_pass_login"
+
+
+def test_eval_answers_what_puppet_and_salt_ask_and_nothing_else(ctl, api, prefix, made):
+    name = made.user(password="s\"3", tags="management,a-b")
+    term, secret = (text.replace('"', '\\"') for text in (name, 's"3'))
+    assert ctl.do("eval", "rabbit_misc:version().") == ['"4.3.6"']
+    [right] = ctl.do("-q", "eval", f'{CHECK}(list_to_binary("{term}"), list_to_binary("{secret}")).')
+    assert right == f"{{ok,{{user,<<\"{name}\">>,[management,'a-b'],[{{rabbit_auth_backend_internal,none}}]}}}}"
+    refused = f'{{refused,<<"{name}">>,"user \'~ts\' - invalid credentials",[<<"{name}">>]}}'
+    assert ctl.do("eval", f'{CHECK}(<<"{term}">>, <<"wrong">>).') == [refused]
+    [right] = ctl.do("eval", f'rabbit_auth_backend_internal:user_login_authentication(<<"{term}">>, [{{password, <<"{secret}">>}}]).')
+    assert right.startswith(f'{{ok,{{auth_user,<<"{name}">>,')
+    for other in ("1+1.", "rabbit_misc:version()", f'{CHECK}(<<"{term}">>).', f'{CHECK}(<<"a">>, <<"s3cret">>). halt().'):
+        ran = ctl.run("eval", other)
+        assert (ran.out, ran.err, ran.code) == ("", "Error: 'eval' is not available: there is no Erlang\n", 69)
 
 
 def test_family_lists_its_commands(ctl):

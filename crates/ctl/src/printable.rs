@@ -22,6 +22,7 @@ const SECRET_WORDS: &[(&str, usize)] = &[
     ("decrypt_conf_value", 0),
     ("encode", 0),
     ("encrypt_conf_value", 0),
+    ("eval", 0),
     ("hash_password", 0),
     ("set_global_parameter", 1),
     ("set_parameter", 2),

@@ -278,7 +278,7 @@ fn typed(value: &Value) -> String {
 }
 
 /// A text as an Erlang binary: `<<"text">>`.
-fn binary(text: &str) -> String {
+pub(crate) fn binary(text: &str) -> String {
     if text.is_empty() { "<<>>".to_owned() } else { format!("<<{}>>", quoted(text)) }
 }
 

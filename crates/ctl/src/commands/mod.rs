@@ -11,6 +11,7 @@ mod delays;
 mod diagnostics;
 mod dlq;
 mod doctor;
+mod eval;
 mod features;
 mod given_reasons;
 mod help;
@@ -84,6 +85,7 @@ const ALL: &[&[Command]] = &[
     cluster_status::COMMANDS,
     report::COMMANDS,
     maintenance::COMMANDS,
+    eval::COMMANDS,
     listeners::COMMANDS,
     diagnostics::COMMANDS,
     upgrade::COMMANDS,
