@@ -314,6 +314,13 @@ def test_a_password_of_leveret_lets_its_user_in_elsewhere(under, by_broker):
         assert post(second.api, exported).status == 204
         assert second.api.ask("/api/whoami", user="anna").status == 200
         assert second.api.ask("/api/whoami", user="anna", password="x").status == 401
+        # The list of users names another algorithm, and has the same hash.
+        [listed] = [one for one in first.api.ask("/api/users").json if one["name"] == "anna"]
+        assert listed["hashing_algorithm"] == "rabbit_password_hashing_sha256"
+        assert post(second.api, {"users": [listed | {"name": "bea"}]}).status == 204
+        assert second.api.ask("/api/whoami", user="bea", password="anna").status == 200
+        hashes = {u["password_hash"] for u in second.api.ask("/api/definitions").json["users"] if u["name"] != "guest"}
+        assert hashes == {listed["password_hash"]}
     finally:
         first.stop()
         second.stop()

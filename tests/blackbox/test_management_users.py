@@ -84,6 +84,13 @@ def test_shown_password_hash_can_be_set_again(api, made):
     assert whoami(api, name, "secret") == name
 
 
+def test_algorithms_of_hashes_have_the_names_that_clients_know(api, made):
+    name = made.user(tags="management", password="secret")
+    shown = [api.ask(path_of(name)).json, *api.ask("/api/users").json]
+    known = {f"rabbit_password_hashing_{kind}" for kind in ("md5", "sha256", "sha512")}
+    assert {user["hashing_algorithm"] for user in shown} <= known
+
+
 @pytest.mark.parametrize("body", [{"tags": "management"}, {"tags": "management", "password_hash": ""}])
 def test_login_without_a_password_is_refused(api, made, body):
     name = made.user(password="secret", tags="management")

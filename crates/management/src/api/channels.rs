@@ -113,7 +113,6 @@ fn to_row<'a>(
     let client = &channel.client;
     let mut row = Row::new(part);
     row.put("name", || json!(channel.name()));
-    row.put("pid", || json!(client.pid.of_channel(channel.number)));
     row.put("number", || json!(channel.number.0));
     row.put("node", || json!(node));
     row.put("vhost", || json!(client.vhost));

@@ -170,7 +170,6 @@ fn to_row<'a>(
     };
     let mut row = Row::new(part);
     row.put("name", || json!(client.name));
-    row.put("pid", || json!(client.pid.to_string()));
     row.put("node", || json!(client.entry_node.as_deref().unwrap_or(node)));
     if client.entry_node.is_some() {
         row.put("leader_node", || json!(node));

@@ -97,7 +97,6 @@ fn to_row<'a>(node: &str, consumer: &ConsumerSnapshot, part: Part<'a>) -> Row<'a
         on.put("peer_host", || json!(client.peer.ip().to_string()));
         on.put("peer_port", || json!(client.peer.port()));
         on.put("user", || json!(client.user));
-        on.put("pid", || json!(client.pid.of_channel(consumer.channel)));
     });
     row.put("ack_required", || json!(consumer.ack_required));
     row.put("active", || json!(consumer.active));

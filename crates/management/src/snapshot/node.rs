@@ -128,10 +128,15 @@ pub struct IoTotal {
 }
 
 impl IoTotal {
-    /// Mean duration in milliseconds; 0 without operations.
+    /// Mean duration in microseconds; 0 without operations.
+    pub(crate) fn mean_us(self) -> u64 {
+        self.micros.checked_div(self.count).unwrap_or_default()
+    }
+
+    /// The same in whole milliseconds.
     #[expect(clippy::cast_precision_loss, reason = "a mean needs no more digits")]
     pub(crate) fn mean_ms(self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.micros as f64 / self.count as f64 / 1000.0 }
+        (self.mean_us() as f64 / 1000.0).round()
     }
 }
 

@@ -16,6 +16,12 @@ const RABBITMQ_SALT_BYTES: usize = 4;
 /// Bytes of a `rabbit_password_hashing_sha512` hash: salt and digest.
 const RABBITMQ_SHA512_BYTES: usize = RABBITMQ_SALT_BYTES + 64;
 
+/// Bytes of an argon2id hash: salt and digest.
+const ARGON2_BYTES: usize = 16 + 32;
+
+/// The algorithm that the HTTP API names for argon2id. No hash of SHA-256 is as long.
+const READABLE_ALGORITHM: &str = "rabbit_password_hashing_sha256";
+
 /// A stored password hash.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum PasswordHash {
@@ -73,11 +79,15 @@ impl PasswordHash {
         Ok(Self::Sha256 { salt, digest })
     }
 
-    /// Parses a hash whose algorithm may be missing; the length then decides.
+    /// Parses a hash whose algorithm may be missing, or be the one that `to_rabbitmq` names; the length then decides.
     ///
     /// # Errors
     /// If the length does not fit the algorithm or, without one, any known algorithm.
     pub(crate) fn from_import(bytes: &[u8], algorithm: Option<&str>) -> Result<Self, HashError> {
+        let is_named = |name| algorithm.is_none_or(|algorithm| algorithm == name);
+        if bytes.len() == ARGON2_BYTES && is_named(READABLE_ALGORITHM) {
+            return Self::from_bytes(bytes, "argon2id");
+        }
         // COMPAT: hashes without an algorithm: RabbitMQ takes each for SHA-256, so that no password is
         // right for one of SHA-512.
         Self::from_bytes(
@@ -104,6 +114,15 @@ impl PasswordHash {
                 Err(HashError::Length)
             }
             _ => Err(HashError::Algorithm),
+        }
+    }
+
+    /// Salt and digest concatenated, and the name of an algorithm that RabbitMQ's clients know.
+    // COMPAT: argon2id over HTTP: clients with types know RabbitMQ's three names, and refuse a list with any other.
+    pub(crate) fn to_rabbitmq(&self) -> (Vec<u8>, &'static str) {
+        match (self, self.to_bytes()) {
+            (Self::Argon2 { .. }, (bytes, _)) => (bytes, READABLE_ALGORITHM),
+            (Self::Sha256 { .. } | Self::Sha512 { .. } | Self::None, exact) => exact,
         }
     }
 
@@ -221,6 +240,19 @@ mod tests {
         assert_eq!(PasswordHash::from_import(&[7; 50], None), Err(HashError::Length));
         let said = Some("rabbit_password_hashing_sha256");
         assert_eq!(PasswordHash::from_import(&[7; 68], said), Err(HashError::Length));
+    }
+
+    #[test]
+    fn hash_of_argon2id_has_a_name_that_clients_know_and_comes_back_unchanged() {
+        let hash = PasswordHash::new(b"guest").unwrap();
+        let (bytes, named) = hash.to_rabbitmq();
+        assert_eq!(named, "rabbit_password_hashing_sha256");
+        assert_eq!((bytes.clone(), "argon2id"), hash.to_bytes());
+        for said in [Some(named), Some("argon2id"), None] {
+            assert_eq!(PasswordHash::from_import(&bytes, said).as_ref(), Ok(&hash), "{said:?}");
+        }
+        let sha512 = Some("rabbit_password_hashing_sha512");
+        assert_eq!(PasswordHash::from_import(&bytes, sha512), Err(HashError::Length));
     }
 
     #[test]

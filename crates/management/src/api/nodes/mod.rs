@@ -194,14 +194,11 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
         put(&format!("{name}_details"), json!({"rate": 0.0}));
     }
     let io = &process.io;
-    let times = [
-        ("io_read_avg_time", io.reads),
-        ("io_write_avg_time", io.writes),
-        ("io_sync_avg_time", io.syncs),
-    ];
-    for (name, total) in times {
-        put(name, json!(total.mean_ms()));
-        put(&format!("{name}_details"), json!({"rate": 0.0}));
+    for (what, total) in [("read", io.reads), ("write", io.writes), ("sync", io.syncs)] {
+        // COMPAT: whole milliseconds: clients with types take RabbitMQ's 0.0 for a whole number.
+        put(&format!("io_{what}_avg_time"), json!(total.mean_ms()));
+        put(&format!("io_{what}_avg_time_details"), json!({"rate": 0.0}));
+        put(&format!("io_{what}_mean_us"), json!(total.mean_us()));
     }
     let trend = node.history().read(|history| history.of_node(&query.ranges));
     let (live, totals) = totals(node);

@@ -25,14 +25,14 @@ export const WebContexts = ({ contexts = [] }) => html`<${Card} title="Web conte
   <${ListTable} id="web-contexts" rows=${contexts} columns=${forNodes(COLUMNS, contexts)} rowKey=${(one) => `${one.node}\n${one.description}\n${one.ip}\n${one.port}\n${one.path}`}
     noun="context" empty="No HTTP listeners." /><//>`;
 
-const average = (ms) => (ms > 0 ? `, ${duration(ms)} each` : "");
+const average = (us) => (us > 0 ? `, ${duration(us / 1000)} each` : "");
 
 /** Reads, writes and syncs of the data directory since the start. */
 export const DiskOperations = ({ node }) => html`<${Card} title="Disk operations" test="disk-operations"><${Facts} items=${[
-  ["Reads", `${number(node.io_read_count)} (${rateOf(node.io_read_count_details)})${average(node.io_read_avg_time)}`],
+  ["Reads", `${number(node.io_read_count)} (${rateOf(node.io_read_count_details)})${average(node.io_read_mean_us)}`],
   ["Bytes read", bytes(node.io_read_bytes)],
-  ["Writes", `${number(node.io_write_count)} (${rateOf(node.io_write_count_details)})${average(node.io_write_avg_time)}`],
+  ["Writes", `${number(node.io_write_count)} (${rateOf(node.io_write_count_details)})${average(node.io_write_mean_us)}`],
   ["Bytes written", bytes(node.io_write_bytes)],
-  ["Syncs", `${number(node.io_sync_count)} (${rateOf(node.io_sync_count_details)})${average(node.io_sync_avg_time)}`],
+  ["Syncs", `${number(node.io_sync_count)} (${rateOf(node.io_sync_count_details)})${average(node.io_sync_mean_us)}`],
 ]} />
   <p class="muted">${count(node.io_sync_count, "sync")} since the start: a confirm of a persistent message waits for one.</p><//>`;

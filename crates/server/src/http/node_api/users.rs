@@ -151,7 +151,7 @@ fn unusable(error: HashError) -> ChangeError {
 }
 
 fn details(user: &User) -> UserDetails {
-    let (hash, hashing_algorithm) = user.password.to_bytes();
+    let (hash, hashing_algorithm) = user.password.to_rabbitmq();
     let permissions = user.permissions.iter().map(|(vhost, permissions)| PermissionDetails {
         user: user.name.clone(),
         vhost: vhost.clone(),
