@@ -133,7 +133,7 @@ def test_rebalance_moves_the_vhosts_whose_names_match(three):
     eventually(lambda: {leaders()[f"stays{number}"] for number in range(3)} == {B})
     # A node that does not take a lead in time is passed over, until the next time.
     table = lambda: {row["Node name"]: row["Number of vhosts led"]
-                     for row in told(ctl[A], "rebalance", "all", tool="rabbitmq-queues")}
+                     for row in told(ctl[A], "rebalance", "all", tool="rabbitmq-queues")["value"]}
     eventually(lambda: (led := table()).keys() == {A, B, C} and set(led.values()) <= {2, 3})
 
     for name in (B, C):

@@ -45,7 +45,7 @@ COMMANDS = [
         f"list_policies -p {NAME}", f"set_policy -p {NAME} TTL ^q '{{\"message-ttl\":60000}}' --apply-to queues",
         f"list_policies -p {NAME}", f"clear_policy -p {NAME} TTL",
         f"list_queues -p {NAME}", f"list_exchanges -p {NAME}", f"list_bindings -p {NAME}",
-        f"list_unresponsive_queues -p {NAME}", f"list_consumers -p {NAME}", f"list_parameters -p {NAME}",
+        f"list_unresponsive_queues -p {NAME}", f"list_consumers -p {NAME}", f"list_parameters -p {NAME}", "list_global_parameters",
         f"trace_on -p {NAME}", f"trace_off -p {NAME}", f"restart_vhost -p {NAME}",
         f"close_all_connections -p {NAME} bye", f"close_all_user_connections {NAME} bye",
         "hash_password secret", "version", "help list_users", "autocomplete list_u",
@@ -70,7 +70,7 @@ COMMANDS = [
         "list", "list --minimal", "list --verbose", "list nothing", "is_enabled rabbitmq_management",
         "is_enabled nothing", "version",
     )
-] + [(QUEUES, "check_if_node_is_quorum_critical"), (UPGRADE, "has_reached_target_cluster_size")]
+] + [(QUEUES, "check_if_node_is_quorum_critical"), (QUEUES, "rebalance all"), (UPGRADE, "has_reached_target_cluster_size")]
 
 # What names a node, a variable or a file of one machine, as a field.
 NAMES_OF_ITS_OWN = ("variables",)

@@ -44,7 +44,7 @@ pub(super) const COMMANDS: &[Command] = &[
             let told = json!({"node": call.node.name(), "alarms": [], "result": "ok"});
             return Ok(Output::Said(no_alarms(call), told));
         }
-        Ok(Output::Said(all.sentences().join("\n"), all.told(call, "ok")))
+        Ok(Output::Said(all.sentences().join("\n"), all.told(call.node.name(), "ok")))
     })
     .banner(|call| {
         format!("Asking node {} to report any known resource alarms ...", call.node.name())
@@ -257,11 +257,14 @@ struct KnownAlarms {
 
 impl KnownAlarms {
     fn ask(call: &Call<'_>) -> Result<Self, Failure> {
-        let is_own =
-            |node: &Value| node.get("name").and_then(Value::as_str) == Some(call.node.name());
-        let (own, others): (Vec<Value>, _) = all_nodes(call)?.into_iter().partition(is_own);
+        Ok(Self::of(call.node.name(), all_nodes(call)?))
+    }
+
+    fn of(own_name: &str, nodes: Vec<Value>) -> Self {
+        let is_own = |node: &Value| node.get("name").and_then(Value::as_str) == Some(own_name);
+        let (own, others): (Vec<Value>, _) = nodes.into_iter().partition(is_own);
         let of = |nodes: &[Value]| nodes.iter().flat_map(alarms).collect();
-        Ok(Self { local: of(&own), others: of(&others) })
+        Self { local: of(&own), others: of(&others) }
     }
 
     fn is_empty(&self) -> bool {
@@ -272,8 +275,8 @@ impl KnownAlarms {
         [&self.local[..], &self.others].concat()
     }
 
-    fn told(&self, call: &Call<'_>, result: &str) -> Value {
-        let message = format!("Node {} reported alarms", call.node.name());
+    fn told(&self, node: &str, result: &str) -> Value {
+        let message = format!("Node {node} reported alarms");
         json!({"local": self.local, "global": self.others, "message": message, "result": result})
     }
 
@@ -282,7 +285,8 @@ impl KnownAlarms {
         if self.is_empty() {
             return Ok(Output::passed(no_alarms(call)));
         }
-        Err(Failure::error_lines(UNAVAILABLE, self.sentences()).told(self.told(call, "error")))
+        let told = self.told(call.node.name(), "error");
+        Err(Failure::error_lines(UNAVAILABLE, self.sentences()).told(told))
     }
 }
 
@@ -336,12 +340,17 @@ fn os_env(call: &Call<'_>) -> Result<Output, Failure> {
 // COMPAT: policies that match: the one policy in force is listed, not those that it wins against.
 fn policies_that_match(call: &Call<'_>) -> Result<Output, Failure> {
     let queue = call.node.api.find(&path(&["queues", call.vhost(), call.word(0)]))?;
-    let queue = queue.ok_or_else(not_found)?;
+    let queue = queue.ok_or_else(|| {
+        let why = "object (queue, exchange) not found";
+        not_found().told(json!({"message": why, "policies": [], "result": "error"}))
+    })?;
     let name = queue.get("policy").and_then(Value::as_str).filter(|name| !name.is_empty());
-    let Some(name) = name else { return Ok(Vec::new().into()) };
-    let policy = call.node.api.find(&path(&["policies", call.vhost(), name]))?;
-    let all = json!([policy.unwrap_or_default()]);
-    Ok(rows_of(&all, |policy| {
+    let policy = match name {
+        Some(name) => call.node.api.find(&path(&["policies", call.vhost(), name]))?,
+        None => None,
+    };
+    let all: Value = policy.into_iter().collect();
+    let rows = rows_of(&all, |policy| {
         vec![
             same(policy, "name"),
             same(policy, "pattern"),
@@ -349,6 +358,26 @@ fn policies_that_match(call: &Call<'_>) -> Result<Output, Failure> {
             document(policy, "definition"),
             same(policy, "priority"),
         ]
-    })
-    .into())
+    });
+    Ok(Output::Listed(rows.into(), json!({"policies": all, "result": "ok"})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_of_other_nodes_are_told_apart() {
+        let node = |name: &str, has: bool| json!({"name": name, "mem_alarm": has});
+        let alarms = KnownAlarms::of("a@h", vec![node("b@h", true), node("a@h", true)]);
+        let told = json!({
+            "local": ["Memory alarm on node a@h"],
+            "global": ["Memory alarm on node b@h"],
+            "message": "Node a@h reported alarms",
+            "result": "error",
+        });
+        assert_eq!(alarms.told("a@h", "error"), told);
+        assert_eq!(alarms.sentences(), ["Memory alarm on node a@h", "Memory alarm on node b@h"]);
+        assert!(KnownAlarms::of("a@h", vec![node("a@h", false)]).is_empty());
+    }
 }

@@ -9,7 +9,7 @@ use super::status::{all_nodes, shown};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
-use crate::format::{Formatter, Output};
+use crate::format::{Formatter, Output, Row, json_of};
 use crate::http::{HttpError, escaped, path};
 use crate::printable::in_line;
 use crate::term::Term;
@@ -136,7 +136,9 @@ fn rebalance(call: &Call<'_>) -> Result<Output, Failure> {
         ]
     };
     let table = leads(&call.node.api.get(VHOSTS)?, &names);
-    Ok(table.into_iter().map(row).collect::<Vec<_>>().into())
+    let rows: Vec<Row> = table.into_iter().map(row).collect();
+    let told = json!({"node": call.node.name(), "value": json_of(&rows), "result": "ok"});
+    Ok(Output::Listed(rows.into(), told))
 }
 
 /// The vhosts with the fields that `leads` needs.

@@ -273,6 +273,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn status_for_programs_has_numbers_and_alarms_as_resources() {
+        let node = json!({"name": "n@h", "os_pid": "7", "uptime": 61_999, "mem_alarm": false, "disk_free_alarm": true});
+        let overview = json!({"rabbitmq_version": "4.3.6", "object_totals": {"queues": 3}});
+        let told = told(&overview, &node, &Value::Null, 2);
+        let alarm = json!({"node": "n@h", "type": "resource_limit", "resource": "disk"});
+        assert_eq!(told["alarms"], json!([alarm]));
+        assert_eq!((&told["pid"], &told["uptime"]), (&json!(7), &json!(61)));
+        let totals = json!({"connection_count": 0, "queue_count": 3, "virtual_host_count": 2});
+        assert_eq!(told["totals"], totals);
+    }
+
+    #[test]
     fn watermark_is_shown_as_set_and_as_computed() {
         let node = |setting: Value| json!({"mem_limit": 600_000_000, "vm_memory_high_watermark_setting": setting});
         let shown = |setting| watermark(&node(setting), Unit::Gigabytes);
