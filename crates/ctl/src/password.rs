@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::failure::{Failure, SOFTWARE};
+use crate::failure::{DATA, Failure, SOFTWARE};
 
 /// Reads a line from standard input; a terminal does not show it.
 ///
@@ -20,7 +20,9 @@ pub(crate) fn read() -> Result<String, Failure> {
     drop(hidden);
     let _ = writeln!(out);
     match result {
-        Ok(0) => Err(Failure::plain(SOFTWARE, "Error: no password was given")),
+        Ok(0) => {
+            Err(Failure::plain(DATA, "Error:\nPassword is not provided via argument or stdin"))
+        }
         Ok(_) => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
         Err(error) => {
             Err(Failure::plain(SOFTWARE, format!("Error: cannot read a password: {error}")))

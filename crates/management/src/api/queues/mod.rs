@@ -31,7 +31,7 @@ use crate::history::Trend;
 use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode};
-use crate::http::fields::Fields;
+use crate::http::fields::{Fields, text};
 use crate::json::policy::definition_to_json;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
@@ -350,9 +350,10 @@ async fn declare(
 
 /// Checks that the field `node`, if given, names this node.
 fn check_node(user_vhost: &UserVhost, fields: &Fields) -> Result<(), ApiError> {
-    let wanted = fields.text("node")?;
+    let Some(wanted) = fields.get("node") else { return Ok(()) };
+    let wanted = text("node", wanted)?;
     // The queue is on the nodes that have its vhost.
-    if wanted.is_empty() || is_of_cluster(user_vhost.node(), wanted) {
+    if is_of_cluster(user_vhost.node(), wanted) {
         return Ok(());
     }
     Err(ApiError::bad_request(format!("Node {wanted} is not a cluster member")))
