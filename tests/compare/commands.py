@@ -1,10 +1,10 @@
 """What is asked of both brokers by rabbitmqctl, rabbitmq-diagnostics and rabbitmq-queues, in this order.
 
-A line is a command line as a shell reads it. `text` compares what is printed, `exit` the exit code alone: what is
-printed there is about the machine or the version.
+A line is a command line as a shell reads it. `text` compares what is printed, `shape` the fields and types of the JSON, and
+`exit` the exit code alone: what is printed there is about the machine or the version.
 """
 
-TEXT, EXIT = "text", "exit"
+TEXT, SHAPE, EXIT = "text", "shape", "exit"
 
 QUEUE_COLUMNS = (
     "name durable auto_delete arguments policy exclusive messages_ready messages_unacknowledged messages "
@@ -47,9 +47,12 @@ COMMANDS = [
     ("clear_policy -p compared DLX", TEXT), ("clear_policy -p compared DLX", TEXT),
     ("set_parameter -p compared nothing a '{}'", TEXT), ("list_parameters -p compared", TEXT),
     ("clear_parameter -p compared nothing a", TEXT),
-    ("set_global_parameter compared '{\"a\":1}'", TEXT), ("list_global_parameters --formatter json", EXIT),
+    ("set_global_parameter compared '{\"a\":1}'", TEXT),
     ("clear_global_parameter compared", TEXT), ("clear_global_parameter compared", TEXT),
     # what is declared; the script has made q, x and their binding in the vhost, and consumes
+    *[(f"{line} --formatter {form}", TEXT) for form in ("csv", "pretty_table", "erlang") for line in (
+        "list_exchanges -p compared name type", "list_bindings -p compared source_name routing_key",
+        "list_permissions -p compared", "list_users", "list_policies -p compared")],
     (f"list_queues -p compared {QUEUE_COLUMNS}", TEXT), ("list_queues -p compared", TEXT),
     ("list_queues -p compared -q name messages", TEXT), ("list_queues -p compared -s name messages", TEXT),
     ("list_queues -p compared --no-table-headers name messages", TEXT),
@@ -73,7 +76,7 @@ COMMANDS = [
     ("close_all_user_connections compared over", TEXT),
     ("delete_queue -p compared q", TEXT),
     # the node
-    ("ping", TEXT), ("status", EXIT), ("status --formatter json", EXIT), ("cluster_status", EXIT), ("version", EXIT),
+    ("ping", TEXT), ("status", EXIT), ("cluster_status", EXIT), ("version", EXIT),
     ("environment", EXIT), ("report", EXIT), ("await_startup", TEXT), ("await_startup --timeout 5", TEXT),
     ("await_online_nodes 1", TEXT), ("list_feature_flags name state -q", EXIT), ("enable_feature_flag all", TEXT),
     ("list_deprecated_features", EXIT), ("check_if_any_deprecated_features_are_used", EXIT),
@@ -122,10 +125,63 @@ QUEUES = [
     ("check_if_new_quorum_queue_replicas_have_finished_initial_sync", TEXT),
 ]
 
+NAME = "compared-json"
+LOGIN = "rabbit_access_control:check_user_pass_login"
+
+# Whose output is for programs, in this order; each with `--formatter json`. None, one and many, and what is refused.
+JSON = [
+    ("ctl", line) for line in (
+        f"set_permissions -p {NAME} guest .* .* .*", f"set_permissions {NAME} .* .* .*",
+        f"set_permissions_globally {NAME} .* .* .*", f"set_topic_permissions {NAME} amq.topic ^a .*",
+        f"set_topic_permissions -p {NAME} guest amq.topic ^a .*", f"set_user_tags {NAME} a",
+        f"change_password {NAME} secret", f"clear_password {NAME}", f"set_vhost_tags {NAME} a",
+        f"list_user_permissions {NAME}", f"list_permissions -p {NAME}", f"list_queues -p {NAME}",
+        f"list_vhost_limits -p {NAME}", f"set_user_limits {NAME} '{{\"max-channels\": 10}}'", "add_user '' secret",
+        f"add_vhost {NAME}", f"add_vhost {NAME}",
+        f"add_user {NAME} secret", f"add_user {NAME} secret", f"authenticate_user {NAME} secret",
+        f"set_user_tags {NAME} monitoring other", f"list_user_permissions {NAME}",
+        f"set_permissions -p {NAME} {NAME} .* .* .*", f"set_topic_permissions -p {NAME} {NAME} amq.topic ^a .*",
+        f"list_permissions -p {NAME}", f"list_user_permissions {NAME}", f"list_topic_permissions -p {NAME}",
+        f"list_user_topic_permissions {NAME}", "list_users", "list_vhosts",
+        "list_vhosts name description tags default_queue_type tracing protected_from_deletion",
+        f"list_vhost_limits -p {NAME}", f"set_vhost_limits -p {NAME} '{{\"max-queues\": 10}}'",
+        f"list_vhost_limits -p {NAME}", "list_vhost_limits --global",
+        f"list_user_limits --user {NAME}", f"set_user_limits {NAME} '{{\"max-channels\": 10}}'",
+        f"list_user_limits --user {NAME}", "list_user_limits --global",
+        f"list_policies -p {NAME}", f"set_policy -p {NAME} TTL ^q '{{\"message-ttl\":60000}}' --apply-to queues",
+        f"list_policies -p {NAME}", f"clear_policy -p {NAME} TTL",
+        f"list_queues -p {NAME}", f"list_exchanges -p {NAME}", f"list_bindings -p {NAME}",
+        f"list_unresponsive_queues -p {NAME}", f"list_consumers -p {NAME}", f"list_parameters -p {NAME}", "list_global_parameters",
+        f"trace_on -p {NAME}", f"trace_off -p {NAME}", f"restart_vhost -p {NAME}",
+        f"close_all_connections -p {NAME} bye", f"close_all_user_connections {NAME} bye",
+        "hash_password secret", "version", "help list_users", "autocomplete list_u",
+        "status", "cluster_status", "ping", "await_startup", "list_node_auth_attempt_stats", "list_feature_flags",
+        "list_deprecated_features", "node_health_check", "force_gc", "reconcile_vhosts",
+        "has_reached_target_cluster_size",
+        f"eval '{LOGIN}(<<\"{NAME}\">>, <<\"secret\">>).'", f"eval '{LOGIN}(<<\"{NAME}\">>, <<\"wrong\">>).'",
+        "eval 'rabbit_misc:version().'", f"clear_permissions -p {NAME} {NAME}", f"delete_user {NAME}",
+        f"delete_user {NAME}", f"delete_vhost {NAME}", f"delete_vhost {NAME}",
+    )
+] + [
+    ("diagnostics", line) for line in (
+        "alarms", "check_alarms", "check_local_alarms", "check_running", "is_running", "is_booting",
+        "check_port_listener 1", "check_protocol_listener amqp", "check_protocol_listener nothing",
+        "check_virtual_hosts", "check_certificate_expiration", "check_if_node_is_quorum_critical",
+        "check_if_node_is_mirror_sync_critical", "check_if_new_quorum_queue_replicas_have_finished_initial_sync",
+        "check_if_metadata_store_is_initialized", "listeners", "memory_breakdown", "server_version", "log_location",
+        "os_env", "status",
+    )
+] + [
+    ("plugins", line) for line in (
+        "list", "list --minimal", "list --verbose", "list nothing", "is_enabled rabbitmq_management",
+        "is_enabled nothing", "version",
+    )
+] + [("queues", "check_if_node_is_quorum_critical"), ("queues", "rebalance all"), ("upgrade", "has_reached_target_cluster_size")]
+
 # Commands of RabbitMQ that have nothing to do in Leveret: one node, no Erlang, no encrypted values.
 LEFT_OUT = (
     "join_cluster, forget_cluster_node, force_boot, force_standalone_khepri_boot: there is one node; "
-    "eval, eval_file, exec, remote_shell, observer, erlang_version, list_network_interfaces and the other tools of the "
+    "eval (but for a few expressions), eval_file, exec, remote_shell, observer, erlang_version, list_network_interfaces and the other tools of the "
     "Erlang machine; "
     "encode, decode, list_hashes, list_ciphers, encrypt_conf_value, decrypt_conf_value; channel interceptors; "
     "remove_classic_queue_mirroring_from_policies"

@@ -18,6 +18,31 @@ DEFINITIONS = {
 OF_VHOST = {"queues": DEFINITIONS["queues"][:0] + [
     {"name": "brought too", "durable": True, "auto_delete": False, "arguments": {}}]}
 
+# Lists of a vhost without anything, and of what has no such name.
+NONE = "compared-none"
+EMPTY = [("PUT", "vhosts/name", f"vhosts/{NONE}", {})] + [("GET", f"{what} of none", asked, None) for what, asked in [
+    ("queues/vhost", f"queues/{NONE}"), ("bindings/vhost", f"bindings/{NONE}"), ("consumers/vhost", f"consumers/{NONE}"),
+    ("policies/vhost", f"policies/{NONE}"), ("operator-policies/vhost", f"operator-policies/{NONE}"),
+    ("vhosts/vhost/connections", f"vhosts/{NONE}/connections"), ("vhosts/vhost/channels", f"vhosts/{NONE}/channels"),
+    ("vhosts/name/topic-permissions", f"vhosts/{NONE}/topic-permissions"), ("vhost-limits/vhost", f"vhost-limits/{NONE}"),
+    ("definitions/vhost", f"definitions/{NONE}"), ("exchanges/vhost", f"exchanges/{NONE}"),
+    ("queues/vhost of a page", f"queues/{NONE}?page=1&page_size=5"), ("queues/vhost of page 9", f"queues/{NONE}?page=9"),
+    ("queues/vhost of page 0", f"queues/{NONE}?page=0"), ("queues/vhost of page x", f"queues/{NONE}?page=x"),
+    ("queues/vhost of a size", f"queues/{NONE}?page=1&page_size=501"),
+    ("queues/vhost sorted by nothing", f"queues/{NONE}?sort=nothing"),
+    ("queues/vhost of columns", f"queues/{NONE}?columns="), ("queues/vhost of nowhere", "queues/compared-nowhere"),
+    ("exchanges/vhost of nowhere", "exchanges/compared-nowhere"), ("bindings/vhost of nowhere", "bindings/compared-nowhere"),
+    ("policies/vhost of nowhere", "policies/compared-nowhere"), ("vhosts/name of nowhere", "vhosts/compared-nowhere"),
+    ("consumers/vhost of nowhere", "consumers/compared-nowhere"), ("users/name of nobody", "users/compared-nobody"),
+    ("users/user/permissions of nobody", "users/compared-nobody/permissions"),
+    ("user-limits/user of nobody", "user-limits/compared-nobody"),
+    ("parameters/component of nothing", "parameters/compared-nothing"),
+    ("global-parameters/name of nothing", "global-parameters/compared-nothing"),
+    ("nodes/name of nothing", "nodes/nobody@nowhere"), ("nodes/name/memory of nothing", "nodes/nobody@nowhere/memory"),
+    ("connections/name of nothing", "connections/compared"), ("channels/channel of nothing", "channels/compared"),
+    ("healthchecks/node/node of nothing", "healthchecks/node/nobody@nowhere"), ("no such path", "compared"),
+]] + [("DELETE", "vhosts/name", f"vhosts/{NONE}", None)]
+
 MADE = [
     ("PUT", "vhosts/name", f"vhosts/{V}", {"description": "to compare", "tags": "one,two"}),
     ("PUT", "vhosts/name", f"vhosts/{V}", {"description": "to compare", "tags": "one,two"}),
@@ -81,7 +106,9 @@ MADE = [
 
 LOOKED_AT = [("GET", path.partition("?")[0], asked, None) for path, asked in [
     ("overview", "overview"), ("cluster-name", "cluster-name"), ("nodes", "nodes"), ("nodes/name", "nodes/{node}"),
-    ("nodes/name/memory", "nodes/{node}/memory"), ("extensions", "extensions"), ("definitions", "definitions"),
+    ("nodes/name/memory", "nodes/{node}/memory"), ("nodes/name/memory/relative", "nodes/{node}/memory/relative"),
+    ("version", "version"), ("config/effective", "config/effective"), ("all-configuration", "all-configuration"),
+    ("healthchecks/node", "healthchecks/node"), ("healthchecks/node/node", "healthchecks/node/{node}"), ("extensions", "extensions"), ("definitions", "definitions"),
     ("definitions/vhost", f"definitions/{V}"), ("connections", "connections"),
     ("connections", "connections?page=1&page_size=10"),
     ("vhosts/vhost/connections", f"vhosts/{V}/connections"), ("connections/name", "connections/{connection}"),

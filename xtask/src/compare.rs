@@ -1,4 +1,4 @@
-//! `cargo xtask compare`: Leveret beside a RabbitMQ, as a table in docs/.
+//! `cargo xtask compare`: Leveret beside RabbitMQ, as a table in docs/.
 //!
 //! Builds what is compared; asking and comparing is `tests/compare/compare.py`, whose output goes
 //! straight to the terminal and whose exit code is the command's.
@@ -9,31 +9,29 @@ use anyhow::Result;
 
 use crate::{process, repository, test};
 
-/// Page that the table is written to.
-const DOCUMENT: &str = "docs/reference/compared-with-rabbitmq.md";
+/// RabbitMQ's command line tools.
+const TOOLS: [&str; 5] = [
+    "rabbitmqctl",
+    "rabbitmq-diagnostics",
+    "rabbitmq-queues",
+    "rabbitmq-plugins",
+    "rabbitmq-upgrade",
+];
 
 /// Options of `cargo xtask compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// `RabbitMQ`'s AMQP address
-    #[arg(long, default_value = "127.0.0.1:5672")]
-    amqp: String,
+    /// `RabbitMQ`'s AMQP address: it is asked anew, and its answers are kept. Without it, those that were kept are used
+    #[arg(long, requires = "http")]
+    amqp: Option<String>,
 
     /// The URL of its management API
-    #[arg(long, default_value = "http://127.0.0.1:15672")]
-    http: String,
+    #[arg(long, requires = "amqp")]
+    http: Option<String>,
 
-    /// The command that runs its rabbitmqctl
-    #[arg(long, default_value = "rabbitmqctl")]
-    rabbitmqctl: String,
-
-    /// The command that runs its rabbitmq-diagnostics
-    #[arg(long, default_value = "rabbitmq-diagnostics")]
-    rabbitmq_diagnostics: String,
-
-    /// The command that runs its rabbitmq-queues
-    #[arg(long, default_value = "rabbitmq-queues")]
-    rabbitmq_queues: String,
+    /// Words before the name of each of its tools, such as a directory with a slash at the end
+    #[arg(long, default_value = "")]
+    tools: String,
 }
 
 /// Builds, asks both, and writes the table.
@@ -47,10 +45,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut command = Command::new(interpreter);
     command.arg(root.join("tests/compare/compare.py"));
     command.arg("--leveret").arg(broker).arg("--leveretctl").arg(ctl);
-    command.args(["--amqp", &options.amqp, "--http", &options.http]);
-    command.args(["--rabbitmqctl", &options.rabbitmqctl]);
-    command.args(["--rabbitmq-diagnostics", &options.rabbitmq_diagnostics]);
-    command.args(["--rabbitmq-queues", &options.rabbitmq_queues]);
-    command.arg("--write").arg(root.join(DOCUMENT));
+    if let (Some(amqp), Some(http)) = (&options.amqp, &options.http) {
+        command.args(["--amqp", amqp, "--http", http]);
+        for tool in TOOLS {
+            command.args([format!("--{tool}"), format!("{}{tool}", options.tools)]);
+        }
+    }
+    command.arg("--write").arg(&root);
     process::hand_over(command)
 }

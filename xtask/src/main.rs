@@ -79,10 +79,11 @@ enum Task {
     /// turns. Goes on after a finding, prints the command that repeats it, and keeps it where the test command plays it:
     /// an input in fuzz/corpus, a seed in tests/seeds.txt. Ends with a code other than 0 when something was found.
     Explore(explore::Options),
-    /// Compare Leveret with a running RabbitMQ: every endpoint, every command
+    /// Compare Leveret with `RabbitMQ`: every endpoint, odd values, every command
     ///
-    /// Writes docs/reference/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
-    /// in it; its application is stopped and started.
+    /// Writes docs/reference/compared-with-rabbitmq.md, and the list of differences in COMPATIBILITY.md. `RabbitMQ`'s answers are
+    /// kept; with its addresses it is asked anew. It needs the user guest and nothing of value in it; its application is
+    /// stopped and started.
     Compare(compare::Options),
     /// Test clients of many languages against Leveret
     ///

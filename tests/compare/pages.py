@@ -1,0 +1,66 @@
+"""The pages that a comparison writes: the table of all answers, and the differences on purpose in COMPATIBILITY."""
+
+import commands
+import endpoints
+from verdicts import VERDICTS
+
+TABLE = "docs/reference/compared-with-rabbitmq.md"
+COMPATIBILITY = "COMPATIBILITY.md"
+BEGIN, END = "<!-- compared: begin -->", "<!-- compared: end -->"
+
+
+def write(root, parts, on_purpose, version):
+    (root / TABLE).write_text(document(parts, version))
+    page = root / COMPATIBILITY
+    page.write_text(with_reasons(page.read_text(), on_purpose))
+
+
+def with_reasons(text, on_purpose):
+    """COMPATIBILITY with the list of differences on purpose."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, behind = rest.partition(END)
+    return f"{before}{BEGIN}\n{reasons(on_purpose)}{END}{behind}"
+
+
+def reasons(on_purpose):
+    of = {}
+    for asked, reason in on_purpose.reasons():
+        of.setdefault(reason, []).append(asked)
+    lines = ["| Asked | Reason of the difference |", "| --- | --- |"]
+    for reason, asked in of.items():
+        lines.append(f"| {', '.join(f'`{escaped(one)}`' for one in dict.fromkeys(asked))} | {escaped(reason)} |")
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text):
+    return text.replace("|", "\\|")
+
+
+def table(title, rows):
+    count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
+    summary = ", ".join(f"{number} {verdict}" for verdict, number in count.items())
+    out = [f"## {title}", "", f"{len(rows)} asked: {summary}.", "", "| Asked | | Difference |", "| --- | --- | --- |"]
+    seen = {}
+    for row in rows:
+        seen.setdefault(row.what, []).append(row)
+    for what, same in seen.items():
+        worst = max(same, key=lambda row: VERDICTS.index(row.verdict))
+        notes = "; ".join(dict.fromkeys(note for row in same for note in row.notes))
+        out.append(f"| `{escaped(what)}` | {worst.verdict} | {escaped(notes)} |")
+    return "\n".join(out) + "\n"
+
+
+def document(parts, version):
+    left_out = "; ".join(f"`{path}` ({why})" for path, why in endpoints.LEFT_OUT)
+    tables = "\n".join(table(title, rows) for title, rows in parts.items())
+    return "\n".join([
+        "# Compared with RabbitMQ", "",
+        f"`cargo xtask compare` writes this page. It sends the same requests to Leveret and to RabbitMQ {version}, and",
+        "compares fields and types of JSON, reasons of refusals, what is shown after an odd value, and exit codes, output",
+        "and JSON of commands, except names of nodes, addresses, process ids and what only Erlang has. \"without\" is a field",
+        "that only RabbitMQ has, \"more\" one that only Leveret has.",
+        "[COMPATIBILITY.md](../../COMPATIBILITY.md#differences-on-purpose) has the reason of each difference.", "",
+        tables,
+        f"Not asked for, because Leveret has no such part: {left_out}.", "",
+        f"Commands that are not asked for: {commands.LEFT_OUT}.", "",
+    ])
