@@ -145,9 +145,27 @@ struct TakenState {
 /// Movement of bytes over the socket.
 #[derive(Debug)]
 struct Transfer {
-    /// The time until which the bytes that have moved are enough.
-    in_time_until: Instant,
+    turn: Turn,
     is_answer: bool,
+}
+
+/// The side that a transfer waits for.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// The client, for which the bytes that have moved are enough until this time.
+    Client(Instant),
+    /// The broker, which makes the next piece. The client has this time after that.
+    Broker(Duration),
+}
+
+impl Turn {
+    /// The time that the client has left.
+    fn left(self, now: Instant) -> Duration {
+        match self {
+            Self::Client(until) => until.saturating_duration_since(now),
+            Self::Broker(left) => left,
+        }
+    }
 }
 
 /// The part of an answer that is not sent yet.
@@ -164,8 +182,11 @@ impl Taken {
     }
 
     fn begin(self: &Arc<Self>, pool: Pool, is_answer: bool) {
-        let in_time_until = Instant::now() + HTTP_TRANSFER_GRACE;
-        self.state().transfer = Some(Transfer { in_time_until, is_answer });
+        let turn = match is_answer {
+            true => Turn::Broker(HTTP_TRANSFER_GRACE),
+            false => Turn::Client(Instant::now() + HTTP_TRANSFER_GRACE),
+        };
+        self.state().transfer = Some(Transfer { turn, is_answer });
         let transfer = Arc::downgrade(self);
         self.budget.follow_transfer(pool, transfer);
     }
@@ -174,8 +195,15 @@ impl Taken {
         if let Some(transfer) = &mut self.state().transfer {
             let now = Instant::now();
             let earned = Duration::from_secs(bytes as u64) / HTTP_BYTES_PER_S_MIN;
-            let until = transfer.in_time_until.max(now) + earned;
-            transfer.in_time_until = until.min(now + HTTP_TRANSFER_GRACE);
+            let left = (transfer.turn.left(now) + earned).min(HTTP_TRANSFER_GRACE);
+            transfer.turn = Turn::Client(now + left);
+        }
+    }
+
+    /// Notes that the client has taken all pieces so far.
+    fn wants_more(&self) {
+        if let Some(transfer) = &mut self.state().transfer {
+            transfer.turn = Turn::Broker(transfer.turn.left(Instant::now()));
         }
     }
 
@@ -253,7 +281,8 @@ impl Taken {
 
 impl GivesWay for Taken {
     fn behind(&self, now: Instant) -> Option<Duration> {
-        let until = self.state().transfer.as_ref()?.in_time_until;
+        // A client that waits for the broker is not slow.
+        let Turn::Client(until) = self.state().transfer.as_ref()?.turn else { return None };
         now.checked_duration_since(until).filter(|behind| !behind.is_zero())
     }
 
@@ -297,6 +326,7 @@ impl Stream for Unsent {
             let reason = "the client was too slow while others needed the memory";
             return Poll::Ready(Some(Err(axum::Error::new(std::io::Error::other(reason)))));
         };
+        self.0.wants_more();
         while unsent.piece.is_empty() {
             match std::task::ready!(unsent.body.poll_next_unpin(context)) {
                 Some(Ok(piece)) => unsent.piece = piece,
@@ -345,6 +375,15 @@ mod tests {
         service.clone().oneshot(request).await.unwrap()
     }
 
+    /// The response of which a client has got the first piece.
+    async fn begun(response: Response) -> Response {
+        let (parts, body) = response.into_parts();
+        let mut rest = body.into_data_stream();
+        let first = rest.next().await;
+        let pieces = stream::iter(first).chain(rest);
+        Response::from_parts(parts, Body::from_stream(pieces))
+    }
+
     async fn size_of(response: Response) -> Option<usize> {
         Some(axum::body::to_bytes(response.into_body(), usize::MAX).await.ok()?.len())
     }
@@ -367,8 +406,7 @@ mod tests {
     async fn answer_that_nobody_reads_gives_way() {
         let budget = HttpBudget::of(4 * (SIZE + 2 * HTTP_REQUEST_BYTES));
         let service = service(&budget);
-        let unread = ask(&service, "/answer", Body::empty()).await;
-        // It has just begun.
+        let unread = begun(ask(&service, "/answer", Body::empty()).await).await;
         let refused = ask(&service, "/answer", Body::empty()).await;
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         tokio::time::advance(HTTP_TRANSFER_GRACE * 2).await;
@@ -376,6 +414,18 @@ mod tests {
         assert_eq!(second.status(), StatusCode::OK);
         assert_eq!((size_of(second).await, size_of(unread).await), (Some(SIZE), None));
         assert_eq!(budget.taken(Pool::Answers), 0);
+    }
+
+    /// A busy machine may begin to send an answer late.
+    #[tokio::test(start_paused = true)]
+    async fn answer_that_waits_for_the_broker_does_not_give_way() {
+        let budget = HttpBudget::of(4 * (SIZE + 2 * HTTP_REQUEST_BYTES));
+        let service = service(&budget);
+        let waiting = ask(&service, "/answer", Body::empty()).await;
+        tokio::time::advance(HTTP_TRANSFER_GRACE * 2).await;
+        let refused = ask(&service, "/answer", Body::empty()).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(size_of(waiting).await, Some(SIZE));
     }
 
     #[tokio::test(start_paused = true)]
