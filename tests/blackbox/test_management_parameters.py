@@ -114,10 +114,10 @@ def test_policies_and_labels_have_a_bound(http, prefix, by_broker):
     assert said(http.ask(at, method="PUT", body=policy)) == invalid(too_long)
     labels = "tags and description must not have more than 16384 bytes"
     user, vhost = "/api/users/" + quoted(prefix + "u"), "/api/vhosts/" + quoted(prefix + "v")
-    tags = ["t" * 15] * 1025
-    assert said(http.ask(user, method="PUT", body={"password": "u", "tags": tags})) == bad(labels)
+    tags, of_user = ["t" * 15] * 1025, ["t" * 600] * 30
+    assert said(http.ask(user, method="PUT", body={"password": "u", "tags": of_user})) == bad(labels)
     assert said(http.ask(vhost, method="PUT", body={"description": "d" * 1000, "tags": tags})) == bad(labels)
-    for definitions in ({"users": [{"name": prefix + "u", "password": "u", "tags": tags}]},
+    for definitions in ({"users": [{"name": prefix + "u", "password": "u", "tags": of_user}]},
                         {"vhosts": [{"name": prefix + "v", "metadata": {"tags": tags}}]}):
         refused = http.ask("/api/definitions", method="POST", body=definitions)
         assert refused.status == 400 and labels in refused.json["reason"], refused.text
