@@ -33,7 +33,9 @@ def reasons(on_purpose):
 
 
 def escaped(text):
-    return text.replace("|", "\\|")
+    """In one line of a table, without characters that nobody sees."""
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return shown.replace("|", "\\|")
 
 
 def table(title, rows):
