@@ -281,6 +281,10 @@ impl Ready {
             self.unlist(at);
             let has_arrived = self.metered(place, |level| level.arrived(id, messages));
             self.page_count -= usize::from(has_arrived);
+            if !has_arrived {
+                // It came before the pages in front of it, and is read again when these are there.
+                self.relist(at, |page| page.is_awaited = false);
+            }
             return has_arrived.then_some(id);
         }
         for PagedMessage { meta, message } in messages {

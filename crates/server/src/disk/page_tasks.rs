@@ -59,8 +59,26 @@ impl PageTasks {
         let (_, task) = queue.pop_front()?;
         if let PageTask::Write { page, .. } = &task {
             self.unwritten.remove(page);
+            self.reads_of_written(*page);
         }
         Some(task)
+    }
+
+    /// Lets the reads of a page that is written now be done in the order in which they were asked for: a later read of
+    /// another page of the queue must not overtake them.
+    fn reads_of_written(&mut self, written: PageId) {
+        let is_read =
+            |(_, task): &Numbered| matches!(task, PageTask::Read { at, .. } if at.page == written);
+        if !self.others.iter().any(is_read) {
+            return;
+        }
+        let (reads, others) = std::mem::take(&mut self.others).into_iter().partition(is_read);
+        self.others = others;
+        let reads: VecDeque<Numbered> = reads;
+        for (number, read) in reads {
+            let place = self.reads.partition_point(|(other, _)| *other < number);
+            self.reads.insert(place, (number, read));
+        }
     }
 }
 
@@ -111,10 +129,22 @@ mod tests {
     #[test]
     fn page_is_written_before_its_read_and_read_before_its_drop() {
         check("w7 w8 r8 r1", "r1 w7 w8 r8");
+        check("w7 w8 w9 r7", "w7 r7 w8 w9");
         check("w7 r7 d7", "w7 r7 d7");
         check("r1 d1 w7", "r1 d1 w7");
         check("w7 r1 r2 d1 d2", "r1 w7 r2 d1 d2");
         check("d7 r1 r2", "r1 d7 r2");
+    }
+
+    /// Otherwise the second page of a queue would come before the first, and be lost.
+    #[test]
+    fn later_read_does_not_overtake_one_that_waited_for_its_write() {
+        let mut tasks = PageTasks::default();
+        tasks.extend("w1 w2 w3 w4 r1".split_whitespace().map(task).collect());
+        let mut order: Vec<String> = (0..2).map(|_| text(&tasks.next().unwrap())).collect();
+        tasks.extend(vec![task("r2")]);
+        order.extend(std::iter::from_fn(|| tasks.next()).map(|it| text(&it)));
+        assert_eq!(order.join(" "), "w1 r1 w2 r2 w3 w4");
     }
 
     #[test]
