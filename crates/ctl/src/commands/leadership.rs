@@ -126,8 +126,7 @@ fn rebalance(call: &Call<'_>) -> Result<Output, Failure> {
         return Err(Failure::error(UNAVAILABLE, text));
     }
     let at = format!("/api/rebalance/queues?vhost_pattern={}", escaped(pattern));
-    // Without a body: the node closes a connection on which it has left one unread, and the next request would fail.
-    call.node.api.post_text(&at, "").map_err(|error| refused_pattern(error, pattern))?;
+    call.node.api.post(&at, &json!({})).map_err(|error| refused_pattern(error, pattern))?;
     let nodes = all_nodes(call)?;
     let names: Vec<String> = nodes.iter().map(|node| shown(node, "name")).collect();
     let row = |(node, count): (String, u64)| {
