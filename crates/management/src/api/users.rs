@@ -11,6 +11,7 @@ use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::fields::flag;
 use crate::json::base64_text::bytes_from_base64;
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::vhost::{check_labels, tags_from_json, too_many_tags};
@@ -104,9 +105,8 @@ fn tags(body: &Object) -> Result<Vec<String>, ApiError> {
     let tags = match (body.get("tags"), body.get("administrator")) {
         (Some(tags), _) => tags_from_json(tags).map_err(ApiError::bad_request)?,
         (None, None) => return Err(ApiError::bad_request("tags_not_present")),
-        (None, Some(flag)) if *flag == true || flag == "true" => vec!["administrator".to_owned()],
-        (None, Some(flag)) if *flag == false || flag == "false" => Vec::new(),
-        (None, Some(other)) => return Err(ApiError::bad_request(json!(["not_boolean", other]))),
+        (None, Some(administrator)) if flag(administrator)? => vec!["administrator".to_owned()],
+        (None, Some(_)) => Vec::new(),
     };
     if let Some(count) = too_many_tags(&tags) {
         let reason = format!("A user can have at most {USER_TAGS_MAX} tags (received {count})");

@@ -50,19 +50,23 @@ impl Fields {
 
     /// A flag; false if missing.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
-        match self.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(Value::String(word)) if word == "true" => Ok(true),
-            Some(Value::String(word)) if word == "false" => Ok(false),
-            Some(other) => Err(ApiError::bad_request(json!(["not_boolean", other]))),
-        }
+        self.get(name).map_or(Ok(false), flag)
     }
 
     /// A string; empty if missing.
     pub(crate) fn text(&self, name: &str) -> Result<&str, ApiError> {
         self.get(name).map_or(Ok(""), |value| text(name, value))
     }
+}
+
+/// A value as a flag. The words `true` and `false` count.
+pub(crate) fn flag(value: &Value) -> Result<bool, ApiError> {
+    let word = match value.as_str() {
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) | None => value.as_bool(),
+    };
+    word.ok_or_else(|| ApiError::bad_request(json!(["not_boolean", value])))
 }
 
 /// A value as a string.

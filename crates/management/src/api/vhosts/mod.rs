@@ -16,6 +16,7 @@ use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::fields::flag;
 use crate::json::vhost::{replicas_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 use crate::node::{ChangeError, VhostChange, VhostSettings};
 use crate::snapshot::fields::StatsKind;
@@ -77,10 +78,7 @@ async fn put(
 fn change(body: &Object) -> Result<VhostChange, ApiError> {
     let tracing = match body.get("tracing") {
         None => None,
-        Some(Value::Bool(tracing)) => Some(*tracing),
-        Some(Value::String(text)) if text == "true" => Some(true),
-        Some(Value::String(text)) if text == "false" => Some(false),
-        Some(other) => return Err(ApiError::bad_request(json!(["not_boolean", other]))),
+        Some(tracing) => Some(flag(tracing)?),
     };
     // Definitions may have it: RabbitMQ wrote it for a vhost without a type.
     if body.get("default_queue_type").is_some_and(|queue_type| queue_type == "") {
