@@ -131,8 +131,7 @@ pub(crate) fn print_man_page(page: Result<Vec<u8>, String>) -> ExitCode {
 
 /// Prints the settings in force, in the form of a configuration file.
 pub(crate) fn print_config(config: &Config) -> ExitCode {
-    let lines = config.effective.iter().map(|one| format!("{one}\n"));
-    match std::io::stdout().write_all(lines.collect::<String>().as_bytes()) {
+    match std::io::stdout().write_all(config.lines_in_force().as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -207,6 +207,11 @@ impl Default for AnonymousLogin {
 }
 
 impl Config {
+    /// All settings in force, as lines of a configuration file; secrets are masked.
+    pub(crate) fn lines_in_force(&self) -> String {
+        self.effective.iter().map(|one| format!("{one}\n")).collect()
+    }
+
     /// Names of the enabled SASL mechanisms. ANONYMOUS is enabled if the configuration lists it, or if it
     /// sets the anonymous user and no mechanisms.
     pub(crate) fn mechanisms(&self) -> Vec<&'static str> {

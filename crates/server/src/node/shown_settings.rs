@@ -14,7 +14,7 @@ pub(crate) struct ShownSettings {
 impl ShownSettings {
     /// The settings of the configuration.
     pub(crate) fn new(config: &Config) -> Self {
-        let lines = config.effective.iter().map(|one| format!("{one}\n")).collect();
+        let lines = config.lines_in_force();
         Self { lines, login_session_timeout_minutes: config.login_session_timeout_minutes }
     }
 }
