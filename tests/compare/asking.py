@@ -4,6 +4,7 @@ An answer over HTTP is its status, its media type, and the shape of its body or 
 also what the broker then shows. Of a command, it is the exit code and what was printed, or the shape of the JSON.
 """
 
+import collections
 import json
 import re
 import shlex
@@ -31,10 +32,15 @@ OF_ITS_OWN = ("variables",)
 class Answers(dict):
     """What is compared, by what was asked."""
 
+    def __init__(self):
+        super().__init__()
+        self.times = collections.Counter()
+
     def keep(self, asked, what, answer):
         """Keeps an answer; `what` names the row of the page. The same may be asked again."""
-        again = sum(one == asked or one.startswith(asked + " (") for one in self)
-        self[f"{asked} ({again + 1})" if again else asked] = {"what": what} | answer
+        self.times[asked] += 1
+        times = self.times[asked]
+        self[f"{asked} ({times})" if times > 1 else asked] = {"what": what} | answer
 
 
 class Side:

@@ -282,7 +282,7 @@ impl Ready {
             let has_arrived = self.metered(place, |level| level.arrived(id, messages));
             self.page_count -= usize::from(has_arrived);
             if !has_arrived {
-                // It came before the pages in front of it, and is read again when these are there.
+                // It came before the pages in front of it: it may be asked for again.
                 self.relist(at, |page| page.is_awaited = false);
             }
             return has_arrived.then_some(id);

@@ -303,7 +303,8 @@ async fn parts_as_asked(
     let is_lacking = |contents: &Option<Box<dyn Contents>>| {
         contents.as_ref().is_none_or(|contents| !contents.are_there())
     };
-    let lacks = contents.iter().position(is_lacking).and_then(|at| names.into_iter().nth(at));
+    let mut vhosts = names.into_iter().zip(contents);
+    let lacks = vhosts.find(|(_, contents)| is_lacking(contents)).map(|(name, _)| name);
     if response.status() != StatusCode::OK {
         return Err(response);
     }

@@ -163,17 +163,16 @@ impl Sender {
                 }
             };
         }
-        let mut again = copy(&request);
-        request.extensions().clone_into(again.extensions_mut());
-        let first = self.read(vhost, request, next.clone()).await;
-        match first {
+        let (parts, _) = request.into_parts();
+        let asked = || Request::from_parts(parts.clone(), Body::empty());
+        match self.read(vhost, asked(), next.clone()).await {
             // The node has lost the lead or its replica meanwhile, and the next leader is known soon.
             None => {}
             Some(answer) if answer.status() == StatusCode::SERVICE_UNAVAILABLE => {}
             Some(answer) => return answer,
         }
         self.node.leader_settled(vhost).await;
-        self.read(vhost, again, next).await.unwrap_or_else(gone)
+        self.read(vhost, asked(), next).await.unwrap_or_else(gone)
     }
 
     /// The answer of the leader of a vhost to a request that changes nothing, or that of the replica of this node. None if
