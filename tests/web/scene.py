@@ -6,6 +6,8 @@ import time
 
 import pika
 
+from clients import connect
+
 ORDER = json.dumps({"order": 4711, "customer": "Ada", "lines": [{"item": "tea", "count": 2}]})
 POLICIES = {
     "TTL": ("^sms$", {"message-ttl": 60_000, "dead-letter-exchange": "dlx"}, "queues"),
@@ -17,19 +19,22 @@ class Scene:
     """Queues, exchanges and policies of a shop, and a thread that keeps it busy until `stop`."""
 
     def __init__(self, broker):
-        self.parameters = pika.ConnectionParameters(*broker.amqp, client_properties={"connection_name": "shop"})
+        self.broker = broker
         for name, (pattern, definition, apply_to) in POLICIES.items():
             policy = {"pattern": pattern, "definition": definition, "apply-to": apply_to, "priority": 1}
             broker.api.do("PUT", f"/api/policies/%2F/{name}", policy)
         limit = {"pattern": ".*", "definition": {"max-length-bytes": 100_000_000}, "apply-to": "queues", "priority": 0}
         broker.api.do("PUT", "/api/operator-policies/%2F/nobody-fills-the-disk", limit)
-        self.connection = pika.BlockingConnection(self.parameters)
+        self.connection = self._connect()
         self.channel = self.connection.channel()
         self._declare()
         self._fill()
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._be_busy, daemon=True)
         self.thread.start()
+
+    def _connect(self):
+        return connect(self.broker, client_properties={"connection_name": "shop"})
 
     def _declare(self):
         channel = self.channel
@@ -71,7 +76,7 @@ class Scene:
             self.channel.basic_reject(method.delivery_tag, requeue=False)
 
     def _be_busy(self):
-        connection = pika.BlockingConnection(self.parameters)
+        connection = self._connect()
         channel = connection.channel()
         channel.basic_qos(prefetch_count=20)
         channel.basic_consume("orders", lambda *_: None, consumer_tag="packer")

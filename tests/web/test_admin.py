@@ -2,9 +2,9 @@
 
 import json
 
-import pika
 
 from browsing import segment
+from clients import connect
 from patience import becomes
 
 MARKUP = '<img src=x onerror="document.title=1">'
@@ -48,7 +48,7 @@ def says(page, selector, *texts):
 
 
 def publish(broker, queue, bodies):
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     channel = connection.channel()
     channel.confirm_delivery()
     for body in bodies:

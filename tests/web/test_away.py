@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import ask_now, segment
+from clients import connect
 import places
 from patience import eventually
 from proxy import Proxy
@@ -33,7 +34,7 @@ def broker(broker):
 @pytest.fixture
 def all_pages(broker):
     """Every page of this broker: of a client that is connected now, of its channel, of a redrive, of a node."""
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     connection.channel()
     [client] = eventually(lambda: broker.api.do("GET", "/api/connections"))
     [channel] = eventually(lambda: broker.api.do("GET", "/api/channels"))

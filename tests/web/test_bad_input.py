@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 import places
 from browsing import ask_now, segment
+from clients import connect
 
 # Pages with the tag that each needs; those for any tag, as far as they are lists.
 TAGGED = [(places.example(pattern), tag) for pattern, tag in places.routes() if tag]
@@ -159,7 +160,7 @@ def test_names_are_shown_as_they_are(site_of, busy_broker):
 
 
 def test_a_large_body_is_shown_in_part(site_of, busy_broker, name):
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*busy_broker.amqp))
+    connection = connect(busy_broker)
     channel = connection.channel()
     channel.confirm_delivery()
     channel.queue_declare(name, durable=True)
@@ -177,14 +178,14 @@ def test_a_large_body_is_shown_in_part(site_of, busy_broker, name):
 
 
 def test_a_crash_leaves_deliveries_in_doubt(site_of, broker, name):
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     channel = connection.channel()
     channel.confirm_delivery()
     channel.queue_declare(name, durable=True)
     for body in (b"a", b"b"):
         channel.basic_publish("", name, body, pika.BasicProperties(delivery_mode=2))
     broker.kill_and_start_again()
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     channel = connection.channel()
     method, _, _ = channel.basic_get(name)
     channel.basic_reject(method.delivery_tag, requeue=True)

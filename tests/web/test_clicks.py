@@ -2,16 +2,17 @@
 
 import time
 
-import pika
 import pytest
 from playwright.sync_api import expect
+
+from clients import connect
 
 
 @pytest.fixture
 def shop(broker):
     """A message that expired in `sms` under a policy, and waits in `dead`."""
     set_policy(broker, {"message-ttl": 100, "dead-letter-exchange": "dlx"})
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     channel = connection.channel()
     for queue in ["sms", "dead"]:
         channel.queue_declare(queue, durable=True)

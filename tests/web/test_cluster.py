@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from brokers import quoted
 from browsing import ask_now, photograph, segment
+from clients import connect
 from clusters import Cluster
 from conftest import running
 from patience import eventually
@@ -52,7 +53,7 @@ def leader(cluster, vhost):
 
 def connection(node, name):
     """A client of a node, with a name for lists."""
-    return pika.BlockingConnection(pika.ConnectionParameters(*node.amqp, client_properties={"connection_name": name}))
+    return connect(node, client_properties={"connection_name": name})
 
 
 def row_of(page, table, text):

@@ -5,6 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from clients import connect
 from patience import PATIENCE_S
 from test_admin import hook, says
 
@@ -13,7 +14,7 @@ ROWS = f"table{hook('deaths')} tbody tr:not(.none)"
 
 @pytest.fixture
 def channel(broker):
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp, heartbeat=0))
+    connection = connect(broker)
     channel = connection.channel()
     channel.queue_declare("dead", durable=True)
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import PHONE, segment
+from clients import connect
 from patience import Patience
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -20,7 +21,7 @@ class Scene:
 
     def __init__(self, broker):
         self.api = broker.api
-        self.connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+        self.connection = connect(broker)
         self.channel = self.connection.channel()
 
     def queue(self, name, **arguments):

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from clients import connect
 from patience import becomes
 from test_admin import get, hook, says
 
@@ -100,7 +101,7 @@ FOCUS = """() => {
 @pytest.fixture(scope="module")
 def shop(busy_broker):
     """Something of every kind, so that every dialog can be opened."""
-    api, connection = busy_broker.api, pika.BlockingConnection(pika.ConnectionParameters(*busy_broker.amqp, heartbeat=0))
+    api, connection = busy_broker.api, connect(busy_broker)
     channel = connection.channel()
     channel.queue_declare("q", durable=True)
     channel.queue_declare("dying", durable=True, arguments={"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "q"})

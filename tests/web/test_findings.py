@@ -2,11 +2,11 @@
 
 import re
 
-import pika
 import pytest
 from playwright.sync_api import expect
 
 from browsing import PHONE, WIDE, photograph, segment
+from clients import connect
 from conftest import running
 from patience import Patience
 
@@ -23,7 +23,7 @@ def wrong_broker(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def channel(wrong_broker):
     """A channel, with two queues that lose their dead letters and seven that dead letters wait in."""
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*wrong_broker.amqp))
+    connection = connect(wrong_broker)
     channel = connection.channel()
     for name in ("emails", "payments"):
         arguments = {"x-message-ttl": 1, "x-dead-letter-exchange": "nobody-declared-it"}

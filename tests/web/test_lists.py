@@ -2,11 +2,11 @@
 
 import re
 
-import pika
 import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from clients import connect
 
 PHONE = {"width": 390, "height": 844}
 LONG = "a-queue-with-a-name-" + "0123456789" * 22
@@ -34,7 +34,7 @@ def many(busy_broker):
     bindings = [{"vhost": "/", "source": "amq.direct", "destination": f"tenant-{n:03}", "destination_type": "queue", "routing_key": f"key-{n}", "arguments": {}}
                 for n in range(120)]
     api.do("POST", "/api/definitions", {"vhosts": [{"name": "/"}, {"name": "shop"}], "queues": [*queues, *pairs, queue(LONG)], "policies": policies, "bindings": bindings})
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*busy_broker.amqp, client_properties={"connection_name": "publisher-orders"}))
+    connection = connect(busy_broker, client_properties={"connection_name": "publisher-orders"})
     channel = connection.channel()
     yield busy_broker
     channel.close()

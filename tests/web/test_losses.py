@@ -3,11 +3,11 @@
 import re
 import threading
 
-import pika
 import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from clients import connect
 from conftest import running
 
 EVERY_MS = 500  # between two samples of the broker, and between two publishes of the load
@@ -21,7 +21,7 @@ class Load(threading.Thread):
     def __init__(self, broker):
         super().__init__(daemon=True)
         self.is_over = threading.Event()
-        self.connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+        self.connection = connect(broker)
         self.channel = channel = self.connection.channel()
         lost = {"x-message-ttl": 50, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "nowhere"}
         channel.queue_declare("full", durable=True, arguments={"x-max-length": 2, "x-overflow": "reject-publish"})

@@ -1,15 +1,15 @@
 """Retries on the page: a queue that a returned message holds, and messages that a queue keeps at the delivery limit."""
 
-import pika
 import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from clients import connect
 
 
 @pytest.fixture
 def channel(broker):
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     yield connection.channel()
     connection.close()
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import PHONE
+from clients import connect
 from patience import becomes
 from test_admin import hook, says
 
@@ -16,7 +17,7 @@ ROWS = f"table{hook('scheduled-messages')} tbody tr:not(.none)"
 
 @pytest.fixture
 def channel(broker):
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp, heartbeat=0))
+    connection = connect(broker)
     channel = connection.channel()
     channel.confirm_delivery()
     channel.queue_declare("q", durable=True)

@@ -1,10 +1,10 @@
 """The story of the documents from the first click to the last: everything but the topology is done on the page."""
 
-import pika
 import pytest
 from playwright.sync_api import expect
 
 from browsing import segment
+from clients import connect
 
 TTL_MS = 1500  # the documents take a minute; a queue is refreshed every five seconds
 
@@ -12,7 +12,7 @@ TTL_MS = 1500  # the documents take a minute; a queue is refreshed every five se
 @pytest.fixture
 def topology(broker):
     """The documents' dead-letter exchange `my-dlx` and two queues, none of them with arguments."""
-    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    connection = connect(broker)
     channel = connection.channel()
     channel.exchange_declare("my-dlx", "direct", durable=True)
     for queue in ["sms", "dead"]:

@@ -39,6 +39,18 @@ pub(crate) fn failed_test(line: &str) -> Option<&str> {
     name.split("::").next().is_some_and(|file| file.ends_with(".py")).then_some(name)
 }
 
+/// The reason that pytest gives in one line for the failure of a test.
+pub(super) fn reason<'log>(log: &'log str, test: &str) -> Option<&'log str> {
+    let line = log.lines().find(|line| failed_test(line) == Some(test))?;
+    Some(line.split_once(test)?.1.strip_prefix(" - ")?.trim()).filter(|reason| !reason.is_empty())
+}
+
+/// The last lines of a log that say something, the latest last.
+pub(super) fn last_lines(log: &str, count_max: usize) -> Vec<&str> {
+    let said: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    said[said.len().saturating_sub(count_max)..].to_vec()
+}
+
 /// The reasons for which tests did not run: `SKIPPED [3] test_a.py:12: no streams`.
 pub(super) fn skips(log: &str) -> Vec<Skip> {
     let mut skips: Vec<Skip> = Vec::new();
@@ -110,6 +122,22 @@ mod tests {
             failed_tests(log),
             ["queue::tests::b", "queue::tests::c", "test_a.py::test_b[x - y]", "test_a.py::test_d"]
         );
+    }
+
+    #[test]
+    fn reasons_of_failures_are_those_of_pytest() {
+        let log = "test queue::tests::b ... FAILED\n\
+            FAILED test_a.py::test_b[x - y] - AssertionError: 1 - 2\n\
+            ERROR test_a.py::test_d\n";
+        assert_eq!(reason(log, "test_a.py::test_b[x - y]"), Some("AssertionError: 1 - 2"));
+        assert_eq!(reason(log, "test_a.py::test_d"), None);
+        assert_eq!(reason(log, "queue::tests::b"), None);
+    }
+
+    #[test]
+    fn last_lines_are_not_empty() {
+        assert_eq!(last_lines("a\nb\n\nc\n \n", 2), ["b", "c"]);
+        assert_eq!(last_lines("a\n", 2), ["a"]);
     }
 
     #[test]

@@ -17,6 +17,9 @@ const SLOW_TESTS_MAX: usize = 10;
 /// Failed tests of a step that are named; all are in its log.
 const FAILED_TESTS_MAX: usize = 50;
 
+/// Last lines that are shown of a failed step without failed tests.
+const LAST_LINES_MAX: usize = 10;
+
 /// The line of a step that begins, without its time.
 pub(super) fn began(step: &Step) -> String {
     format!("{:<18} {} ...", step.name, step.what)
@@ -96,7 +99,7 @@ pub(super) fn skips(ends: &[StepResult], log: impl Fn(&Step) -> String) -> Strin
     }
 }
 
-/// The tests and steps that have failed, each with the command that repeats it.
+/// The tests and steps that have failed, each with its reason and the command that repeats it.
 pub(super) fn failures(ends: &[StepResult], log: impl Fn(&Step) -> String) -> String {
     let mut text = String::new();
     for end in ends {
@@ -107,12 +110,21 @@ pub(super) fn failures(ends: &[StepResult], log: impl Fn(&Step) -> String) -> St
         let log = log(end.step);
         let tests = findings::failed_tests(&log);
         for test in tests.iter().take(FAILED_TESTS_MAX) {
-            let _ = writeln!(text, "    {test}\n      again: {} --filter '{test}'", again(name));
+            let reason = findings::reason(&log, test).map(|reason| format!(": {reason}"));
+            let reason = reason.unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "    {test}{reason}\n      again: {} --filter '{test}'",
+                again(name)
+            );
         }
         if tests.len() > FAILED_TESTS_MAX {
             let _ = writeln!(text, "    and {} more", tests.len() - FAILED_TESTS_MAX);
         }
         if tests.is_empty() {
+            for line in findings::last_lines(&log, LAST_LINES_MAX) {
+                let _ = writeln!(text, "    | {line}");
+            }
             let _ = writeln!(text, "      again: {}", again(name));
         }
     }
@@ -229,16 +241,28 @@ mod tests {
 
     #[test]
     fn failures_have_the_command_that_repeats_them() {
-        let ends =
-            [end("fmt", failed(), 1), end("clippy", counted(1, 0), 1), end("unit", failed(), 1)];
+        let ends = [
+            end("crash", failed(), 1),
+            end("clippy", counted(1, 0), 1),
+            end("unit", failed(), 1),
+            end("web", failed(), 1),
+        ];
         let log = |step: &Step| {
-            let log = if step.name == "unit" { "test queue::tests::b ... FAILED\n" } else { "" };
+            let log = match step.name {
+                "crash" => "run 1\nrun 2: a message is lost\n",
+                "unit" => "test queue::tests::b ... FAILED\n",
+                "web" => "FAILED test_a.py::test_b - OSError: gone\n",
+                _ => "",
+            };
             log.to_owned()
         };
         assert_eq!(
             failures(&ends, log),
-            "\nfailed:\n  fmt: broken\n      again: cargo xtask test --only fmt\n  unit: broken\n    \
-             queue::tests::b\n      again: cargo xtask test --only unit --filter 'queue::tests::b'\n"
+            "\nfailed:\n  crash: broken\n    | run 1\n    | run 2: a message is lost\n      \
+             again: cargo xtask test --only crash\n  unit: broken\n    queue::tests::b\n      \
+             again: cargo xtask test --only unit --filter 'queue::tests::b'\n  web: broken\n    \
+             test_a.py::test_b: OSError: gone\n      \
+             again: cargo xtask test --only web --filter 'test_a.py::test_b'\n"
         );
         assert_eq!(failures(&ends[1..2], |_| String::new()), "");
     }
