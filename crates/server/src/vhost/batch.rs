@@ -113,11 +113,9 @@ impl VhostHandle {
         let State { brain, outputs, .. } = &mut *state;
         let vhost = brain.serving_mut();
         // Deferred replies first: they are older than every effect of this batch.
-        for DeferredReply { connection, channel, outgoing, .. } in replies {
-            outputs.links.send_internal(*connection, || outgoing.clone());
-            if let Some(link) = outputs.links.clients.get_mut(*connection) {
-                link.append(*channel, outgoing);
-                batch.touch(*connection, link);
+        for reply in replies {
+            if let Some(link) = outputs.links.answer(reply) {
+                batch.touch(reply.connection, link);
             }
         }
         vhost.flush();

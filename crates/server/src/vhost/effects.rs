@@ -83,14 +83,11 @@ pub(super) fn apply_effects(
                     links.send_internal(connection, || outgoing);
                     continue;
                 };
-                let frame_max = link.frame_max;
-                if let Some(held) = link.holding() {
-                    held.append(|outbox| transmit(&outgoing, channel.0, frame_max, outbox));
-                    if matches!(outgoing, Outgoing::ConnectionClose { .. }) {
-                        held.set_closing();
-                    }
+                if link.holding().is_some() {
+                    link.append(channel, &outgoing);
                     continue;
                 }
+                let frame_max = link.frame_max;
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
                 link.socket.writer.append(|outbox| {
                     transmit(&outgoing, channel.0, frame_max, outbox);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use broker::{ConnectionId, Lsn, Outgoing};
+use broker::{ChannelNumber, ConnectionId, Lsn, Outgoing};
 use management::{ClientDescription, Traffic};
-use session::{HeldOutbox, Released, transmit};
+use session::{HeldOutbox, Outbox, Released, transmit};
 use slotmap::SecondaryMap;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::effects::DeferredReply;
 use crate::connection::counters::Socket;
 
 /// A client connection.
@@ -29,15 +30,29 @@ impl Link {
         Self { socket, client, frame_max, is_touched: false, held: None }
     }
 
-    /// Appends a method to the outbox.
-    pub(super) fn append(&mut self, channel: broker::ChannelNumber, outgoing: &Outgoing) {
+    /// True if the server's `connection.close` is on its way to the client.
+    fn is_closing(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.is_closing()) || self.socket.writer.is_closing()
+    }
+
+    /// Appends a method to what is held, or else to the outbox of the socket.
+    pub(super) fn append(&mut self, channel: ChannelNumber, outgoing: &Outgoing) {
         let frame_max = self.frame_max;
+        let closes = matches!(outgoing, Outgoing::ConnectionClose { .. });
+        let transmit = |outbox: &mut Outbox| transmit(outgoing, channel.0, frame_max, outbox);
         match self.holding() {
-            Some(held) => held.append(|outbox| transmit(outgoing, channel.0, frame_max, outbox)),
+            Some(held) => {
+                held.append(transmit);
+                if closes {
+                    held.set_closing();
+                }
+            }
             None => {
-                self.socket
-                    .writer
-                    .append(|outbox| transmit(outgoing, channel.0, frame_max, outbox));
+                self.socket.writer.append(transmit);
+                // After the bytes, because the reader may end the connection as soon as it is notified.
+                if closes {
+                    self.socket.writer.set_closing();
+                }
             }
         }
     }
@@ -88,6 +103,16 @@ impl Links {
             self.holding.push(connection);
         }
         link.held.get_or_insert_default().hold();
+    }
+
+    /// Sends an answer that has waited for the log. Nothing follows `connection.close`, so that there is none on a connection
+    /// that has been closed meanwhile. The client that has something new in its outbox, if one has.
+    pub(super) fn answer(&mut self, reply: &DeferredReply) -> Option<&mut Link> {
+        let DeferredReply { connection, channel, outgoing, .. } = reply;
+        self.send_internal(*connection, || outgoing.clone());
+        let link = self.clients.get_mut(*connection).filter(|link| !link.is_closing())?;
+        link.append(*channel, outgoing);
+        Some(link)
     }
 
     /// Drops what is held: no majority will have it under this leader.
@@ -150,5 +175,70 @@ impl Links {
             // A missing receiver means that the connection is closed or about to be.
             let _ = receiver.send(outgoing());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use amqp::method::MethodId;
+    use amqp::reply_code::ReplyCode;
+    use amqp::table::Table;
+    use broker::refusal::Refusal;
+    use management::ClientPid;
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    fn client() -> Link {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 5672));
+        let client = ClientDescription {
+            pid: ClientPid::new("a@b".into(), 0, 1),
+            name: String::new(),
+            peer: address,
+            local: address,
+            entry_node: None,
+            user: "guest".to_owned(),
+            mechanism: "PLAIN",
+            vhost: "/".to_owned(),
+            properties: Table::default(),
+            connection_name: None,
+            channel_max: 1,
+            frame_max: 4096,
+            heartbeat_s: 0,
+            tls: None,
+            connected_at_ms: 0,
+        };
+        let socket = Socket { writer: Arc::default(), read_counters: Arc::default() };
+        Link::new(socket, Arc::new(client))
+    }
+
+    #[test]
+    fn answers_do_not_follow_the_close_of_their_connection() {
+        let (mut ids, mut links) = (SlotMap::with_key(), Links::default());
+        let [closed, open]: [ConnectionId; 2] = [ids.insert(()), ids.insert(())];
+        links.clients.insert(closed, client());
+        links.clients.insert(open, client());
+        let answer_to = |connection| DeferredReply {
+            lsn: Lsn(2),
+            connection,
+            channel: ChannelNumber(1),
+            outgoing: Outgoing::ExchangeDeclareOk,
+        };
+        // A delivery waits for position 3, and behind it the end of the connection.
+        links.hold(closed);
+        links.hold(open);
+        links.release(Lsn(3), Lsn(1), &mut |_, _, _| {});
+        let refusal = Refusal::new(ReplyCode::ConnectionForced, "the broker stops");
+        let close = Outgoing::ConnectionClose { refusal, method: MethodId::NONE };
+        links.clients[closed].append(ChannelNumber(0), &close);
+        assert!(links.answer(&answer_to(closed)).is_none());
+        assert!(links.answer(&answer_to(open)).is_some());
+        links.release(Lsn(3), Lsn(3), &mut |_, _, _| {});
+        assert!(links.clients[closed].socket.writer.is_closing());
+        let unsent = links.unsent(closed);
+        assert!(links.answer(&answer_to(closed)).is_none());
+        assert_eq!(links.unsent(closed), unsent);
     }
 }

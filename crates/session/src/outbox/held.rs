@@ -62,7 +62,7 @@ impl HeldOutbox {
     /// Appends to what is held. Without a held delivery in this batch, the bytes wait for those before them.
     ///
     /// # Panics
-    /// If nothing is held: the bytes belong into the free outbox.
+    /// If nothing is held: the bytes belong into the free outbox. If the server's `connection.close` is the last method.
     pub fn append<T>(&mut self, append: impl FnOnce(&mut Outbox) -> T) -> T {
         assert!(!self.is_closing, "nothing follows connection.close");
         let last = self.parts.back_mut().map(|(_, outbox)| outbox);
@@ -76,6 +76,11 @@ impl HeldOutbox {
     /// Notes that the method that was appended last is the server's `connection.close`.
     pub fn set_closing(&mut self) {
         self.is_closing = true;
+    }
+
+    /// True if the server's `connection.close` is held, so that nothing may be appended.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
     }
 
     /// Ends a batch, after which `last` is the last position of the log.
@@ -200,6 +205,7 @@ mod tests {
         send(&mut held, &mut free, b"close");
         held.set_closing();
         held.end_batch(Lsn(4));
+        assert!(held.is_closing());
         assert!(!held.release(Lsn(3), &mut free).is_closing);
         assert!(held.release(Lsn(4), &mut free).is_closing);
         assert!(!held.release(Lsn(5), &mut free).is_closing);
