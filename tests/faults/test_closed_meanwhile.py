@@ -6,7 +6,7 @@ from answers import connection_closed
 from peer import Peer
 from test_cluster import QUEUE, cluster  # noqa: F401 - a fixture
 
-DELAY_MS = 400
+DELAY_MS = 1000
 
 
 def test_nothing_follows_the_close_of_a_connection(cluster):  # noqa: F811

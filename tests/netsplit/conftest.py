@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path += [str(TESTS / "crash"), str(TESTS / "hostile"), str(TESTS / "blackbox" / "support")]
+sys.path += [str(TESTS / one) for one in ("crash", "faults", "hostile", "blackbox/support")]
 
 
 def pytest_addoption(parser):

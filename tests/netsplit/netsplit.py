@@ -13,8 +13,9 @@ import tempfile
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-# The clients, the ledger and the processes of the crash loop; the certificates of the black-box tests.
-sys.path += [str(TESTS / "crash"), str(TESTS / "hostile"), str(TESTS / "blackbox" / "support")]
+# The clients, the ledger and the processes of the crash loop; the slow disks of the fault runs; the certificates of the
+# black-box tests.
+sys.path += [str(TESTS / one) for one in ("crash", "faults", "hostile", "blackbox/support")]
 
 import delays  # noqa: E402 - needs the path
 import foreign  # noqa: E402
@@ -37,6 +38,8 @@ NAMES = "abcde"
 STEPS = (2, 6)
 # Seed of the first run, unless another is given: this one and the next do almost every harm in less than a minute.
 FIRST = 743
+# A sync of every disk takes so long in a run: nothing more than it does, or as much as of a busy disk.
+SYNCS_MS = (0, 0, 50, 200)
 PERIOD_S = 0.1
 # A client that was passed on to a lost leader may be held for 8 s at its next attempt.
 END_WITHIN_S = 120.0  # seconds, on a machine that does nothing else
@@ -180,11 +183,13 @@ def main():
     for seed in played:
         rng = random.Random(seed)
         steps = nemeses.draw(rng, names, rng.randint(*STEPS))
+        # By a generator of its own, so that a seed means the harms that it always meant.
+        sync_ms = random.Random(f"disk {seed}").choice(SYNCS_MS)
         mode = " --namespaces" * arguments.namespaces
-        print(f"run {runs + 1}: --runs 1 --seed {seed} --nodes {arguments.nodes}{mode}", flush=True)
+        print(f"run {runs + 1}: --runs 1 --seed {seed} --nodes {arguments.nodes}{mode} (syncs take {sync_ms} ms more)", flush=True)
         folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-netsplit-"))
         network = namespaces.Namespaces(names) if arguments.namespaces else Network()
-        cluster = SplitCluster(arguments.leveret, folder, network, names, with_tls=arguments.programs)
+        cluster = SplitCluster(arguments.leveret, folder, network, names, with_tls=arguments.programs, sync_ms=sync_ms)
         programs = foreign.Programs(foreign.commands(work) if arguments.programs else {})
         try:
             run(cluster, rng, steps, totals, programs, arguments.sabotage)

@@ -10,6 +10,7 @@ import pika
 
 from broker_process import Broker
 from cluster_processes import GONE, Cluster
+from disk import compile_library
 from foreign import Tls
 from ledger import Fault
 from ports import free_ports, give_back
@@ -25,6 +26,16 @@ class Node(Broker):
 
     is_suspended = False
     ends = False  # it was killed, or told to stop
+    environment = {}
+
+    def launch(self, environment=None, **options):
+        super().launch(self.environment | (environment or {}), **options)
+
+    def slow_syncs(self, library, sync_ms):
+        """From its next life on, every sync of its disk takes so long."""
+        rules = self.folder / "rules"
+        rules.write_text(f"0 fsync 0 1000000000 delay:{sync_ms} *\n")
+        self.environment = {"LD_PRELOAD": str(library), "FAULTS_FOLDER": str(self.data), "FAULTS_RULES": str(rules)}
 
     def suspend(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -74,14 +85,18 @@ class Node(Broker):
 
 
 class SplitCluster(Cluster):
-    """Nodes with a vhost for each queue type, whose links are proxies."""
+    """Nodes with a vhost for each queue type, whose links are proxies, and whose disks may be slow."""
 
-    def __init__(self, binary, folder, network, names, with_tls=False):
+    def __init__(self, binary, folder, network, names, with_tls=False, sync_ms=0):
+        self.sync_ms = sync_ms
+        library = compile_library("faults", folder) if sync_ms else None
         self.tls = Tls(folder, dict(zip(names, free_ports(len(names))))) if with_tls else None
 
         def make(binary, folder, config):
             node = Node(binary, folder, config + (self.tls.config(folder.name) if self.tls else ""))
             node.host, node.prefix = network.host(folder.name), network.prefix(folder.name)
+            if sync_ms:
+                node.slow_syncs(library, sync_ms)
             return node
 
         self.network = network
