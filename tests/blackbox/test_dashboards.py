@@ -6,6 +6,7 @@ import re
 import pytest
 
 from documented_metrics import ROOT, documented, documented_of_clusters
+from metrics_decisions import reason_for_missing
 
 GRAFANA = ROOT / "docs" / "grafana"
 NAME = re.compile(r"\b((?:rabbitmq|process|leveret)_\w+)(?:\{([^}]*)\})?")
@@ -150,3 +151,17 @@ ASKED_BY_OTHERS = [
 
 def test_dashboards_and_rules_of_others_find_what_they_ask_for(families):
     assert {one: fault for one in ASKED_BY_OTHERS if (fault := faults(one, families))} == {}
+
+
+# What RabbitMQ's other dashboards ask for besides: of Raft logs (11340), of Erlang's distribution (11352) and memory (11350).
+OF_RABBITMQ_ALONE = [
+    "rabbitmq_raft_term_total", "rabbitmq_raft_log_commit_index", "rabbitmq_raft_log_last_applied_index",
+    "rabbitmq_raft_log_last_written_index", "rabbitmq_raft_log_snapshot_index", "rabbitmq_raft_entry_commit_latency_seconds",
+    "erlang_vm_dist_node_state", "erlang_vm_dist_node_queue_size_bytes", "erlang_vm_dist_proc_reductions",
+    "erlang_vm_allocators", "erlang_vm_memory_bytes_total", "erlang_vm_process_count",
+]
+
+
+def test_what_no_dashboard_finds_has_a_reason(families):
+    for name in OF_RABBITMQ_ALONE:
+        assert (name in families, reason_for_missing(name) is None) == (False, False), name

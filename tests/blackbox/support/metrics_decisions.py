@@ -4,7 +4,7 @@
 """
 
 ERLANG = "about Erlang's virtual machine or a process in it"
-NO_RAFT = "about Raft: a Leveret is one node and keeps no log of votes"
+NO_RAFT = "about a Raft log for each queue; a cluster has metrics of replicas"
 NO_STREAMS = "about streams, which Leveret does not have yet"
 ALWAYS_ZERO = "of a storage that RabbitMQ 4 does not have any more: always 0 there"
 EXPORTER = "about RabbitMQ's exporter"
