@@ -7,8 +7,9 @@ use broker::time::Now;
 use broker::{ConnectionId, Request, ScheduledPlace};
 use smallvec::SmallVec;
 
-use super::effects::{BatchEffects, BatchResult, DeferredReply, apply_effects};
+use super::effects::{BatchEffects, BatchResult, apply_effects};
 use super::handle::{State, VhostHandle};
+use super::links::DeferredReply;
 use super::lock::TimedGuard;
 use super::timer::TimerTarget;
 use crate::connection::socket_writer::SocketWriter;

@@ -1,21 +1,12 @@
 //! Effects of a batch: bytes in outboxes, records for the log, tasks for the pager, log lines.
 
-use broker::{ChannelNumber, ConnectionId, Effect, Event, Lsn, Outgoing, Vhost};
+use broker::{ConnectionId, Effect, Event, Lsn, Outgoing, Vhost};
 use session::transmit;
 use smallvec::SmallVec;
 use vhost_log::{LogQueue, QueuedRecord};
 
-use super::links::{Link, Links};
+use super::links::{DeferredReply, Link, Links};
 use crate::disk::page_queue::{PageProgress, PageQueue};
-
-/// An answer that is sent once the log is durable up to a position.
-#[derive(Debug)]
-pub(super) struct DeferredReply {
-    pub(super) lsn: Lsn,
-    pub(super) connection: ConnectionId,
-    pub(super) channel: ChannelNumber,
-    pub(super) outgoing: Outgoing,
-}
 
 /// The event that the answer to a command waits for.
 #[derive(Clone, Copy, Debug)]

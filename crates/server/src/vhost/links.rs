@@ -8,7 +8,6 @@ use session::{HeldOutbox, Outbox, Released, transmit};
 use slotmap::SecondaryMap;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::effects::DeferredReply;
 use crate::connection::counters::Socket;
 
 /// A client connection.
@@ -81,6 +80,15 @@ impl Link {
         }
         released
     }
+}
+
+/// An answer that is sent once the log is durable up to a position.
+#[derive(Debug)]
+pub(super) struct DeferredReply {
+    pub(super) lsn: Lsn,
+    pub(super) connection: ConnectionId,
+    pub(super) channel: ChannelNumber,
+    pub(super) outgoing: Outgoing,
 }
 
 /// All connections of a vhost.

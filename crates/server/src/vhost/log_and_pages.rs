@@ -5,8 +5,8 @@ use broker::Lsn;
 use broker::page::{PageLocation, PageRead, PageTask};
 use storage::{WriteBatch, Written};
 
-use super::effects::DeferredReply;
 use super::handle::{State, VhostHandle};
+use super::links::DeferredReply;
 use super::lock::TimedGuard;
 use crate::disk::log_writer::LogSource;
 use crate::disk::page_files::PageFiles;
