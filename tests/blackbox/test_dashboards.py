@@ -162,6 +162,6 @@ OF_RABBITMQ_ALONE = [
 ]
 
 
-def test_what_no_dashboard_finds_has_a_reason(families):
+def test_metrics_that_no_dashboard_finds_have_a_reason(families):
     for name in OF_RABBITMQ_ALONE:
         assert (name in families, reason_for_missing(name) is None) == (False, False), name

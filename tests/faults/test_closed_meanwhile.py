@@ -9,7 +9,7 @@ from test_cluster import QUEUE, cluster  # noqa: F401 - a fixture
 DELAY_MS = 1000
 
 
-def test_nothing_follows_the_close_of_a_connection(cluster):  # noqa: F811
+def test_close_of_a_connection_is_its_last_method(cluster):  # noqa: F811
     """A node ended when the answer to a declaration came behind the `connection.close` of an administrator."""
     leader = cluster.leader
     publisher = Peer(cluster.leading_address()).connect()
