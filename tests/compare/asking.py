@@ -87,6 +87,7 @@ class Side:
         code, out, error = self.run(tool, line)
         answer = {"exit": code}
         if how == commands.TEXT:
+            out = elements(out) if line.endswith("--formatter erlang") else out
             answer |= {"stdout": lines(self.masked(out)), "stderr": lines(self.masked(error))}
         elif how == commands.SHAPE:
             text = out if out.strip() else error
@@ -108,7 +109,7 @@ class Side:
         host, port = self.broker.amqp
         login = pika.PlainCredentials("guest", "guest")
         connection = pika.BlockingConnection(pika.ConnectionParameters(
-            host, port, endpoints.V, login, client_properties={"connection_name": "compared"}))
+            host, port, endpoints.V, login, client_properties={"connection_name": "compared"}, heartbeat=0))
         channel = connection.channel()
         channel.confirm_delivery()
         channel.basic_publish("x", "key", b"held")
@@ -145,6 +146,12 @@ def without_names(answer, node):
 
 def one_line(text):
     return " ".join(text.split())
+
+
+def elements(text):
+    """What was printed in Erlang's terms, an element of the list on a line: where a long term is broken into lines says nothing."""
+    banner, begin, term = text.partition("[")
+    return f"{banner}\n{begin}" + re.sub(r"\s*\n\s*", "", term).replace("],[", "],\n[")
 
 
 def lines(text):

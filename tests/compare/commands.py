@@ -50,9 +50,21 @@ COMMANDS = [
     ("set_global_parameter compared '{\"a\":1}'", TEXT),
     ("clear_global_parameter compared", TEXT), ("clear_global_parameter compared", TEXT),
     # what is declared; the script has made q, x and their binding in the vhost, and consumes
+    ("set_topic_permissions -p compared compared amq.topic ^a .*", TEXT),
+    ("set_vhost_limits -p compared '{\"max-queues\": 10}'", TEXT), ("set_user_limits compared '{\"max-channels\": 10}'", TEXT),
+    ("set_operator_policy -p compared transient .* '{\"expires\": 1800000}' --apply-to queues", TEXT),
     *[(f"{line} --formatter {form}", TEXT) for form in ("csv", "pretty_table", "erlang") for line in (
         "list_exchanges -p compared name type", "list_bindings -p compared source_name routing_key",
-        "list_permissions -p compared", "list_users", "list_policies -p compared")],
+        "list_permissions -p compared", "list_users", "list_policies -p compared", "list_vhosts", "list_vhosts name description tags",
+        "list_queues -p compared name messages", "list_queues -p compared name arguments durable policy type",
+        "list_exchanges -p compared name arguments policy", "list_bindings -p compared", "list_consumers -p compared",
+        "list_connections user vhost state", "list_channels number user vhost prefetch_count",
+        "list_user_permissions compared", "list_topic_permissions -p compared", "list_user_topic_permissions compared",
+        "list_operator_policies -p compared", "list_parameters -p compared",
+        "list_vhost_limits -p compared", "list_user_limits --user compared", "list_unresponsive_queues -p compared",
+        "list_queues -p nowhere", "list_queues -p compared nothing", "authenticate_user compared other")],
+    ("clear_topic_permissions -p compared compared", TEXT), ("clear_vhost_limits -p compared", TEXT),
+    ("clear_user_limits compared all", TEXT), ("clear_operator_policy -p compared transient", TEXT),
     (f"list_queues -p compared {QUEUE_COLUMNS}", TEXT), ("list_queues -p compared", TEXT),
     ("list_queues -p compared -q name messages", TEXT), ("list_queues -p compared -s name messages", TEXT),
     ("list_queues -p compared --no-table-headers name messages", TEXT),
@@ -74,7 +86,8 @@ COMMANDS = [
     ("export_definitions compared.json", TEXT), ("import_definitions compared.json", TEXT),
     ("close_connection '<x@localhost.1.2.3>' gone", TEXT), ("close_all_connections -p compared over", TEXT),
     ("close_all_user_connections compared over", TEXT),
-    ("delete_queue -p compared q", TEXT),
+    # With the message of the client that was closed, or without it: RabbitMQ waits for the client a while.
+    ("delete_queue -p compared q", EXIT),
     # the node
     ("ping", TEXT), ("status", EXIT), ("cluster_status", EXIT), ("version", EXIT),
     ("environment", EXIT), ("report", EXIT), ("await_startup", TEXT), ("await_startup --timeout 5", TEXT),

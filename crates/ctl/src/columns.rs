@@ -65,7 +65,11 @@ impl Column {
     pub(crate) fn cell(&self, of: &Value, pids: &Pids) -> (String, Term) {
         let field = of.get(self.name);
         let term = match self.read {
-            Read::Same => Term::of(field),
+            // RabbitMQ's tool has the empty name for what a queue or an exchange does not have.
+            Read::Same => match field {
+                None | Some(Value::Null) => Term::atom(""),
+                Some(_) => Term::of(field),
+            },
             Read::Atom => Term::atom_of(field),
             Read::Arguments => Term::arguments(field),
             Read::Count => Term::of(of.get("message_stats").and_then(|it| it.get(self.name))),

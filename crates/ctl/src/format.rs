@@ -234,6 +234,7 @@ fn csv(rows: &[Row]) -> String {
     for row in rows {
         let cell = |(_, term): &(String, Term)| match term {
             Term::List(all) if all.is_empty() => quoted(""),
+            Term::Arguments(arguments) if arguments.is_empty() => quoted(""),
             Term::List(_)
             | Term::Text(_)
             | Term::Atom(_)
