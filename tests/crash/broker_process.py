@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,21 +12,21 @@ import pika
 
 from ledger import Fault
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "machine"))
+
+import processor  # noqa: E402 - needs the path
+from patience import Patience  # noqa: E402
+
 # Seconds, on a machine that does nothing else.
 START_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 60.0
-CPU_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_LINE = re.compile(r"AMQP on (\S+):(\d+),.* HTTP on (\S+):(\d+)")
 
 
 def cpu_s(pids):
     """Processor time of all these processes together, in seconds."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / CPU_TICKS_PER_S
+    return sum(processor.time_s(pid) for pid in pids)
 
 
 class Broker:
@@ -73,10 +74,10 @@ class Broker:
         return found
 
     def wait_until(self, holds, timeout_s):
-        """Whether something came to hold while the process lived."""
-        deadline = time.monotonic() + timeout_s
+        """Whether something came to hold while the process lived, and before the patience for it was over."""
+        patience = Patience(timeout_s)
         while not holds():
-            if self.process.poll() is not None or time.monotonic() > deadline:
+            if self.process.poll() is not None or patience.is_over():
                 return bool(holds())
             time.sleep(0.005)
         return True

@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "machine"))
 
 from broker_process import ANSWER_TIMEOUT_S, Broker  # noqa: E402 - needs the path
 from ledger import Fault  # noqa: E402
+from patience import Patience  # noqa: E402
 from ports import free_ports, give_back  # noqa: E402
 
 NAMES = ("a", "b", "c")
@@ -141,7 +142,7 @@ class Cluster:
 
     def connect(self):
         """A connection to the leader, without a node between."""
-        deadline, last = time.monotonic() + LEADER_TIMEOUT_S, None
+        patience, last = Patience(LEADER_TIMEOUT_S), None
         while True:
             first = [self.leader] if self.leader else []
             for name in first + [name for name in self.nodes if name not in first]:
@@ -155,7 +156,7 @@ class Cluster:
                     return connection
                 except GONE as problem:
                     last = problem
-            if time.monotonic() > deadline:
+            if patience.is_over():
                 raise NoLeader(f"no node serves clients: {last!r}")
             time.sleep(0.01)
 
@@ -194,7 +195,7 @@ class Cluster:
 
     def transfer_when_possible(self, to, timeout_s):
         """Lets this node lead once it can, because it has just started."""
-        deadline = time.monotonic() + timeout_s
+        patience = Patience(timeout_s)
         while True:
             try:
                 leader = self.request(to, "GET", "/api/vhosts/%2F")["leader"]
@@ -202,7 +203,7 @@ class Cluster:
                 if self.leader == to or self.transfer(to) == to:
                     return
             except urllib.error.HTTPError as refused:
-                if refused.code != 503 or time.monotonic() > deadline:
+                if refused.code != 503 or patience.is_over():
                     raise Fault(refused.read().decode()) from None
             time.sleep(0.1)
 
