@@ -37,7 +37,8 @@ def may_enter(cluster, vhost, node):
 
 def connect(cluster, vhost, node=A):
     host, port = cluster.nodes[node].amqp
-    return pika.BlockingConnection(pika.ConnectionParameters(host, port, vhost, pika.PlainCredentials("anna", "anna")))
+    return pika.BlockingConnection(pika.ConnectionParameters(
+        host, port, vhost, pika.PlainCredentials("anna", "anna"), heartbeat=0))
 
 
 def refusal(cluster, vhost, node=A):

@@ -97,7 +97,7 @@ def crowd(defined, prefix):
 
 @pytest.mark.alone
 def test_a_connection_tells_what_it_is(client, api):
-    connection = client.connect()
+    connection = client.connect(tune={"heartbeat": 60})
     connection.channel()
     name = name_of(connection)
     becomes(lambda: api.ask("/api/connections/" + quoted(name)).status, 200)

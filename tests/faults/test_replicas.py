@@ -58,7 +58,7 @@ def has_settled(cluster, name="%2F"):
 def in_vhost(cluster, node, name):
     """A connection of pika through one node."""
     host, port = cluster.nodes[node].address
-    return pika.BlockingConnection(pika.ConnectionParameters(host, port, name))
+    return pika.BlockingConnection(pika.ConnectionParameters(host, port, name, heartbeat=0))
 
 
 def test_vhost_is_on_as_many_nodes_as_it_should_be_and_served_by_all(make):

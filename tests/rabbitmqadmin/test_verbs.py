@@ -44,7 +44,8 @@ def filled(text, names):
 def names(broker, tmp_path):
     """What stands for what in the lines; with it a connection lives that may be listed and closed."""
     host, port = broker.amqp
-    connection = pika.BlockingConnection(pika.ConnectionParameters(host, port))
+    # Silent while all lines run, for as long as that takes: no heartbeats.
+    connection = pika.BlockingConnection(pika.ConnectionParameters(host, port, heartbeat=0))
     overview = broker.api.do("GET", "/api/overview")
     listed = broker.wait_for(lambda: broker.api.do("GET", "/api/connections"))
     yield {
