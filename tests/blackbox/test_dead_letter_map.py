@@ -7,6 +7,7 @@ import pytest
 from brokers import quoted
 from live_policies import live_policy
 from patience import Patience
+from processor import time_s
 
 pytestmark = pytest.mark.better
 
@@ -425,7 +426,7 @@ def test_ten_thousand_queues(defined, by_broker):
     api = broker.api
     x = ch.exchange("direct")
     host, port = broker.amqp
-    fast = pika.BlockingConnection(pika.ConnectionParameters(host, port))
+    fast = pika.BlockingConnection(pika.ConnectionParameters(host, port, heartbeat=0))
     channel = fast.channel()
     for n in range(MANY // 2):
         channel.queue_declare(f"dead.{n}", exclusive=True)
@@ -434,13 +435,13 @@ def test_ten_thousand_queues(defined, by_broker):
         channel.queue_declare(f"work.{n}", exclusive=True, arguments=arguments)
 
     def timed(path, **query):
-        fastest, answer = 9.0, None
+        pid, least, answer = broker.process.pid, 9.0, None
         for _ in range(3):
-            began = time.monotonic()
+            before_s = time_s(pid)
             answer = api.ask(f"/api/{path}?" + "&".join(f"{name}={value}" for name, value in query.items()))
-            fastest = min(fastest, time.monotonic() - began)
+            least = min(least, time_s(pid) - before_s)
         assert answer.status == 200
-        assert fastest < 2.0, f"{path}: {fastest} s"  # a tenth of that where nothing else runs
+        assert least < 2.0, f"{path}: {least} s of processor time"  # a tenth of that is the rule
         return answer
 
     answer = timed("dead-letter-map")
