@@ -15,8 +15,6 @@ from test_ctl import tools
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
 
-WAIT_S = 30
-
 #: What a function of bash's completion offers for a line.
 BASH = """source <(leveretctl completion bash)
 COMP_LINE=$1; COMP_POINT=${#1}; _leveretctl_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
