@@ -1,7 +1,6 @@
 """The management API: connections, channels and consumers: their fields, the users who see them, and how they are closed."""
 
 import time
-import uuid
 
 import pika
 import pytest
@@ -118,10 +117,10 @@ def test_a_connection_tells_what_it_is(client, api):
 
 
 @pytest.mark.better
-def test_a_filter_finds_the_client_provided_name(client, api, by_broker):
+def test_a_filter_finds_the_client_provided_name(client, api, prefix, by_broker):
     if by_broker(rabbitmq=True, leveret=False):
         pytest.skip("RabbitMQ's filter compares addresses only")
-    given = f"billing-{uuid.uuid4().hex}"
+    given = f"billing-{prefix}of a shop"
     connection = pika.BlockingConnection(pika.ConnectionParameters(*client.broker.amqp, client_properties={"connection_name": given}))
     channel = connection.channel()
     [name] = [one["name"] for one in api.ask("/api/connections").json if one.get("user_provided_name") == given]

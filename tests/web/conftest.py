@@ -4,7 +4,7 @@ import os
 import pathlib
 import shutil
 import sys
-import uuid
+import zlib
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -100,6 +100,6 @@ def site(site_of, broker):
 
 
 @pytest.fixture
-def name():
-    """A name that only this test uses."""
-    return f"q{uuid.uuid4().hex[:6]}"
+def name(request):
+    """A name that only this test uses, the same in every run."""
+    return f"q{zlib.crc32(request.node.nodeid.encode()):08x}"
