@@ -205,17 +205,22 @@ def waits(ch, queue, rejections):
     return waits
 
 
+def grow(waited):
+    """Whether all of these waits may be 0.2 s longer than the one before. A busy machine makes some longer, not all."""
+    return all(seconds >= 0.2 * count - 0.02 for count, seconds in enumerate(waited, 1))
+
+
 def test_the_delay_grows_with_the_delivery_count_up_to_the_maximum(ch):
     waited = waits(ch, retry_queue(ch, low=200, high=500), rejections=8)
     for seconds, least in zip(waited, [0.2, 0.4, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]):
         assert seconds >= least - 0.02, waited
-    assert min(waited[3:]) < 0.78, waited  # without the maximum they would be 0.8 s and more
+    assert not grow(waited), waited
 
 
 def test_without_a_maximum_the_delay_stays_at_the_minimum(ch):
     waited = waits(ch, retry_queue(ch, low=200), rejections=7)
     assert min(waited) >= 0.18, waited
-    assert min(waited[3:]) < 0.78, waited  # growing, they would be 0.8 s and more
+    assert not grow(waited), waited
 
 
 LONG_MS = 3_600_000  # far longer than a test waits

@@ -39,7 +39,7 @@ def placed(cluster):
 
 
 def connect(node, **options):
-    return pika.BlockingConnection(pika.ConnectionParameters(*node.amqp, **options))
+    return pika.BlockingConnection(pika.ConnectionParameters(*node.amqp, **({"heartbeat": 0} | options)))
 
 
 def closed(connection):
