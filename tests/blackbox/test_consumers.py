@@ -7,6 +7,15 @@ from pika import spec
 from expectations import dead_letters_to
 from patience import PATIENCE_S
 
+
+def have(ch, count, *consumers):
+    """Wait until these consumers have so many messages together; no further ones come for a moment."""
+    together = lambda: sum(len(consumer.messages) for consumer in consumers)
+    ch.wait(lambda: together() >= count, PATIENCE_S, f"{count} messages")
+    ch.pause(0.2)
+    assert together() == count
+
+
 # --- prefetch
 
 
@@ -35,7 +44,7 @@ def test_prefetch_is_per_consumer_not_per_channel(ch, kind):
     q = ch.queue(kind)
     ch.publish(q, *"abcdef")
     one, two = ch.consume(q, prefetch=2), ch.consume(q, prefetch=2)
-    ch.pause(0.3)
+    have(ch, 4, one, two)
     assert (len(one.messages), len(two.messages)) == (2, 2)
 
 
@@ -45,7 +54,7 @@ def test_a_new_prefetch_is_for_consumers_to_come(ch, kind):
     ch.qos(3)
     new = ch.consume(q)
     ch.publish(q, *"abcdef")
-    ch.pause(0.3)
+    have(ch, 4, old, new)
     assert (len(old.messages), len(new.messages)) == (1, 3)
 
 
@@ -75,12 +84,10 @@ def test_a_global_prefetch_is_shared_by_the_consumers_of_a_channel(ch):
     ch.qos(3, is_global=True)
     one, two = ch.consume(q), ch.consume(q)
     ch.publish(q, *"abcdef")
-    ch.pause(0.3)
+    have(ch, 3, one, two)
     assert len(one.messages) <= 2 and len(two.messages) <= 2
-    assert len(one.messages) + len(two.messages) == 3
     ch.ack(one.messages[0])
-    ch.pause(0.3)
-    assert len(one.messages) + len(two.messages) == 4
+    have(ch, 4, one, two)
 
 
 def test_delivery_tags_count_everything_a_channel_delivers(ch, kind):
@@ -100,7 +107,7 @@ def test_consumers_of_a_queue_take_turns(ch, kind):
     one, two = ch.consume(q), ch.consume(q)
     for n in range(10):
         ch.publish(q, str(n))
-    ch.pause(0.2)
+    have(ch, 10, one, two)
     assert (len(one.messages), len(two.messages)) == (5, 5)
 
 
@@ -108,7 +115,7 @@ def test_a_consumer_that_is_full_is_passed_over(ch, kind):
     q = ch.queue(kind)
     full, free = ch.consume(q, prefetch=1), ch.connection.channel().consume(q)
     ch.publish(q, *"abcdef")
-    ch.pause(0.2)
+    have(ch, 6, full, free)
     assert len(full.messages) == 1
     assert len(free.messages) == 5
 
@@ -248,7 +255,7 @@ def test_a_consumer_of_higher_priority_gets_everything_until_it_is_full(ch, kind
     high = ch.consume(q, prefetch=3, arguments={"x-priority": 5})
     for n in range(5):
         ch.publish(q, str(n))
-    ch.pause(0.2)
+    have(ch, 5, low, high)
     assert high.bodies == ["0", "1", "2"]
     assert low.bodies == ["3", "4"]
 
@@ -259,7 +266,7 @@ def test_a_negative_priority_is_lower_than_none(ch, kind):
     normal = ch.consume(q, prefetch=1)
     ch.publish(q, "a")
     ch.publish(q, "b")
-    ch.pause(0.2)
+    have(ch, 2, lower, normal)
     assert (normal.bodies, lower.bodies) == (["a"], ["b"])
 
 
@@ -268,7 +275,7 @@ def test_consumers_of_equal_priority_take_turns(ch, kind):
     consumers = [ch.consume(q, arguments={"x-priority": 3}) for _ in range(3)]
     for n in range(9):
         ch.publish(q, str(n))
-    ch.pause(0.2)
+    have(ch, 9, *consumers)
     assert [len(consumer.messages) for consumer in consumers] == [3, 3, 3]
 
 

@@ -81,6 +81,7 @@ def test_an_expired_message_behind_the_head_does_not_use_up_the_length_limit(ch,
     assert ch.publish(q, "long", expiration=A_LONG_TIME) == "a"
     assert ch.publish(q, "short", expiration="100") == "a"
     ch.pause(0.4)
+    assert ch.stays(q, by_broker(rabbitmq=2, leveret=1))
     assert ch.publish(q, "new") == by_broker(rabbitmq="N", leveret="a")
 
 
