@@ -60,7 +60,7 @@ def thirty_minutes_by_argument(ch):
 def order_system_and_sms_sender(ch):
     """The program of document 0: a hundred orders at once into a queue with a TTL, a slow sender with prefetch 1."""
     dlq = ch.queue(name="expired")
-    q = ch.queue(name="sms.ttl", message_ttl=1000, **dead_letters_to(dlq))
+    q = ch.queue(name="sms.ttl", message_ttl=3000, **dead_letters_to(dlq))
     sender = ch.connection.channel()
     consumer = sender.consume(q, prefetch=1)
     orders = [f"passenger {n}" for n in range(100, 200)]
