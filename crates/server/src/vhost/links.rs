@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use amqp::method::MethodId;
+use broker::refusal::Refusal;
 use broker::{ChannelNumber, ConnectionId, Lsn, Outgoing};
 use management::{ClientDescription, Traffic};
 use session::{HeldOutbox, Outbox, Released, transmit};
@@ -123,11 +125,15 @@ impl Links {
         Some(link)
     }
 
-    /// Drops what is held: no majority will have it under this leader.
-    pub(super) fn drop_held(&mut self) {
+    /// Drops what is held: no majority will have it under this leader. A client whose `connection.close` was held is closed
+    /// because of `refusal` instead: the core has closed it already.
+    pub(super) fn drop_held(&mut self, refusal: &Refusal) {
         for connection in std::mem::take(&mut self.holding) {
-            if let Some(link) = self.clients.get_mut(connection) {
-                link.held = None;
+            let Some(link) = self.clients.get_mut(connection) else { continue };
+            if link.held.take().is_some_and(|held| held.is_closing()) {
+                let (refusal, method) = (refusal.clone(), MethodId::NONE);
+                link.append(ChannelNumber(0), &Outgoing::ConnectionClose { refusal, method });
+                link.socket.writer.wake_writer();
             }
         }
     }
@@ -190,10 +196,8 @@ impl Links {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use amqp::method::MethodId;
     use amqp::reply_code::ReplyCode;
     use amqp::table::Table;
-    use broker::refusal::Refusal;
     use management::ClientPid;
     use slotmap::SlotMap;
 
@@ -222,25 +226,33 @@ mod tests {
         Link::new(socket, Arc::new(client))
     }
 
-    #[test]
-    fn answers_do_not_follow_the_close_of_their_connection() {
+    /// Two clients that a delivery waits for, until the log is durable up to position 3. The first one is being closed.
+    fn closed_and_open() -> (Links, ConnectionId, ConnectionId) {
         let (mut ids, mut links) = (SlotMap::with_key(), Links::default());
         let [closed, open]: [ConnectionId; 2] = [ids.insert(()), ids.insert(())];
-        links.clients.insert(closed, client());
-        links.clients.insert(open, client());
+        for connection in [closed, open] {
+            links.clients.insert(connection, client());
+            links.hold(connection);
+        }
+        links.release(Lsn(3), Lsn(1), &mut |_, _, _| {});
+        let close = Outgoing::ConnectionClose { refusal: stops(), method: MethodId::NONE };
+        links.clients[closed].append(ChannelNumber(0), &close);
+        (links, closed, open)
+    }
+
+    fn stops() -> Refusal {
+        Refusal::new(ReplyCode::ConnectionForced, "the broker stops")
+    }
+
+    #[test]
+    fn answers_do_not_follow_the_close_of_their_connection() {
+        let (mut links, closed, open) = closed_and_open();
         let answer_to = |connection| DeferredReply {
             lsn: Lsn(2),
             connection,
             channel: ChannelNumber(1),
             outgoing: Outgoing::ExchangeDeclareOk,
         };
-        // A delivery waits for position 3, and behind it the end of the connection.
-        links.hold(closed);
-        links.hold(open);
-        links.release(Lsn(3), Lsn(1), &mut |_, _, _| {});
-        let refusal = Refusal::new(ReplyCode::ConnectionForced, "the broker stops");
-        let close = Outgoing::ConnectionClose { refusal, method: MethodId::NONE };
-        links.clients[closed].append(ChannelNumber(0), &close);
         assert!(links.answer(&answer_to(closed)).is_none());
         assert!(links.answer(&answer_to(open)).is_some());
         links.release(Lsn(3), Lsn(3), &mut |_, _, _| {});
@@ -248,5 +260,16 @@ mod tests {
         let unsent = links.unsent(closed);
         assert!(links.answer(&answer_to(closed)).is_none());
         assert_eq!(links.unsent(closed), unsent);
+    }
+
+    #[test]
+    fn client_that_was_being_closed_is_closed_when_its_leader_is_lost() {
+        let (mut links, closed, open) = closed_and_open();
+        links.drop_held(&stops());
+        let state = |connection| {
+            let writer = &links.clients[connection].socket.writer;
+            (writer.is_closing(), writer.unsent() > 0)
+        };
+        assert_eq!((state(closed), state(open)), ((true, true), (false, false)));
     }
 }

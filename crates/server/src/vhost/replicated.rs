@@ -215,7 +215,6 @@ impl ReplicaTarget for VhostHandle {
     }
 
     fn depose(&self, why: Deposition) {
-        self.state.lock().outputs.links.drop_held();
         let text = match why {
             Deposition::LeaderChanged => {
                 format!("the leader of vhost '{}' has changed", self.name)
@@ -227,7 +226,9 @@ impl ReplicaTarget for VhostHandle {
                 format!("the disk of the node that led vhost '{}' is full", self.name)
             }
         };
-        let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
+        let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
+        self.state.lock().outputs.links.drop_held(&refusal);
+        let contents = self.abandon(&refusal);
         if let Some(place) = &self.replica {
             place.set_frozen(false);
         }
