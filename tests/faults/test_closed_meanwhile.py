@@ -14,10 +14,10 @@ from test_lost_contact import leader_and_others, network  # noqa: F401 - a fixtu
 DELAY_MS = 1000
 
 
-def path_of(cluster, leader, client):
+def path_of(nodes, leader, client):
     """The path of a client, by which an administrator closes it."""
     _, port = client.socket.getsockname()
-    [name] = [one["name"] for one in cluster.request(leader, "GET", "/api/connections") if one["peer_port"] == port]
+    [name] = [one["name"] for one in nodes.request(leader, "GET", "/api/connections") if one["peer_port"] == port]
     return f"/api/connections/{quote(name, safe='')}"
 
 
