@@ -105,6 +105,8 @@ impl VhostHandle {
         self.stop(refusal);
         let mut state = self.state.lock();
         self.disk.set_retired();
+        // After the closes, which are behind what is held.
+        state.outputs.links.drop_held(refusal);
         state.outputs.deferred.clear();
         state.outputs.log = LogQueue::default();
         state.outputs.pages = PageQueue::default();

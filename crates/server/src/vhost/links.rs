@@ -125,8 +125,8 @@ impl Links {
         Some(link)
     }
 
-    /// Drops what is held: no majority will have it under this leader. A client whose `connection.close` was held is closed
-    /// because of `refusal` instead: the core has closed it already.
+    /// Drops what is held: no majority will have it under this leader, or the vhost is deleted. A client whose
+    /// `connection.close` was held is closed because of `refusal` instead: the core has closed it already.
     pub(super) fn drop_held(&mut self, refusal: &Refusal) {
         for connection in std::mem::take(&mut self.holding) {
             let Some(link) = self.clients.get_mut(connection) else { continue };
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_was_being_closed_is_closed_when_its_leader_is_lost() {
+    fn client_whose_close_was_held_is_closed_when_that_is_dropped() {
         let (mut links, closed, open) = closed_and_open();
         links.drop_held(&stops());
         let state = |connection| {

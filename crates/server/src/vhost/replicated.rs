@@ -226,9 +226,7 @@ impl ReplicaTarget for VhostHandle {
                 format!("the disk of the node that led vhost '{}' is full", self.name)
             }
         };
-        let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
-        self.state.lock().outputs.links.drop_held(&refusal);
-        let contents = self.abandon(&refusal);
+        let contents = self.abandon(&Refusal::new(ReplyCode::ConnectionForced, text));
         if let Some(place) = &self.replica {
             place.set_frozen(false);
         }
