@@ -268,7 +268,7 @@ pub(crate) const AMQP_HANDSHAKES_MAX: usize = 8192;
 pub(crate) const AMQP_HANDSHAKES_SHARE: u64 = 4;
 
 /// Time that an HTTP client may go without taking a byte: the time to send a request, to read the answer and
-/// to be idle, however slowly the client sends.
+/// to be idle, however slowly the client sends. Not while it waits for the answer to a whole request.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest `identity.product` and `identity.version`, in bytes: clients show both, and the frame that carries

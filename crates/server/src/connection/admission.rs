@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -46,6 +47,8 @@ enum Claim {
 pub(crate) struct Admitted {
     source: Source,
     standing: Mutex<Standing>,
+    /// True from the arrival of a whole request until its answer begins.
+    is_worked_for: AtomicBool,
     evicted: watch::Sender<bool>,
 }
 
@@ -53,7 +56,8 @@ impl Admitted {
     /// Creates a connection from `peer` that has proved nothing.
     pub(crate) fn new(peer: IpAddr) -> Self {
         let standing = Mutex::new(Standing::Unproven(Instant::now()));
-        Self { source: Source::from(peer), standing, evicted: watch::Sender::new(false) }
+        let (is_worked_for, evicted) = (AtomicBool::new(false), watch::Sender::new(false));
+        Self { source: Source::from(peer), standing, is_worked_for, evicted }
     }
 
     fn set(&self, standing: Standing) {
@@ -67,8 +71,19 @@ impl Admitted {
         }
     }
 
+    /// Notes that a request has arrived whole: nothing is expected of the client until the answer begins.
+    pub(crate) fn works(&self) {
+        self.is_worked_for.store(true, Ordering::Relaxed);
+    }
+
+    /// True while the client waits for an answer that has not begun.
+    pub(crate) fn is_worked_for(&self) -> bool {
+        self.is_worked_for.load(Ordering::Relaxed)
+    }
+
     /// Notes that the answer is complete and the connection waits for its client again.
     pub(crate) fn waits_for_client(&self) {
+        self.is_worked_for.store(false, Ordering::Relaxed);
         self.set(Standing::Unproven(Instant::now()));
     }
 

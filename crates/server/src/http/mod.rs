@@ -2,7 +2,8 @@
 //!
 //! hyper has no time limits of its own here. One rule covers all cases: a connection to which nothing could
 //! be written for a while is closed, whether its client sends its request byte by byte, does not read the
-//! answer, or is idle. A connection is closed earlier if another one needs its place.
+//! answer, or is idle; but not while the client waits for the answer to a request that has arrived whole. A connection
+//! is closed earlier if another one needs its place.
 
 pub(crate) mod barriers;
 pub(crate) mod node_api;
@@ -16,9 +17,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::Next;
 use axum::response::Response;
+use futures::{StreamExt as _, stream};
 use management::{ClientStanding, gave_way};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -98,6 +101,7 @@ pub(crate) async fn follow(
     let standing: Arc<dyn ClientStanding> = Arc::clone(&connection) as _;
     request.extensions_mut().insert(standing);
     request.extensions_mut().insert(ConnectInfo(address));
+    let request = note_arrival(request, &connection);
     let response = tokio::select! {
         response = next.run(request) => response,
         // Fails the connection with its next byte.
@@ -105,6 +109,20 @@ pub(crate) async fn follow(
     };
     connection.waits_for_client();
     response
+}
+
+/// Notes on the connection of a request when all of it has arrived.
+fn note_arrival(request: Request, connection: &Arc<Admitted>) -> Request {
+    if request.body().is_end_stream() {
+        connection.works();
+        return request;
+    }
+    let connection = Arc::clone(connection);
+    let end = stream::poll_fn(move |_| {
+        connection.works();
+        Poll::Ready(None)
+    });
+    request.map(|body| Body::from_stream(body.into_data_stream().chain(end)))
 }
 
 impl ClientStanding for Admitted {
@@ -153,7 +171,12 @@ impl HttpSocket {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             ready!(self.timeout.as_mut().poll(context));
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            if !self.ticket.connection().is_worked_for() {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            // A client that waits for the broker is not slow.
+            self.timeout.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+            ready!(self.timeout.as_mut().poll(context));
         }
         attempt
     }
@@ -216,5 +239,53 @@ impl AsyncWrite for HttpSocket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket().poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A client that sends nothing, and its connection.
+    async fn silent() -> (TcpStream, HttpSocket) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, peer) = listener.accept().await.unwrap();
+        let socket = HttpSocket {
+            socket: HttpStream::new(socket, None, peer),
+            timeout: Box::pin(tokio::time::sleep(HTTP_TIMEOUT)),
+            evicted: Box::pin(std::future::pending()),
+            ticket: Arc::new(Admission::new(1)).admit(peer.ip()).unwrap(),
+        };
+        (client, socket)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn client_that_waits_for_the_broker_is_not_slow() {
+        let (_client, mut socket) = silent().await;
+        let connection = Arc::clone(socket.ticket.connection());
+        connection.works();
+        let mut octet = [0];
+        assert!(timeout(10 * HTTP_TIMEOUT, socket.read(&mut octet)).await.is_err());
+        connection.waits_for_client();
+        let error = socket.read(&mut octet).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn request_has_arrived_with_the_end_of_its_body() {
+        let connection = Arc::new(Admitted::new([127, 0, 0, 1].into()));
+        let request = note_arrival(Request::new(Body::from("all of it")), &connection);
+        assert!(!connection.is_worked_for());
+        assert_eq!(to_bytes(request.into_body(), 100).await.unwrap(), "all of it");
+        assert!(connection.is_worked_for());
+        connection.waits_for_client();
+        note_arrival(Request::new(Body::empty()), &connection);
+        assert!(connection.is_worked_for());
     }
 }
