@@ -130,7 +130,7 @@ def test_the_report_has_the_plots(perf, name, tmp_path):
     assert page.count("<svg") == 2 and "Per second" in page and "Latency" in page
     for line in ran.out.splitlines():
         assert line in page
-    assert re.search(r"1\.0 s  published .*/s  consumed .*/s", ran.err), ran.err
+    assert re.search(r"\d\.\d s  published .*/s  consumed .*/s", ran.err), ran.err
 
 
 def test_the_processor_time_of_a_broker_on_this_machine(perf, name, under):
