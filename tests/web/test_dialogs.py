@@ -148,6 +148,7 @@ def opened(page, case):
     else:
         # The page may be drawn anew until its data are there: the key goes to the button that has the focus then.
         opener = page.locator(case.opener).first
+        expect(opener).to_be_enabled()
         opener.focus()
         expect(opener).to_be_focused()
         button = opener.element_handle()

@@ -102,8 +102,10 @@ async fn cancel(
 
 fn find(node: &SharedNode, caller: &Caller, id: &str) -> Result<RedriveJob, ApiError> {
     let id: u64 = id.parse().map_err(|_| ApiError::not_found())?;
+    // Before the jobs are read as well as after it: the vhost of a job may come or go in between.
+    let unknown_before = node.vhost_with_unknown_redrives();
     let job = node.redrives().into_iter().find(|job| job.id == id && caller.can_list(&job.vhost));
-    job.ok_or_else(|| match node.vhost_with_unknown_redrives() {
+    job.ok_or_else(|| match unknown_before.or_else(|| node.vhost_with_unknown_redrives()) {
         // Another node may know the job; of a job of this vhost nobody can say yet that there is none.
         Some(vhost) => ApiError::unavailable(format!(
             "the redrives of vhost '{vhost}' are not known yet, try again"

@@ -194,28 +194,33 @@ impl Sender {
     /// The answer of the first node that knows the object; this one is asked first.
     ///
     /// A node that cannot say yet, or does not answer, may know the object. While the nodes are asked, the object can
-    /// move to one that said no already, and a link to one that knows it can come or go: the others are asked twice, with
+    /// move to one that said no already, and a link to one that knows it can come or go: all are asked twice, with
     /// those that were connected at any time meanwhile, before the answer is that there is none.
     async fn anywhere(&self, request: Request, next: Next) -> Response {
-        let others = copy(&request);
+        let (parts, _) = request.into_parts();
+        let asked = || Request::from_parts(parts.clone(), Body::empty());
         let mut peers = BTreeSet::from_iter(self.node.connected_peers());
-        let mut refusal = next.run(request).await;
+        let mut refusal = next.clone().run(asked()).await;
         if !is_elsewhere(refusal.status()) {
             return refusal;
         }
         for _ in 0..2 {
             peers.extend(self.node.connected_peers());
             for peer in &peers {
-                let answer = self.answer(peer, copy(&others)).await;
-                match answer.status() {
-                    StatusCode::NOT_FOUND => {}
-                    StatusCode::SERVICE_UNAVAILABLE => refusal = answer,
-                    _ => return answer,
+                let answer = self.answer(peer, copy(&asked())).await;
+                if !is_elsewhere(answer.status()) {
+                    return answer;
                 }
+                refusal = more_cautious(refusal, answer);
             }
             if refusal.status() == StatusCode::SERVICE_UNAVAILABLE {
                 break;
             }
+            let answer = next.clone().run(asked()).await;
+            if !is_elsewhere(answer.status()) {
+                return answer;
+            }
+            refusal = more_cautious(refusal, answer);
         }
         refusal
     }
@@ -253,6 +258,11 @@ async fn answer_here(
 /// True for the answer of a node that does not have the object, or not yet: another one may.
 fn is_elsewhere(status: StatusCode) -> bool {
     matches!(status, StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// Of two answers of nodes that do not have an object, that of the node which may have it later.
+fn more_cautious(one: Response, other: Response) -> Response {
+    if other.status() == StatusCode::SERVICE_UNAVAILABLE { other } else { one }
 }
 
 /// The request without its body.
