@@ -17,14 +17,18 @@ def compile_library(name, folder):
     return library
 
 
+def environment(library, folder, rules_file):
+    """The variables with which a process obeys the rules of a file for what it does to this folder."""
+    return {"LD_PRELOAD": str(library), "FAULTS_FOLDER": str(folder), "FAULTS_RULES": str(rules_file)}
+
+
 class FaultyBroker(Broker):
     """Obeys the rules of `rules`, see `faults.c`, while it is started by `start_with`."""
 
     def __init__(self, binary, folder, library, config=""):
         super().__init__(binary, folder, config)
         self.rules_file = folder / "rules"
-        self.environment = {
-            "LD_PRELOAD": str(library), "FAULTS_FOLDER": str(self.data), "FAULTS_RULES": str(self.rules_file)}
+        self.environment = environment(library, self.data, self.rules_file)
 
     def rules(self, *rules):
         """From now on these hold: (call, how many to skip, how many times, action, end of the file's name)."""

@@ -8,9 +8,9 @@ import time
 
 import pika
 
+import disk
 from broker_process import Broker
 from cluster_processes import GONE, Cluster
-from disk import compile_library
 from foreign import Tls
 from ledger import Fault
 from ports import free_ports, give_back
@@ -35,7 +35,7 @@ class Node(Broker):
         """From its next life on, every sync of its disk takes so long."""
         rules = self.folder / "rules"
         rules.write_text(f"0 fsync 0 1000000000 delay:{sync_ms} *\n")
-        self.environment = {"LD_PRELOAD": str(library), "FAULTS_FOLDER": str(self.data), "FAULTS_RULES": str(rules)}
+        self.environment = disk.environment(library, self.data, rules)
 
     def suspend(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -89,7 +89,7 @@ class SplitCluster(Cluster):
 
     def __init__(self, binary, folder, network, names, with_tls=False, sync_ms=0):
         self.sync_ms = sync_ms
-        library = compile_library("faults", folder) if sync_ms else None
+        library = disk.compile_library("faults", folder) if sync_ms else None
         self.tls = Tls(folder, dict(zip(names, free_ports(len(names))))) if with_tls else None
 
         def make(binary, folder, config):

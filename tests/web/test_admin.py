@@ -2,7 +2,6 @@
 
 import json
 
-
 from browsing import segment
 from clients import connect
 from patience import becomes

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -164,15 +165,14 @@ impl Sender {
             };
         }
         let (parts, _) = request.into_parts();
-        let asked = || Request::from_parts(parts.clone(), Body::empty());
-        match self.read(vhost, asked(), next.clone()).await {
+        match self.read(vhost, again(&parts), next.clone()).await {
             // The node has lost the lead or its replica meanwhile, and the next leader is known soon.
             None => {}
             Some(answer) if answer.status() == StatusCode::SERVICE_UNAVAILABLE => {}
             Some(answer) => return answer,
         }
         self.node.leader_settled(vhost).await;
-        self.read(vhost, asked(), next).await.unwrap_or_else(gone)
+        self.read(vhost, again(&parts), next).await.unwrap_or_else(gone)
     }
 
     /// The answer of the leader of a vhost to a request that changes nothing, or that of the replica of this node. None if
@@ -197,17 +197,17 @@ impl Sender {
     /// move to one that said no already, and a link to one that knows it can come or go: all are asked twice, with
     /// those that were connected at any time meanwhile, before the answer is that there is none.
     async fn anywhere(&self, request: Request, next: Next) -> Response {
+        let others = copy(&request);
         let (parts, _) = request.into_parts();
-        let asked = || Request::from_parts(parts.clone(), Body::empty());
         let mut peers = BTreeSet::from_iter(self.node.connected_peers());
-        let mut refusal = next.clone().run(asked()).await;
+        let mut refusal = next.clone().run(again(&parts)).await;
         if !is_elsewhere(refusal.status()) {
             return refusal;
         }
         for _ in 0..2 {
             peers.extend(self.node.connected_peers());
             for peer in &peers {
-                let answer = self.answer(peer, copy(&asked())).await;
+                let answer = self.answer(peer, copy(&others)).await;
                 if !is_elsewhere(answer.status()) {
                     return answer;
                 }
@@ -216,7 +216,7 @@ impl Sender {
             if refusal.status() == StatusCode::SERVICE_UNAVAILABLE {
                 break;
             }
-            let answer = next.clone().run(asked()).await;
+            let answer = next.clone().run(again(&parts)).await;
             if !is_elsewhere(answer.status()) {
                 return answer;
             }
@@ -265,7 +265,12 @@ fn more_cautious(one: Response, other: Response) -> Response {
     if other.status() == StatusCode::SERVICE_UNAVAILABLE { other } else { one }
 }
 
-/// The request without its body.
+/// A request for another try on this node: all but its body.
+fn again(parts: &Parts) -> Request {
+    Request::from_parts(parts.clone(), Body::empty())
+}
+
+/// The request for another node: without its body, and what this node has noted on it.
 fn copy(request: &Request) -> Request {
     let mut copy = Request::new(Body::empty());
     request.method().clone_into(copy.method_mut());
