@@ -287,17 +287,25 @@ impl GivesWay for Taken {
     }
 
     fn give_way(&self) -> bool {
-        let is_answer = self.state().transfer.take().is_some_and(|transfer| transfer.is_answer);
-        if !is_answer {
+        let mut state = self.state();
+        let Some(transfer) = &state.transfer else { return false };
+        if !transfer.is_answer {
             // The reader of the body gives the room back.
+            state.transfer = None;
             self.gave_way.notify_one();
             return false;
         }
+        drop(state);
+        // A transfer that moves just now may have to give way later.
         let Ok(mut content) = self.content.try_lock() else { return false };
         let ended = content.take();
         drop(content);
         drop(ended);
-        let held = std::mem::take(&mut self.state().held);
+        let held = {
+            let mut state = self.state();
+            state.transfer = None;
+            std::mem::take(&mut state.held)
+        };
         self.budget.give_back(self.answers, held);
         true
     }
@@ -414,6 +422,24 @@ mod tests {
         assert_eq!(second.status(), StatusCode::OK);
         assert_eq!((size_of(second).await, size_of(unread).await), (Some(SIZE), None));
         assert_eq!(budget.taken(Pool::Answers), 0);
+    }
+
+    #[tokio::test]
+    async fn answer_that_moves_just_now_gives_way_later() {
+        let body = Body::from("unread").into_data_stream();
+        let taken = Arc::new(Taken {
+            budget: HttpBudget::of(SIZE),
+            answers: Pool::Answers,
+            state: Mutex::default(),
+            content: Mutex::new(Some(Content { body, piece: Bytes::new() })),
+            gave_way: Notify::new(),
+        });
+        taken.begin(Pool::Answers, true);
+        let content = taken.content.lock().unwrap();
+        assert!(!taken.give_way());
+        drop(content);
+        assert!(taken.give_way());
+        assert!(!taken.give_way());
     }
 
     /// A busy machine may begin to send an answer late.

@@ -138,7 +138,8 @@ impl HttpBudget {
     pub(super) fn take(&self, pool: Pool, bytes: usize) -> Result<(), OverBudget> {
         let bytes_max = pool.share(self.bytes.load(Ordering::Relaxed));
         loop {
-            let slowest = {
+            // Each gives its room back when it is dropped here: the lock is not held then.
+            let transfers: Vec<_> = {
                 let mut room = self.room(pool);
                 if bytes <= bytes_max.saturating_sub(room.taken) {
                     room.taken += bytes;
@@ -147,10 +148,9 @@ impl HttpBudget {
                 if bytes > bytes_max {
                     return Err(OverBudget(pool));
                 }
-                room.slowest(Instant::now())
+                room.transfers.iter().filter_map(Weak::upgrade).collect()
             };
-            // Without the lock, because room is given back here.
-            if !slowest.ok_or(OverBudget(pool))?.give_way() {
+            if !slowest(&transfers, Instant::now()).is_some_and(GivesWay::give_way) {
                 return Err(OverBudget(pool));
             }
         }
@@ -205,18 +205,59 @@ impl HttpBudget {
     }
 }
 
-impl Room {
-    /// The transfer that has been too slow for the longest time.
-    fn slowest(&self, now: Instant) -> Option<Arc<dyn GivesWay>> {
-        let transfers = self.transfers.iter().filter_map(Weak::upgrade);
-        let late = transfers.filter_map(|one| Some((one.behind(now)?, one)));
-        late.max_by_key(|(behind, _)| *behind).map(|(_, one)| one)
-    }
+/// The transfer that has been too slow for the longest time.
+fn slowest(transfers: &[Arc<dyn GivesWay>], now: Instant) -> Option<&dyn GivesWay> {
+    let late = transfers.iter().filter_map(|one| Some((one.behind(now)?, one)));
+    late.max_by_key(|(behind, _)| *behind).map(|(_, one)| &**one)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
     use super::*;
+
+    /// A transfer that ends while somebody looks at it.
+    struct Ends {
+        budget: Arc<HttpBudget>,
+        connection: Mutex<Option<Arc<Self>>>,
+    }
+
+    impl GivesWay for Ends {
+        fn behind(&self, _now: Instant) -> Option<Duration> {
+            drop(self.connection.lock().unwrap().take());
+            None
+        }
+
+        fn give_way(&self) -> bool {
+            false
+        }
+    }
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.budget.give_back(Pool::Answers, 100);
+        }
+    }
+
+    #[test]
+    fn transfer_may_end_while_room_is_looked_for() {
+        let budget = HttpBudget::of(400);
+        budget.take(Pool::Answers, 100).unwrap();
+        let transfer = Arc::new(Ends { budget: Arc::clone(&budget), connection: Mutex::default() });
+        *transfer.connection.lock().unwrap() = Some(Arc::clone(&transfer));
+        let weak = Arc::downgrade(&transfer);
+        budget.follow_transfer(Pool::Answers, weak);
+        drop(transfer);
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let tries = [(); 2].map(|()| budget.take(Pool::Answers, 1).is_ok());
+            sender.send(tries).unwrap();
+        });
+        let tries = receiver.recv_timeout(Duration::from_secs(60));
+        assert_eq!(tries, Ok([false, true]), "nobody gets room any more");
+    }
 
     #[test]
     fn budget_follows_the_watermark_within_bounds() {
