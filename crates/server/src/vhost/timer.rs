@@ -107,7 +107,7 @@ impl Timer {
             let target = wakes.targets.get(&id).and_then(Weak::upgrade);
             if let Some(target) = target {
                 // The lock is released, because the vhost arms the timer again.
-                MutexGuard::unlocked(&mut wakes, || target.tick());
+                MutexGuard::unlocked(&mut wakes, move || target.tick());
                 last_turn_ended = clock.time();
             }
         }
