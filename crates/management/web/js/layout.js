@@ -95,8 +95,7 @@ function ThemeChoice() {
       ${[["auto", "system"], ["light", "light"], ["dark", "dark"]].map(([key, title]) => html`<option key=${key} value=${key} selected=${key === chosen}>${title}</option>`)}</select></label>`;
 }
 
-function UserMenu() {
-  const user = useStore(session);
+function UserMenu({ user }) {
   return html`<details class="menu user" data-test="user-menu"><summary>${user.name}</summary><div class="menu-box">
     <p class="muted">${user.tags.join(", ") || "no tags"}</p>
     <${ThemeChoice} />
@@ -139,7 +138,8 @@ function ClusterName({ name }) {
   return html`<span title="The cluster was given no name: rabbitmqctl set_cluster_name" data-test="cluster-name">cluster of ${count(nodes, "node")}</span>`;
 }
 
-function Frame() {
+/** The session may be over before the frame is gone, so that the user comes from above. */
+function Frame({ user }) {
   const { section, key } = useStore(place);
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [key]);
@@ -153,7 +153,7 @@ function Frame() {
         <span class="muted">${data?.leveret_version}</span></a>
       <span class="cluster muted"><${AlarmDot} /><${ClusterName} name=${data?.cluster_name} /></span>
       <span class="gap"></span>
-      <${VhostChoice} /><${RefreshChoice} /><${UserMenu} />
+      <${VhostChoice} /><${RefreshChoice} /><${UserMenu} user=${user} />
     </header>
     <aside class="side"><${Navigation} section=${section} onGo=${() => setIsOpen(false)} /></aside>
     <main id="main" tabindex="-1">
@@ -178,5 +178,5 @@ function skip(event) {
 /** Everything. */
 export function App() {
   const user = useStore(session);
-  return html`${user ? html`<${Frame} key=${user.name} />` : html`<${Login} />`}<${Dialogs} /><${Notes} />`;
+  return html`${user ? html`<${Frame} key=${user.name} user=${user} />` : html`<${Login} />`}<${Dialogs} /><${Notes} />`;
 }
