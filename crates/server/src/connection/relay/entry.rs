@@ -16,6 +16,7 @@ use crate::connection::socket::Reader;
 use crate::connection::task::{Connection, End};
 use crate::limits::{ADOPT_BYTES_MAX, LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
+use crate::vhost::NotLeading;
 
 impl Connection {
     /// Lets the node that leads the vhost adopt the client. None if this node answers `connection.open` itself: it leads
@@ -80,7 +81,7 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
             () = superseded(node, &adopt.vhost, &leader) => {
                 Ok(Err("another node leads the vhost since then".to_owned()))
             }
-            () = cut_off(node, links, adopt, &leader) => return Ok(None),
+            () = cut_off(node, links, adopt, &leader) => return out_of_reach(node, &adopt.vhost),
             _ = stopping.wait_for(|is| *is) => return Ok(None),
         };
         let mut is_unknown = false;
@@ -125,6 +126,12 @@ async fn cut_off(node: &Node, links: &Links, adopt: &Adopt, leader: &str) {
     while may_go_on() {
         sleep(LEADER_CHECK_INTERVAL).await;
     }
+}
+
+/// The refusal of a client whose vhost has a leader that is not heard, although this node may not have taken note of the loss.
+fn out_of_reach(node: &Node, vhost: &str) -> Result<Option<Adopted>, Refusal> {
+    let Some(handle) = node.vhosts.get(vhost) else { return Ok(None) };
+    Err(NotLeading { leader: None, ..handle.not_leading() }.into())
 }
 
 /// Completes when another node has become the leader of the vhost than the one that is asked, which may be silent.
