@@ -26,9 +26,19 @@ const LAYERS: &[Layer] = &[
     Layer { name: "vhost-log", may_know: &["broker", "storage"] },
     Layer { name: "simdisk", may_know: &["storage"] },
     Layer { name: "replication", may_know: &["storage"] },
+    Layer { name: "replica", may_know: &["storage", "replication"] },
     Layer {
         name: "sim",
-        may_know: &["amqp", "broker", "session", "storage", "vhost-log", "simdisk", "replication"],
+        may_know: &[
+            "amqp",
+            "broker",
+            "session",
+            "storage",
+            "vhost-log",
+            "simdisk",
+            "replication",
+            "replica",
+        ],
     },
     Layer { name: "line", may_know: &[] },
     Layer { name: "httpdate", may_know: &[] },
@@ -42,6 +52,7 @@ const LAYERS: &[Layer] = &[
             "storage",
             "vhost-log",
             "replication",
+            "replica",
             "line",
             "management",
         ],
@@ -52,7 +63,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// The crates that decide and never act.
-pub(super) const PURE: &[&str] = &["amqp", "broker", "replication", "session"];
+pub(super) const PURE: &[&str] = &["amqp", "broker", "replica", "replication", "session"];
 
 /// Crates that no pure crate may be built with, and what each would bring.
 const IMPURE: &[(&str, &str)] = &[
@@ -68,11 +79,10 @@ const IMPURE: &[(&str, &str)] = &[
 ];
 
 /// A pure crate, an impure one that it is built with all the same, and how the crate keeps it from having an effect.
-const GUARDED: &[(&str, &str, &str)] = &[(
-    "replication",
-    "getrandom",
-    "the consensus engine draws election times with it, which `engine` overwrites with its own after every call",
-)];
+const GUARDED: &[(&str, &str, &str)] =
+    &[("replication", "getrandom", ENGINE), ("replica", "getrandom", ENGINE)];
+
+const ENGINE: &str = "the consensus engine draws election times with it, which `engine` overwrites with its own after every call";
 
 /// Checks the arrows between the crates, and the dependencies of the pure ones.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -131,6 +131,16 @@ impl EntryContent {
 }
 
 impl LogEntry {
+    /// Octets of the content.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.content {
+            EntryContent::Records(records) => records.bytes.len(),
+            EntryContent::Membership(bytes) => bytes.len(),
+            EntryContent::Empty => 0,
+        }
+    }
+
     /// The records of the entry, in order, as they were verified.
     pub fn records(&self) -> impl Iterator<Item = Result<Record<'_>, EntryFault>> {
         let (count, mut rest) = match &self.content {
