@@ -45,7 +45,7 @@ pub(crate) const HOLD_LOOKS_IDLE: u32 = 20;
 
 /// Time after which the timer, the log writer and the pager return to a vhost whose lock they did not get, in
 /// milliseconds.
-pub(crate) const LOCK_RETRY_MS: u64 = 2;
+pub(crate) const LOCK_RETRY_MS: u64 = replica::limits::LOCK_RETRY_MS;
 
 /// Bytes waiting for a client above which the broker stops reading from it, because the answers to its
 /// commands need a place.
@@ -115,7 +115,7 @@ pub(crate) const RESERVE_DISK_SHARE: u64 = 16;
 pub(crate) const REUSED_PAGES_FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
 
 /// Interval at which a log without room on the disk tries again.
-pub(crate) const FULL_DISK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const FULL_DISK_RETRY_INTERVAL: Duration = replica::limits::FULL_DISK_RETRY_INTERVAL;
 
 /// Interval at which logs are compacted while the disk is nearly full.
 pub(crate) const SHORT_DISK_COMPACTION_INTERVAL: Duration = Duration::from_millis(500);
@@ -456,12 +456,6 @@ pub(crate) const USERS_TOLD_MAX: usize = 4096;
 
 /// Bytes of the name of a user: those of certificates are longer than other names. All that are told at once fit in a frame.
 pub(crate) const USER_NAME_BYTES_MAX: usize = 1000;
-
-/// Ticks of 50 ms for which a batch of a leader waits, while nothing is committed, until that is told: 5 s.
-pub(crate) const STANDSTILL_TOLD_TICKS: u32 = 100;
-
-/// Ticks after which the node gives up the lead, so that another one, or the same one anew, goes on: 30 s.
-pub(crate) const STANDSTILL_ENDS_TICKS: u32 = 600;
 
 /// Interval at which a node looks whether it is connected to a majority.
 pub(crate) const MAJORITY_LOOK_INTERVAL: Duration = Duration::from_secs(1);

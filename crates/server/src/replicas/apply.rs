@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use storage::{Applier, EntryContent, LogEntry, RealDirectory, Term};
+use storage::{Applier, LogEntry, RealDirectory, Term};
 
 use super::report::Report;
 use super::target::ReplicaTarget;
@@ -54,7 +54,7 @@ impl ApplyQueue {
 
     /// Applies an entry after those before.
     pub(super) fn apply(&self, entry: LogEntry) {
-        self.waiting_bytes.fetch_add(bytes(&entry), Ordering::AcqRel);
+        self.waiting_bytes.fetch_add(entry.bytes(), Ordering::AcqRel);
         self.send(Job::Apply(entry));
     }
 
@@ -86,14 +86,6 @@ impl ApplyQueue {
     }
 }
 
-fn bytes(entry: &LogEntry) -> usize {
-    match &entry.content {
-        EntryContent::Records(records) => records.bytes.len(),
-        EntryContent::Membership(bytes) => bytes.len(),
-        EntryContent::Empty => 0,
-    }
-}
-
 fn run(
     target: &dyn ReplicaTarget,
     applier: &Applier<RealDirectory>,
@@ -105,7 +97,7 @@ fn run(
         let (done, report) = match job {
             Job::Apply(entry) => {
                 let applied = target.apply(&entry, applier);
-                waiting_bytes.fetch_sub(bytes(&entry), Ordering::AcqRel);
+                waiting_bytes.fetch_sub(entry.bytes(), Ordering::AcqRel);
                 (applied, None)
             }
             Job::Promote { term, shift_us } => {

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use replica::Deposition;
 
-use super::target::{Deposition, ReplicaTarget};
+use super::target::ReplicaTarget;
 use crate::clock::own_time::{self, RunTime};
 use crate::disk::vhost_files::VhostId;
 

@@ -9,24 +9,21 @@
 //! This module knows a vhost as [`ReplicaTarget`].
 
 mod apply;
-mod barrier;
 mod disk_watch;
+mod driver;
 mod electing;
 mod member_log;
 mod nodes;
-mod preparation;
-mod replica;
 #[cfg(test)]
 mod replica_tests;
 mod replicator;
 mod report;
 mod status;
 mod target;
-mod transfer;
 
+pub(crate) use driver::PreparedShipment;
 pub(crate) use nodes::{KnownNode, Nodes};
-pub(crate) use preparation::{PreparedShipment, ShipmentNeed};
+pub(crate) use replica::{Deposition, HandOverTask, ShipmentNeed, TransferError};
 pub(crate) use replicator::{FrameSender, Replicator};
 pub(crate) use status::ReplicaStatus;
-pub(crate) use target::{Deposition, HandOverTask, Rebuilder, Reopens, ReplicaTarget};
-pub(crate) use transfer::TransferError;
+pub(crate) use target::{Rebuilder, Reopens, ReplicaTarget};

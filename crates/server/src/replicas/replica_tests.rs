@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use replica::{Deposition, HandOverTask, Next};
 use replication::{
     ClockBounds, ClockReading, ClusterId, CommitNews, GroupId, Member, MemberConfig, NodeId,
     QuarantineReason, RunId,
@@ -18,11 +19,11 @@ use storage::{
 
 use super::apply::ApplyQueue;
 use super::disk_watch::DiskWatch;
+use super::driver::{Clocks, ReplicaDriver};
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
-use super::replica::{Clocks, Next, Replica};
 use super::report::Report;
-use super::target::{Deposition, HandOverTask, ReplicaTarget};
+use super::target::ReplicaTarget;
 use crate::disk::log_writer::LogSource;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
@@ -179,7 +180,7 @@ impl Drop for Folder {
 
 /// A replica that is driven without a thread.
 struct Driven {
-    replica: Replica,
+    driver: ReplicaDriver,
     target: Arc<Times>,
     watch: Arc<DiskWatch>,
     nodes: Nodes,
@@ -206,15 +207,16 @@ impl Driven {
         let report = Box::new(move |report| tell.send(report).unwrap());
         let vhost: Arc<Times> = Arc::clone(&target);
         let watch = DiskWatch::start(timeout).unwrap();
-        let mut replica = Replica::start(vhost, member, Arc::clone(&watch), report).unwrap();
-        replica.take_part(0);
+        let watched = Arc::clone(&watch);
+        let mut driver = ReplicaDriver::start(vhost, member, None, watched, report).unwrap();
+        driver.replica.take_part(0);
         let nodes = Nodes::alone(me, "a@127.0.0.1");
-        Self { replica, target, watch, nodes, bounds: ClockBounds::default(), reports, ticks: 0 }
+        Self { driver, target, watch, nodes, bounds: ClockBounds::default(), reports, ticks: 0 }
     }
 
     fn tick(&mut self) {
         self.ticks += 1;
-        self.replica.tick_to(self.ticks);
+        self.driver.replica.tick_to(self.ticks);
     }
 
     fn advance(&mut self) -> Next {
@@ -235,7 +237,7 @@ impl Driven {
             sends += 1;
             frames.clear();
         };
-        let next = self.replica.advance(clocks, &self.nodes, &mut Vec::new(), &mut send, &|| ());
+        let next = self.driver.advance(clocks, &self.nodes, &mut Vec::new(), &mut send, &|| ());
         (next, sends)
     }
 
@@ -244,10 +246,10 @@ impl Driven {
         for _ in 0..100 {
             self.tick();
             while self.advance() == Next::After(Duration::ZERO) {}
-            if self.replica.member().axis().is_some()
+            if self.driver.replica.member().axis().is_some()
                 && let Ok(Report::Promoted(term)) = self.reports.recv()
             {
-                self.replica.promoted(term);
+                self.driver.promoted(term);
                 return;
             }
         }
@@ -256,8 +258,8 @@ impl Driven {
 }
 
 /// Times of the entries with records, each with the times in its records.
-fn entries(replica: &Replica) -> Vec<(u64, u64)> {
-    let log = replica.member().log();
+fn entries(driver: &ReplicaDriver) -> Vec<(u64, u64)> {
+    let log = driver.replica.member().log();
     let end = EntryIndex(log.last_index().0 + 1);
     let mut found = Vec::new();
     for entry in log.entries(log.first_index(), end, 1 << 20).unwrap() {
@@ -275,14 +277,14 @@ fn no_record_is_newer_than_its_entry() {
     let mut driven = Driven::new(&folder, Duration::from_secs(60));
     driven.lead();
     for _ in 0..3 {
-        driven.replica.set_dirty();
+        driven.driver.replica.set_dirty();
         while driven.advance() == Next::After(Duration::ZERO) {}
     }
     assert_eq!(*driven.target.durable.lock(), [Lsn(1), Lsn(2), Lsn(3)]);
-    for (entry_us, record_us) in entries(&driven.replica) {
+    for (entry_us, record_us) in entries(&driven.driver) {
         assert!(record_us <= entry_us, "a record of {record_us} is in an entry of {entry_us}");
     }
-    driven.replica.stop();
+    driven.driver.stop();
 }
 
 #[test]
@@ -292,12 +294,12 @@ fn batch_that_only_ends_records_is_followed_by_others() {
     driven.lead();
     for ends in [0, 1, 0] {
         driven.target.ends.store(ends, Ordering::Release);
-        driven.replica.set_dirty();
+        driven.driver.replica.set_dirty();
         while driven.advance() == Next::After(Duration::ZERO) {}
     }
     assert_eq!(*driven.target.durable.lock(), [Lsn(1), Lsn(0), Lsn(2)]);
-    assert!(driven.replica.is_quiet());
-    driven.replica.stop();
+    assert!(driven.driver.replica.is_quiet());
+    driven.driver.stop();
 }
 
 /// Such as a record of a later version.
@@ -334,12 +336,12 @@ fn replica_that_leads_no_more_proposes_nothing() {
     let mut driven = Driven::new(&folder, Duration::from_secs(60));
     driven.lead();
     // The vhost has records, and before the next turn the member learns that it leads no more.
-    driven.replica.set_dirty();
-    driven.replica.quarantine(QuarantineReason::Diverged("it has been replaced".to_owned()));
+    driven.driver.replica.set_dirty();
+    driven.driver.replica.quarantine(QuarantineReason::Diverged("it has been replaced".to_owned()));
     assert_eq!(driven.advance(), Next::Rebuild);
     assert_eq!(*driven.target.durable.lock(), [] as [Lsn; 0], "nothing is confirmed any more");
-    assert_eq!(entries(&driven.replica), []);
-    driven.replica.end();
+    assert_eq!(entries(&driven.driver), []);
+    driven.driver.end();
 }
 
 #[test]
@@ -357,7 +359,7 @@ fn stalled_disk_ends_the_lead() {
     assert_eq!(*driven.target.deposed.lock(), [Deposition::DiskStalls]);
     assert_eq!(driven.advance(), Next::Reopen, "the replica is opened anew when the disk answers");
     assert_eq!(*driven.target.durable.lock(), [] as [Lsn; 0], "nothing is confirmed any more");
-    driven.replica.end();
+    driven.driver.end();
     watch.end();
 }
 
@@ -370,7 +372,7 @@ fn leader_of_a_busy_vhost_tells_that_it_lives() {
     while driven.advance() != Next::Idle {}
     let durable = driven.target.durable.lock().len();
     driven.target.is_busy.store(true, Ordering::Release);
-    driven.replica.set_dirty();
+    driven.driver.replica.set_dirty();
     assert!(matches!(driven.advance(), Next::After(wait) if !wait.is_zero()));
     for _ in 0..20 {
         driven.tick();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use replica::{Deposition, HandOverTask, ShipmentNeed};
 use replication::NodeId;
 use storage::{Applier, LogEntry, Lsn, RealDirectory};
 
-use super::preparation::ShipmentNeed;
 use crate::disk::log_writer::LogSource;
 use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
@@ -45,28 +45,6 @@ pub(crate) trait ReplicaTarget: LogSource {
     /// Closes all clients and gives the contents up: another node leads, and what it has is the truth. May be called
     /// again.
     fn depose(&self, why: Deposition);
-}
-
-/// The part of a vhost in a planned change of the leader.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HandOverTask {
-    /// Let commands wait, deliver nothing more, and log that.
-    Halt,
-    /// Log that this node goes on to lead.
-    KeepLeading,
-    /// Go on.
-    Resume,
-}
-
-/// The reason why a node leads a vhost no more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Deposition {
-    /// Another node leads, or may.
-    LeaderChanged,
-    /// The disk of this node does not answer.
-    DiskStalls,
-    /// The disk of this node has no room for the log.
-    DiskFull,
 }
 
 /// Opens replicas anew, of vhosts and of the metadata.

@@ -18,20 +18,19 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
+use replica::{ShipmentNeed, TransferError};
 use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
 use storage::{EntryIndex, LogSnapshot, RealDirectory, Term};
 use tokio::sync::{Notify, oneshot};
 
-use super::barrier::BarrierAnswer;
 use super::disk_watch::DiskWatch;
+use super::driver::{BarrierAnswer, FilesRequest, PreparedShipment, TransferAnswer};
 use super::electing::may_elect;
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
-use super::preparation::{PreparedShipment, ShipmentNeed, ShipmentRequest};
 use super::report::Report;
 use super::status::Statuses;
 use super::target::{Rebuilder, Reopens, ReplicaTarget};
-use super::transfer::{TransferError, TransferRequest};
 use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{CATCH_UP_TIMEOUT, FRAMES_BYTES_MAX};
@@ -71,8 +70,8 @@ struct Work {
     frame_bytes: usize,
     links: Vec<(NodeId, LinkChange)>,
     reports: Vec<(VhostId, Report)>,
-    transfers: Vec<(VhostId, TransferRequest)>,
-    shipments: Vec<(VhostId, ShipmentRequest)>,
+    transfers: Vec<(VhostId, Option<NodeId>, TransferAnswer)>,
+    shipments: Vec<(VhostId, FilesRequest)>,
     shipped: Vec<(VhostId, MemberId, EntryIndex)>,
     barriers: Vec<(VhostId, BarrierAnswer)>,
     snapshots: Vec<SnapshotRequest>,
@@ -363,7 +362,7 @@ impl Replicator {
         to: Option<NodeId>,
     ) -> Result<(), TransferError> {
         let (answer, result) = oneshot::channel();
-        self.push(|work| work.transfers.push((vhost, TransferRequest { to, answer })));
+        self.push(|work| work.transfers.push((vhost, to, answer)));
         // Without an answer, the replica has lost the lead, or is gone.
         result.await.unwrap_or(Err(TransferError::NotLeading))
     }
@@ -425,7 +424,7 @@ impl Replicator {
         known: Option<Arc<PreparedShipment>>,
     ) -> Result<Arc<PreparedShipment>, String> {
         let (answer, result) = oneshot::channel();
-        let request = ShipmentRequest { node, need, known, answer };
+        let request = FilesRequest { node, need, known, answer };
         self.push(|work| work.shipments.push((vhost, request)));
         let lost = || Err("this node does not lead the vhost".to_owned());
         result.await.unwrap_or_else(|_| lost())

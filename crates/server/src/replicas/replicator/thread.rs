@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use replica::{Next, ShipmentNeed};
 use replication::{
     ClockBounds, ClockPing, Frame, FrameClass, FrameError, FrameHeader, GroupId, LeadsNotice,
     LedGroup, Member, MemberId, NodeFrame, NodeId, NodePair, QuarantineReason,
@@ -17,10 +18,9 @@ use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, SnapshotRequest
 use crate::clock::own_time;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
+use crate::replicas::driver::{BarrierAnswer, Clocks, FilesRequest, ReplicaDriver, TransferAnswer};
 use crate::replicas::member_log::MemberLog;
 use crate::replicas::nodes::Nodes;
-use crate::replicas::preparation::ShipmentNeed;
-use crate::replicas::replica::{Clocks, Next, Replica};
 use crate::replicas::report::Report;
 use crate::replicas::target::{Reopens, ReplicaTarget};
 
@@ -41,7 +41,7 @@ const LATE: Duration = Duration::from_micros(
 /// The state of the replicator's thread.
 pub(super) struct Thread {
     shared: Arc<Replicator>,
-    replicas: BTreeMap<VhostId, Replica>,
+    drivers: BTreeMap<VhostId, ReplicaDriver>,
     bounds: ClockBounds,
     /// True once the members may vote: every node has met every other one.
     is_founded: bool,
@@ -72,7 +72,7 @@ impl Thread {
     pub(super) fn new(shared: Arc<Replicator>) -> Self {
         Self {
             shared,
-            replicas: BTreeMap::new(),
+            drivers: BTreeMap::new(),
             bounds: ClockBounds::default(),
             is_founded: false,
             vhosts_take_part: false,
@@ -106,8 +106,10 @@ impl Thread {
             self.tell();
             let since = stopping.then(|| *self.stopping_since.get_or_insert_with(Instant::now));
             let is_late = since.is_some_and(|since| since.elapsed() > STOP_WITHOUT_MAJORITY);
-            if stopping && (is_late || self.replicas.values().all(Replica::is_quiet)) {
-                std::mem::take(&mut self.replicas).into_values().for_each(Replica::stop);
+            if stopping
+                && (is_late || self.drivers.values().all(|driver| driver.replica.is_quiet()))
+            {
+                std::mem::take(&mut self.drivers).into_values().for_each(ReplicaDriver::stop);
                 self.shared.watch.end();
                 return;
             }
@@ -116,12 +118,12 @@ impl Thread {
 
     /// Answers those that wait for the files of a replica which has what it must have by now.
     fn answer_snapshots(&mut self) {
-        let replicas = &self.replicas;
+        let drivers = &self.drivers;
         self.snapshots.retain(|request| {
             // Without a replica, whoever asked learns it from the end of the channel.
-            let Some(replica) = replicas.get(&request.vhost) else { return false };
-            let answer = match replica.applied() >= request.behind {
-                true => replica.member().log().snapshot().map_err(|error| error.to_string()),
+            let Some(driver) = drivers.get(&request.vhost) else { return false };
+            let answer = match driver.replica.applied() >= request.behind {
+                true => driver.replica.member().log().snapshot().map_err(|error| error.to_string()),
                 false if Instant::now() > request.until => {
                     Err("the replica of this node did not get in time what its leader has"
                         .to_owned())
@@ -144,13 +146,14 @@ impl Thread {
         let id = target.id();
         self.elsewhere.remove(id);
         let name = target.name().to_owned();
+        let leader = target.leader().and_then(|name| self.shared.nodes().named(&name));
         let shared = Arc::clone(&self.shared);
         let report = move |report| shared.report(id, report);
         let watch = Arc::clone(&self.shared.watch);
-        match Replica::start(target, member, watch, Box::new(report)) {
-            Ok(mut replica) => {
-                replica.set_reluctant(self.is_reluctant);
-                let before = self.replicas.insert(id, replica);
+        match ReplicaDriver::start(target, member, leader, watch, Box::new(report)) {
+            Ok(mut driver) => {
+                driver.replica.set_reluctant(self.is_reluctant);
+                let before = self.drivers.insert(id, driver);
                 assert!(before.is_none(), "a vhost has one replica on a node");
                 self.let_take_part(id);
                 Self::touch(&mut self.due, id);
@@ -179,48 +182,29 @@ impl Thread {
             self.receive(from, &frame, received_us);
         }
         for (vhost, report) in work.reports {
-            let Some(replica) = self.replica(vhost) else { continue };
+            let Some(driver) = self.driver(vhost) else { continue };
             match report {
-                Report::Promoted(term) => replica.promoted(term),
+                Report::Promoted(term) => driver.promoted(term),
                 // The replica looks for the file when it is advanced.
                 Report::FilePrepared => {}
                 Report::Diverged(problem) => {
-                    replica.quarantine(QuarantineReason::Diverged(problem));
+                    driver.replica.quarantine(QuarantineReason::Diverged(problem));
                 }
             }
             Self::touch(&mut self.due, vhost);
         }
-        for (vhost, request) in work.transfers {
-            // Without a replica, whoever asked learns it from the end of the channel.
-            if let Some(replica) = self.replica(vhost) {
-                replica.begin_transfer(request);
-                Self::touch(&mut self.due, vhost);
-            }
-        }
-        for (vhost, request) in work.shipments {
-            if let Some(replica) = self.replica(vhost) {
-                replica.prepare_shipment(request);
-                Self::touch(&mut self.due, vhost);
-            }
-        }
+        self.take_requests(work.transfers, work.shipments, work.barriers);
         for (vhost, member, index) in work.shipped {
-            if let Some(replica) = self.replica(vhost) {
-                replica.shipped(member, index);
-                Self::touch(&mut self.due, vhost);
-            }
-        }
-        for (vhost, answer) in work.barriers {
-            // Without a replica, whoever asked learns it from the end of the channel.
-            if let Some(replica) = self.replica(vhost) {
-                replica.ask_barrier(answer);
+            if let Some(driver) = self.driver(vhost) {
+                driver.replica.shipped(member, index);
                 Self::touch(&mut self.due, vhost);
             }
         }
         self.snapshots.extend(work.snapshots);
         for (vhost, cause, done) in work.ended {
             if let EndCause::Behind(end) = cause {
-                let replica = self.replicas.get(&vhost);
-                if !replica.is_some_and(|replica| replica.is_behind(end)) {
+                let driver = self.drivers.get(&vhost);
+                if !driver.is_some_and(|driver| driver.replica.is_behind(end)) {
                     // Whoever asked may be gone.
                     let _ = done.send(());
                     continue;
@@ -232,39 +216,69 @@ impl Thread {
                 // Of a replica that is being rebuilt there is nothing but the status.
                 self.shared.statuses.forget(vhost);
             }
-            let Some(replica) = self.remove(vhost) else { continue };
+            let Some(driver) = self.remove(vhost) else { continue };
             match cause {
                 EndCause::Replaced | EndCause::Behind(_) => {
-                    end(move || replica.end(), move || drop(done));
+                    end(move || driver.end(), move || drop(done));
                 }
-                EndCause::Deleted => end(move || replica.stop(), move || drop(done)),
+                EndCause::Deleted => end(move || driver.stop(), move || drop(done)),
             }
         }
         for vhost in work.dirty {
-            if let Some(replica) = self.replica(vhost) {
-                replica.set_dirty();
+            if let Some(driver) = self.driver(vhost) {
+                driver.replica.set_dirty();
                 Self::touch(&mut self.due, vhost);
             }
         }
         if work.has_lost_disk
-            && let Some(metadata) = self.replica(VhostId::METADATA)
+            && let Some(metadata) = self.driver(VhostId::METADATA)
         {
             let why = "the disk of this node was lost".to_owned();
-            metadata.quarantine(QuarantineReason::Damaged(why));
+            metadata.replica.quarantine(QuarantineReason::Damaged(why));
             Self::touch(&mut self.due, VhostId::METADATA);
         }
         if work.has_other_nodes {
             // Members of nodes that are gone are to be removed.
-            self.replicas.keys().for_each(|id| Self::touch(&mut self.due, *id));
+            self.drivers.keys().for_each(|id| Self::touch(&mut self.due, *id));
         }
         if work.founded || work.vhosts_take_part {
             self.is_founded |= work.founded;
             self.vhosts_take_part |= work.vhosts_take_part;
-            let ids: Vec<VhostId> = self.replicas.keys().copied().collect();
+            let ids: Vec<VhostId> = self.drivers.keys().copied().collect();
             ids.into_iter().for_each(|id| self.let_take_part(id));
         }
         if work.looks_for_space {
-            self.replicas.values_mut().for_each(|replica| compact(&self.shared, replica));
+            self.drivers.values_mut().for_each(|driver| compact(&self.shared, driver));
+        }
+    }
+
+    /// Passes requests on to their replicas. Without a replica, whoever asked learns it from the end of the channel.
+    fn take_requests(
+        &mut self,
+        transfers: Vec<(VhostId, Option<NodeId>, TransferAnswer)>,
+        shipments: Vec<(VhostId, FilesRequest)>,
+        barriers: Vec<(VhostId, BarrierAnswer)>,
+    ) {
+        for (vhost, to, answer) in transfers {
+            if let Some(driver) = self.driver(vhost) {
+                let request = driver.answers.wait_for_transfer(answer);
+                driver.replica.begin_transfer(to, Some(request));
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, request) in shipments {
+            if let Some(driver) = self.driver(vhost) {
+                let request = driver.answers.wait_for_shipment(request);
+                driver.replica.prepare_shipment(request);
+                Self::touch(&mut self.due, vhost);
+            }
+        }
+        for (vhost, answer) in barriers {
+            if let Some(driver) = self.driver(vhost) {
+                let request = driver.answers.wait_for_barrier(answer);
+                driver.replica.ask_barrier(request);
+                Self::touch(&mut self.due, vhost);
+            }
         }
     }
 
@@ -275,15 +289,15 @@ impl Thread {
         if matches!(change, LinkChange::Lost) {
             self.forget_leads(Some(node));
         }
-        let (number, nodes) = (self.ticks.number(), self.shared.nodes());
-        for (id, replica) in &mut self.replicas {
-            replica.catch_up(number);
-            let (voters, learners) = replica.member().members();
+        let number = self.ticks.number();
+        for (id, driver) in &mut self.drivers {
+            driver.replica.catch_up(number);
+            let (voters, learners) = driver.replica.member().members();
             let of_node = voters.into_iter().chain(learners).filter(|member| member.node() == node);
             for member in of_node {
                 match change {
-                    LinkChange::Changed => replica.link_changed(member),
-                    LinkChange::Lost => replica.peer_lost(member, &nodes),
+                    LinkChange::Changed => driver.replica.link_changed(member),
+                    LinkChange::Lost => driver.replica.peer_lost(member),
                 }
             }
             Self::touch(&mut self.due, *id);
@@ -291,24 +305,24 @@ impl Thread {
     }
 
     /// A replica that has had all ticks so far.
-    fn replica(&mut self, id: VhostId) -> Option<&mut Replica> {
-        let replica = self.replicas.get_mut(&id)?;
-        replica.catch_up(self.ticks.number());
-        Some(replica)
+    fn driver(&mut self, id: VhostId) -> Option<&mut ReplicaDriver> {
+        let driver = self.drivers.get_mut(&id)?;
+        driver.replica.catch_up(self.ticks.number());
+        Some(driver)
     }
 
     /// Takes a replica away.
-    fn remove(&mut self, id: VhostId) -> Option<Replica> {
+    fn remove(&mut self, id: VhostId) -> Option<ReplicaDriver> {
         self.ticks.need(id, None);
-        self.replicas.remove(&id)
+        self.drivers.remove(&id)
     }
 
     /// Lets a replica take part in its group if it may.
     fn let_take_part(&mut self, id: VhostId) {
         let (number, takes_part) = (self.ticks.number(), self.takes_part(id));
-        if let Some(replica) = self.replicas.get_mut(&id).filter(|_| takes_part) {
-            replica.take_part(number);
-            self.ticks.need(id, replica.needed_tick());
+        if let Some(driver) = self.drivers.get_mut(&id).filter(|_| takes_part) {
+            driver.replica.take_part(number);
+            self.ticks.need(id, driver.replica.needed_tick());
         }
     }
 
@@ -338,14 +352,14 @@ impl Thread {
         }
         // A replica that is being opened anew gets the frames again.
         let id = VhostId(id);
-        let Some(replica) = self.replica(id) else { return };
-        let (received, needed) = (replica.receive(from, frame), replica.needed_tick());
+        let Some(driver) = self.driver(id) else { return };
+        let (received, needed) = (driver.receive(from, frame), driver.replica.needed_tick());
         self.ticks.need(id, needed);
         if !matches!(received, Ok(false)) {
             Self::touch(&mut self.due, id);
         }
         if let Err(error) = received {
-            let name = self.replicas[&id].name().to_owned();
+            let name = self.drivers[&id].name().to_owned();
             self.refused(from, &name, &error);
         }
     }
@@ -366,10 +380,10 @@ impl Thread {
         self.next_telling = now + STATUS_INTERVAL;
         let nodes = self.shared.nodes();
         let number = self.ticks.number();
-        for (id, replica) in &mut self.replicas {
-            replica.catch_up(number);
-            self.shared.statuses.note(*id, replica.status(&nodes));
-            if replica.looks_for_gone(&nodes) {
+        for (id, driver) in &mut self.drivers {
+            driver.replica.catch_up(number);
+            self.shared.statuses.note(*id, driver.status(&nodes));
+            if driver.looks_for_gone(&nodes) {
                 Self::touch(&mut self.due, *id);
             }
         }
@@ -395,14 +409,14 @@ impl Thread {
             (self.ticks.number(), self.shared.is_reluctant.load(Ordering::Acquire));
         let due = match is_reluctant == self.is_reluctant {
             true => self.ticks.due(),
-            false => self.replicas.keys().copied().collect(),
+            false => self.drivers.keys().copied().collect(),
         };
         self.is_reluctant = is_reluctant;
         for id in due {
-            let replica = self.replicas.get_mut(&id).expect("a tick is needed by a replica");
-            let needs_turn = replica.tick_to(number);
-            replica.set_reluctant(is_reluctant);
-            self.ticks.need(id, replica.needed_tick());
+            let driver = self.drivers.get_mut(&id).expect("a tick is needed by a replica");
+            let needs_turn = driver.replica.tick_to(number);
+            driver.replica.set_reluctant(is_reluctant);
+            self.ticks.need(id, driver.replica.needed_tick());
             if needs_turn {
                 Self::touch(&mut self.due, id);
             }
@@ -430,13 +444,13 @@ impl Thread {
 
     /// Tells the nodes that have no voter of a vhost which ones this node leads.
     fn tell_leads(&self, nodes: &Nodes, sender: &dyn FrameSender) {
-        let vhosts = self.replicas.iter().filter(|(id, _)| **id != VhostId::METADATA);
-        let led: Vec<&Replica> =
-            vhosts.map(|(_, replica)| replica).filter(|it| it.leads_in().is_some()).collect();
+        let vhosts = self.drivers.iter().filter(|(id, _)| **id != VhostId::METADATA);
+        let led: Vec<&ReplicaDriver> =
+            vhosts.map(|(_, driver)| driver).filter(|it| it.replica.leads_in().is_some()).collect();
         for to in nodes.others() {
             let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
             let told: Vec<LedGroup> =
-                led.iter().filter_map(|replica| replica.member().told_to(to)).collect();
+                led.iter().filter_map(|driver| driver.replica.member().told_to(to)).collect();
             for led in told.chunks(replication::limits::LEADS_PER_NOTICE_MAX) {
                 let notice = LeadsNotice { nodes: pair, led: led.to_vec() };
                 sender.send(to, notice.encode(), FrameClass::Control);
@@ -452,8 +466,8 @@ impl Thread {
             if self.elsewhere.tell(id, (from, name.clone()), led.term.0, now) {
                 self.shared.leads.lock().insert(id, Lead { leader: Some(from), term: None });
             }
-            let is_left_out = |replica: &Replica| replica.is_left_out(led, nodes);
-            if self.takes_part(id) && self.replicas.get(&id).is_some_and(is_left_out) {
+            let is_left_out = |driver: &ReplicaDriver| driver.is_left_out(led, nodes);
+            if self.takes_part(id) && self.drivers.get(&id).is_some_and(is_left_out) {
                 self.leave(id);
             }
         }
@@ -468,12 +482,12 @@ impl Thread {
 
     /// Ends a replica that its group does without, and removes its files.
     fn leave(&mut self, id: VhostId) {
-        let replica = self.remove(id).expect("a replica that was looked at");
+        let driver = self.remove(id).expect("a replica that was looked at");
         self.due.remove(&id);
         self.leads.remove(&id);
         self.shared.leads.lock().remove(&id);
         self.shared.statuses.forget(id);
-        self.open_again(replica, |registry, id| registry.leave(id));
+        self.open_again(driver, |registry, id| registry.leave(id));
     }
 
     fn advance(&mut self, frames: &mut Vec<Frame>) {
@@ -486,8 +500,8 @@ impl Thread {
         for id in due {
             self.due.remove(&id);
             let number = self.ticks.number();
-            let Some(replica) = self.replicas.get_mut(&id) else { continue };
-            replica.tick_to(number);
+            let Some(driver) = self.drivers.get_mut(&id) else { continue };
+            driver.replica.tick_to(number);
             let read = || self.shared.bounded_reading();
             let clocks = Clocks { read: &read, bounds: &self.bounds };
             let sender = self.shared.sender.get();
@@ -502,50 +516,50 @@ impl Thread {
                 None => frames.clear(),
             };
             let flush = || self.shared.flush();
-            match replica.advance(clocks, &nodes, frames, &mut send, &flush) {
+            match driver.advance(clocks, &nodes, frames, &mut send, &flush) {
                 Next::Idle => {}
                 Next::After(wait) => {
                     self.due.insert(id, Instant::now() + wait);
                 }
                 Next::Reopen => {
-                    let replica = self.remove(id).expect("a replica that was advanced");
-                    let leader = replica.member().leader().map(MemberId::node);
+                    let driver = self.remove(id).expect("a replica that was advanced");
+                    let leader = driver.replica.member().leader().map(MemberId::node);
                     let leader = leader.filter(|leader| *leader != nodes.me);
                     self.note_lead(id, Lead { leader, term: None });
-                    self.reopen(replica);
+                    self.reopen(driver);
                     continue;
                 }
-                Next::Rebuild if replica.is_to_leave(&nodes) => {
+                Next::Rebuild if driver.is_to_leave(&nodes) => {
                     self.leave(id);
                     continue;
                 }
                 Next::Rebuild => {
-                    let replica = self.remove(id).expect("a replica that was advanced");
-                    self.shared.statuses.note(id, replica.status(&nodes));
+                    let driver = self.remove(id).expect("a replica that was advanced");
+                    self.shared.statuses.note(id, driver.status(&nodes));
                     let shared = Arc::clone(&self.shared);
                     end(
-                        move || replica.end(),
+                        move || driver.end(),
                         move || shared.want(id, ShipmentNeed::Replacement, None),
                     );
                     continue;
                 }
             }
-            let Some(replica) = self.replicas.get_mut(&id) else { continue };
-            self.ticks.need(id, replica.needed_tick());
-            let leader = replica.member().leader().map(MemberId::node);
-            let lead = Lead { leader, term: replica.leads_in() };
-            if let Some((need, leader)) = replica.take_wanted() {
-                self.shared.want(id, need, leader);
+            let Some(driver) = self.drivers.get_mut(&id) else { continue };
+            self.ticks.need(id, driver.replica.needed_tick());
+            let leader = driver.replica.member().leader().map(MemberId::node);
+            let lead = Lead { leader, term: driver.replica.leads_in().map(|term| term.0) };
+            if let Some((need, leader)) = driver.take_wanted() {
+                self.shared.want(id, need, Some(leader));
             }
-            if let Some(leader) = replica.take_new_leader() {
+            if let Some(leader) = driver.take_new_leader() {
                 self.shared.statuses.leads(id, &leader);
             }
-            lost.into_iter().for_each(|member| replica.link_changed(member));
+            lost.into_iter().for_each(|member| driver.replica.link_changed(member));
             let shared = Arc::clone(&self.shared);
-            replica.prepare(move || shared.report(id, Report::FilePrepared));
-            if replica.entries >= COMPACTION_CHECK_BATCHES {
-                replica.entries = 0;
-                compact(&self.shared, replica);
+            driver.prepare(move || shared.report(id, Report::FilePrepared));
+            if driver.entries >= COMPACTION_CHECK_BATCHES {
+                driver.entries = 0;
+                compact(&self.shared, driver);
             }
             self.note_lead(id, lead);
         }
@@ -562,16 +576,20 @@ impl Thread {
     }
 
     /// Opens a replica anew on a thread of its own; the other members of its group do without it meanwhile.
-    fn reopen(&self, replica: Replica) {
-        self.open_again(replica, |registry, id| registry.reopen(id));
+    fn reopen(&self, driver: ReplicaDriver) {
+        self.open_again(driver, |registry, id| registry.reopen(id));
     }
 
     /// Ends a replica on a thread of its own and opens it again.
-    fn open_again(&self, replica: Replica, open: fn(&dyn Reopens, VhostId) -> Result<(), String>) {
+    fn open_again(
+        &self,
+        driver: ReplicaDriver,
+        open: fn(&dyn Reopens, VhostId) -> Result<(), String>,
+    ) {
         let shared = Arc::clone(&self.shared);
         let run = move || {
-            let (id, name) = (replica.id(), replica.name().to_owned());
-            replica.end();
+            let (id, name) = (driver.id(), driver.name().to_owned());
+            driver.end();
             if shared.is_leaving.load(Ordering::Acquire) {
                 return;
             }
@@ -604,7 +622,7 @@ fn end(ends: impl FnOnce() + Send + 'static, then: impl FnOnce() + Send + 'stati
 }
 
 /// Compacts a log, unless another one is being compacted.
-fn compact(shared: &Arc<Replicator>, replica: &mut Replica) {
+fn compact(shared: &Arc<Replicator>, driver: &mut ReplicaDriver) {
     if shared.compacting.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -612,7 +630,7 @@ fn compact(shared: &Arc<Replicator>, replica: &mut Replica) {
         let shared = Arc::clone(shared);
         move || shared.compacting.store(false, Ordering::Release)
     };
-    if !replica.compact(done) {
+    if !driver.compact(done) {
         shared.compacting.store(false, Ordering::Release);
     }
 }
