@@ -1,8 +1,9 @@
 //! Events of a run.
 
+use replica::ShipmentNeed;
+
 use crate::cluster::network::Arrival;
 use crate::cluster::process::Later;
-use crate::cluster::transfer::Need;
 
 /// An event.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -16,7 +17,7 @@ pub(crate) enum Event {
     Later(usize, u64, Later),
     Start(usize),
     /// A node asks for files.
-    Ask(usize, Need),
+    Ask(usize, ShipmentNeed),
     /// Octets of files arrive at a node.
     Chunk(usize),
 

@@ -6,7 +6,6 @@ use simdisk::Disk;
 use crate::cluster::ids::node_id;
 use crate::cluster::node::{Damage, Node};
 use crate::cluster::placement::Placement;
-use crate::cluster::process::Service;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::{MEMBERS_MIN, below};
@@ -104,15 +103,12 @@ impl World {
     pub(crate) fn look_for_gone(&mut self, from: usize) {
         let there = &self.nodes[from];
         let Some(process) = &there.process else { return };
-        if !matches!(process.service, Service::Leads(_)) {
+        if process.replica.leads_in().is_none() {
             return;
         }
-        let looks = process.member.has_gone(&there.placement);
         let told: Vec<Option<LedGroup>> =
-            (0..self.nodes.len()).map(|to| process.member.told_to(node_id(to))).collect();
-        if looks {
-            self.with(from, |process, ctx| process.look_at_members(ctx));
-        }
+            (0..self.nodes.len()).map(|to| process.replica.member().told_to(node_id(to))).collect();
+        self.with(from, |process, ctx| process.look_at_members(ctx));
         for (to, led) in told.into_iter().enumerate() {
             if let Some(led) = led {
                 let notice = LeadsNotice { nodes: pair(from, to), led: vec![led] };
@@ -125,8 +121,8 @@ impl World {
     pub(crate) fn hear_of_leader(&mut self, node: usize, notice: &LeadsNotice) {
         let there = &self.nodes[node];
         let Some(process) = &there.process else { return };
-        let is_left_out = |led| process.member.is_left_out(led, &there.placement);
-        let can_end = process.service == Service::Follows && !process.is_writing;
+        let is_left_out = |led| process.replica.is_left_out(led, &there.placement);
+        let can_end = !process.is_writing;
         if can_end && notice.led.iter().any(is_left_out) {
             self.check_left_out(node);
             self.end_replica(node);
@@ -139,8 +135,8 @@ impl World {
         let leads = |node: &Node| {
             let process = node.process.as_ref()?;
             // Within a turn, the term of the member may be another one.
-            let Role::Leader { term, .. } = process.member.role() else { return None };
-            Some((term, node.number, process.member.members().0.contains(&member)))
+            let Role::Leader { term, .. } = process.replica.member().role() else { return None };
+            Some((term, node.number, process.replica.member().members().0.contains(&member)))
         };
         let newest = self.nodes.iter().filter_map(leads).max();
         if let Some((term, other, true)) = newest {

@@ -8,7 +8,7 @@ use replication::MemberId;
 use crate::clients::client::Client;
 use crate::clients::client::Part;
 use crate::cluster::node::Node;
-use crate::cluster::process::{Process, Service};
+use crate::cluster::process::Process;
 use crate::plan::Plan;
 use crate::story::Story;
 use crate::world::World;
@@ -136,16 +136,15 @@ fn agrees(world: &World, up_to: u64) -> bool {
     }
     let processes: Vec<&Process> =
         world.nodes.iter().filter_map(|node| node.process.as_ref()).collect();
-    let is_sound = |process: &&Process| process.member.quarantine_reason().is_none();
+    let is_sound = |process: &&Process| process.replica.member().quarantine_reason().is_none();
     let has_no_others = |process: &&Process| process.members().len() == processes.len();
-    let are_voters = |process: &&Process| process.member.is_voter();
-    let leaders =
-        processes.iter().filter(|process| matches!(process.service, Service::Leads(_))).count();
+    let are_voters = |process: &&Process| process.replica.member().is_voter();
+    let leaders = processes.iter().filter(|process| process.replica.leads_in().is_some()).count();
     leaders == 1
         && processes.iter().all(is_sound)
         && processes.iter().all(are_voters)
         && processes.iter().all(has_no_others)
-        && processes.iter().all(|process| process.applied().0 >= up_to)
+        && processes.iter().all(|process| process.replica.applied().0 >= up_to)
 }
 
 /// All must agree, and serve clients.
@@ -166,11 +165,11 @@ fn agree(world: &mut World) {
             .map(|node| match &node.process {
                 Some(process) => format!(
                     "{:?} with {} at {} of {} and {}, caught up: {}",
-                    process.service,
+                    process.replica.service(),
                     names(&process.members()),
-                    process.member.delivered(),
-                    process.applied(),
-                    process.member.last_index(),
+                    process.replica.member().delivered(),
+                    process.replica.applied(),
+                    process.replica.member().last_index(),
                     process.is_caught_up()
                 ),
                 None => "down".to_owned(),

@@ -1,12 +1,13 @@
 //! Files on their way from a leader to a node, which are lost with either process, and go on where they ended.
 
+use replica::{PreparedShipment, ShipmentNeed};
 use replication::{EntryLog as _, GroupPlacement as _};
 use simdisk::Disk;
 use storage::Installation;
 
 use crate::cluster::ids::{CLUSTER, GROUP, node_id, number_of};
 use crate::cluster::node::Damage;
-use crate::cluster::transfer::{Need, Prepared, Transfer};
+use crate::cluster::transfer::{Prepared, Transfer};
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::world::World;
@@ -25,17 +26,17 @@ impl World {
             return;
         }
         if !std::mem::replace(&mut self.nodes[node].lacks_replica, true) {
-            self.ask(node, Need::Replacement);
+            self.ask(node, ShipmentNeed::Replacement);
         }
     }
 
     /// A node that lacks files asks for them, and asks again until it has them.
-    pub(crate) fn ask(&mut self, node: usize, need: Need) {
+    pub(crate) fn ask(&mut self, node: usize, need: ShipmentNeed) {
         if !self.nodes[node].needs(need) {
             return;
         }
         let again_us = 100_000 + self.random.below(1_000_000);
-        if need == Need::Replacement {
+        if need == ShipmentNeed::Replacement {
             // One that is behind is offered the files again.
             self.after(again_us, Event::Ask(node, need));
         }
@@ -45,7 +46,8 @@ impl World {
         let can_ship = |other: &usize| {
             let there = &self.nodes[*other];
             let process = there.process.as_ref().filter(|_| !there.is_paused);
-            process.is_some_and(|it| it.can_prepare(need)) && self.network.reaches(*other, node)
+            process.is_some_and(|it| it.replica.can_prepare(need))
+                && self.network.reaches(*other, node)
         };
         if let Some(leader) = (0..self.nodes.len()).find(can_ship) {
             self.with(leader, |process, ctx| process.prepare(node_id(node), need, ctx));
@@ -54,13 +56,14 @@ impl World {
 
     /// The first octets of a shipment are about to leave.
     pub(crate) fn begin_transfer(&mut self, from: usize, run: u64, prepared: Prepared) {
-        let Prepared { need, member, shipment, state } = prepared;
+        let Prepared { need, files } = prepared;
+        let PreparedShipment { member, shipment, state } = *files;
         let node = number_of(member);
         let there = &mut self.nodes[node];
         if !there.needs(need) || there.transfer.is_some() {
             return;
         }
-        if need == Need::Replacement && there.placement.may_be_left_out(member) {
+        if need == ShipmentNeed::Replacement && there.placement.may_be_left_out(member) {
             // The leader does not know yet that the node was chosen again.
             return;
         }
@@ -125,11 +128,11 @@ impl World {
         let plan = shipment.plan();
         let overwrites = self.plan.sabotage == Some(Sabotage::NewerEntriesReplaced);
         let state = match (&there.process, need) {
-            (None, Need::Replacement) => state,
-            (Some(process), Need::Behind)
-                if process.is_behind(plan.index, plan.term) || overwrites =>
+            (None, ShipmentNeed::Replacement) => state,
+            (Some(process), ShipmentNeed::Behind)
+                if process.replica.is_behind((plan.index, plan.term)) || overwrites =>
             {
-                state.keeping_vote_of(process.member.log().hard_state())
+                state.keeping_vote_of(process.replica.member().log().hard_state())
             }
             // It leads, or is down, or was read again, or has newer entries.
             _ => return,
@@ -143,7 +146,7 @@ impl World {
         let goes_on = self.nodes[node].process.take().map(|process| {
             let (run, bounds) = (process.run, process.bounds.clone());
             // A log that is not closed cleanly is removed all the same.
-            let _ = process.member.into_log().log.close();
+            let _ = process.replica.into_log().log.close();
             (run, bounds)
         });
         let there = &mut self.nodes[node];
@@ -158,7 +161,7 @@ impl World {
         if self.random.percent(30) {
             // An offer may be answered twice: by then, the node has newer entries than the files.
             let wait_us = self.random.below(500_000);
-            self.after(wait_us, Event::Ask(node, Need::Behind));
+            self.after(wait_us, Event::Ask(node, ShipmentNeed::Behind));
         }
         let index = shipment.plan().index;
         let is_there = self.nodes[sender].process.as_ref().is_some_and(|it| it.run == run);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bytes::Bytes;
+use replica::ShipmentNeed;
 use replication::{ClockPing, Frame, FrameClass, FrameHeader, GroupId, NodeFrame, NodePair};
 use simdisk::Random;
 use storage::OpenError;
@@ -17,7 +18,6 @@ use crate::cluster::node::{Damage, Node, StartError};
 use crate::cluster::placement::Placement;
 use crate::cluster::process::{Context, Input, Later, Process};
 use crate::cluster::redrive_job::RedriveJob;
-use crate::cluster::transfer::Need;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::Plan;
@@ -260,10 +260,10 @@ impl World {
         match later {
             Later::Exit => self.kill(node, 300_000),
             Later::Reopen => self.reopen(node),
-            Later::Ask => self.ask(node, Need::Behind),
+            Later::Ask => self.ask(node, ShipmentNeed::Behind),
             Later::Rebuild => self.rebuild(node),
             Later::Written
-            | Later::Retry
+            | Later::Stalled(_)
             | Later::Apply
             | Later::Advance
             | Later::Timer
@@ -283,7 +283,7 @@ impl World {
 
     /// The term and vote of a node, if it has voted for another.
     fn vote(&self, node: usize) -> Option<(u64, u64)> {
-        let state = self.nodes[node].process.as_ref()?.member.log().log.hard_state();
+        let state = self.nodes[node].process.as_ref()?.replica.member().log().log.hard_state();
         let is_other = state.vote != 0 && state.vote != self.nodes[node].member.get();
         is_other.then_some((state.term.0, state.vote))
     }
@@ -302,7 +302,7 @@ impl World {
         self.depart(node);
         let Some(process) = self.nodes[node].process.take() else { return };
         let (run, bounds) = (process.run, process.bounds.clone());
-        if let Err(error) = process.member.into_log().log.close() {
+        if let Err(error) = process.replica.into_log().log.close() {
             self.tell(format_args!("node {node} closes its log: {error}"));
         }
         self.open(node, Some((run, bounds)));
@@ -410,7 +410,7 @@ impl World {
             let operations = self.random.below(6);
             there.disk.cut_power_at(there.disk.operations() + operations);
             // What was written, and nobody has heard of it.
-            let _ = process.member.write();
+            let _ = process.replica.write(0, || 0);
         }
         drop(process);
         for client in 0..self.clients.len() {

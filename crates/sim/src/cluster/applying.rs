@@ -1,16 +1,17 @@
 //! The application of committed entries, promotions, and care for the files of the log: what the server does on
 //! threads beside the replicator.
 
+use replica::Service;
 use replication::{EntryLog as _, QuarantineReason};
 use storage::{EntryIndex, LogEntry, Term};
 
-use super::process::{Context, Job, Later, Process, Service};
+use super::process::{Context, Job, Later, Process};
 use super::serving::Brain;
 
 impl Process {
     /// Prepares the next file of the log and compacts it, now and then.
     pub(super) fn care_for_files(&mut self, ctx: &mut Context<'_>) {
-        let log = &mut self.member.log_mut().log;
+        let log = &mut self.replica.log_mut().log;
         if ctx.random.percent(70)
             && let Some(preparation) = log.prepare_next_segment()
         {
@@ -23,10 +24,10 @@ impl Process {
 
     /// Compacts the log, if it is worthwhile.
     pub(crate) fn compact(&mut self, ctx: &mut Context<'_>) {
-        if self.is_full {
+        if self.is_writing || !self.replica.is_between_turns() {
             return;
         }
-        if let Some(compaction) = self.member.log().log.compaction() {
+        if let Some(compaction) = self.replica.member().log().log.compaction() {
             let done = compaction.run();
             ctx.story.tell(ctx.now_us, format_args!("node {} compacts: {done:?}", ctx.number));
         }
@@ -46,8 +47,7 @@ impl Process {
             match job {
                 Job::Apply(entry) => {
                     if let Err(problem) = self.apply_entry(&entry, ctx) {
-                        self.member.quarantine(QuarantineReason::Diverged(problem));
-                        self.has_work = true;
+                        self.replica.quarantine(QuarantineReason::Diverged(problem));
                         self.jobs.clear();
                         self.advance_soon(ctx);
                     }
@@ -62,11 +62,14 @@ impl Process {
 
     fn apply_entry(&mut self, entry: &LogEntry, ctx: &mut Context<'_>) -> Result<(), String> {
         if entry.index.0 <= self.applied_ahead {
-            self.applier.apply(entry, &mut |_, _| ()).map_err(|fault| fault.to_string())?;
+            self.replica
+                .applier()
+                .apply(entry, &mut |_, _| ())
+                .map_err(|fault| fault.to_string())?;
             return Ok(());
         }
         let Brain::Follows(follower) = &mut self.serving.brain else { return Ok(()) };
-        if let Some(last) = follower.apply_entry(entry, &self.applier)? {
+        if let Some(last) = follower.apply_entry(entry, self.replica.applier())? {
             self.serving.durable = last;
         }
         let vhost = follower.vhost();
@@ -77,10 +80,11 @@ impl Process {
 
     /// A sabotage: applies what is in the log, committed or not.
     pub(crate) fn apply_ahead(&mut self) {
-        let (from, last) = (self.applied().0 + 1, self.member.last_index().0);
+        let member = self.replica.member();
+        let (from, last) = (self.replica.applied().0 + 1, member.last_index().0);
         let Brain::Follows(follower) = &mut self.serving.brain else { return };
         for index in from..=last {
-            let log = self.member.log();
+            let log = member.log();
             let Ok(entries) = log.entries(EntryIndex(index), EntryIndex(index + 1), 1) else {
                 return;
             };
@@ -98,14 +102,12 @@ impl Process {
     fn promote(&mut self, term: Term, shift_us: i64, ctx: &mut Context<'_>) {
         self.shift_us = shift_us;
         let now = self.now(ctx.reading);
-        self.serving.promote(now, self.applier.applied_position());
-        if self.service == Service::Promotes(term) {
-            self.service = Service::Leads(term);
-            self.served = term.0;
-            ctx.book.serves(term.0);
-            ctx.story.tell(ctx.now_us, format_args!("node {} serves term {}", ctx.number, term.0));
-            self.is_dirty = true;
-            self.has_work = true;
+        self.serving.promote(now, self.replica.applier().applied_position());
+        let stalls = self.stalls;
+        self.replica.promoted(term, || stalls);
+        if self.replica.service() == Service::Leads(term) {
+            self.is_watched = true;
+            self.carry_out(ctx);
             self.advance_soon(ctx);
             self.take_redrives_over(ctx);
         }

@@ -1,5 +1,6 @@
 //! A node: its disk, its clocks, and its process while it runs.
 
+use replica::ShipmentNeed;
 use replication::{
     BeginError, ClockBounds, ClockReading, CommitNews, Member, MemberConfig, MemberId,
     QuarantineReason, RunId,
@@ -17,7 +18,7 @@ use crate::cluster::placement::Placement;
 use crate::cluster::process::Process;
 use crate::cluster::serving::{Brain, Serving};
 use crate::cluster::sim_log::SimLog;
-use crate::cluster::transfer::{Need, Transfer};
+use crate::cluster::transfer::Transfer;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::DRIFT_PPM;
@@ -149,10 +150,10 @@ impl Node {
     }
 
     /// True if files would be of use.
-    pub(crate) fn needs(&self, need: Need) -> bool {
+    pub(crate) fn needs(&self, need: ShipmentNeed) -> bool {
         match need {
-            Need::Behind => self.process.is_some(),
-            Need::Replacement => self.lacks_replica,
+            ShipmentNeed::Behind => self.process.is_some(),
+            ShipmentNeed::Replacement => self.lacks_replica,
         }
     }
 

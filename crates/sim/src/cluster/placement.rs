@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use replication::{GroupPlacement, MemberId, NodeId};
 
 use crate::cluster::ids::{node_id, node_number};
+use crate::faults::sabotage::Sabotage;
 
 /// Incarnations that the members of a node have for each time that it has a replica.
 const INCARNATIONS: u16 = 64;
@@ -90,23 +91,37 @@ impl GroupPlacement for Placement {
     }
 }
 
-/// A placement whose nodes all have a voter, as a sabotage says.
-pub(super) struct Hasty<'a>(pub(super) &'a Placement);
+/// The nodes that are to have a replica, as a leader sees them that a sabotage deceives.
+pub(super) struct Seen<'a> {
+    pub(super) placement: &'a Placement,
+    /// The member of the node itself.
+    pub(super) me: MemberId,
+    pub(super) sabotage: Option<Sabotage>,
+}
 
-impl GroupPlacement for Hasty<'_> {
+impl GroupPlacement for Seen<'_> {
     fn incarnations(&self, node: NodeId) -> Option<RangeInclusive<u16>> {
-        self.0.incarnations(node)
+        self.placement.incarnations(node)
     }
 
     fn first_incarnation(&self, node: NodeId) -> Option<u16> {
-        self.0.first_incarnation(node)
+        self.placement.first_incarnation(node)
     }
 
     fn is_gone(&self, member: MemberId) -> bool {
-        self.0.is_gone(member)
+        self.placement.is_gone(member)
     }
 
     fn chosen(&self) -> Option<Vec<NodeId>> {
-        Some(Vec::new())
+        match self.sabotage {
+            // They all have a voter.
+            Some(Sabotage::LeaverRemovedEarly) => Some(Vec::new()),
+            _ => self.placement.chosen(),
+        }
+    }
+
+    fn is_leaving(&self, member: MemberId) -> bool {
+        let stays = self.sabotage == Some(Sabotage::LeaverKeepsLead) && member == self.me;
+        !stays && self.placement.is_leaving(member)
     }
 }

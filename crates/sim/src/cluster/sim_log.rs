@@ -1,5 +1,6 @@
 //! The log of a member: the real one, on a simulated disk, with what sabotages do to it.
 
+use replica::GroupLog;
 use simdisk::Disk;
 use storage::{
     EntryError, EntryFault, EntryIndex, HardState, LogEntry, LogError, ReplicatedLog, Term, Written,
@@ -91,5 +92,17 @@ impl EntryLog for SimLog {
 
     fn verify(&self, entry: &LogEntry) -> Result<(), EntryFault> {
         self.log.verify(entry)
+    }
+}
+
+impl GroupLog for SimLog {
+    type Directory = Disk;
+
+    fn replicated(&self) -> &ReplicatedLog<Disk> {
+        &self.log
+    }
+
+    fn replicated_mut(&mut self) -> &mut ReplicatedLog<Disk> {
+        &mut self.log
     }
 }

@@ -5,7 +5,6 @@ use simdisk::{Disk, Random};
 
 use crate::cluster::ids::{node_id, number_of};
 use crate::cluster::node::Damage;
-use crate::cluster::process::Service;
 use crate::event::Event;
 use crate::plan::{Nemesis, below};
 use crate::world::World;
@@ -123,7 +122,7 @@ impl World {
         }
         let leads = |node: &usize| {
             let process = self.nodes[*node].process.as_ref();
-            process.is_some_and(|it| matches!(it.service, Service::Leads(_)))
+            process.is_some_and(|it| it.replica.leads_in().is_some())
         };
         let leader = (0..nodes).find(leads);
         if let Some(leader) = leader {
@@ -154,7 +153,7 @@ impl World {
     fn transfer(&mut self, to: usize) {
         let leads = |node: &usize| {
             let process = self.nodes[*node].process.as_ref();
-            process.is_some_and(|it| matches!(it.service, Service::Leads(_)) && !it.is_writing)
+            process.is_some_and(|it| it.replica.leads_in().is_some() && !it.is_writing)
         };
         let Some(leader) = (0..self.nodes.len()).find(leads) else { return };
         if leader != to {
