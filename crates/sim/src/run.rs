@@ -40,6 +40,8 @@ pub struct Counts {
     pub rebuilt: u64,
     /// Replicas of nodes that had none, and those that their group did without.
     pub moved: u64,
+    /// Barriers that were answered with an entry.
+    pub barriers: u64,
 }
 
 impl AddAssign for Counts {
@@ -53,17 +55,19 @@ impl AddAssign for Counts {
         self.starts += more.starts;
         self.rebuilt += more.rebuilt;
         self.moved += more.moved;
+        self.barriers += more.barriers;
     }
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { published, confirmed, deliveries, dead_letters, .. } = self;
-        let Self { redriven, entries, starts, rebuilt, moved, .. } = self;
+        let Self { redriven, entries, starts, rebuilt, moved, barriers, .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
-             {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved"
+             {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
+             {barriers} barriers"
         )
     }
 }
@@ -108,6 +112,7 @@ fn outcome(mut world: World) -> Outcome {
         entries: ledger.len(),
         starts: world.starts,
         rebuilt: world.rebuilt,
+        barriers: world.book.barriers,
         moved: world.moved,
     };
     Outcome { counts, violations: world.book.violations, story: world.story }

@@ -26,6 +26,9 @@ use crate::story::Story;
 /// Duration of a tick, in microseconds.
 const TICK_US: u64 = replication::limits::TICK_US;
 
+/// The pings of a hundred with which a node is asked for a barrier, whether it leads or not.
+const BARRIER_PERCENT: u64 = 5;
+
 /// Time between two pings, in microseconds.
 const PING_US: u64 = 100_000;
 
@@ -433,6 +436,9 @@ impl World {
             self.send(from, to, FrameClass::Control, ping.encode());
         }
         self.look_for_gone(from);
+        if self.random.percent(BARRIER_PERCENT) {
+            self.with(from, |process, ctx| process.ask_barrier(ctx));
+        }
     }
 
     /// Sends a frame that nobody misses if it is lost.

@@ -62,6 +62,8 @@ pub(crate) struct Book {
     roots: BTreeMap<u64, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) deliveries: u64,
+    /// Barriers that were answered with an entry.
+    pub(crate) barriers: u64,
     /// Purges that are not answered: they may also take what is published meanwhile.
     pub(crate) open_purges: usize,
     /// Notes of what clients have seen, for the story; none if nobody reads it.
@@ -79,6 +81,7 @@ impl Book {
             roots: BTreeMap::new(),
             violations: Vec::new(),
             deliveries: 0,
+            barriers: 0,
             open_purges: 0,
             notes: keeps_notes.then(Vec::new),
         }

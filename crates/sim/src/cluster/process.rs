@@ -290,6 +290,20 @@ impl Process {
         self.advance(ctx);
     }
 
+    /// A backup asks for a barrier.
+    pub(crate) fn ask_barrier(&mut self, ctx: &mut Context<'_>) {
+        if self.is_over {
+            return;
+        }
+        let id = self.requests.barrier(ctx.book.ledger.len());
+        if self.sabotage == Some(Sabotage::BarrierEarly) && self.replica.leads_in().is_some() {
+            let early = self.replica.member().delivered();
+            return self.answer_barrier(id, Some(early), ctx);
+        }
+        self.replica.ask_barrier(id);
+        self.advance(ctx);
+    }
+
     /// A node asks for files.
     pub(crate) fn prepare(&mut self, node: NodeId, need: ShipmentNeed, ctx: &mut Context<'_>) {
         if self.replica.can_prepare(need) {

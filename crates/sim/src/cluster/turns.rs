@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use broker::Lsn;
 use broker::time::Now;
-use replica::{Effects, Event, Files, HandOverTask, Next, Output, Turn, Vhost};
+use replica::{Effects, Event, Files, HandOverTask, Next, Output, RequestId, Turn, Vhost};
 use replication::{AxisOrigin, EntryLog as _, Role, TurnClock};
 use simdisk::{Disk, Random};
 use storage::{EntryIndex, LogEntry, LogError, Term, WriteBatch, Written};
@@ -31,6 +31,7 @@ struct Locked<'a> {
     serving: &'a mut Serving,
     now: Now,
     random: &'a mut Random,
+    sabotage: Option<Sabotage>,
     /// True once the vhost has changed.
     is_touched: bool,
 }
@@ -46,14 +47,23 @@ impl Vhost for Locked<'_> {
         if self.is_busy() {
             return None;
         }
-        Some(self.serving.take_batch(batch))
+        let has_more = self.serving.take_batch(batch);
+        if self.sabotage == Some(Sabotage::BatchLost) && self.random.percent(2) {
+            batch.clear();
+        }
+        Some(has_more)
     }
 
     fn batch_durable(&mut self, written: Written) -> bool {
         if self.is_busy() {
             return false;
         }
-        self.serving.batch_durable(Lsn(written.durable.0), self.now);
+        let durable = match self.sabotage {
+            Some(Sabotage::DurableWithheld) => return true,
+            Some(Sabotage::DurableAhead) => self.serving.vhost().last_lsn(),
+            _ => Lsn(written.durable.0),
+        };
+        self.serving.batch_durable(durable, self.now);
         self.is_touched = true;
         true
     }
@@ -143,8 +153,9 @@ impl Process {
         let me = self.replica.member().id();
         let placed = Seen { placement: ctx.placement, me, sabotage: self.sabotage };
         let now = self.now(ctx.reading);
-        let Self { replica, serving, bounds, stalls, .. } = self;
-        let mut vhost = Locked { serving, now, random: ctx.random, is_touched: false };
+        let Self { replica, serving, bounds, stalls, sabotage, .. } = self;
+        let (random, sabotage) = (&mut *ctx.random, *sabotage);
+        let mut vhost = Locked { serving, now, random, sabotage, is_touched: false };
         let clock = || TurnClock { now: ctx.reading, wall_after_us: ctx.reading.wall_us, bounds };
         let turn = replica.begin(ctx.now_us, *stalls, clock, &placed, &mut vhost, ctx.frames);
         if vhost.is_touched {
@@ -169,6 +180,7 @@ impl Process {
                 ctx.later.push((0, Later::Reopen));
                 false
             }
+            Next::Rebuild if self.sabotage == Some(Sabotage::RebuildWithheld) => false,
             Next::Rebuild => {
                 self.is_over = true;
                 ctx.later.push((0, Later::Rebuild));
@@ -216,8 +228,9 @@ impl Process {
     fn end_turn(&mut self, ctx: &mut Context<'_>) -> Next {
         let result = self.replica.end(ctx.frames);
         let now = self.now(ctx.reading);
-        let Self { replica, serving, .. } = self;
-        let mut vhost = Locked { serving, now, random: ctx.random, is_touched: false };
+        let Self { replica, serving, sabotage, .. } = self;
+        let (random, sabotage) = (&mut *ctx.random, *sabotage);
+        let mut vhost = Locked { serving, now, random, sabotage, is_touched: false };
         let next = replica.follow(ctx.now_us, result, &mut vhost, ctx.frames);
         if vhost.is_touched {
             self.touched(ctx);
@@ -232,7 +245,10 @@ impl Process {
             match output {
                 Output::Leader(_) | Output::OutOfRoom(_) => {}
                 Output::Committed(entry, effects) => self.committed(entry, effects, ctx),
-                Output::Promote { term, shift_us } => {
+                Output::Promote { term, mut shift_us } => {
+                    if self.sabotage == Some(Sabotage::AxisShiftIgnored) {
+                        shift_us = 0;
+                    }
                     self.jobs.push_back(Job::Promote(term, shift_us));
                     self.apply_soon(ctx);
                 }
@@ -251,14 +267,14 @@ impl Process {
                     self.serving.write(now, |vhost| vhost.log_digest(now));
                     self.touched(ctx);
                 }
+                Output::Wanted(..) if self.sabotage == Some(Sabotage::OfferIgnored) => {}
                 Output::Wanted(..) => ctx.later.push((ctx.random.below(50_000), Later::Ask)),
                 Output::Shipment(id, files) => {
                     let need = self.requests.take_files(id);
                     self.ship(need, files, ctx);
                 }
-                Output::Barrier(..) | Output::Transferred(..) => {
-                    panic!("{output:?} although nobody has asked");
-                }
+                Output::Barrier(id, index) => self.answer_barrier(id, index, ctx),
+                Output::Transferred(..) => panic!("{output:?} although nobody has asked"),
                 Output::Event(event) => self.happened(&event, ctx),
             }
         }
@@ -281,6 +297,25 @@ impl Process {
                 ctx.story.tell(ctx.now_us, format_args!("node {} has no files: {why}", ctx.number));
             }
         }
+    }
+
+    /// A barrier is committed, and behind all that was committed when it was asked for; or there is none.
+    pub(super) fn answer_barrier(
+        &mut self,
+        id: RequestId,
+        index: Option<EntryIndex>,
+        ctx: &mut Context<'_>,
+    ) {
+        let asked_behind = self.requests.take_barrier(id);
+        let Some(index) = index else { return };
+        if index.0 <= asked_behind || index.0 > ctx.book.ledger.len() {
+            let committed = ctx.book.ledger.len();
+            ctx.book.violation(format!(
+                "the barrier of node {} is entry {index}, asked for behind {asked_behind}, with {committed} committed",
+                ctx.number
+            ));
+        }
+        ctx.book.barriers += 1;
     }
 
     fn happened(&mut self, event: &Event, ctx: &mut Context<'_>) {

@@ -49,20 +49,34 @@ pub enum Sabotage {
     LeaverKeepsLead,
     /// A node that gets the replica again has the members that it had.
     IncarnationReused,
+    /// A barrier is answered with an entry that is there already.
+    BarrierEarly,
+    /// A batch of the vhost is taken and not proposed, now and then.
+    BatchLost,
+    /// The vhost is told that a majority has everything once it has a batch.
+    DurableAhead,
+    /// The vhost is not told what a majority has.
+    DurableWithheld,
+    /// A replica that must not be used any more is not rebuilt.
+    RebuildWithheld,
+    /// A member that is offered files does not ask for them.
+    OfferIgnored,
+    /// A new leader takes the clock of its node for the axis.
+    AxisShiftIgnored,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
 pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("confirm-at-own-sync", Sabotage::ConfirmAtOwnSync, 0),
-    ("answer-before-durable", Sabotage::AnswerBeforeDurable, 1),
+    ("answer-before-durable", Sabotage::AnswerBeforeDurable, 0),
     ("deliver-before-commit", Sabotage::DeliverBeforeCommit, 0),
-    ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed, 6),
+    ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed, 7),
     ("entries-not-synced", Sabotage::EntriesNotSynced, 2),
-    ("hard-state-not-synced", Sabotage::HardStateNotSynced, 182),
-    ("vote-forgotten", Sabotage::VoteForgotten, 4),
-    ("truncation-ignored", Sabotage::TruncationIgnored, 5),
-    ("replay-above-commit", Sabotage::ReplayAboveCommit, 5),
-    ("stale-leader-serves", Sabotage::StaleLeaderServes, 6),
+    ("hard-state-not-synced", Sabotage::HardStateNotSynced, 19),
+    ("vote-forgotten", Sabotage::VoteForgotten, 1),
+    ("truncation-ignored", Sabotage::TruncationIgnored, 7),
+    ("replay-above-commit", Sabotage::ReplayAboveCommit, 3),
+    ("stale-leader-serves", Sabotage::StaleLeaderServes, 4),
     ("axis-from-wall-clock", Sabotage::AxisFromWallClock, 1),
     ("axis-jumps-ahead", Sabotage::AxisJumpsAhead, 1),
     ("record-skipped", Sabotage::RecordSkipped, 0),
@@ -70,12 +84,19 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("death-torn", Sabotage::DeathTorn, 0),
     ("settlement-lost", Sabotage::SettlementLost, 0),
     ("lost-disk-votes", Sabotage::LostDiskVotes, 0),
-    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 10),
+    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 14),
     ("redrive-abandoned", Sabotage::RedriveAbandoned, 8),
     ("redrive-restarted", Sabotage::RedriveRestarted, 8),
     ("leaver-removed-early", Sabotage::LeaverRemovedEarly, 17),
-    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead, 62),
-    ("incarnation-reused", Sabotage::IncarnationReused, 16),
+    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead, 29),
+    ("incarnation-reused", Sabotage::IncarnationReused, 2),
+    ("barrier-early", Sabotage::BarrierEarly, 0),
+    ("batch-lost", Sabotage::BatchLost, 0),
+    ("durable-ahead", Sabotage::DurableAhead, 0),
+    ("durable-withheld", Sabotage::DurableWithheld, 0),
+    ("rebuild-withheld", Sabotage::RebuildWithheld, 3),
+    ("offer-ignored", Sabotage::OfferIgnored, 5),
+    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 1),
 ];
 
 impl Sabotage {
