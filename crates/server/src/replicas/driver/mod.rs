@@ -225,7 +225,7 @@ impl ReplicaDriver {
     }
 
     /// Does what the replica wants done.
-    fn carry_out(&mut self, nodes: &Nodes) {
+    pub(super) fn carry_out(&mut self, nodes: &Nodes) {
         for output in self.replica.take_outputs() {
             match output {
                 Output::Leader(leader) => {

@@ -245,7 +245,10 @@ impl Thread {
             self.is_founded |= work.founded;
             self.vhosts_take_part |= work.vhosts_take_part;
             let ids: Vec<VhostId> = self.drivers.keys().copied().collect();
-            ids.into_iter().for_each(|id| self.let_take_part(id));
+            for id in ids {
+                self.let_take_part(id);
+                Self::touch(&mut self.due, id);
+            }
         }
         if work.looks_for_space {
             self.drivers.values_mut().for_each(|driver| compact(&self.shared, driver));
@@ -491,10 +494,16 @@ impl Thread {
     }
 
     fn advance(&mut self, frames: &mut Vec<Frame>) {
+        let (now, nodes) = (Instant::now(), self.shared.nodes());
         if !self.is_founded {
+            // They are advanced once the members may vote.
+            for id in std::mem::take(&mut self.due).into_keys() {
+                if let Some(driver) = self.drivers.get_mut(&id) {
+                    driver.carry_out(&nodes);
+                }
+            }
             return;
         }
-        let (now, nodes) = (Instant::now(), self.shared.nodes());
         let due: Vec<VhostId> =
             self.due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         for id in due {
