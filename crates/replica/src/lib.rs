@@ -13,8 +13,10 @@
 //!                    +-- Member (consensus) -- log ------ frames ---+
 //! ```
 //!
-//! The vhost itself is behind a lock, because its clients wait for it and must not wait for the log: see [`Vhost`].
+//! The vhost itself is behind a lock, because its clients wait for it and must not wait for the log: see [`Vhost`]. What its
+//! effects become, and what is held until a majority has it, is in [`VhostOutputs`], behind the same lock.
 
+mod clients;
 mod leading;
 pub mod limits;
 mod log;
@@ -25,6 +27,9 @@ mod service;
 mod standstill;
 mod vhost;
 
+pub use clients::{
+    Batch, ClientEnd, DeferredReply, Link, Links, Surroundings, VhostOutputs, Wait, close_all,
+};
 pub use leading::preparation::{Files, PreparedShipment};
 pub use leading::transfer::TransferError;
 pub use log::GroupLog;

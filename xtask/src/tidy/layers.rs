@@ -26,7 +26,10 @@ const LAYERS: &[Layer] = &[
     Layer { name: "vhost-log", may_know: &["broker", "storage"] },
     Layer { name: "simdisk", may_know: &["storage"] },
     Layer { name: "replication", may_know: &["storage"] },
-    Layer { name: "replica", may_know: &["storage", "replication"] },
+    Layer {
+        name: "replica",
+        may_know: &["amqp", "broker", "session", "storage", "vhost-log", "replication"],
+    },
     Layer {
         name: "sim",
         may_know: &[

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use broker::time::Now;
 use broker::{ConnectionId, Request, ScheduledPlace};
+use replica::DeferredReply;
 use smallvec::SmallVec;
 
-use super::effects::{BatchEffects, BatchResult, apply_effects};
+use super::batch_result::BatchResult;
 use super::handle::{State, VhostHandle};
-use super::links::DeferredReply;
+use super::links::{NodeSide, Outputs};
 use super::lock::TimedGuard;
 use super::timer::TimerTarget;
 use crate::connection::socket_writer::SocketWriter;
@@ -69,8 +70,8 @@ impl VhostHandle {
     ) -> BatchResult {
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
-        if let Some(link) = state.outputs.links.clients.get(connection) {
-            let unsent = link.backlog(link.socket.writer.unsent());
+        if let Some(link) = state.outputs.clients.links.get(connection) {
+            let unsent = link.backlog(link.end.socket.writer.unsent());
             state.brain.serving_mut().set_backlog(now, connection, unsent);
         }
         let vhost = state.brain.serving_mut();
@@ -91,7 +92,7 @@ impl VhostHandle {
     pub(crate) fn report_backlog(&self, connection: ConnectionId, unsent: u64) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        let link = state.outputs.links.clients.get(connection);
+        let link = state.outputs.clients.links.get(connection);
         let backlog = link.map_or(unsent, |link| link.backlog(unsent));
         state.brain.serving_mut().set_backlog(now, connection, backlog);
         self.finish(state);
@@ -99,7 +100,7 @@ impl VhostHandle {
 
     /// Ends a batch.
     pub(super) fn finish(&self, state: TimedGuard<'_, State>) -> BatchResult {
-        self.finish_with(state, &[], drop)
+        self.finish_with(state, Vec::new(), drop)
     }
 
     /// Ends a batch: sends the deferred `replies`, applies all effects, releases the lock with `unlock`, and
@@ -107,54 +108,23 @@ impl VhostHandle {
     pub(super) fn finish_with<'a>(
         &self,
         mut state: TimedGuard<'a, State>,
-        replies: &[DeferredReply],
+        replies: Vec<DeferredReply>,
         unlock: fn(TimedGuard<'a, State>),
     ) -> BatchResult {
-        let mut batch = BatchEffects::default();
         let State { brain, outputs, .. } = &mut *state;
+        let Outputs { clients, internal, pages, .. } = outputs;
         let vhost = brain.serving_mut();
-        // Deferred replies first: they are older than every effect of this batch.
-        for reply in replies {
-            if let Some(link) = outputs.links.answer(reply) {
-                batch.touch(reply.connection, link);
-            }
-        }
-        vhost.flush();
-        loop {
-            apply_effects(vhost, outputs, self.disk.pages(), &mut batch);
-            if self.is_replicated() {
-                let (last, durable) = (vhost.last_lsn(), self.disk.durable());
-                outputs.links.release(last, durable, &mut |connection, link, tells_core| {
-                    batch.touch(connection, link);
-                    if tells_core {
-                        batch.asked.push(connection);
-                    }
-                });
-            }
-            if batch.asked.is_empty() {
-                break;
-            }
-            // The report may let the core deliver more, which produces further effects.
-            let now = self.clock.now();
-            for connection in batch.asked.drain(..) {
-                vhost.set_backlog(now, connection, outputs.links.unsent(connection));
-            }
-            if self.is_replicated() {
-                // The marks of held deliveries belong before the position that the deliveries wait for.
-                vhost.flush();
-            }
-        }
+        let durable = self.is_replicated().then(|| self.disk.durable());
+        let (progress, clock) = (self.disk.pages(), &self.clock);
+        let mut node = NodeSide { internal, pages, progress, clock };
+        let batch = clients.end_batch(vhost, replies, durable, &mut node);
         let next_wake = vhost.next_wake();
-        let wakes_writer = outputs.log.wakes_writer();
-        let wakes_pager = outputs.pages.wakes_pager();
-        self.disk.set_pending_bytes(outputs.log.bytes());
-        let mut writers: SmallVec<[Arc<SocketWriter>; 4]> = SmallVec::new();
-        for connection in batch.touched {
-            if let Some(link) = outputs.links.clients.get_mut(connection) {
-                link.is_touched = false;
-                writers.push(Arc::clone(&link.socket.writer));
-            }
-        }
+        let wakes_writer = clients.log.wakes_writer();
+        let wakes_pager = pages.wakes_pager();
+        self.disk.set_pending_bytes(clients.log.bytes());
+        let touched = batch.touched.iter().filter_map(|connection| clients.links.get(*connection));
+        let writers: SmallVec<[Arc<SocketWriter>; 4]> =
+            touched.map(|link| Arc::clone(&link.end.socket.writer)).collect();
         // Threads are woken after the lock is released, because most of them take it next.
         unlock(state);
         if wakes_writer {
@@ -175,7 +145,7 @@ impl VhostHandle {
         if let Some(next_wake) = next_wake {
             self.wake_up.arm(&self.threads.timer, self.clock.of_node(next_wake));
         }
-        batch.result
+        BatchResult::from(&batch)
     }
 
     /// True if work is due.
@@ -216,7 +186,7 @@ impl TimerTarget for VhostHandle {
             vhost.tick(now);
             let more = vhost.next_wake().is_some_and(|wake| wake <= now.time);
             // A waiting thread gets the lock now; otherwise this thread would take it again at once.
-            self.finish_with(state, &[], TimedGuard::unlock_fair);
+            self.finish_with(state, Vec::new(), TimedGuard::unlock_fair);
             if !more || began.elapsed() >= TIMER_TURN {
                 return;
             }

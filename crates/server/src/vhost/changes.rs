@@ -6,10 +6,10 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
-use vhost_log::LogQueue;
 
 use super::brain::Brain;
 use super::handle::{OpenRefused, State, VhostHandle};
+use super::links::Outputs;
 use crate::disk::node_file::VhostEntry;
 use crate::disk::page_queue::PageQueue;
 
@@ -31,7 +31,7 @@ impl VhostHandle {
             return Err(OpenRefused::Deleted);
         }
         // Connections of the node itself do not count.
-        let connections = state.outputs.links.clients.len() as u64;
+        let connections = state.outputs.clients.links.len() as u64;
         match maximum(&self.settings().limits, VhostLimit::MaxConnections) {
             Some(max) if connections >= max => Err(OpenRefused::Full(max)),
             _ => Ok(()),
@@ -105,10 +105,12 @@ impl VhostHandle {
         self.stop(refusal);
         let mut state = self.state.lock();
         self.disk.set_retired();
-        // After the closes, which are behind what is held.
-        state.outputs.links.drop_held(refusal);
-        state.outputs.deferred.clear();
-        state.outputs.log = LogQueue::default();
+        let Outputs { clients, .. } = &mut state.outputs;
+        for connection in clients.abandon(refusal) {
+            if let Some(link) = clients.links.get(connection) {
+                link.end.socket.writer.wake_writer();
+            }
+        }
         state.outputs.pages = PageQueue::default();
         let empty = Vhost::new(&self.name, [0; 32], state.brain.vhost().options());
         std::mem::replace(&mut state.brain, Brain::Leads(Box::new(empty)))

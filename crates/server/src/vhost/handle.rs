@@ -9,14 +9,14 @@ use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
 use management::{ClientDescription, ClientOf, Traffic};
 use parking_lot::Mutex;
+use replica::close_all;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::brain::{Brain, NotLeading};
 use super::definition::VhostDefinition;
-use super::effects::Outputs;
 use super::hold_watch::HoldWatch;
-use super::links::Link;
+use super::links::{Client, Outputs};
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
 use super::replica::Replica;
@@ -130,7 +130,7 @@ impl VhostHandle {
         let vhost = state.brain.serving_mut();
         let id = vhost.open_connection(access, cancel_notify);
         vhost.set_connection_name(id, &description.name);
-        state.outputs.links.clients.insert(id, Link::new(socket, description));
+        state.outputs.clients.links.insert(id, Client::new(socket, description));
         if let Some(refusal) = state.shutdown.clone() {
             state.brain.serving_mut().force_close(self.clock.now(), id, refusal);
             self.finish(state);
@@ -151,7 +151,7 @@ impl VhostHandle {
         let vhost = self.leading(&mut state)?;
         let id = vhost.open_connection(access, false);
         vhost.set_connection_name(id, name);
-        state.outputs.links.internal.insert(id, sender);
+        state.outputs.internal.insert(id, sender);
         if let Some(refusal) = state.shutdown.clone() {
             state.brain.serving_mut().force_close(self.clock.now(), id, refusal);
             self.finish(state);
@@ -164,7 +164,7 @@ impl VhostHandle {
         let mut state = self.state.lock();
         let now = self.clock.now();
         state.brain.serving_mut().close_connection(now, connection);
-        state.outputs.links.remove(connection);
+        state.outputs.remove(connection);
         let last = state.brain.vhost().last_lsn();
         self.finish(state);
         last
@@ -229,8 +229,8 @@ impl VhostHandle {
     /// Reads the vhost and the descriptions of its clients. `read` must be short, because clients wait.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
         let state = self.state.lock();
-        let clients = &state.outputs.links.clients;
-        read(state.brain.vhost(), &|id| clients.get(id).map(|link| Arc::clone(&link.client)))
+        let links = &state.outputs.clients.links;
+        read(state.brain.vhost(), &|id| links.get(id).map(|link| Arc::clone(&link.end.description)))
     }
 
     /// Reads the vhost in one of many slices: a thread that waits for the lock gets it next.
@@ -244,7 +244,7 @@ impl VhostHandle {
 
     /// Traffic of all clients, including those that have disconnected.
     pub(crate) fn traffic(&self) -> Traffic {
-        self.state.lock().outputs.links.traffic()
+        self.state.lock().outputs.traffic()
     }
 
     /// Closes every connection because the broker stops, and every later one.
@@ -254,11 +254,7 @@ impl VhostHandle {
         let State { brain, shutdown, .. } = &mut *state;
         *shutdown = Some(refusal.clone());
         let Some(vhost) = brain.leading_mut() else { return };
-        vhost.cancel_consumers(now);
-        let connections: Vec<ConnectionId> = vhost.connections().map(|(id, _)| id).collect();
-        for connection in connections {
-            vhost.force_close(now, connection, refusal.clone());
-        }
+        close_all(vhost, now, refusal);
         self.finish(state);
     }
 }

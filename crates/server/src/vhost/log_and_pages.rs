@@ -6,7 +6,6 @@ use broker::page::{PageLocation, PageRead, PageTask};
 use storage::{WriteBatch, Written};
 
 use super::handle::{State, VhostHandle};
-use super::links::DeferredReply;
 use super::lock::TimedGuard;
 use crate::disk::log_writer::LogSource;
 use crate::disk::page_files::PageFiles;
@@ -29,7 +28,7 @@ impl LogSource for VhostHandle {
 
     fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
         let mut state = self.state.try_lock()?;
-        let has_more = state.outputs.log.take_batch(batch);
+        let has_more = state.outputs.clients.log.take_batch(batch);
         if !has_more {
             // The records that ended with pages are known to the log once the last batch is written.
             state.outputs.pages.batch_taken();
@@ -44,10 +43,9 @@ impl LogSource for VhostHandle {
         self.disk.pages().ended(outputs.pages.batch_written());
         let durable = Lsn(written.durable.0);
         vhost.durable(durable);
-        let is_durable = |reply: &mut DeferredReply| reply.lsn <= durable;
-        let replies: Vec<DeferredReply> = outputs.deferred.extract_if(.., is_durable).collect();
+        let replies = outputs.clients.take_durable(durable);
         self.disk.set_durable(durable);
-        self.finish_with(state, &replies, TimedGuard::unlock_fair);
+        self.finish_with(state, replies, TimedGuard::unlock_fair);
         // After the replies are in the outboxes, because connections continue from here.
         self.disk.notify();
         true
@@ -88,7 +86,7 @@ impl PageSource for VhostHandle {
 
     fn page_ended(&self, lsns: &[Lsn]) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
-        lsns.iter().for_each(|lsn| state.outputs.log.release(*lsn));
+        lsns.iter().for_each(|lsn| state.outputs.clients.log.release(*lsn));
         state.outputs.pages.page_ended();
         self.finish(state);
         true

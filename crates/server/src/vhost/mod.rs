@@ -6,13 +6,13 @@
 
 mod alarm;
 mod batch;
+mod batch_result;
 mod brain;
 mod browse;
 mod changes;
 mod cluster;
 mod deaths;
 mod definition;
-mod effects;
 mod found_member;
 mod handle;
 mod hold_watch;
@@ -33,11 +33,11 @@ mod tests;
 mod timer;
 mod waits;
 
+pub(crate) use ::replica::Wait;
 pub(crate) use brain::NotLeading;
 pub(crate) use browse::BrowseProblem;
 pub(crate) use cluster::Cluster;
 pub(crate) use definition::VhostDefinition;
-pub(crate) use effects::Wait;
 pub(crate) use found_member::{
     FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
 };

@@ -16,9 +16,9 @@ use vhost_log::LogQueue;
 use super::brain::Brain;
 use super::cluster::Cluster;
 use super::definition::VhostDefinition;
-use super::effects::Outputs;
 use super::found_member::{FoundMember, GroupAge, found_member, loss, loss_at_begin, tell_lost};
 use super::handle::{State, Threads, VhostHandle};
+use super::links::Outputs;
 use super::lock::TimedLock;
 use super::pressure::MemoryPressure;
 use super::registry::{VhostError, Vhosts};
@@ -249,7 +249,7 @@ impl Vhosts {
         let id = definition.id();
         let Parts { brain, durable, page_files, problems, down, death_files, replica } = parts;
         let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
-        let outputs = Outputs { log, ..Outputs::default() };
+        let outputs = Outputs::new(log);
         let state = State { brain, outputs, shutdown: None };
         let handle = Arc::new(VhostHandle {
             id,

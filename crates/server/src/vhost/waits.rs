@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use broker::Lsn;
 use management::NodeCondition;
+use replica::Wait;
 
 use super::brain::NotLeading;
-use super::effects::Wait;
 use super::handle::VhostHandle;
 use super::timer::TimerTarget as _;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS};
