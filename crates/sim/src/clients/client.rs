@@ -349,6 +349,8 @@ impl Client {
                 return false;
             }
             Method::ConnectionClose(_) => return false,
+            // The leader closes all clients, and cancels their consumers before.
+            Method::BasicCancel(_) => {}
             _ => match self.asked.pop_front() {
                 Some(Ask::Any) | None => {}
                 Some(Ask::Declared) => self.declared += 1,

@@ -1,87 +1,62 @@
-//! The effects of the core, as the server applies them.
+//! The effects of the core, as a sabotage changes them.
 
+use broker::page::PageTask;
 use broker::time::Now;
-use broker::{Effect, Lsn, Record};
-use vhost_log::QueuedRecord;
+use broker::{ConnectionId, Effect, Lsn, Outgoing, Record, Vhost};
+use replica::Surroundings;
 
-use crate::cluster::serving::{Deferred, Serving};
 use crate::faults::sabotage::Sabotage;
 
-impl Serving {
-    /// Ends a batch: sends `replies`, applies all effects, and frees what is durable. Returns the position that the
-    /// answer to the last command waits for.
-    pub(crate) fn finish(&mut self, now: Now, replies: &[Deferred]) -> Option<Lsn> {
-        self.answer(replies);
-        let mut wait = None;
-        self.vhost().flush();
-        loop {
-            let mut asked = self.apply_effects(&mut wait);
-            let last = self.vhost().last_lsn();
-            asked.extend(self.release(last));
-            if asked.is_empty() {
-                break;
-            }
-            for connection in asked {
-                let backlog = self.backlog(connection);
-                self.vhost().set_backlog(now, connection, backlog);
-            }
-            self.vhost().flush();
-        }
-        self.wakes |= self.log.wakes_writer();
-        self.depart(now);
-        wait
+/// The surroundings of the vhost of a node.
+pub(super) struct Sabotaged {
+    pub(super) sabotage: Option<Sabotage>,
+    pub(super) now: Now,
+}
+
+impl Surroundings for Sabotaged {
+    type Effects<'v> = std::vec::IntoIter<Effect>;
+
+    fn effects<'v>(&self, vhost: &'v mut Vhost) -> Self::Effects<'v> {
+        let effects = vhost.drain_effects().filter_map(|effect| change(self.sabotage, effect));
+        effects.collect::<Vec<_>>().into_iter()
     }
 
-    /// Applies the effects. Returns connections whose backlog the core wants to know.
-    fn apply_effects(&mut self, wait: &mut Option<Lsn>) -> Vec<broker::ConnectionId> {
-        let effects: Vec<Effect> = self.vhost().drain_effects().collect();
-        let mut asked = Vec::new();
-        for effect in effects {
-            match effect {
-                Effect::Send { connection, channel, outgoing } => {
-                    self.send(connection, channel, &outgoing);
-                }
-                Effect::SendDurable { lsn, connection, channel, outgoing } => {
-                    if self.sabotage == Some(Sabotage::AnswerBeforeDurable) {
-                        self.send(connection, channel, &outgoing);
-                        continue;
-                    }
-                    self.deferred.push(Deferred { lsn, connection, channel, outgoing });
-                    *wait = Some(lsn);
-                }
-                Effect::Hold(connection) => self.hold(connection),
-                Effect::Stalled(connection) => {
-                    // The writer of the socket reports in a batch of its own; what is held reports when it is released.
-                    if self.holds_with_room(connection) {
-                        self.stalled.push(connection);
-                    }
-                }
-                Effect::AskBacklog(connection) => asked.push(connection),
-                Effect::Log { lsn, at, about, ended, record, is_joined } => {
-                    let queued = QueuedRecord { lsn, at, about, is_joined, record: &record };
-                    self.append(queued, &ended);
-                }
-                Effect::Page(task) => {
-                    panic!("{task:?} although nothing limits the memory");
-                }
-                Effect::AwaitGet(_) | Effect::Event(_) => {}
-            }
-        }
-        asked
+    /// The client is gone: a node of the simulation has no connections of its own.
+    fn send_internal(&mut self, _: ConnectionId, _: Outgoing) {}
+
+    fn page(&mut self, task: PageTask) {
+        panic!("{task:?} although nothing limits the memory");
     }
 
-    fn append(&mut self, queued: QueuedRecord<'_>, ended: &[Lsn]) {
-        match (self.sabotage, queued.record) {
-            (Some(Sabotage::SettlementLost), Record::Settle { .. }) => return,
-            (Some(Sabotage::DeathTorn), Record::DeadLetter { message, entries, .. }) => {
-                let (message, entries) = (message.clone(), entries.clone());
-                let record = Record::Publish { message, entries };
-                self.log.append(QueuedRecord { about: Lsn(0), record: &record, ..queued });
-                return;
-            }
-            _ => {}
+    fn now(&self) -> Now {
+        self.now
+    }
+}
+
+/// The effect that takes the place of another one; none if it is withheld.
+fn change(sabotage: Option<Sabotage>, effect: Effect) -> Option<Effect> {
+    match (sabotage, effect) {
+        (
+            Some(Sabotage::AnswerBeforeDurable),
+            Effect::SendDurable { connection, channel, outgoing, .. },
+        ) => Some(Effect::Send { connection, channel, outgoing }),
+        (Some(Sabotage::DeliverBeforeCommit), Effect::Hold(_))
+        | (Some(Sabotage::SettlementLost), Effect::Log { record: Record::Settle { .. }, .. }) => {
+            None
         }
-        ended.iter().for_each(|lsn| self.log.release(*lsn));
-        self.log.append(queued);
+        (
+            Some(Sabotage::DeathTorn),
+            Effect::Log {
+                lsn,
+                at,
+                record: Record::DeadLetter { message, entries, .. },
+                is_joined,
+                ..
+            },
+        ) => {
+            let record = Record::Publish { message, entries };
+            Some(Effect::Log { lsn, at, about: Lsn(0), ended: Vec::new(), record, is_joined })
+        }
+        (_, effect) => Some(effect),
     }
 }

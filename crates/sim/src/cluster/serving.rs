@@ -1,16 +1,16 @@
 //! The vhost of a node with its clients: what the server has behind the lock of a vhost.
 
-use std::collections::BTreeMap;
-
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{ChannelNumber, ConnectionId, Lsn, Outgoing, Request, Vhost};
-use session::{HeldOutbox, Outbox, Session, Step, transmit};
+use broker::{ConnectionId, Lsn, Request, Vhost};
+use replica::{ClientEnd, DeferredReply, VhostOutputs, Wait, close_all};
+use session::{Outbox, Session, Step};
 use storage::WriteBatch;
 use vhost_log::LogQueue;
 
 use crate::clients::handshake::{FRAME_MAX, everything, session};
+use crate::cluster::effects::Sabotaged;
 use crate::cluster::follower::Follower;
 use crate::faults::sabotage::Sabotage;
 
@@ -26,41 +26,44 @@ pub(crate) enum Brain {
     Gone,
 }
 
-/// A client's connection, as the server sees it.
+/// The end of a client's connection, with the client's octets that wait for their turn.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct SimEnd {
     pub(crate) client: usize,
     session: Session,
     input: Vec<u8>,
     free: Outbox,
-    held: HeldOutbox,
     /// The position that the answer to the last command waits for.
     wait: Option<Lsn>,
     is_closing: bool,
+    is_stalled: bool,
 }
 
-impl Link {
-    fn append(&mut self, channel: ChannelNumber, outgoing: &Outgoing) {
-        let is_close = matches!(outgoing, Outgoing::ConnectionClose { .. });
-        if self.held.is_holding() {
-            self.held.append(|outbox| transmit(outgoing, channel.0, FRAME_MAX, outbox));
-            if is_close {
-                self.held.set_closing();
-            }
-        } else {
-            transmit(outgoing, channel.0, FRAME_MAX, &mut self.free);
-            self.is_closing |= is_close;
-        }
+impl ClientEnd for SimEnd {
+    fn frame_max(&self) -> u32 {
+        FRAME_MAX
     }
-}
 
-/// An answer that waits for the log.
-#[derive(Debug)]
-pub(crate) struct Deferred {
-    pub(crate) lsn: Lsn,
-    pub(crate) connection: ConnectionId,
-    pub(crate) channel: ChannelNumber,
-    pub(crate) outgoing: Outgoing,
+    fn append<T>(&mut self, append: impl FnOnce(&mut Outbox) -> T) -> T {
+        append(&mut self.free)
+    }
+
+    fn set_closing(&mut self) {
+        self.is_closing = true;
+    }
+
+    fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    fn set_stalled(&mut self) {
+        self.is_stalled = true;
+    }
+
+    /// Sockets take everything at once.
+    fn unsent(&self) -> u64 {
+        0
+    }
 }
 
 /// Octets that leave for a client.
@@ -76,9 +79,7 @@ pub(crate) struct Departed {
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) brain: Brain,
-    pub(super) links: BTreeMap<ConnectionId, Link>,
-    pub(super) log: LogQueue,
-    pub(super) deferred: Vec<Deferred>,
+    outputs: VhostOutputs<SimEnd>,
     pub(crate) durable: Lsn,
     /// Octets that leave, in order.
     pub(crate) departed: Vec<Departed>,
@@ -95,9 +96,7 @@ impl Serving {
     pub(crate) fn new(follower: Follower, durable: Lsn, sabotage: Option<Sabotage>) -> Self {
         Self {
             brain: Brain::Follows(Box::new(follower)),
-            links: BTreeMap::new(),
-            log: LogQueue::on_axis(),
-            deferred: Vec::new(),
+            outputs: VhostOutputs::new(LogQueue::on_axis()),
             durable,
             departed: Vec::new(),
             stalled: Vec::new(),
@@ -123,33 +122,33 @@ impl Serving {
         let vhost = self.leading()?;
         let id = vhost.open_connection(everything(), true);
         let session = session(now.time);
-        let link = Link {
+        let end = SimEnd {
             client,
             session,
             input: Vec::new(),
             free: Outbox::default(),
-            held: HeldOutbox::default(),
             wait: None,
             is_closing: false,
+            is_stalled: false,
         };
-        self.links.insert(id, link);
+        self.outputs.links.insert(id, end);
         Some(id)
     }
 
     /// The client is gone.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId, now: Now) {
-        if self.links.remove(&connection).is_some()
+        if self.outputs.links.remove(connection).is_some()
             && let Some(vhost) = self.leading()
         {
             vhost.close_connection(now, connection);
-            self.finish(now, &[]);
+            self.finish(now, Vec::new());
         }
     }
 
     /// Octets of a client.
     pub(crate) fn receive(&mut self, connection: ConnectionId, bytes: &[u8], now: Now) {
-        let Some(link) = self.links.get_mut(&connection) else { return };
-        link.input.extend_from_slice(bytes);
+        let Some(link) = self.outputs.links.get_mut(connection) else { return };
+        link.end.input.extend_from_slice(bytes);
         self.process(connection, now);
     }
 
@@ -160,7 +159,8 @@ impl Serving {
                 return;
             }
             let durable = self.durable;
-            let Some(link) = self.links.get_mut(&connection) else { return };
+            let Some(link) = self.outputs.links.get_mut(connection) else { return };
+            let link = &mut link.end;
             if link.wait.is_some_and(|lsn| lsn > durable) {
                 return;
             }
@@ -191,10 +191,10 @@ impl Serving {
                 vhost.apply(now, connection, request);
             }
             let rest = input.to_vec();
-            let wait = self.finish(now, &[]);
-            if let Some(link) = self.links.get_mut(&connection) {
-                link.input = rest;
-                link.wait = wait;
+            let wait = self.finish(now, Vec::new());
+            if let Some(link) = self.outputs.links.get_mut(connection) {
+                link.end.input = rest;
+                link.end.wait = wait;
             }
         }
     }
@@ -202,8 +202,8 @@ impl Serving {
     /// The sockets of stalled connections have taken everything: each report is a batch of its own.
     pub(crate) fn sockets_have_room(&mut self, now: Now) {
         for connection in std::mem::take(&mut self.stalled) {
-            let backlog = self.backlog(connection);
-            if self.links.contains_key(&connection) {
+            if let Some(link) = self.outputs.links.get(connection) {
+                let backlog = link.backlog(0);
                 self.write(now, |vhost| vhost.set_backlog(now, connection, backlog));
             }
         }
@@ -216,7 +216,7 @@ impl Serving {
         {
             vhost.tick(now);
             let is_due = vhost.next_wake().is_some_and(|wake| wake <= now.time);
-            self.finish(now, &[]);
+            self.finish(now, Vec::new());
             if !is_due {
                 return;
             }
@@ -231,7 +231,7 @@ impl Serving {
     pub(crate) fn write(&mut self, now: Now, change: impl FnOnce(&mut Vhost)) {
         if let Some(vhost) = self.leading() {
             change(vhost);
-            self.finish(now, &[]);
+            self.finish(now, Vec::new());
         }
     }
 
@@ -245,24 +245,23 @@ impl Serving {
     pub(crate) fn resume(&mut self, now: Now) {
         self.is_frozen = false;
         self.write(now, |vhost| vhost.deliver_again(now));
-        let waiting: Vec<ConnectionId> = self.links.keys().copied().collect();
+        let waiting = self.connections();
         waiting.into_iter().for_each(|connection| self.process(connection, now));
     }
 
     /// Takes the next batch. True if more records wait.
     pub(crate) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
-        self.log.take_batch(batch)
+        self.outputs.log.take_batch(batch)
     }
 
     /// A majority has everything up to `durable`.
     pub(crate) fn batch_durable(&mut self, durable: Lsn, now: Now) {
         let Some(vhost) = self.leading() else { return };
         vhost.durable(durable);
-        let is_durable = |reply: &mut Deferred| reply.lsn <= durable;
-        let replies: Vec<Deferred> = self.deferred.extract_if(.., is_durable).collect();
+        let replies = self.outputs.take_durable(durable);
         self.durable = self.durable.max(durable);
-        self.finish(now, &replies);
-        let waiting: Vec<ConnectionId> = self.links.keys().copied().collect();
+        self.finish(now, replies);
+        let waiting = self.connections();
         waiting.into_iter().for_each(|connection| self.process(connection, now));
     }
 
@@ -276,105 +275,70 @@ impl Serving {
         vhost.log_digest(now);
         self.brain = Brain::Leads(Box::new(vhost));
         self.durable = Lsn(last.0);
-        self.finish(now, &[]);
+        self.finish(now, Vec::new());
     }
 
     /// Closes all clients and gives the contents up.
     pub(crate) fn depose(&mut self, now: Now) {
         let sends_held = self.sabotage == Some(Sabotage::SendHeldWhenDeposed);
         let refusal = Refusal::new(ReplyCode::ConnectionForced, "the leader has changed");
-        let connections: Vec<ConnectionId> = self.links.keys().copied().collect();
-        for connection in connections {
-            let Some(link) = self.links.get_mut(&connection) else { continue };
+        if let Brain::Leads(vhost) = &mut self.brain {
             if sends_held {
-                let _ = link.held.release(Lsn(u64::MAX), &mut link.free);
+                self.outputs.links.release(vhost.last_lsn(), Lsn(u64::MAX), &mut |_, _, _| ());
             }
-            link.held.clear();
-            if let Some(vhost) = self.leading() {
-                vhost.force_close(now, connection, refusal.clone());
-            }
+            close_all(vhost, now, &refusal);
+            self.finish(now, Vec::new());
+            self.outputs.abandon(&refusal);
+            self.depart(now);
         }
-        if self.leading().is_some() {
-            self.finish(now, &[]);
+        let outputs = VhostOutputs::new(LogQueue::on_axis());
+        for (_, link) in std::mem::replace(&mut self.outputs, outputs).links.iter() {
+            let client = link.end.client;
+            self.departed.push(Departed { client, bytes: Vec::new(), is_last: true });
         }
-        for link in std::mem::take(&mut self.links).into_values() {
-            self.departed.push(Departed { client: link.client, bytes: Vec::new(), is_last: true });
-        }
-        self.deferred.clear();
-        self.log = LogQueue::on_axis();
         self.brain = Brain::Gone;
     }
 
-    /// Sends the answers that waited, in front of everything else.
-    pub(super) fn answer(&mut self, replies: &[Deferred]) {
-        for reply in replies {
-            if let Some(link) = self.links.get_mut(&reply.connection) {
-                link.append(reply.channel, &reply.outgoing);
+    fn connections(&self) -> Vec<ConnectionId> {
+        self.outputs.links.iter().map(|(connection, _)| connection).collect()
+    }
+
+    /// Ends a batch: sends `replies`, applies all effects, and frees what is durable. Returns the position that the
+    /// answer to the last command waits for.
+    fn finish(&mut self, now: Now, replies: Vec<DeferredReply>) -> Option<Lsn> {
+        let Brain::Leads(vhost) = &mut self.brain else {
+            panic!("a vhost has clients only on the node that leads it")
+        };
+        let mut surroundings = Sabotaged { sabotage: self.sabotage, now };
+        let batch = self.outputs.end_batch(vhost, replies, Some(self.durable), &mut surroundings);
+        for connection in batch.touched {
+            let Some(link) = self.outputs.links.get_mut(connection) else { continue };
+            if std::mem::take(&mut link.end.is_stalled) {
+                self.stalled.push(connection);
             }
         }
-    }
-
-    /// Sends a method to a client.
-    pub(super) fn send(
-        &mut self,
-        connection: ConnectionId,
-        channel: ChannelNumber,
-        outgoing: &Outgoing,
-    ) {
-        if let Some(link) = self.links.get_mut(&connection) {
-            link.append(channel, outgoing);
-        }
-    }
-
-    pub(super) fn hold(&mut self, connection: ConnectionId) {
-        if self.sabotage == Some(Sabotage::DeliverBeforeCommit) {
-            return;
-        }
-        if let Some(link) = self.links.get_mut(&connection) {
-            link.held.hold();
-        }
-    }
-
-    /// The backlog to tell the core: sockets take everything at once.
-    pub(super) fn backlog(&self, connection: ConnectionId) -> u64 {
-        self.links.get(&connection).map_or(0, |link| link.held.backlog(0))
-    }
-
-    pub(super) fn holds_with_room(&self, connection: ConnectionId) -> bool {
-        let link = self.links.get(&connection);
-        link.is_some_and(|link| !link.held.is_holding() || link.held.has_room())
-    }
-
-    /// Frees what is durable behind a batch that ends at `last`. Returns connections that the core must be told of.
-    pub(super) fn release(&mut self, last: Lsn) -> Vec<ConnectionId> {
-        let mut told = Vec::new();
-        for (connection, link) in &mut self.links {
-            if !link.held.is_holding() {
-                continue;
-            }
-            link.held.end_batch(last);
-            let released = link.held.release(self.durable, &mut link.free);
-            link.is_closing |= released.is_closing;
-            if released.has_room_again {
-                told.push(*connection);
-            }
-        }
-        told
+        self.wakes |= self.outputs.log.wakes_writer();
+        self.depart(now);
+        batch.wait.map(|wait| match wait {
+            Wait::Log(lsn) => lsn,
+            Wait::Page(_) => panic!("a page is read although nothing limits the memory"),
+        })
     }
 
     /// Takes what leaves for the clients.
-    pub(super) fn depart(&mut self, now: Now) {
+    fn depart(&mut self, now: Now) {
         let mut closed = Vec::new();
-        for (connection, link) in &mut self.links {
-            let bytes = take(&mut link.free);
+        for connection in self.connections() {
+            let Some(link) = self.outputs.links.get_mut(connection) else { continue };
+            let bytes = take(&mut link.end.free);
             if bytes.is_empty() {
                 continue;
             }
-            let is_last = link.is_closing;
+            let (client, is_last) = (link.end.client, link.end.is_closing);
             if is_last {
-                closed.push(*connection);
+                closed.push(connection);
             }
-            self.departed.push(Departed { client: link.client, bytes, is_last });
+            self.departed.push(Departed { client, bytes, is_last });
         }
         for connection in closed {
             self.disconnect(connection, now);
