@@ -12,6 +12,7 @@ from brokers import Leveret
 from certificates import Authority
 from documented_metrics import documented_of_clusters
 from patience import PATIENCE_S, Patience, eventually
+from processor import time_s
 from test_ctl import tools
 
 pytestmark = [pytest.mark.better]
@@ -228,6 +229,15 @@ def test_cluster_status_names_nodes_that_run(make_cluster, pytestconfig, tmp_pat
     assert "Level of record kinds: 1" in lines
     ctl.do("await_online_nodes", "2")
     assert ctl.run("await_online_nodes", "3", "--timeout", "1").code != 0
+
+
+def test_node_that_waits_for_the_others_sleeps(make_cluster):
+    """The replicator looked at its replicas without a pause until all nodes had met."""
+    node = make_cluster().start(A)
+    time.sleep(1)
+    before = time_s(node.process.pid)
+    time.sleep(4)
+    assert time_s(node.process.pid) - before < 2
 
 
 @pytest.mark.parametrize(("instead", "problem"), [
