@@ -163,7 +163,7 @@ impl<L: GroupLog> Replica<L> {
         self.full_since_us.is_none()
     }
 
-    /// The one who notes what is applied.
+    /// The notes of what is applied, for the thread that applies entries.
     pub fn applier(&self) -> &Applier<L::Directory> {
         &self.applier
     }

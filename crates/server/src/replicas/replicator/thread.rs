@@ -495,13 +495,15 @@ impl Thread {
 
     fn advance(&mut self, frames: &mut Vec<Frame>) {
         let (now, nodes) = (Instant::now(), self.shared.nodes());
-        if !self.is_founded {
-            // They are advanced once the members may vote.
-            for id in std::mem::take(&mut self.due).into_keys() {
-                if let Some(driver) = self.drivers.get_mut(&id) {
-                    driver.carry_out(&nodes);
-                }
+        // What followed from inputs does not wait for the writes of other vhosts.
+        for id in self.due.keys() {
+            if let Some(driver) = self.drivers.get_mut(id) {
+                driver.carry_out(&nodes);
             }
+        }
+        if !self.is_founded {
+            // All are advanced once the members may vote.
+            self.due.clear();
             return;
         }
         let due: Vec<VhostId> =
