@@ -121,7 +121,9 @@ impl Expiry {
             ExpiryOrder::Deadline => {
                 let listed = self.first_by_expiration(waiting).map(|(deadline, _)| deadline);
                 let shared = first_by_ttl(settings, waiting).map(|(deadline, _)| deadline);
-                listed.into_iter().chain(shared).chain(waiting.ready.next_ask()).min()
+                let in_memory = self.first_listed().map(|(deadline, _)| deadline);
+                let asks = waiting.ready.next_ask(in_memory);
+                listed.into_iter().chain(shared).chain(asks).min()
             }
         }
     }

@@ -247,9 +247,14 @@ impl Ready {
         Some(((level, id), PageSelection::Due { certain, likely, held: page.held.clone() }))
     }
 
-    /// The time at which a page must be read, because a message in it expires soon.
-    pub(crate) fn next_ask(&self) -> Option<Time> {
-        self.first_to_read().map(|deadline| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
+    /// The time at which a page must be read, because a message in it expires soon. None while the page waits for messages in
+    /// memory, of which `first` is the earliest deadline, and these for a page that is being read: the end of the read is an
+    /// opportunity for the next one.
+    pub(crate) fn next_ask(&self, first: Option<Time>) -> Option<Time> {
+        let deadline = self.first_to_read()?;
+        let waits_for_read = |first: Time| self.first_being_read().is_some_and(|read| read < first);
+        let waits = first.is_some_and(|first| first < deadline && waits_for_read(first));
+        (!waits).then(|| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
     }
 
     /// The earliest expiration deadline in the pages that are not being read.

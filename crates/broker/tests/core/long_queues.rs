@@ -268,6 +268,36 @@ fn browsing_passes_pages_whose_last_messages_have_left() {
 }
 
 #[test]
+fn due_work_is_over_while_a_page_is_read() {
+    let mut broker = Broker::with(SMALL_PAGES);
+    broker.declare("q", &Table::default());
+    // In memory; in two pages, one due before it and one behind.
+    broker.publish(0, Some(20_000));
+    (1..9)
+        .for_each(|number| broker.publish(number, Some(if number == 4 { 10_000 } else { 30_000 })));
+    assert!(broker.vhost.pages().len() > 3);
+    broker.now_us += 100_000_000;
+    let mut tasks = Vec::new();
+    let has_more =
+        |broker: &Broker| broker.vhost.next_wake().is_some_and(|wake| wake <= broker.now().time);
+    for _ in 0..10 {
+        broker.vhost.tick(broker.now());
+        tasks.extend(broker.vhost.drain_effects().filter_map(|effect| match effect {
+            Effect::Page(task) => Some(task),
+            _ => None,
+        }));
+    }
+    assert!(!tasks.is_empty() && !has_more(&broker), "the timer has nothing to do until {tasks:?}");
+    let now = broker.now();
+    for task in tasks {
+        broker.page_store.perform(task, &mut broker.vhost, now, &mut broker.disk);
+        broker.finish();
+    }
+    broker.sleep_until(broker.now_us + 1_000_000);
+    assert_eq!(broker.vhost.queues().map(|(_, queue)| queue.message_count()).sum::<u64>(), 0);
+}
+
+#[test]
 fn empty_pages_count_no_bytes_after_a_restart() {
     const COUNT: u64 = 400;
     const LEFT: u64 = 10;
