@@ -1,4 +1,4 @@
-//! The part of a node in the group of one vhost: what it does as a leader, as a follower and in between, with its member.
+//! One vhost on one node: its contents and clients, and the part of the node in the group of the vhost.
 //!
 //! What is absent: threads, locks, sockets, files other than those of the log, clocks, randomness. Inputs are calls, with
 //! the time as an argument; everything that follows is an [`Output`], for a driver to carry out. The server drives replicas
@@ -13,27 +13,33 @@
 //!                    +-- Member (consensus) -- log ------ frames ---+
 //! ```
 //!
-//! The vhost itself is behind a lock, because its clients wait for it and must not wait for the log: see [`Vhost`]. What its
-//! effects become, and what is held until a majority has it, is in [`VhostOutputs`], behind the same lock.
+//! The vhost itself, [`LocalVhost`], is behind a lock, because its clients wait for it and must not wait for the log:
+//! see [`Vhost`]. A node without a cluster has no [`Replica`].
 
 mod clients;
 mod leading;
 pub mod limits;
+mod local;
 mod log;
+mod log_queue;
 mod output;
+mod pages;
 mod replica;
 mod request;
 mod service;
 mod standstill;
 mod vhost;
 
-pub use clients::{
-    Batch, ClientEnd, DeferredReply, Link, Links, Surroundings, VhostOutputs, Wait, close_all,
-};
+pub use clients::{Batch, ClientEnd, Link, Links, Surroundings, Wait};
 pub use leading::preparation::{Files, PreparedShipment};
 pub use leading::transfer::TransferError;
+pub use local::{
+    Contents, DecodedRecord, DurableBatch, EntrySink, LocalVhost, LogReplay, ReplayPages, Ticked,
+};
 pub use log::GroupLog;
+pub use log_queue::{LogQueue, QueuedRecord};
 pub use output::{Deposition, Event, Output};
+pub use pages::{JobProgress, PageError, PageJob, PagedVhost, StoredPages};
 pub use replica::turn::{Next, Turn};
 pub use replica::{Replica, ReplicaOptions};
 pub use request::{RequestId, ShipmentNeed, ShipmentRequest};

@@ -16,3 +16,7 @@ pub const LOCK_RETRY_MS: u64 = 2;
 
 /// Time between two offers of files to a member.
 pub const OFFER_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Shortest body that is not copied on the way to the log, in bytes: writing such a body separately costs
+/// less than the copy, during which the vhost waits.
+pub(crate) const UNCOPIED_LOG_BODY_BYTES_MIN: usize = 64 * 1024;

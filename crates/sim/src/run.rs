@@ -42,6 +42,12 @@ pub struct Counts {
     pub moved: u64,
     /// Barriers that were answered with an entry.
     pub barriers: u64,
+    /// Pages that were written.
+    pub pages_written: u64,
+    /// Pages of which messages were read.
+    pub pages_read: u64,
+    /// Pages that were dropped with messages in them.
+    pub pages_ended: u64,
 }
 
 impl AddAssign for Counts {
@@ -56,6 +62,9 @@ impl AddAssign for Counts {
         self.rebuilt += more.rebuilt;
         self.moved += more.moved;
         self.barriers += more.barriers;
+        self.pages_written += more.pages_written;
+        self.pages_read += more.pages_read;
+        self.pages_ended += more.pages_ended;
     }
 }
 
@@ -63,11 +72,12 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { published, confirmed, deliveries, dead_letters, .. } = self;
         let Self { redriven, entries, starts, rebuilt, moved, barriers, .. } = self;
+        let Self { pages_written, pages_read, pages_ended, .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
              {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
-             {barriers} barriers"
+             {barriers} barriers, pages: {pages_written} written, {pages_read} read, {pages_ended} ended"
         )
     }
 }
@@ -114,6 +124,9 @@ fn outcome(mut world: World) -> Outcome {
         rebuilt: world.rebuilt,
         barriers: world.book.barriers,
         moved: world.moved,
+        pages_written: world.book.pages.written,
+        pages_read: world.book.pages.read,
+        pages_ended: world.book.pages.ended,
     };
     Outcome { counts, violations: world.book.violations, story: world.story }
 }

@@ -271,6 +271,7 @@ impl World {
             | Later::Advance
             | Later::Timer
             | Later::Redrive
+            | Later::Page
             | Later::Room => {
                 let before = self.vote(node);
                 self.with(node, |process, ctx| process.later(later, ctx));

@@ -42,7 +42,7 @@ fn sabotages_are_seen() {
 
 #[test]
 fn failing_run_is_made_smaller() {
-    let plan = Plan::draw(0, Some(Sabotage::DurableAhead));
+    let plan = Plan::draw(0, Some(Sabotage::ConfirmAtOwnSync));
     let small = shrink(&plan);
     assert!(small.nemeses.is_empty() && small.chaos_us < plan.chaos_us, "{small:?}");
     let outcome = run(&small, true);

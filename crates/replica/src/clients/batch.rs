@@ -1,7 +1,7 @@
 //! The news of a batch, and the surroundings of a vhost.
 
 use broker::page::PageTask;
-use broker::time::Now;
+use broker::time::{Now, Time};
 use broker::{ConnectionId, Effect, Event, Lsn, Outgoing, Vhost};
 use smallvec::SmallVec;
 
@@ -29,6 +29,14 @@ pub struct Batch {
     pub wait: Option<Wait>,
     /// True if the batch has produced work for the disk.
     pub is_written: bool,
+    /// The time at which the vhost has work that is due, if it has any.
+    pub next_wake: Option<Time>,
+    /// Bytes of records that wait for the writer of the log.
+    pub pending_bytes: usize,
+    /// True if the writer of the log must be woken: records wait, and it does not know.
+    pub wakes_writer: bool,
+    /// True if the pager must be woken: page tasks wait, and it does not know.
+    pub wakes_pager: bool,
 }
 
 impl Batch {
@@ -50,8 +58,8 @@ pub trait Surroundings {
     /// Sends to a connection that is no client's: one of the node itself, or one that is gone.
     fn send_internal(&mut self, connection: ConnectionId, outgoing: Outgoing);
 
-    /// Passes on a task for the pages of the vhost.
-    fn page(&mut self, task: PageTask);
+    /// Notes a new task for the pages of the vhost.
+    fn page_task(&mut self, task: &PageTask);
 
     /// The moment on the axis of the vhost.
     fn now(&self) -> Now;

@@ -2,11 +2,11 @@
 
 use broker::{Effect, Outgoing, Vhost};
 use session::transmit;
-use vhost_log::QueuedRecord;
 
 use super::VhostOutputs;
 use super::batch::{Batch, Surroundings, Wait};
 use super::link::{ClientEnd, DeferredReply};
+use crate::log_queue::QueuedRecord;
 
 /// Applies the effects of the core, in order.
 pub(super) fn apply<C: ClientEnd, S: Surroundings>(
@@ -15,7 +15,7 @@ pub(super) fn apply<C: ClientEnd, S: Surroundings>(
     surroundings: &mut S,
     batch: &mut Batch,
 ) {
-    let VhostOutputs { links, log, deferred } = outputs;
+    let VhostOutputs { links, log, pages, deferred } = outputs;
     let mut effects = surroundings.effects(vhost).peekable();
     while let Some(effect) = effects.next() {
         match effect {
@@ -71,7 +71,8 @@ pub(super) fn apply<C: ClientEnd, S: Surroundings>(
                 batch.is_written = true;
             }
             Effect::Page(task) => {
-                surroundings.page(task);
+                surroundings.page_task(&task);
+                pages.push(task);
                 batch.is_written = true;
             }
             Effect::AwaitGet(connection) => batch.wait = Some(Wait::Page(connection)),

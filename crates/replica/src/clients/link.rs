@@ -99,15 +99,15 @@ impl<C: ClientEnd> Link<C> {
 
 /// An answer that is sent once the log is durable up to a position.
 #[derive(Debug)]
-pub struct DeferredReply {
+pub(crate) struct DeferredReply {
     /// The position.
-    pub lsn: Lsn,
+    pub(crate) lsn: Lsn,
     /// The connection.
-    pub connection: ConnectionId,
+    pub(crate) connection: ConnectionId,
     /// The channel; 0 for the connection itself.
-    pub channel: ChannelNumber,
+    pub(crate) channel: ChannelNumber,
     /// The answer.
-    pub outgoing: Outgoing,
+    pub(crate) outgoing: Outgoing,
 }
 
 /// The connections of all clients of a vhost.

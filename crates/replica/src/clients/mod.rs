@@ -5,36 +5,41 @@ mod effects;
 mod link;
 
 pub use batch::{Batch, Surroundings, Wait};
-pub use link::{ClientEnd, DeferredReply, Link, Links};
+pub(crate) use link::DeferredReply;
+pub use link::{ClientEnd, Link, Links};
 
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ConnectionId, Lsn, Vhost};
-use vhost_log::LogQueue;
+
+use crate::log_queue::LogQueue;
+use crate::pages::PageQueue;
 
 /// The destinations of the effects of a vhost.
 #[derive(Debug)]
-pub struct VhostOutputs<C> {
+pub(crate) struct VhostOutputs<C> {
     /// The clients.
-    pub links: Links<C>,
+    pub(crate) links: Links<C>,
     /// Records that wait for the log.
-    pub log: LogQueue,
+    pub(crate) log: LogQueue,
+    /// Tasks for the pages.
+    pub(crate) pages: PageQueue,
     /// Answers that wait for the log.
     deferred: Vec<DeferredReply>,
 }
 
 impl<C: ClientEnd> VhostOutputs<C> {
     /// No clients yet, and an empty log.
-    pub fn new(log: LogQueue) -> Self {
-        Self { links: Links::default(), log, deferred: Vec::new() }
+    pub(crate) fn new(log: LogQueue) -> Self {
+        Self { links: Links::default(), log, pages: PageQueue::default(), deferred: Vec::new() }
     }
 
     /// Ends a batch: sends the `replies` that have waited, and applies all effects. With a majority that has the log up to
     /// `durable`, frees what was held until then; without a cluster nothing is held.
-    pub fn end_batch<S: Surroundings>(
+    pub(crate) fn end_batch<S: Surroundings>(
         &mut self,
         vhost: &mut Vhost,
-        replies: Vec<DeferredReply>,
+        replies: impl Iterator<Item = DeferredReply>,
         durable: Option<Lsn>,
         surroundings: &mut S,
     ) -> Batch {
@@ -77,26 +82,31 @@ impl<C: ClientEnd> VhostOutputs<C> {
                 link.is_touched = false;
             }
         }
+        batch.next_wake = vhost.next_wake();
+        batch.pending_bytes = self.log.bytes();
+        batch.wakes_writer = self.log.wakes_writer();
+        batch.wakes_pager = self.pages.wakes_pager();
         batch
     }
 
     /// Takes the answers that have waited for the log up to `durable`, for the next batch.
-    pub fn take_durable(&mut self, durable: Lsn) -> Vec<DeferredReply> {
-        self.deferred.extract_if(.., |reply| reply.lsn <= durable).collect()
+    pub(crate) fn take_durable(&mut self, durable: Lsn) -> impl Iterator<Item = DeferredReply> {
+        self.deferred.extract_if(.., move |reply| reply.lsn <= durable)
     }
 
     /// Drops what waits, and all records: the vhost is given up, and its clients are closed because of `refusal`. Returns
     /// the clients with something new in their outboxes.
-    pub fn abandon(&mut self, refusal: &Refusal) -> Vec<ConnectionId> {
+    pub(crate) fn abandon(&mut self, refusal: &Refusal) -> Vec<ConnectionId> {
         self.deferred.clear();
         self.log = LogQueue::default();
+        self.pages = PageQueue::default();
         // After the closes, which are behind what is held.
         self.links.drop_held(refusal)
     }
 }
 
 /// Closes all connections of a vhost because of `refusal`. The effects are in the next batch.
-pub fn close_all(vhost: &mut Vhost, now: Now, refusal: &Refusal) {
+pub(crate) fn close_all(vhost: &mut Vhost, now: Now, refusal: &Refusal) {
     vhost.cancel_consumers(now);
     let connections: Vec<ConnectionId> = vhost.connections().map(|(id, _)| id).collect();
     for connection in connections {

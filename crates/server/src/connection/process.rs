@@ -8,6 +8,7 @@ use amqp::method::MethodId;
 use broker::refusal::Refusal;
 use broker::{Command, Request};
 use management::UserLimit;
+use replica::Wait;
 use session::{Credentials, Session, Step};
 use tokio::sync::SemaphorePermit;
 
@@ -18,7 +19,7 @@ use crate::connection::read_buffer::Read;
 use crate::connection::socket::Reader;
 use crate::connection::task::{Connection, End, WriterTask};
 use crate::limits::COMMANDS_PER_LOCK;
-use crate::vhost::{VhostHandle, Wait};
+use crate::vhost::VhostHandle;
 
 /// The next step after the available bytes.
 pub(super) enum Next {

@@ -14,13 +14,12 @@ use broker::{
     DeliveryTag, Effect, Message, MessageState, Outcome, Outgoing, Pattern, Policy, PolicyKind,
     PolicyValue, Publish, Request, Vhost, VhostOptions,
 };
+use replica::{LogQueue, QueuedRecord};
 use storage::{Log, LogOptions, RealDirectory, RecordSink, References, WriteBatch};
-use vhost_log::{LogQueue, QueuedRecord};
 
-use crate::disk::log_replay::LogReplay;
 use crate::disk::page_files::PageFiles;
 use crate::disk::recovery::VhostLog;
-use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::recovery_pages::{LogReplay, PageRecovery};
 use crate::disk::replay_thread::replay_log;
 use crate::limits::RESTORE_BATCH_RECORDS;
 

@@ -12,15 +12,13 @@ pub(crate) mod data_dir;
 pub(crate) mod death_files;
 mod death_line;
 pub(crate) mod free_space;
-pub(crate) mod log_replay;
 #[cfg(test)]
 mod log_tests;
 pub(crate) mod log_writer;
 pub(crate) mod node_disk;
 pub(crate) mod node_file;
 pub(crate) mod page_files;
-pub(crate) mod page_queue;
-mod page_tasks;
+pub(crate) mod page_progress;
 pub(crate) mod pager;
 pub(crate) mod persister;
 pub(crate) mod private_files;

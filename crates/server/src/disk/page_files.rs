@@ -5,12 +5,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use broker::PageId;
 use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta};
-use broker::record::DecodeError;
-use broker::time::Time;
-use broker::{Envelopes, Lsn, PageId};
 use parking_lot::Mutex;
-use storage::{IoCounters, PageEntry, PageStore, PageWriter, RealDirectory};
+use replica::StoredPages;
+use storage::{IoCounters, RealDirectory};
 
 use crate::disk::reserve::Reserve;
 use crate::limits::PAGE_BUFFER_BYTES;
@@ -19,9 +18,7 @@ use crate::limits::PAGE_BUFFER_BYTES;
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum PageError {
     #[error(transparent)]
-    Disk(#[from] storage::PageError),
-    #[error(transparent)]
-    Message(#[from] DecodeError),
+    Page(#[from] replica::PageError),
     #[error("their writer has failed")]
     WriterFailed,
 }
@@ -29,7 +26,7 @@ pub(crate) enum PageError {
 /// The pages of a vhost.
 #[derive(Debug)]
 pub(crate) struct PageFiles {
-    store: PageStore<RealDirectory>,
+    stored: StoredPages<RealDirectory>,
     /// The disk reserve, which pages must leave for the log; none if there is no reserve.
     reserve: Option<Arc<Reserve>>,
     /// Pages that could not be written.
@@ -52,7 +49,7 @@ impl PageFiles {
     ) -> io::Result<Self> {
         let directory = RealDirectory::open(&path.join("pages"))?.with_counters(io);
         Ok(Self {
-            store: PageStore::open(directory, life)?,
+            stored: StoredPages::open(directory, life)?,
             reserve,
             unwritten: Mutex::default(),
             buffer: Mutex::default(),
@@ -67,11 +64,7 @@ impl PageFiles {
             return;
         }
         let mut buffer = self.buffer.lock();
-        let mut writer = PageWriter::new(messages.len(), std::mem::take(&mut *buffer));
-        for message in &messages {
-            writer.push(&entry(&message.meta), |out| message.encode(out));
-        }
-        let (bytes, written) = self.store.write(page.0, writer);
+        let (bytes, written) = self.stored.write(page, &messages, std::mem::take(&mut *buffer));
         *buffer = bytes;
         shorten(&mut buffer);
         if let Err(error) = written {
@@ -110,7 +103,7 @@ impl PageFiles {
 
     /// True if a page exists.
     pub(crate) fn has(&self, page: PageId) -> bool {
-        self.unwritten.lock().contains_key(&page) || self.store.has(page.0)
+        self.unwritten.lock().contains_key(&page) || self.stored.has(page)
     }
 
     fn read_with(
@@ -125,27 +118,7 @@ impl PageFiles {
             let messages = chosen.into_iter().filter_map(|at| messages.get(at).cloned()).collect();
             return Ok(PageRead { wanted, messages, next_deadline });
         }
-        let mut messages = Vec::new();
-        let mut next_deadline = None;
-        let mut envelopes = Envelopes::default();
-        let mut problem = None;
-        let choose = |entries: &[PageEntry]| {
-            let known: Vec<PagedMeta> = entries.iter().map(meta).collect();
-            let (chosen, next) = wanted.choose(&known);
-            next_deadline = next;
-            chosen
-        };
-        let mut keep =
-            |entry, bytes: &[u8]| match PagedMessage::decode(meta(&entry), bytes, &mut envelopes) {
-                Ok(message) => messages.push(message),
-                Err(error) => problem = Some(error),
-            };
-        let read = self.store.read(page.0, buffer, choose, &mut keep);
-        match (read, problem) {
-            (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
-            (Err(error), _) => Err(error.into()),
-            (_, Some(problem)) => Err(problem.into()),
-        }
+        Ok(self.stored.read(page, wanted, buffer)?)
     }
 
     /// Facts about the messages of a page, read without the bodies.
@@ -156,8 +129,7 @@ impl PageFiles {
         if let Some(messages) = self.unwritten.lock().get(&page) {
             return Ok(messages.iter().map(|message| message.meta).collect());
         }
-        let entries = self.store.entries(page.0)?;
-        Ok(entries.iter().map(meta).collect())
+        Ok(self.stored.meta(page)?)
     }
 
     /// Removes files of an earlier process that recovery did not use.
@@ -165,13 +137,13 @@ impl PageFiles {
     /// # Errors
     /// If the operating system refuses.
     pub(crate) fn trim(&self) -> io::Result<()> {
-        self.store.trim()
+        self.stored.trim()
     }
 
     /// Removes a page.
     pub(crate) fn remove(&self, page: PageId) {
         if self.unwritten.lock().remove(&page).is_none()
-            && let Err(error) = self.store.remove(page.0)
+            && let Err(error) = self.stored.remove(page)
         {
             tracing::warn!(page = page.0, %error, "a page cannot be removed before the next start");
         }
@@ -182,24 +154,4 @@ impl PageFiles {
 fn shorten(buffer: &mut Vec<u8>) {
     buffer.truncate(PAGE_BUFFER_BYTES);
     buffer.shrink_to(PAGE_BUFFER_BYTES);
-}
-
-fn entry(meta: &PagedMeta) -> PageEntry {
-    PageEntry {
-        seq: meta.seq,
-        lsn: storage::Lsn(meta.lsn.0),
-        arrived_us: meta.arrived.as_micros(),
-        deadline_us: meta.deadline.map(Time::as_micros),
-        bytes: u32::try_from(meta.bytes).expect("a message is far shorter than 4 GiB"),
-    }
-}
-
-fn meta(entry: &PageEntry) -> PagedMeta {
-    PagedMeta {
-        seq: entry.seq,
-        lsn: Lsn(entry.lsn.0),
-        arrived: Time::from_micros(entry.arrived_us),
-        deadline: entry.deadline_us.map(Time::from_micros),
-        bytes: u64::from(entry.bytes),
-    }
 }

@@ -1,6 +1,6 @@
 //! The pager: the thread that writes and reads pages, which hold messages of long queues on disk.
 //!
-//! The pager does the tasks of each vhost in the order of [`PageTasks`], one task per vhost in turn, without the vhost's
+//! The pager does the tasks of each vhost in the order of [`PageJob`], one task per vhost in turn, without the vhost's
 //! lock, and hands over the messages it read. A vhost whose lock is held for long gets them later. A page that cannot
 //! be read ends the process, because its durable messages can be recovered from the log.
 
@@ -10,12 +10,12 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use broker::Lsn;
-use broker::page::{PageLocation, PageRead, PageTask};
+use broker::page::{PageLocation, PageRead, PageSelection, PageTask, PagedMessage, PagedMeta};
+use broker::{Lsn, PageId};
 use parking_lot::{Condvar, Mutex};
+use replica::{JobProgress, PageJob, PagedVhost};
 
 use crate::disk::page_files::{PageError, PageFiles};
-use crate::disk::page_tasks::PageTasks;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LOCK_RETRY_MS};
@@ -126,19 +126,19 @@ impl Pager {
             };
             for source in woken {
                 match jobs.iter_mut().find(|job| job.source.id() == source.id()) {
-                    Some(job) => job.has_more = true,
+                    Some(job) => job.work.wake(),
                     None => jobs.push_back(Job::new(source)),
                 }
             }
             let Some(mut job) = jobs.pop_front() else { continue };
             let _busy = self.busy.lock();
             match job.advance() {
-                Progress::Done => {}
-                Progress::Advanced => {
+                JobProgress::Done => {}
+                JobProgress::Advanced => {
                     locked = 0;
                     jobs.push_back(job);
                 }
-                Progress::Locked => {
+                JobProgress::Locked => {
                     locked += 1;
                     jobs.push_back(job);
                 }
@@ -147,99 +147,58 @@ impl Pager {
     }
 }
 
-/// The tasks of one vhost.
+/// The work on one vhost.
 struct Job {
     source: Arc<dyn PageSource>,
-    tasks: PageTasks,
-    /// True if the vhost has further tasks.
-    has_more: bool,
-    /// The result of a task that is not reported to the vhost yet.
-    result: Option<TaskResult>,
-}
-
-/// Result of a task, for the vhost.
-enum TaskResult {
-    Read(PageLocation, PageRead),
-    Ended(Vec<Lsn>),
-}
-
-/// Outcome of one step of a job.
-enum Progress {
-    Advanced,
-    /// The lock of the vhost is held for long.
-    Locked,
-    /// No work is left.
-    Done,
+    work: PageJob,
 }
 
 impl Job {
     fn new(source: Arc<dyn PageSource>) -> Self {
-        Self { source, tasks: PageTasks::default(), has_more: true, result: None }
+        Self { source, work: PageJob::default() }
     }
 
     /// Reports the last result, or takes tasks and does one.
-    fn advance(&mut self) -> Progress {
+    fn advance(&mut self) -> JobProgress {
         if self.source.progress().is_retired() {
-            return Progress::Done;
+            return JobProgress::Done;
         }
-        if let Some(result) = self.result.take() {
-            self.result = self.report(result);
-            return if self.result.is_some() { Progress::Locked } else { Progress::Advanced };
-        }
-        // New reads overtake what the pager has taken before.
-        let are_taken = self.take_tasks();
-        match self.tasks.next() {
-            Some(task) => self.perform(task),
-            None if are_taken => return Progress::Done,
-            None => return Progress::Locked,
-        }
-        Progress::Advanced
+        let progress = self.work.advance(&mut &*self.source);
+        progress.unwrap_or_else(|error| exit(self.source.name(), &error))
+    }
+}
+
+impl PagedVhost for &dyn PageSource {
+    type Error = PageError;
+
+    fn take_page_tasks(&mut self) -> Option<Vec<PageTask>> {
+        PageSource::take_page_tasks(*self)
     }
 
-    /// Takes the further tasks; false if the lock is held for long.
-    fn take_tasks(&mut self) -> bool {
-        if self.has_more {
-            let Some(tasks) = self.source.take_page_tasks() else { return false };
-            self.has_more = false;
-            self.tasks.extend(tasks);
-        }
-        true
+    fn page_read(&mut self, at: PageLocation, read: PageRead) -> Result<(), PageRead> {
+        PageSource::page_read(*self, at, read)
     }
 
-    /// Reports a result to the vhost; returns it if the lock is held for long.
-    fn report(&self, result: TaskResult) -> Option<TaskResult> {
-        match result {
-            TaskResult::Read(at, read) => {
-                self.source.page_read(at, read).err().map(|read| TaskResult::Read(at, read))
-            }
-            TaskResult::Ended(lsns) => {
-                (!self.source.page_ended(&lsns)).then_some(TaskResult::Ended(lsns))
-            }
-        }
+    fn page_ended(&mut self, lsns: &[Lsn]) -> bool {
+        PageSource::page_ended(*self, lsns)
     }
 
-    fn perform(&mut self, task: PageTask) {
-        assert!(self.result.is_none(), "a task begins before the result of the last is reported");
-        let (source, page_files) = (&self.source, self.source.page_files());
-        match task {
-            PageTask::Write { page, messages } => {
-                let bytes = messages.iter().map(|message| message.message.delivery_bytes()).sum();
-                page_files.write(page, messages);
-                source.progress().page_written(bytes);
-            }
-            PageTask::Read { at, wanted } => match page_files.read(at.page, wanted) {
-                Ok(read) => self.result = self.report(TaskResult::Read(at, read)),
-                Err(error) => exit(source.name(), &error),
-            },
-            PageTask::Drop { page, ended } => {
-                if let Some(ended) = ended {
-                    let lsns = ended.records(|| page_files.meta(page));
-                    let lsns = lsns.unwrap_or_else(|error| exit(source.name(), &error));
-                    self.result = self.report(TaskResult::Ended(lsns));
-                }
-                page_files.remove(page);
-            }
-        }
+    fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
+        let bytes = messages.iter().map(|message| message.message.delivery_bytes()).sum();
+        self.page_files().write(page, messages);
+        self.progress().page_written(bytes);
+    }
+
+    fn read(&mut self, page: PageId, wanted: PageSelection) -> Result<PageRead, PageError> {
+        self.page_files().read(page, wanted)
+    }
+
+    fn meta(&mut self, page: PageId) -> Result<Vec<PagedMeta>, PageError> {
+        self.page_files().meta(page)
+    }
+
+    fn remove(&mut self, page: PageId) {
+        self.page_files().remove(page);
     }
 }
 

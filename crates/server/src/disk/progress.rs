@@ -6,7 +6,7 @@ use broker::Lsn;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::disk::page_queue::PageProgress;
+use crate::disk::page_progress::PageProgress;
 use crate::limits::PENDING_BYTES_MAX;
 
 /// Progress of writing the log and the pages of one vhost.
@@ -61,11 +61,6 @@ impl DiskProgress {
             }
             changed.await;
         }
-    }
-
-    /// The position up to which the log is durable.
-    pub(crate) fn durable(&self) -> Lsn {
-        Lsn(self.durable_lsn.load(Ordering::Acquire))
     }
 
     /// Waits until the log is durable up to `lsn`.

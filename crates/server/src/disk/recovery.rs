@@ -13,9 +13,8 @@ use storage::{
 };
 
 use crate::config::Durability;
-use crate::disk::log_replay::LogReplay;
 use crate::disk::page_files::{PageError, PageFiles};
-use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::recovery_pages::{LogReplay, PageRecovery};
 use crate::disk::replay_thread::replay_log;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;

@@ -8,9 +8,13 @@ use std::thread::JoinHandle;
 
 use broker::PageId;
 use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
+use replica::ReplayPages;
 
 use crate::disk::page_files::{PageError, PageFiles};
 use crate::limits::RESTORE_PAGES_MAX;
+
+/// Replay of the log of a vhost of this node.
+pub(crate) type LogReplay = replica::LogReplay<PageRecovery>;
 
 /// A job for the thread.
 enum Job {
@@ -44,16 +48,6 @@ impl PageRecovery {
         Ok(Self { page_files, jobs, thread, is_writing: false, error: None })
     }
 
-    /// Waits until every page is written.
-    ///
-    /// # Errors
-    /// The first error, if any.
-    pub(crate) fn finish(self) -> Result<(), PageError> {
-        drop(self.jobs);
-        let ended = self.thread.join().map_err(|_| PageError::WriterFailed);
-        self.error.map_or(ended, Err)
-    }
-
     fn send(&mut self, job: Job) {
         if self.jobs.send(job).is_err() {
             self.error.get_or_insert(PageError::WriterFailed);
@@ -84,6 +78,16 @@ fn run(page_files: &PageFiles, todo: &Receiver<Job>) {
             // The receiver may be gone.
             Job::Answer(answer) => drop(answer.send(())),
         }
+    }
+}
+
+impl ReplayPages for PageRecovery {
+    type Error = PageError;
+
+    fn finish(self) -> Result<(), PageError> {
+        drop(self.jobs);
+        let ended = self.thread.join().map_err(|_| PageError::WriterFailed);
+        self.error.map_or(ended, Err)
     }
 }
 

@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use broker::Envelopes;
+use replica::DecodedRecord;
 use storage::{Lsn, Record, RecordSink, References};
 
-use crate::disk::log_replay::{DecodedRecord, LogReplay};
+use crate::disk::recovery_pages::LogReplay;
 use crate::limits::{RESTORE_BATCH_RECORDS, RESTORE_BATCHES_MAX};
 
 /// A replay, and the receiver of the problems of single records.

@@ -19,12 +19,7 @@ impl VhostHandle {
 
     /// Brings the core up to date with the alarm.
     pub(super) fn check_alarm(&self, state: &mut State, now: Now) {
-        let has_alarm = self.has_alarm();
-        // A replica learns of the alarm at its promotion.
-        let Some(vhost) = state.brain.leading_mut() else { return };
-        if vhost.has_alarm() != has_alarm {
-            vhost.set_alarm(now, has_alarm);
-        }
+        state.local.set_alarm(now, self.has_alarm());
     }
 
     /// Brings the core up to date after a change of the alarm. If the lock is held for long, the timer does
@@ -34,7 +29,7 @@ impl VhostHandle {
             return self.wake_up.arm(&self.threads.timer, self.clock.of_node(self.clock.time()));
         };
         self.check_alarm(&mut state, self.clock.now());
-        if state.brain.leading_mut().is_some() {
+        if state.local.leading_mut().is_some() {
             self.finish(state);
         }
     }

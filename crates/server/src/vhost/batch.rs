@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use broker::time::Now;
 use broker::{ConnectionId, Request, ScheduledPlace};
-use replica::DeferredReply;
+use replica::Ticked;
 use smallvec::SmallVec;
 
 use super::batch_result::BatchResult;
 use super::handle::{State, VhostHandle};
-use super::links::{NodeSide, Outputs};
+use super::links::NodeSide;
 use super::lock::TimedGuard;
 use super::timer::TimerTarget;
 use crate::connection::socket_writer::SocketWriter;
@@ -27,7 +27,7 @@ impl VhostHandle {
         requests: &mut Vec<Request<'_>>,
     ) -> Option<BatchResult> {
         let state = self.state.try_lock()?;
-        if self.is_frozen() {
+        if state.local.is_frozen() {
             return None;
         }
         let mut all = requests.drain(..);
@@ -57,7 +57,7 @@ impl VhostHandle {
         let mut state = self.state.lock();
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
-        let places = state.brain.serving_mut().apply_and_collect_places(now, connection, request);
+        let places = state.local.serving_mut().apply_and_collect_places(now, connection, request);
         self.finish(state);
         (places, now)
     }
@@ -70,21 +70,9 @@ impl VhostHandle {
     ) -> BatchResult {
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
-        if let Some(link) = state.outputs.clients.links.get(connection) {
-            let unsent = link.backlog(link.end.socket.writer.unsent());
-            state.brain.serving_mut().set_backlog(now, connection, unsent);
-        }
-        let vhost = state.brain.serving_mut();
-        vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
-        let work_max = vhost.work_done() + WORK_PER_LOCK;
-        let mut is_much = false;
-        for request in requests {
-            vhost.apply(now, connection, request);
-            is_much = vhost.work_done() > work_max;
-            if is_much {
-                break;
-            }
-        }
+        let topology_bytes_max = self.pressure.topology_bytes_max();
+        state.local.serving_mut().set_topology_bytes_max(topology_bytes_max);
+        let is_much = state.local.apply(now, connection, requests, WORK_PER_LOCK);
         BatchResult { is_much, ..self.finish(state) }
     }
 
@@ -92,48 +80,38 @@ impl VhostHandle {
     pub(crate) fn report_backlog(&self, connection: ConnectionId, unsent: u64) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        let link = state.outputs.clients.links.get(connection);
-        let backlog = link.map_or(unsent, |link| link.backlog(unsent));
-        state.brain.serving_mut().set_backlog(now, connection, backlog);
+        state.local.report_backlog(now, connection, unsent);
         self.finish(state);
     }
 
     /// Ends a batch.
     pub(super) fn finish(&self, state: TimedGuard<'_, State>) -> BatchResult {
-        self.finish_with(state, Vec::new(), drop)
+        self.finish_with(state, drop)
     }
 
-    /// Ends a batch: sends the deferred `replies`, applies all effects, releases the lock with `unlock`, and
-    /// wakes writers, threads and the timer.
+    /// Ends a batch: applies all effects, releases the lock with `unlock`, and wakes writers, threads and the timer.
     pub(super) fn finish_with<'a>(
         &self,
         mut state: TimedGuard<'a, State>,
-        replies: Vec<DeferredReply>,
         unlock: fn(TimedGuard<'a, State>),
     ) -> BatchResult {
-        let State { brain, outputs, .. } = &mut *state;
-        let Outputs { clients, internal, pages, .. } = outputs;
-        let vhost = brain.serving_mut();
-        let durable = self.is_replicated().then(|| self.disk.durable());
-        let (progress, clock) = (self.disk.pages(), &self.clock);
-        let mut node = NodeSide { internal, pages, progress, clock };
-        let batch = clients.end_batch(vhost, replies, durable, &mut node);
-        let next_wake = vhost.next_wake();
-        let wakes_writer = clients.log.wakes_writer();
-        let wakes_pager = pages.wakes_pager();
-        self.disk.set_pending_bytes(clients.log.bytes());
-        let touched = batch.touched.iter().filter_map(|connection| clients.links.get(*connection));
+        let State { local, internal, .. } = &mut *state;
+        let mut node = NodeSide { internal, progress: self.disk.pages(), clock: &self.clock };
+        let batch = local.end_batch(&mut node);
+        self.disk.set_pending_bytes(batch.pending_bytes);
+        let clients = local.clients();
+        let touched = batch.touched.iter().filter_map(|connection| clients.get(*connection));
         let writers: SmallVec<[Arc<SocketWriter>; 4]> =
             touched.map(|link| Arc::clone(&link.end.socket.writer)).collect();
         // Threads are woken after the lock is released, because most of them take it next.
         unlock(state);
-        if wakes_writer {
-            match &self.replica {
+        if batch.wakes_writer {
+            match &self.place {
                 None => self.threads.persister.wake(self.id),
-                Some(replica) => replica.replicator.wake(self.id),
+                Some(place) => place.replicator.wake(self.id),
             }
         }
-        if wakes_pager {
+        if batch.wakes_pager {
             self.threads.pager.wake(self.id);
         }
         for writer in &writers {
@@ -142,7 +120,7 @@ impl VhostHandle {
         for event in &batch.events {
             queue_events::write(&self.name, event);
         }
-        if let Some(next_wake) = next_wake {
+        if let Some(next_wake) = batch.next_wake {
             self.wake_up.arm(&self.threads.timer, self.clock.of_node(next_wake));
         }
         BatchResult::from(&batch)
@@ -152,7 +130,7 @@ impl VhostHandle {
     pub(super) fn is_due(&self) -> bool {
         let now = self.clock.time();
         let mut state = self.state.lock();
-        let wake = state.brain.leading_mut().and_then(|vhost| vhost.next_wake());
+        let wake = state.local.leading_mut().and_then(|vhost| vhost.next_wake());
         wake.is_some_and(|wake| wake <= now)
     }
 }
@@ -176,19 +154,18 @@ impl TimerTarget for VhostHandle {
                 // The other vhosts must not wait for this one.
                 return retry(LOCK_RETRY_MS);
             };
-            if self.is_frozen() {
-                return retry(LOCK_RETRY_MS);
-            }
             let now = self.clock.now();
             self.check_alarm(&mut state, now);
-            // A replica has no work of its own: the leader's records tell it everything.
-            let Some(vhost) = state.brain.leading_mut() else { return };
-            vhost.tick(now);
-            let more = vhost.next_wake().is_some_and(|wake| wake <= now.time);
-            // A waiting thread gets the lock now; otherwise this thread would take it again at once.
-            self.finish_with(state, Vec::new(), TimedGuard::unlock_fair);
-            if !more || began.elapsed() >= TIMER_TURN {
-                return;
+            match state.local.tick(now) {
+                Ticked::Follows => return,
+                Ticked::Frozen => return retry(LOCK_RETRY_MS),
+                Ticked::Done { has_more } => {
+                    // A waiting thread gets the lock now; otherwise this thread would take it again at once.
+                    self.finish_with(state, TimedGuard::unlock_fair);
+                    if !has_more || began.elapsed() >= TIMER_TURN {
+                        return;
+                    }
+                }
             }
         }
     }

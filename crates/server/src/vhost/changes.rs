@@ -6,12 +6,11 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
+use replica::Contents;
 
-use super::brain::Brain;
 use super::handle::{OpenRefused, State, VhostHandle};
-use super::links::Outputs;
 use crate::disk::node_file::VhostEntry;
-use crate::disk::page_queue::PageQueue;
+use crate::disk::recovery_pages::PageRecovery;
 
 impl VhostHandle {
     /// Checks that a connection could be opened now.
@@ -24,14 +23,14 @@ impl VhostHandle {
 
     pub(super) fn check_room_in(&self, state: &State) -> Result<(), OpenRefused> {
         // The flag changes only under the lock.
-        if self.is_deposed() || matches!(state.brain, Brain::Follows(_)) {
+        if self.is_deposed() || state.local.is_following() {
             return Err(OpenRefused::NotLeading(self.not_leading()));
         }
         if self.disk.is_retired() {
             return Err(OpenRefused::Deleted);
         }
         // Connections of the node itself do not count.
-        let connections = state.outputs.clients.links.len() as u64;
+        let connections = state.local.clients().len() as u64;
         match maximum(&self.settings().limits, VhostLimit::MaxConnections) {
             Some(max) if connections >= max => Err(OpenRefused::Full(max)),
             _ => Ok(()),
@@ -51,7 +50,7 @@ impl VhostHandle {
     /// Lets changed settings take effect, if this node leads the vhost.
     pub(super) fn settings_changed(&self) {
         let mut state = self.state.lock();
-        if let Some(vhost) = state.brain.leading_mut() {
+        if let Some(vhost) = state.local.leading_mut() {
             apply_settings(vhost, &self.settings());
         }
     }
@@ -60,7 +59,7 @@ impl VhostHandle {
     pub(crate) fn set_access(&self, access: &Arc<Access>) {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        let Some(vhost) = state.brain.leading_mut() else { return };
+        let Some(vhost) = state.local.leading_mut() else { return };
         for connection in connections_of(vhost, &access.user) {
             vhost.set_access(now, connection, Arc::clone(access));
         }
@@ -71,7 +70,7 @@ impl VhostHandle {
     pub(crate) fn close_user(&self, user: &str, refusal: &Refusal) {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        let Some(vhost) = state.brain.leading_mut() else { return };
+        let Some(vhost) = state.local.leading_mut() else { return };
         for connection in connections_of(vhost, user) {
             vhost.force_close(now, connection, refusal.clone());
         }
@@ -87,7 +86,7 @@ impl VhostHandle {
     /// Deletes the vhost: closes its connections and drops its contents. After the call, no thread touches
     /// its files.
     pub(crate) fn retire(&self, refusal: &Refusal) {
-        if let Some(place) = &self.replica {
+        if let Some(place) = &self.place {
             // Before the contents are given up: entries of a leader are applied to a replica.
             place.replicator.retire(self.id);
         }
@@ -101,19 +100,17 @@ impl VhostHandle {
     }
 
     /// Closes all connections and takes the contents away: nothing of the vhost is answered or written any more.
-    pub(super) fn abandon(&self, refusal: &Refusal) -> Brain {
+    pub(super) fn abandon(&self, refusal: &Refusal) -> Contents<PageRecovery> {
         self.stop(refusal);
         let mut state = self.state.lock();
         self.disk.set_retired();
-        let Outputs { clients, .. } = &mut state.outputs;
-        for connection in clients.abandon(refusal) {
-            if let Some(link) = clients.links.get(connection) {
+        let (contents, touched) = state.local.give_up(refusal);
+        for connection in touched {
+            if let Some(link) = state.local.clients().get(connection) {
                 link.end.socket.writer.wake_writer();
             }
         }
-        state.outputs.pages = PageQueue::default();
-        let empty = Vhost::new(&self.name, [0; 32], state.brain.vhost().options());
-        std::mem::replace(&mut state.brain, Brain::Leads(Box::new(empty)))
+        contents
     }
 }
 

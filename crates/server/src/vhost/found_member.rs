@@ -114,8 +114,10 @@ pub(crate) fn loss(error: &RestoreError) -> Option<String> {
     let is_loss = match error {
         RestoreError::Log { error, .. } => is_loss_of_log(error),
         RestoreError::Pages { error, .. } => match error {
-            PageError::Disk(storage::PageError::Io { error, .. }) => is_damage(error),
-            PageError::Disk(_) | PageError::Message(_) => true,
+            PageError::Page(replica::PageError::Disk(storage::PageError::Io { error, .. })) => {
+                is_damage(error)
+            }
+            PageError::Page(_) => true,
             PageError::WriterFailed => false,
         },
         RestoreError::Directory { error, .. } => {

@@ -9,17 +9,18 @@ use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
 use management::{ClientDescription, ClientOf, Traffic};
 use parking_lot::Mutex;
-use replica::close_all;
+use replica::LocalVhost;
+use slotmap::SecondaryMap;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-use super::brain::{Brain, NotLeading};
 use super::definition::VhostDefinition;
 use super::hold_watch::HoldWatch;
-use super::links::{Client, Outputs};
+use super::links::Client;
 use super::lock::TimedLock;
+use super::not_leading::NotLeading;
+use super::place::Place;
 use super::pressure::MemoryPressure;
-use super::replica::Replica;
 use super::timer::{Timer, WakeUp};
 use crate::clock::VhostClock;
 use crate::connection::counters::Socket;
@@ -28,6 +29,7 @@ use crate::disk::page_files::PageFiles;
 use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::progress::DiskProgress;
+use crate::disk::recovery_pages::PageRecovery;
 use crate::disk::vhost_files::VhostId;
 
 /// The threads that serve all vhosts.
@@ -42,10 +44,19 @@ pub(crate) struct Threads {
 /// The state behind the lock.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) brain: Brain,
-    pub(super) outputs: Outputs,
-    /// The refusal for connections that are opened after the broker has begun to stop.
-    pub(super) shutdown: Option<Refusal>,
+    /// The vhost with its clients.
+    pub(super) local: LocalVhost<Client, PageRecovery>,
+    /// Internal connections of the node, with the receivers of their answers.
+    pub(super) internal: SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>,
+    /// Traffic of clients that have disconnected.
+    closed_traffic: Traffic,
+}
+
+impl State {
+    /// A vhost without connections.
+    pub(super) fn new(local: LocalVhost<Client, PageRecovery>) -> Self {
+        Self { local, internal: SecondaryMap::new(), closed_traffic: Traffic::default() }
+    }
 }
 
 /// A vhost behind its lock.
@@ -70,7 +81,7 @@ pub(crate) struct VhostHandle {
     pub(super) pressure: MemoryPressure,
     pub(super) clock: VhostClock,
     /// The place of the vhost in a cluster; none without a cluster.
-    pub(super) replica: Option<Replica>,
+    pub(super) place: Option<Place>,
 }
 
 /// A client that opens a connection in a vhost.
@@ -127,12 +138,11 @@ impl VhostHandle {
         let mut state = self.state.lock();
         self.check_room_in(&state)?;
         welcome();
-        let vhost = state.brain.serving_mut();
-        let id = vhost.open_connection(access, cancel_notify);
-        vhost.set_connection_name(id, &description.name);
-        state.outputs.clients.links.insert(id, Client::new(socket, description));
-        if let Some(refusal) = state.shutdown.clone() {
-            state.brain.serving_mut().force_close(self.clock.now(), id, refusal);
+        let end = Client::new(socket, Arc::clone(&description));
+        let name = &description.name;
+        let now = self.clock.now();
+        let id = state.local.open(now, name, access, cancel_notify, Some(end));
+        if state.local.is_closing() {
             self.finish(state);
         }
         Ok(id)
@@ -148,12 +158,10 @@ impl VhostHandle {
         // Unbounded, but each command has one answer, and the next is applied after it.
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state.lock();
-        let vhost = self.leading(&mut state)?;
-        let id = vhost.open_connection(access, false);
-        vhost.set_connection_name(id, name);
-        state.outputs.internal.insert(id, sender);
-        if let Some(refusal) = state.shutdown.clone() {
-            state.brain.serving_mut().force_close(self.clock.now(), id, refusal);
+        self.leading(&mut state)?;
+        let id = state.local.open(self.clock.now(), name, access, false, None);
+        state.internal.insert(id, sender);
+        if state.local.is_closing() {
             self.finish(state);
         }
         Ok((id, receiver))
@@ -163,9 +171,11 @@ impl VhostHandle {
     pub(crate) fn close(&self, connection: ConnectionId) -> Lsn {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        state.brain.serving_mut().close_connection(now, connection);
-        state.outputs.remove(connection);
-        let last = state.brain.vhost().last_lsn();
+        if let Some(client) = state.local.close(now, connection) {
+            state.closed_traffic.add(&client.socket.traffic());
+        }
+        state.internal.remove(connection);
+        let last = state.local.vhost().last_lsn();
         self.finish(state);
         last
     }
@@ -190,7 +200,7 @@ impl VhostHandle {
     /// Takes measurements of the vhost, which change nothing else in it.
     pub(crate) fn measure<T>(&self, measure: impl FnOnce(&mut Vhost, Now) -> T) -> T {
         let mut state = self.state.lock();
-        measure(state.brain.vhost_mut(), self.clock.now())
+        measure(state.local.vhost_mut(), self.clock.now())
     }
 
     /// True once another node leads the vhost that this handle has served.
@@ -205,12 +215,12 @@ impl VhostHandle {
 
     /// True once the connections of the vhost are closed, because it is given up or the broker stops.
     pub(crate) fn is_closing(&self) -> bool {
-        self.state.lock().shutdown.is_some()
+        self.state.lock().local.is_closing()
     }
 
     /// The refusal of a change because another node leads the vhost, or it is down.
     pub(crate) fn not_leading(&self) -> NotLeading {
-        let leader = self.replica.as_ref().and_then(|replica| replica.leader());
+        let leader = self.place.as_ref().and_then(|place| place.leader());
         let (is_down, may_elect) = (self.down.is_some(), self.may_elect());
         NotLeading { vhost: Arc::clone(&self.name), leader, is_down, may_elect }
     }
@@ -223,38 +233,39 @@ impl VhostHandle {
         if self.is_deposed() {
             return Err(self.not_leading());
         }
-        state.brain.leading_mut().ok_or_else(|| self.not_leading())
+        state.local.leading_mut().ok_or_else(|| self.not_leading())
     }
 
     /// Reads the vhost and the descriptions of its clients. `read` must be short, because clients wait.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
         let state = self.state.lock();
-        let links = &state.outputs.clients.links;
-        read(state.brain.vhost(), &|id| links.get(id).map(|link| Arc::clone(&link.end.description)))
+        let clients = state.local.clients();
+        let client_of = |id| clients.get(id).map(|link| Arc::clone(&link.end.description));
+        read(state.local.vhost(), &client_of)
     }
 
     /// Reads the vhost in one of many slices: a thread that waits for the lock gets it next.
     pub(crate) fn read_fair<T>(&self, read: impl FnOnce(&Vhost, Now) -> T) -> T {
         let state = self.state.lock();
         let now = self.clock.now();
-        let result = read(state.brain.vhost(), now);
+        let result = read(state.local.vhost(), now);
         state.unlock_fair();
         result
     }
 
     /// Traffic of all clients, including those that have disconnected.
     pub(crate) fn traffic(&self) -> Traffic {
-        self.state.lock().outputs.traffic()
+        let state = self.state.lock();
+        let mut sum = state.closed_traffic;
+        state.local.clients().iter().for_each(|(_, link)| sum.add(&link.end.socket.traffic()));
+        sum
     }
 
     /// Closes every connection because the broker stops, and every later one.
     pub(crate) fn stop(&self, refusal: &Refusal) {
         let mut state = self.state.lock();
-        let now = self.clock.now();
-        let State { brain, shutdown, .. } = &mut *state;
-        *shutdown = Some(refusal.clone());
-        let Some(vhost) = brain.leading_mut() else { return };
-        close_all(vhost, now, refusal);
-        self.finish(state);
+        if state.local.stop(self.clock.now(), refusal) {
+            self.finish(state);
+        }
     }
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use broker::page::PageTask;
 use broker::time::Now;
 use broker::{ConnectionId, Effect, Outgoing, Vhost};
-use management::{ClientDescription, Traffic};
-use replica::{ClientEnd, Surroundings, VhostOutputs};
+use management::ClientDescription;
+use replica::{ClientEnd, Surroundings};
 use session::Outbox;
 use slotmap::SecondaryMap;
 use tokio::sync::mpsc::UnboundedSender;
-use vhost_log::LogQueue;
 
 use crate::clock::VhostClock;
 use crate::connection::counters::Socket;
-use crate::disk::page_queue::{PageProgress, PageQueue};
+use crate::disk::page_progress::PageProgress;
 
 /// The end of a client's connection.
 #[derive(Debug)]
@@ -58,48 +57,9 @@ impl ClientEnd for Client {
     }
 }
 
-/// The destinations of a vhost's effects, behind its lock.
-#[derive(Debug)]
-pub(super) struct Outputs {
-    pub(super) clients: VhostOutputs<Client>,
-    /// Internal connections of the node, with the receivers of their answers.
-    pub(super) internal: SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>,
-    pub(super) pages: PageQueue,
-    /// Traffic of clients that have disconnected.
-    closed_traffic: Traffic,
-}
-
-impl Outputs {
-    /// No connections yet, and an empty log.
-    pub(super) fn new(log: LogQueue) -> Self {
-        Self {
-            clients: VhostOutputs::new(log),
-            internal: SecondaryMap::new(),
-            pages: PageQueue::default(),
-            closed_traffic: Traffic::default(),
-        }
-    }
-
-    /// Removes a connection and keeps only its traffic.
-    pub(super) fn remove(&mut self, connection: ConnectionId) {
-        if let Some(client) = self.clients.links.remove(connection) {
-            self.closed_traffic.add(&client.socket.traffic());
-        }
-        self.internal.remove(connection);
-    }
-
-    /// Traffic of all clients, including those that have disconnected.
-    pub(super) fn traffic(&self) -> Traffic {
-        let mut sum = self.closed_traffic;
-        self.clients.links.iter().for_each(|(_, link)| sum.add(&link.end.socket.traffic()));
-        sum
-    }
-}
-
 /// The parts of a node that get what is for no client.
 pub(super) struct NodeSide<'a> {
     pub(super) internal: &'a SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>,
-    pub(super) pages: &'a mut PageQueue,
     pub(super) progress: &'a PageProgress,
     pub(super) clock: &'a VhostClock,
 }
@@ -118,9 +78,8 @@ impl Surroundings for NodeSide<'_> {
         }
     }
 
-    fn page(&mut self, task: PageTask) {
-        self.progress.begun(&task);
-        self.pages.push(task);
+    fn page_task(&mut self, task: &PageTask) {
+        self.progress.begun(task);
     }
 
     fn now(&self) -> Now {

@@ -3,9 +3,10 @@
 
 use broker::Lsn;
 use broker::page::{PageLocation, PageRead, PageTask};
+use replica::DurableBatch;
 use storage::{WriteBatch, Written};
 
-use super::handle::{State, VhostHandle};
+use super::handle::VhostHandle;
 use super::lock::TimedGuard;
 use crate::disk::log_writer::LogSource;
 use crate::disk::page_files::PageFiles;
@@ -28,24 +29,15 @@ impl LogSource for VhostHandle {
 
     fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
         let mut state = self.state.try_lock()?;
-        let has_more = state.outputs.clients.log.take_batch(batch);
-        if !has_more {
-            // The records that ended with pages are known to the log once the last batch is written.
-            state.outputs.pages.batch_taken();
-        }
-        Some(has_more)
+        Some(state.local.take_batch(batch))
     }
 
     fn batch_durable(&self, written: Written) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
-        let State { brain, outputs, .. } = &mut *state;
-        let vhost = brain.serving_mut();
-        self.disk.pages().ended(outputs.pages.batch_written());
-        let durable = Lsn(written.durable.0);
-        vhost.durable(durable);
-        let replies = outputs.clients.take_durable(durable);
-        self.disk.set_durable(durable);
-        self.finish_with(state, replies, TimedGuard::unlock_fair);
+        let DurableBatch { last, ended_pages } = state.local.batch_durable(written);
+        self.disk.pages().ended(ended_pages);
+        self.disk.set_durable(last);
+        self.finish_with(state, TimedGuard::unlock_fair);
         // After the replies are in the outboxes, because connections continue from here.
         self.disk.notify();
         true
@@ -70,13 +62,13 @@ impl PageSource for VhostHandle {
     }
 
     fn take_page_tasks(&self) -> Option<Vec<PageTask>> {
-        Some(self.state.try_lock()?.outputs.pages.take())
+        Some(self.state.try_lock()?.local.take_page_tasks())
     }
 
     fn page_read(&self, at: PageLocation, read: PageRead) -> Result<(), PageRead> {
         let Some(mut state) = self.state.try_lock() else { return Err(read) };
         let now = self.clock.now();
-        state.brain.serving_mut().page_read(now, at, read);
+        state.local.page_read(now, at, read);
         self.finish(state);
         // After the messages are in the queue, because those who wait for pages look there.
         self.disk.pages().read();
@@ -86,8 +78,7 @@ impl PageSource for VhostHandle {
 
     fn page_ended(&self, lsns: &[Lsn]) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
-        lsns.iter().for_each(|lsn| state.outputs.clients.log.release(*lsn));
-        state.outputs.pages.page_ended();
+        state.local.page_ended(lsns);
         self.finish(state);
         true
     }

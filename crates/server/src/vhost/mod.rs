@@ -7,7 +7,6 @@
 mod alarm;
 mod batch;
 mod batch_result;
-mod brain;
 mod browse;
 mod changes;
 mod cluster;
@@ -20,21 +19,20 @@ pub(crate) mod internal_channel;
 mod links;
 mod lock;
 mod log_and_pages;
+mod not_leading;
 mod opening;
+mod place;
 mod pressure;
 mod registry;
 mod reopening;
 #[cfg(test)]
 mod reopening_tests;
-mod replica;
 mod replicated;
 #[cfg(test)]
 mod tests;
 mod timer;
 mod waits;
 
-pub(crate) use ::replica::Wait;
-pub(crate) use brain::NotLeading;
 pub(crate) use browse::BrowseProblem;
 pub(crate) use cluster::Cluster;
 pub(crate) use definition::VhostDefinition;
@@ -43,5 +41,6 @@ pub(crate) use found_member::{
 };
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};
 pub(crate) use hold_watch::HoldWatch;
+pub(crate) use not_leading::NotLeading;
 pub(crate) use registry::{VhostError, Vhosts};
 pub(crate) use timer::Timer;

@@ -8,31 +8,29 @@ use std::sync::atomic::Ordering;
 use broker::{Lsn, Vhost, VhostOptions};
 use management::{VhostLimit, maximum};
 use parking_lot::Mutex;
+use replica::{Contents, LocalVhost};
 use replication::{GroupId, Member, MemberId, QuarantineReason};
 use storage::{RealDirectory, ReplicatedLog};
 use tokio::sync::Semaphore;
-use vhost_log::LogQueue;
 
-use super::brain::Brain;
 use super::cluster::Cluster;
 use super::definition::VhostDefinition;
 use super::found_member::{FoundMember, GroupAge, found_member, loss, loss_at_begin, tell_lost};
 use super::handle::{State, Threads, VhostHandle};
-use super::links::Outputs;
 use super::lock::TimedLock;
+use super::place::{Place, Presence};
 use super::pressure::MemoryPressure;
 use super::registry::{VhostError, Vhosts};
-use super::replica::{Presence, Replica};
 use super::timer::WakeUp;
 use crate::clock::VhostClock;
 use crate::disk::death_files::DeathFiles;
-use crate::disk::log_replay::LogReplay;
 use crate::disk::log_writer::LogSource;
 use crate::disk::node_file::VhostEntry;
 use crate::disk::page_files::PageFiles;
 use crate::disk::private_files;
 use crate::disk::progress::DiskProgress;
 use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, VhostFiles};
+use crate::disk::recovery_pages::{LogReplay, PageRecovery};
 use crate::disk::vhost_files;
 use crate::limits::PAGE_LOOKS_MAX;
 use crate::replicas::ReplicaTarget;
@@ -76,9 +74,9 @@ impl Vhosts {
         let durable = Lsn(log.last().0);
         let (mut death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
         death_files.restored(vhost.restore_deaths(self.clock.now(), deaths));
-        let brain = Brain::Leads(Box::new(vhost));
+        let contents = Contents::Leads(Box::new(vhost));
         let parts =
-            Parts { brain, durable, page_files, problems, down: None, death_files, replica: None };
+            Parts { contents, durable, page_files, problems, down: None, death_files, place: None };
         let handle = self.handle(definition, parts);
         self.threads.persister.add(Arc::clone(&handle) as Arc<dyn LogSource>, log);
         Ok(handle)
@@ -100,13 +98,13 @@ impl Vhosts {
             recovery::empty_replica(files, self.empty_vhost(&entry)?, self.clock.now())?;
         let (death_files, _) = DeathFiles::open(files.path, self.options.dead_letter_history);
         let parts = Parts {
-            brain: Brain::Follows(Box::new(empty)),
+            contents: Contents::Follows(Box::new(empty)),
             durable: Lsn(0),
             page_files,
             problems: 0,
             down: Some(why),
             death_files,
-            replica: None,
+            place: None,
         };
         Ok(self.handle(definition, parts))
     }
@@ -147,15 +145,15 @@ impl Vhosts {
         let durable = Lsn(last.map_or(0, |last| last.0));
         let (death_files, deaths) = DeathFiles::open(&path, self.options.dead_letter_history);
         let replicator = Arc::clone(&cluster.replicator);
-        let replica = Some(Replica::new(replicator, presence, deaths, leader));
+        let place = Some(Place::new(replicator, presence, deaths, leader));
         let parts = Parts {
-            brain: Brain::Follows(Box::new(follower)),
+            contents: Contents::Follows(Box::new(follower)),
             durable,
             page_files,
             problems,
             down: None,
             death_files,
-            replica,
+            place,
         };
         let handle = self.handle(definition, parts);
         let target = Arc::clone(&handle) as Arc<dyn ReplicaTarget>;
@@ -247,15 +245,16 @@ impl Vhosts {
     /// A handle that the timer and the pager know.
     fn handle(&self, definition: Arc<VhostDefinition>, parts: Parts) -> Arc<VhostHandle> {
         let id = definition.id();
-        let Parts { brain, durable, page_files, problems, down, death_files, replica } = parts;
-        let log = if replica.is_some() { LogQueue::on_axis() } else { LogQueue::default() };
-        let outputs = Outputs::new(log);
-        let state = State { brain, outputs, shutdown: None };
+        let Parts { contents, durable, page_files, problems, down, death_files, place } = parts;
+        let local = match place {
+            Some(_) => LocalVhost::of_group(contents, durable),
+            None => LocalVhost::alone(contents),
+        };
         let handle = Arc::new(VhostHandle {
             id,
             name: Arc::clone(definition.name()),
             definition,
-            state: TimedLock::new(state, Arc::clone(&self.threads.hold_watch)),
+            state: TimedLock::new(State::new(local), Arc::clone(&self.threads.hold_watch)),
             wake_up: WakeUp::new(id, self.clock),
             threads: self.threads.clone(),
             disk: DiskProgress::new(durable),
@@ -266,7 +265,7 @@ impl Vhosts {
             browse_permits: Semaphore::new(PAGE_LOOKS_MAX),
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
             clock: VhostClock::new(self.clock),
-            replica,
+            place,
         });
         // The threads must know the vhost before any event in it.
         let Threads { timer, pager, .. } = &self.threads;
@@ -317,12 +316,12 @@ impl OpenedMember {
 
 /// The parts of a handle that depend on the role of the node.
 struct Parts {
-    brain: Brain,
+    contents: Contents<PageRecovery>,
     durable: Lsn,
     page_files: Arc<PageFiles>,
     problems: u64,
     /// The reason why the vhost is down.
     down: Option<String>,
     death_files: DeathFiles,
-    replica: Option<Replica>,
+    place: Option<Place>,
 }

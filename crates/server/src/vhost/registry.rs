@@ -16,7 +16,7 @@ use super::cluster::Cluster;
 use super::definition::VhostDefinition;
 use super::found_member::GroupAge;
 use super::handle::{Threads, VhostHandle};
-use super::replica::Presence;
+use super::place::Presence;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
@@ -163,11 +163,11 @@ impl Vhosts {
         let before = self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
         // The vhost has missed earlier changes of the alarm.
         handle.alarm_changed();
-        if let Some(replica) = &handle.replica {
+        if let Some(place) = &handle.place {
             // Not earlier: what is rebuilt is opened by the name of the vhost.
-            match replica.presence {
+            match place.presence {
                 Presence::Lost => {
-                    replica.replicator.want(handle.id, ShipmentNeed::Replacement, None);
+                    place.replicator.want(handle.id, ShipmentNeed::Replacement, None);
                 }
                 Presence::Here | Presence::Elsewhere => {}
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::found_member::GroupAge;
 use super::handle::VhostHandle;
+use super::place::Presence;
 use super::registry::{VhostError, Vhosts};
-use super::replica::Presence;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::EXIT_DISK;
 use crate::metadata::placement::Placement;
@@ -50,7 +50,7 @@ impl Vhosts {
     fn fit_placement(&self, vhost: VhostId) -> Result<(), VhostError> {
         let Some(handle) = self.of_id(vhost) else { return Ok(()) };
         let is_placed = handle.is_placed_here();
-        let is_other = match handle.replica.as_ref().map(|replica| replica.presence) {
+        let is_other = match handle.place.as_ref().map(|place| place.presence) {
             Some(Presence::Elsewhere) => is_placed,
             Some(Presence::Lost) => !is_placed,
             // Its group removes it.

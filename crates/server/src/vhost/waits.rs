@@ -6,8 +6,8 @@ use broker::Lsn;
 use management::NodeCondition;
 use replica::Wait;
 
-use super::brain::NotLeading;
 use super::handle::VhostHandle;
+use super::not_leading::NotLeading;
 use super::timer::TimerTarget as _;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS};
 
@@ -15,7 +15,7 @@ impl VhostHandle {
     /// Waits while the lock is held for long, or the lead of the vhost is being handed over; tasks of connections await
     /// this before they take the lock.
     pub(crate) async fn long_hold_ended(&self) {
-        if let Some(place) = &self.replica {
+        if let Some(place) = &self.place {
             place.thawed().await;
         }
         self.state.long_hold_ended().await;
@@ -74,7 +74,7 @@ impl VhostHandle {
             Wait::Page(connection) => loop {
                 let changed = self.disk.changed();
                 self.long_hold_ended().await;
-                if !self.state.lock().brain.vhost().awaits_get(connection) {
+                if !self.state.lock().local.vhost().awaits_get(connection) {
                     return;
                 }
                 changed.await;

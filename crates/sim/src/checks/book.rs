@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checks::ledger::Ledger;
 use crate::clients::topology::Topology;
+use crate::cluster::pages::PageCounts;
 use crate::plan::FAST_PPM;
 
 /// Ticks for which a leader that is replaced may go on handing out messages of classic queues: an election time.
@@ -64,6 +65,8 @@ pub(crate) struct Book {
     pub(crate) deliveries: u64,
     /// Barriers that were answered with an entry.
     pub(crate) barriers: u64,
+    /// Page tasks of all nodes.
+    pub(crate) pages: PageCounts,
     /// Purges that are not answered: they may also take what is published meanwhile.
     pub(crate) open_purges: usize,
     /// Notes of what clients have seen, for the story; none if nobody reads it.
@@ -82,6 +85,7 @@ impl Book {
             violations: Vec::new(),
             deliveries: 0,
             barriers: 0,
+            pages: PageCounts::default(),
             open_purges: 0,
             notes: keeps_notes.then(Vec::new),
         }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use broker::{EntryId, Message, QueueNumber, Record, Vhost};
-use storage::{EntryContent, Flags, LogEntry, Lsn};
+use broker::time::Time;
+use broker::{EntryId, Envelopes, Message, QueueNumber, Record, Replay, Vhost, VhostOptions};
+use storage::{EntryContent, Flags, LogEntry};
 
 use crate::checks::hash::{add, hash};
 use crate::clients::topology::DEAD_LETTERS;
-use crate::cluster::follower::Follower;
+use crate::cluster::pages::SimPages;
 use crate::cluster::redrive_job::RedriveJob;
 use crate::plan::FAST_PPM;
 
@@ -17,7 +18,10 @@ const AXES_MAX: usize = 40;
 /// The committed log.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    reference: Follower,
+    reference: Replay,
+    envelopes: Envelopes,
+    /// Pages of the reference, which it does not use.
+    pages: SimPages,
     /// Hash of each entry, and of the state behind it.
     entries: Vec<(u64, u64)>,
     names: BTreeMap<QueueNumber, String>,
@@ -69,10 +73,13 @@ pub(crate) fn id_of(message: &Message) -> Option<u64> {
 
 impl Ledger {
     pub(crate) fn new() -> Self {
-        let mut reference = Follower::new(1, false);
-        reference.follow(Lsn(0)).expect("nothing is missing in nothing");
+        let options = VhostOptions { delivers_after_commit: true, ..VhostOptions::default() };
+        let mut reference = Replay::new(Vhost::new("/", [1; 32], options), Time::MAX);
+        reference.follow(broker::Lsn(0)).expect("nothing is missing in nothing");
         Self {
             reference,
+            envelopes: Envelopes::default(),
+            pages: SimPages::new(),
             entries: Vec::new(),
             names: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -171,14 +178,25 @@ impl Ledger {
     }
 
     fn apply(&mut self, entry: &LogEntry) -> Result<(), String> {
-        self.reference.set_now(entry);
+        self.reference.set_now(Time::from_micros(entry.axis_us));
         for record in entry.records() {
             let record = record.map_err(|fault| fault.to_string())?;
-            let decoded = self.reference.decode(&record)?;
-            self.follow(&decoded.record, record.flags.has(Flags::SPENT));
-            self.reference.apply_decoded(&record, decoded, &mut |_| ())?;
+            let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes);
+            let decoded = decoded.map_err(|error| error.to_string())?;
+            let is_spent = record.flags.has(Flags::SPENT);
+            self.follow(&decoded.record, is_spent);
+            let (lsn, pages) = (broker::Lsn(record.lsn.0), &mut self.pages);
+            let applied = self.reference.apply(lsn, decoded, is_spent, pages, &mut |_| ());
+            applied.map_err(|divergence| format!("record {lsn}: {divergence}"))?;
         }
-        self.reference.end_entry(entry)?;
+        match &entry.content {
+            EntryContent::Records(records) => {
+                let ended = self.reference.end_entry(broker::Lsn(records.last.0));
+                ended.map_err(|divergence| divergence.to_string())?;
+            }
+            EntryContent::Empty => self.reference.begin_term(),
+            EntryContent::Membership(_) => {}
+        }
         for id in std::mem::take(&mut self.touched) {
             let count = self.counts.get(&id).copied().unwrap_or(0);
             if count == 0 {

@@ -3,10 +3,9 @@
 
 use replica::Service;
 use replication::{EntryLog as _, QuarantineReason};
-use storage::{EntryIndex, LogEntry, Term};
+use storage::{EntryIndex, LogEntry, Record, References, Term};
 
 use super::process::{Context, Job, Later, Process};
-use super::serving::Brain;
 
 impl Process {
     /// Prepares the next file of the log and compacts it, now and then.
@@ -68,11 +67,19 @@ impl Process {
                 .map_err(|fault| fault.to_string())?;
             return Ok(());
         }
-        let Brain::Follows(follower) = &mut self.serving.brain else { return Ok(()) };
-        if let Some(last) = follower.apply_entry(entry, self.replica.applier())? {
-            self.serving.durable = last;
+        let Self { serving, skipping, replica, .. } = self;
+        if !serving.local.is_following() {
+            return Ok(());
         }
-        let vhost = follower.vhost();
+        serving.local.apply_entry(entry, |sink| {
+            let mut each = |record: Record<'_>, references: &mut References<'_>| {
+                if !skipping.skips() {
+                    sink(&record, &mut |lsn| references.release(lsn));
+                }
+            };
+            replica.applier().apply(entry, &mut each).map_err(|fault| fault.to_string())
+        })?;
+        let vhost = serving.local.vhost();
         ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
         ctx.book.look_at_ledger();
         Ok(())
@@ -82,18 +89,16 @@ impl Process {
     pub(crate) fn apply_ahead(&mut self) {
         let member = self.replica.member();
         let (from, last) = (self.replica.applied().0 + 1, member.last_index().0);
-        let Brain::Follows(follower) = &mut self.serving.brain else { return };
         for index in from..=last {
             let log = member.log();
             let Ok(entries) = log.entries(EntryIndex(index), EntryIndex(index + 1), 1) else {
                 return;
             };
             for entry in &entries {
-                follower.set_now(entry);
-                for record in entry.records().flatten() {
-                    let _ = follower.apply(&record, &mut |_| ());
-                }
-                let _ = follower.end_entry(entry);
+                let _ = self.serving.local.apply_entry(entry, |sink| {
+                    entry.records().flatten().for_each(|record| sink(&record, &mut |_| ()));
+                    Ok(())
+                });
             }
             self.applied_ahead = index;
         }

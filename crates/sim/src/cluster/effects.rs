@@ -24,9 +24,7 @@ impl Surroundings for Sabotaged {
     /// The client is gone: a node of the simulation has no connections of its own.
     fn send_internal(&mut self, _: ConnectionId, _: Outgoing) {}
 
-    fn page(&mut self, task: PageTask) {
-        panic!("{task:?} although nothing limits the memory");
-    }
+    fn page_task(&mut self, _: &PageTask) {}
 
     fn now(&self) -> Now {
         self.now
@@ -56,6 +54,14 @@ fn change(sabotage: Option<Sabotage>, effect: Effect) -> Option<Effect> {
         ) => {
             let record = Record::Publish { message, entries };
             Some(Effect::Log { lsn, at, about: Lsn(0), ended: Vec::new(), record, is_joined })
+        }
+        // A leader that goes on says that it delivers nothing more.
+        (
+            Some(Sabotage::MarksForgotten),
+            Effect::Log { lsn, at, about, ended, record: Record::Digest(_), is_joined },
+        ) => {
+            let record = Record::HandOver { ends: false };
+            Some(Effect::Log { lsn, at, about, ended, record, is_joined })
         }
         (_, effect) => Some(effect),
     }

@@ -2,10 +2,11 @@
 
 pub(crate) mod applying;
 mod effects;
-pub(crate) mod follower;
 pub(crate) mod ids;
 pub(crate) mod network;
 pub(crate) mod node;
+mod pager;
+pub(crate) mod pages;
 pub(crate) mod placement;
 pub(crate) mod process;
 pub(crate) mod redrive_job;
@@ -13,5 +14,6 @@ mod redrives;
 mod requests;
 pub(crate) mod serving;
 mod sim_log;
+pub(crate) mod skipping;
 pub(crate) mod transfer;
 mod turns;

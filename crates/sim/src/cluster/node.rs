@@ -1,6 +1,7 @@
 //! A node: its disk, its clocks, and its process while it runs.
 
-use replica::ShipmentNeed;
+use broker::time::Time;
+use replica::{LogReplay, ShipmentNeed};
 use replication::{
     BeginError, ClockBounds, ClockReading, CommitNews, Member, MemberConfig, MemberId,
     QuarantineReason, RunId,
@@ -12,12 +13,13 @@ use storage::{
 };
 
 use crate::checks::book::Book;
-use crate::cluster::follower::{Follower, release};
 use crate::cluster::ids::{CLUSTER, GROUP, member_id};
+use crate::cluster::pages::SimPages;
 use crate::cluster::placement::Placement;
 use crate::cluster::process::Process;
-use crate::cluster::serving::{Brain, Serving};
+use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
+use crate::cluster::skipping::{Skipping, empty_vhost};
 use crate::cluster::transfer::Transfer;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
@@ -178,13 +180,16 @@ impl Node {
     ) -> Result<(), StartError> {
         let is_new = goes_on.is_none();
         let (run, bounds) = goes_on.unwrap_or_else(|| (random.next() >> 2, ClockBounds::default()));
-        let skips = self.sabotage == Some(Sabotage::RecordSkipped);
-        let mut follower = Follower::new(random.next(), skips);
+        let mut skipping = Skipping::new(self.sabotage == Some(Sabotage::RecordSkipped));
+        let pages = SimPages::new();
+        let mut replay = LogReplay::new(empty_vhost(random), Time::MAX, pages.clone());
         let mut fault = None;
         let mut each = |record: storage::Record<'_>, references: &mut storage::References<'_>| {
-            let mut ended = release(references);
-            if let Err(problem) = follower.apply(&record, &mut ended) {
-                fault.get_or_insert(problem);
+            if skipping.skips() {
+                return;
+            }
+            if let Err(problem) = replay.apply(&record, &mut |lsn| references.release(lsn)) {
+                fault.get_or_insert_with(|| format!("record {}: {problem}", record.lsn));
             }
         };
         let options = options(self.member, founders, retention_bytes);
@@ -195,8 +200,9 @@ impl Node {
         }
         let applier = log.applier();
         let (applied, position) = (applier.applied().0, applier.applied_position());
-        if let Err(problem) = follower.follow(position) {
-            fault.get_or_insert(problem);
+        let committed = broker::Lsn(position.0);
+        if let Err(divergence) = replay.follow(committed) {
+            fault.get_or_insert_with(|| divergence.to_string());
         }
         if let Some(entry) = change_of_members(&log, applied)
             && applied == book.ledger.len() + 1
@@ -207,7 +213,7 @@ impl Node {
             book.ledger.committed(self.number, &entry, root);
         }
         if fault.is_none() {
-            book.ledger.compare(self.number, applied, follower.vhost(), "as its log says");
+            book.ledger.compare(self.number, applied, replay.vhost(), "as its log says");
             book.look_at_ledger();
         }
         let log = SimLog::new(log, self.sabotage);
@@ -222,9 +228,9 @@ impl Node {
         if let Some(fault) = fault {
             member.quarantine(QuarantineReason::Damaged(fault));
         }
-        let serving = Serving::new(follower, broker::Lsn(position.0), self.sabotage);
-        debug_assert!(matches!(serving.brain, Brain::Follows(_)), "a replica begins as one");
+        let serving = Serving::new(replay, pages, committed, self.sabotage);
         let mut process = Process::new(run, member, serving, bounds, self.sabotage);
+        process.skipping = skipping;
         if self.sabotage == Some(Sabotage::ReplayAboveCommit) {
             process.apply_ahead();
         }

@@ -4,17 +4,21 @@ use std::collections::VecDeque;
 
 use broker::time::{Now, Time};
 use bytes::Bytes;
-use replica::{Replica, ReplicaOptions, Service, ShipmentNeed, ShipmentRequest};
+use replica::{
+    JobProgress, PageJob, Replica, ReplicaOptions, Service, ShipmentNeed, ShipmentRequest,
+};
 use replication::{ClockBounds, ClockReading, Frame, Member, MemberId, NodeId};
 use simdisk::Random;
 use storage::{EntryIndex, LogEntry, Term};
 
 use crate::checks::book::Book;
+use crate::cluster::pager::Paged;
 use crate::cluster::placement::Placement;
 use crate::cluster::redrive_job::RedriveRun;
 use crate::cluster::requests::Requests;
 use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
+use crate::cluster::skipping::Skipping;
 use crate::cluster::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
 use crate::story::Story;
@@ -56,6 +60,8 @@ pub(crate) enum Later {
     Timer,
     /// Sockets of clients have room.
     Room,
+    /// A page task is done.
+    Page,
     /// Redrives go on.
     Redrive,
     /// The replica is opened anew.
@@ -114,6 +120,9 @@ pub(crate) struct Process {
     /// Redrives that run here.
     pub(super) redrives: Vec<RedriveRun>,
     pub(super) is_redrive_due: bool,
+    pub(crate) skipping: Skipping,
+    /// Page tasks that are not done.
+    page_job: Option<PageJob>,
     pub(super) inbox: Vec<Input>,
     /// Ticks so far.
     pub(super) ticks: u64,
@@ -160,6 +169,8 @@ impl Process {
             prepared: Vec::new(),
             redrives: Vec::new(),
             is_redrive_due: false,
+            skipping: Skipping::new(false),
+            page_job: None,
             inbox: Vec::new(),
             ticks: 0,
             bounds,
@@ -236,10 +247,19 @@ impl Process {
             self.replica.set_dirty();
             self.advance_soon(ctx);
         }
+        if std::mem::take(&mut self.serving.wakes_pager) {
+            match &mut self.page_job {
+                Some(job) => job.wake(),
+                None => {
+                    self.page_job = Some(PageJob::default());
+                    ctx.later.push((page_task_us(ctx.random), Later::Page));
+                }
+            }
+        }
         if !self.serving.stalled.is_empty() {
             ctx.later.push((5 + ctx.random.below(200), Later::Room));
         }
-        if self.serving.is_frozen {
+        if self.serving.local.is_frozen() {
             return;
         }
         let now = self.now(ctx.reading);
@@ -279,9 +299,26 @@ impl Process {
                 self.serving.sockets_have_room(now);
                 self.touched(ctx);
             }
+            Later::Page => self.do_page_task(ctx),
             Later::Redrive => self.redrive(ctx),
             Later::Reopen | Later::Exit | Later::Ask | Later::Rebuild => {}
         }
+    }
+
+    /// Does the next page task, or reports the result of the last.
+    fn do_page_task(&mut self, ctx: &mut Context<'_>) {
+        let Some(mut job) = self.page_job.take() else { return };
+        let (now, sabotage) = (self.now(ctx.reading), self.sabotage);
+        let pages = self.serving.pages.clone();
+        let (serving, random) = (&mut self.serving, &mut *ctx.random);
+        let counts = &mut ctx.book.pages;
+        let mut vhost = Paged { serving, pages, now, random, sabotage, counts };
+        let progress = job.advance(&mut vhost).expect("a page that was written can be read");
+        if progress != JobProgress::Done {
+            self.page_job = Some(job);
+            ctx.later.push((page_task_us(ctx.random), Later::Page));
+        }
+        self.touched(ctx);
     }
 
     /// Hands the lead over to another node.
@@ -327,4 +364,10 @@ impl Process {
             self.advance(ctx);
         }
     }
+}
+
+/// The time that a page task takes, in microseconds: now and then so long that much happens meanwhile.
+fn page_task_us(random: &mut Random) -> u64 {
+    let most = if random.percent(2) { 30_000 } else { 200 };
+    10 + random.below(most)
 }

@@ -17,7 +17,7 @@ const SLICE_MAX: u64 = 5;
 impl Process {
     /// Begins a job.
     pub(crate) fn begin_redrive(&mut self, id: u64, job: RedriveJob, ctx: &mut Context<'_>) {
-        if self.serves().is_none() || self.serving.is_frozen {
+        if self.serves().is_none() || self.serving.local.is_frozen() {
             return;
         }
         let mut run = RedriveRun { id: RedriveId(id), job, moved: 0, saved: Lsn(0) };
@@ -62,7 +62,7 @@ impl Process {
             // The next leader has them.
             return;
         }
-        if !self.serving.is_frozen {
+        if !self.serving.local.is_frozen() {
             runs.retain_mut(|run| self.step(run, ctx));
             self.touched(ctx);
         }
@@ -74,7 +74,7 @@ impl Process {
 
     /// False if the job is over.
     fn step(&mut self, run: &mut RedriveRun, ctx: &mut Context<'_>) -> bool {
-        if run.saved > self.serving.durable {
+        if run.saved > self.serving.committed() {
             return true;
         }
         let left = run.job.limit - run.moved;
@@ -85,9 +85,9 @@ impl Process {
             self.save(run, ctx);
             return true;
         }
-        let moved = self.move_slice(run.job, slice, ctx);
+        let (moved, waits) = self.move_slice(run.job, slice, ctx);
         run.moved += moved;
-        if moved > 0 && run.moved < run.job.limit {
+        if (moved > 0 || waits) && run.moved < run.job.limit {
             return true;
         }
         let (now, id) = (self.now(ctx.reading), run.id);
@@ -112,15 +112,31 @@ impl Process {
         self.touched(ctx);
     }
 
-    /// Moves the first messages of the queue of dead letters. Returns the number of those that were moved.
-    fn move_slice(&mut self, job: RedriveJob, slice: u8, ctx: &mut Context<'_>) -> u8 {
+    /// Moves the first messages of the queue of dead letters. Returns the number of those that were moved, and true if others
+    /// are on a page that cannot be read yet.
+    fn move_slice(&mut self, job: RedriveJob, slice: u8, ctx: &mut Context<'_>) -> (u8, bool) {
         let now = self.now(ctx.reading);
         let to = if job.to_first { RedriveTo::First } else { RedriveTo::Origin };
-        let mut moved = Vec::new();
+        let (mut moved, mut waits) = (Vec::new(), false);
+        let pages = self.serving.pages.clone();
         self.serving.write(now, |vhost| {
             let Some(queue) = vhost.queue_id(DEAD_LETTERS) else { return };
             let start = BrowseCursor::start(MessageState::Ready);
-            let Some(browsed) = vhost.browse(queue, start, &[], usize::from(slice)) else { return };
+            let mut read = Vec::new();
+            let browsed = loop {
+                let Some(browsed) = vhost.browse(queue, start, &read, usize::from(slice)) else {
+                    return;
+                };
+                match browsed.page.filter(|_| browsed.messages.is_empty() && read.is_empty()) {
+                    // Another try comes when the page is written, or read back.
+                    Some(at) => match pages.read_whole(at.page) {
+                        Some(messages) => read.push((at.page, messages)),
+                        None => break browsed,
+                    },
+                    None => break browsed,
+                }
+            };
+            waits = browsed.messages.is_empty() && browsed.page.is_some();
             let chosen: Vec<_> = browsed.messages.into_iter().map(|it| it.entry).collect();
             let redrive = Redrive { queue, to: &to, access: &everything(), is_of_kept: false };
             let outcomes = vhost.redrive(now, redrive, &chosen).expect("the queue is there");
@@ -130,7 +146,7 @@ impl Process {
         });
         let root = ctx.book.root_of(self.served);
         moved.iter().for_each(|id| ctx.book.redrives(*id, (ctx.now_us, root)));
-        u8::try_from(moved.len()).expect("no more than the slice")
+        (u8::try_from(moved.len()).expect("no more than the slice"), waits)
     }
 }
 

@@ -1,30 +1,27 @@
-//! The vhost of a node with its clients: what the server has behind the lock of a vhost.
+//! The vhost of a node, and the ends of its clients: what the server has behind the lock of a vhost.
 
 use amqp::reply_code::ReplyCode;
+use broker::page::{PageLocation, PageRead};
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{ConnectionId, Lsn, Request, Vhost};
-use replica::{ClientEnd, DeferredReply, VhostOutputs, Wait, close_all};
+use replica::{ClientEnd, Contents, HandOverTask, LocalVhost, LogReplay, Ticked, Wait};
 use session::{Outbox, Session, Step};
-use storage::WriteBatch;
-use vhost_log::LogQueue;
+use storage::Written;
 
 use crate::clients::handshake::{FRAME_MAX, everything, session};
 use crate::cluster::effects::Sabotaged;
-use crate::cluster::follower::Follower;
+use crate::cluster::pages::SimPages;
 use crate::faults::sabotage::Sabotage;
+
+/// The calls of a hundred that find the lock of the vhost held by others.
+pub(super) const BUSY_PERCENT: u64 = 5;
 
 /// Commands that are applied at once.
 const COMMANDS_MAX: usize = 64;
 
-/// The state machine of the vhost on a node.
-#[derive(Debug)]
-pub(crate) enum Brain {
-    Leads(Box<Vhost>),
-    Follows(Box<Follower>),
-    /// The contents are given up.
-    Gone,
-}
+/// Work after which others have a turn; little, so that batches often have a rest.
+const WORK_PER_LOCK: u64 = 20;
 
 /// The end of a client's connection, with the client's octets that wait for their turn.
 #[derive(Debug)]
@@ -33,8 +30,8 @@ pub(crate) struct SimEnd {
     session: Session,
     input: Vec<u8>,
     free: Outbox,
-    /// The position that the answer to the last command waits for.
-    wait: Option<Lsn>,
+    /// The event that the answer to the last command waits for.
+    wait: Option<Wait>,
     is_closing: bool,
     is_stalled: bool,
 }
@@ -78,76 +75,75 @@ pub(crate) struct Departed {
 /// The vhost of a node.
 #[derive(Debug)]
 pub(crate) struct Serving {
-    pub(crate) brain: Brain,
-    outputs: VhostOutputs<SimEnd>,
-    pub(crate) durable: Lsn,
+    pub(crate) local: LocalVhost<SimEnd, SimPages>,
+    pub(super) pages: SimPages,
     /// Octets that leave, in order.
     pub(crate) departed: Vec<Departed>,
     /// Connections whose sockets report that they have room.
     pub(super) stalled: Vec<ConnectionId>,
     /// True once the replicator must take records.
     pub(crate) wakes: bool,
-    /// True while another node is to lead: commands of clients and due work wait.
-    pub(crate) is_frozen: bool,
+    /// True once the pager must take tasks.
+    pub(super) wakes_pager: bool,
     pub(super) sabotage: Option<Sabotage>,
 }
 
 impl Serving {
-    pub(crate) fn new(follower: Follower, durable: Lsn, sabotage: Option<Sabotage>) -> Self {
+    pub(crate) fn new(
+        replay: LogReplay<SimPages>,
+        pages: SimPages,
+        committed: Lsn,
+        sabotage: Option<Sabotage>,
+    ) -> Self {
         Self {
-            brain: Brain::Follows(Box::new(follower)),
-            outputs: VhostOutputs::new(LogQueue::on_axis()),
-            durable,
+            local: LocalVhost::of_group(Contents::Follows(Box::new(replay)), committed),
+            pages,
             departed: Vec::new(),
             stalled: Vec::new(),
             wakes: false,
-            is_frozen: false,
+            wakes_pager: false,
             sabotage,
         }
     }
 
+    /// The vhost, if the node leads it.
     pub(crate) fn leading(&mut self) -> Option<&mut Vhost> {
-        match &mut self.brain {
-            Brain::Leads(vhost) => Some(vhost),
-            Brain::Follows(_) | Brain::Gone => None,
-        }
+        if self.local.is_leading() { self.local.leading_mut() } else { None }
     }
 
-    pub(super) fn vhost(&mut self) -> &mut Vhost {
-        self.leading().expect("a vhost has clients only on the node that leads it")
+    /// The position up to which a majority has the log.
+    pub(super) fn committed(&self) -> Lsn {
+        self.local.committed().expect("the vhost of a group knows what a majority has")
     }
 
     /// Opens a connection of a client. `None` if the node does not lead the vhost.
     pub(crate) fn connect(&mut self, client: usize, now: Now) -> Option<ConnectionId> {
-        let vhost = self.leading()?;
-        let id = vhost.open_connection(everything(), true);
-        let session = session(now.time);
+        if !self.local.is_leading() {
+            return None;
+        }
         let end = SimEnd {
             client,
-            session,
+            session: session(now.time),
             input: Vec::new(),
             free: Outbox::default(),
             wait: None,
             is_closing: false,
             is_stalled: false,
         };
-        self.outputs.links.insert(id, end);
-        Some(id)
+        Some(self.local.open(now, "client", everything(), true, Some(end)))
     }
 
     /// The client is gone.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId, now: Now) {
-        if self.outputs.links.remove(connection).is_some()
-            && let Some(vhost) = self.leading()
-        {
-            vhost.close_connection(now, connection);
-            self.finish(now, Vec::new());
+        if self.local.clients().get(connection).is_some() {
+            self.local.close(now, connection);
+            self.finish(now);
         }
     }
 
     /// Octets of a client.
     pub(crate) fn receive(&mut self, connection: ConnectionId, bytes: &[u8], now: Now) {
-        let Some(link) = self.outputs.links.get_mut(connection) else { return };
+        let Some(link) = self.local.clients_mut().get_mut(connection) else { return };
         link.end.input.extend_from_slice(bytes);
         self.process(connection, now);
     }
@@ -155,16 +151,24 @@ impl Serving {
     /// Applies the commands of a client, up to the first whose answer waits.
     fn process(&mut self, connection: ConnectionId, now: Now) {
         loop {
-            if self.is_frozen {
+            if self.local.is_frozen() || !self.local.is_leading() {
                 return;
             }
-            let durable = self.durable;
-            let Some(link) = self.outputs.links.get_mut(connection) else { return };
+            let committed = self.committed();
+            let is_page_awaited = self.local.vhost().awaits_get(connection);
+            let Some(link) = self.local.clients_mut().get_mut(connection) else { return };
             let link = &mut link.end;
-            if link.wait.is_some_and(|lsn| lsn > durable) {
-                return;
+            match link.wait.take() {
+                Some(Wait::Log(lsn)) if lsn > committed => {
+                    link.wait = Some(Wait::Log(lsn));
+                    return;
+                }
+                Some(Wait::Page(_)) if is_page_awaited => {
+                    link.wait = Some(Wait::Page(connection));
+                    return;
+                }
+                Some(Wait::Log(_) | Wait::Page(_)) | None => {}
             }
-            link.wait = None;
             let taken = std::mem::take(&mut link.input);
             let mut input = taken.as_slice();
             let mut requests: Vec<Request<'_>> = Vec::new();
@@ -186,39 +190,47 @@ impl Serving {
                 link.input = input.to_vec();
                 return;
             }
-            let Some(vhost) = self.leading() else { return };
-            for request in requests {
-                vhost.apply(now, connection, request);
-            }
             let rest = input.to_vec();
-            let wait = self.finish(now, Vec::new());
-            if let Some(link) = self.outputs.links.get_mut(connection) {
+            let mut requests = requests.into_iter();
+            let mut wait = None;
+            while requests.len() > 0 {
+                self.local.apply(now, connection, &mut requests, WORK_PER_LOCK);
+                wait = self.finish(now);
+            }
+            if let Some(link) = self.local.clients_mut().get_mut(connection) {
                 link.end.input = rest;
                 link.end.wait = wait;
             }
         }
     }
 
+    /// Every client goes on that has waited.
+    fn process_all(&mut self, now: Now) {
+        let waiting = self.connections();
+        waiting.into_iter().for_each(|connection| self.process(connection, now));
+    }
+
     /// The sockets of stalled connections have taken everything: each report is a batch of its own.
     pub(crate) fn sockets_have_room(&mut self, now: Now) {
         for connection in std::mem::take(&mut self.stalled) {
-            if let Some(link) = self.outputs.links.get(connection) {
-                let backlog = link.backlog(0);
-                self.write(now, |vhost| vhost.set_backlog(now, connection, backlog));
+            if self.local.clients().get(connection).is_some() {
+                self.local.report_backlog(now, connection, 0);
+                self.finish(now);
             }
         }
     }
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Now) {
-        while !self.is_frozen
-            && let Some(vhost) = self.leading()
-        {
-            vhost.tick(now);
-            let is_due = vhost.next_wake().is_some_and(|wake| wake <= now.time);
-            self.finish(now, Vec::new());
-            if !is_due {
-                return;
+        while self.local.is_leading() {
+            match self.local.tick(now) {
+                Ticked::Follows | Ticked::Frozen => return,
+                Ticked::Done { has_more } => {
+                    self.finish(now);
+                    if !has_more {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -231,105 +243,109 @@ impl Serving {
     pub(crate) fn write(&mut self, now: Now, change: impl FnOnce(&mut Vhost)) {
         if let Some(vhost) = self.leading() {
             change(vhost);
-            self.finish(now, Vec::new());
+            self.finish(now);
         }
     }
 
-    /// Lets everything wait, because another node is to lead.
-    pub(crate) fn freeze(&mut self, now: Now) {
-        self.is_frozen = true;
-        self.write(now, |vhost| vhost.hand_over(now));
+    /// Logs a digest.
+    pub(super) fn log_digest(&mut self, now: Now) {
+        if self.local.log_digest(now) {
+            self.finish(now);
+        }
     }
 
-    /// Goes on after all.
-    pub(crate) fn resume(&mut self, now: Now) {
-        self.is_frozen = false;
-        self.write(now, |vhost| vhost.deliver_again(now));
-        let waiting = self.connections();
-        waiting.into_iter().for_each(|connection| self.process(connection, now));
+    /// Does the part of the vhost in a planned change of the leader.
+    pub(super) fn hand_over(&mut self, now: Now, task: HandOverTask) {
+        if self.local.hand_over(now, task) {
+            self.finish(now);
+            if !self.local.is_frozen() {
+                self.process_all(now);
+            }
+        }
     }
 
-    /// Takes the next batch. True if more records wait.
-    pub(crate) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
-        self.outputs.log.take_batch(batch)
+    /// A majority has the last batch.
+    pub(crate) fn batch_durable(&mut self, written: Written, now: Now) {
+        if self.local.is_leading() {
+            self.local.batch_durable(written);
+            self.finish(now);
+            self.process_all(now);
+        }
     }
 
-    /// A majority has everything up to `durable`.
-    pub(crate) fn batch_durable(&mut self, durable: Lsn, now: Now) {
-        let Some(vhost) = self.leading() else { return };
-        vhost.durable(durable);
-        let replies = self.outputs.take_durable(durable);
-        self.durable = self.durable.max(durable);
-        self.finish(now, replies);
-        let waiting = self.connections();
-        waiting.into_iter().for_each(|connection| self.process(connection, now));
+    /// Messages were read from a page.
+    pub(super) fn page_read(&mut self, now: Now, at: PageLocation, read: PageRead) {
+        if self.local.is_leading() {
+            self.local.page_read(now, at, read);
+            self.finish(now);
+            self.process_all(now);
+        }
+    }
+
+    /// Messages have left their queue together with their page.
+    pub(super) fn page_ended(&mut self, now: Now, lsns: &[Lsn]) {
+        if self.local.is_leading() {
+            self.local.page_ended(lsns);
+            self.finish(now);
+        }
     }
 
     /// Makes a vhost of the replica, which has applied everything up to `last`.
     pub(crate) fn promote(&mut self, now: Now, last: storage::Lsn) {
-        let Brain::Follows(follower) = std::mem::replace(&mut self.brain, Brain::Gone) else {
-            panic!("a vhost is promoted that leads already");
-        };
-        let marks = self.sabotage != Some(Sabotage::MarksForgotten);
-        let mut vhost = follower.promote(now, last, marks);
-        vhost.log_digest(now);
-        self.brain = Brain::Leads(Box::new(vhost));
-        self.durable = Lsn(last.0);
-        self.finish(now, Vec::new());
+        let promoted = self.local.promote(now, Lsn(last.0), |_| ());
+        promoted.expect("the disk of pages has no faults");
+        self.finish(now);
     }
 
     /// Closes all clients and gives the contents up.
     pub(crate) fn depose(&mut self, now: Now) {
-        let sends_held = self.sabotage == Some(Sabotage::SendHeldWhenDeposed);
         let refusal = Refusal::new(ReplyCode::ConnectionForced, "the leader has changed");
-        if let Brain::Leads(vhost) = &mut self.brain {
-            if sends_held {
-                self.outputs.links.release(vhost.last_lsn(), Lsn(u64::MAX), &mut |_, _, _| ());
+        if self.local.is_leading() {
+            if self.sabotage == Some(Sabotage::SendHeldWhenDeposed) {
+                let last = self.local.vhost().last_lsn();
+                self.local.clients_mut().release(last, Lsn(u64::MAX), &mut |_, _, _| ());
             }
-            close_all(vhost, now, &refusal);
-            self.finish(now, Vec::new());
-            self.outputs.abandon(&refusal);
-            self.depart(now);
+            self.local.stop(now, &refusal);
+            self.finish(now);
         }
-        let outputs = VhostOutputs::new(LogQueue::on_axis());
-        for (_, link) in std::mem::replace(&mut self.outputs, outputs).links.iter() {
-            let client = link.end.client;
-            self.departed.push(Departed { client, bytes: Vec::new(), is_last: true });
+        self.local.give_up(&refusal);
+        self.depart(now);
+        for connection in self.connections() {
+            if let Some(end) = self.local.clients_mut().remove(connection) {
+                self.departed.push(Departed {
+                    client: end.client,
+                    bytes: Vec::new(),
+                    is_last: true,
+                });
+            }
         }
-        self.brain = Brain::Gone;
     }
 
     fn connections(&self) -> Vec<ConnectionId> {
-        self.outputs.links.iter().map(|(connection, _)| connection).collect()
+        self.local.clients().iter().map(|(connection, _)| connection).collect()
     }
 
-    /// Ends a batch: sends `replies`, applies all effects, and frees what is durable. Returns the position that the
-    /// answer to the last command waits for.
-    fn finish(&mut self, now: Now, replies: Vec<DeferredReply>) -> Option<Lsn> {
-        let Brain::Leads(vhost) = &mut self.brain else {
-            panic!("a vhost has clients only on the node that leads it")
-        };
+    /// Ends a batch. Returns the event that the answer to the last command waits for.
+    fn finish(&mut self, now: Now) -> Option<Wait> {
         let mut surroundings = Sabotaged { sabotage: self.sabotage, now };
-        let batch = self.outputs.end_batch(vhost, replies, Some(self.durable), &mut surroundings);
+        let batch = self.local.end_batch(&mut surroundings);
         for connection in batch.touched {
-            let Some(link) = self.outputs.links.get_mut(connection) else { continue };
+            let Some(link) = self.local.clients_mut().get_mut(connection) else { continue };
             if std::mem::take(&mut link.end.is_stalled) {
                 self.stalled.push(connection);
             }
         }
-        self.wakes |= self.outputs.log.wakes_writer();
+        self.wakes |= batch.wakes_writer;
+        self.wakes_pager |= batch.wakes_pager;
         self.depart(now);
-        batch.wait.map(|wait| match wait {
-            Wait::Log(lsn) => lsn,
-            Wait::Page(_) => panic!("a page is read although nothing limits the memory"),
-        })
+        batch.wait
     }
 
     /// Takes what leaves for the clients.
     fn depart(&mut self, now: Now) {
         let mut closed = Vec::new();
         for connection in self.connections() {
-            let Some(link) = self.outputs.links.get_mut(connection) else { continue };
+            let Some(link) = self.local.clients_mut().get_mut(connection) else { continue };
             let bytes = take(&mut link.end.free);
             if bytes.is_empty() {
                 continue;

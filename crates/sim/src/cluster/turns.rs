@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use broker::Lsn;
 use broker::time::Now;
 use replica::{Effects, Event, Files, HandOverTask, Next, Output, RequestId, Turn, Vhost};
 use replication::{AxisOrigin, EntryLog as _, Role, TurnClock};
@@ -12,7 +11,7 @@ use storage::{EntryIndex, LogEntry, LogError, Term, WriteBatch, Written};
 use crate::checks::ledger::word;
 use crate::cluster::placement::Seen;
 use crate::cluster::process::{Context, Input, Job, Later, Process};
-use crate::cluster::serving::Serving;
+use crate::cluster::serving::{BUSY_PERCENT, Serving};
 use crate::cluster::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::MEMBERS_MIN;
@@ -22,9 +21,6 @@ const TICKS_AT_ONCE_MAX: u32 = 2;
 
 /// Time after which a disk counts as one that does not answer, in microseconds.
 const STALL_US: u64 = 3_000_000;
-
-/// The calls of a hundred that find the lock of the vhost held by others.
-const BUSY_PERCENT: u64 = 5;
 
 /// The vhost of a replica, behind a lock.
 struct Locked<'a> {
@@ -47,7 +43,7 @@ impl Vhost for Locked<'_> {
         if self.is_busy() {
             return None;
         }
-        let has_more = self.serving.take_batch(batch);
+        let has_more = self.serving.local.take_batch(batch);
         if self.sabotage == Some(Sabotage::BatchLost) && self.random.percent(2) {
             batch.clear();
         }
@@ -60,10 +56,13 @@ impl Vhost for Locked<'_> {
         }
         let durable = match self.sabotage {
             Some(Sabotage::DurableWithheld) => return true,
-            Some(Sabotage::DurableAhead) => self.serving.vhost().last_lsn(),
-            _ => Lsn(written.durable.0),
+            Some(Sabotage::EmptyBatchWithheld) if written.durable == storage::Lsn(0) => {
+                return false;
+            }
+            Some(Sabotage::DurableAhead) => storage::Lsn(self.serving.local.vhost().last_lsn().0),
+            _ => written.durable,
         };
-        self.serving.batch_durable(durable, self.now);
+        self.serving.batch_durable(Written { durable, ..written }, self.now);
         self.is_touched = true;
         true
     }
@@ -72,12 +71,7 @@ impl Vhost for Locked<'_> {
         if self.is_busy() {
             return false;
         }
-        let now = self.now;
-        match task {
-            HandOverTask::Halt => self.serving.freeze(now),
-            HandOverTask::KeepLeading => self.serving.write(now, |vhost| vhost.keep_leading(now)),
-            HandOverTask::Resume => self.serving.resume(now),
-        }
+        self.serving.hand_over(self.now, task);
         self.is_touched = true;
         true
     }
@@ -264,7 +258,7 @@ impl Process {
                 }
                 Output::LogDigest => {
                     let now = self.now(ctx.reading);
-                    self.serving.write(now, |vhost| vhost.log_digest(now));
+                    self.serving.log_digest(now);
                     self.touched(ctx);
                 }
                 Output::Wanted(..) if self.sabotage == Some(Sabotage::OfferIgnored) => {}

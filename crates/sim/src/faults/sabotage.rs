@@ -29,7 +29,7 @@ pub enum Sabotage {
     AxisJumpsAhead,
     /// A replica leaves out a record now and then.
     RecordSkipped,
-    /// A replica that becomes the leader does not assume that messages were delivered.
+    /// A leader says that it delivers nothing more, and does.
     MarksForgotten,
     /// The leader's dead letters lose the end of their source in the log.
     DeathTorn,
@@ -63,40 +63,46 @@ pub enum Sabotage {
     OfferIgnored,
     /// A new leader takes the clock of its node for the axis.
     AxisShiftIgnored,
+    /// The vhost does not hear that a batch without records is on a majority, which holds up all others.
+    EmptyBatchWithheld,
+    /// Messages that were read from a page do not reach the vhost, now and then.
+    PageReadLost,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
 pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("confirm-at-own-sync", Sabotage::ConfirmAtOwnSync, 0),
-    ("answer-before-durable", Sabotage::AnswerBeforeDurable, 0),
+    ("answer-before-durable", Sabotage::AnswerBeforeDurable, 3),
     ("deliver-before-commit", Sabotage::DeliverBeforeCommit, 0),
     ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed, 7),
     ("entries-not-synced", Sabotage::EntriesNotSynced, 2),
     ("hard-state-not-synced", Sabotage::HardStateNotSynced, 19),
-    ("vote-forgotten", Sabotage::VoteForgotten, 1),
-    ("truncation-ignored", Sabotage::TruncationIgnored, 7),
+    ("vote-forgotten", Sabotage::VoteForgotten, 0),
+    ("truncation-ignored", Sabotage::TruncationIgnored, 3),
     ("replay-above-commit", Sabotage::ReplayAboveCommit, 3),
     ("stale-leader-serves", Sabotage::StaleLeaderServes, 4),
-    ("axis-from-wall-clock", Sabotage::AxisFromWallClock, 1),
-    ("axis-jumps-ahead", Sabotage::AxisJumpsAhead, 1),
+    ("axis-from-wall-clock", Sabotage::AxisFromWallClock, 2),
+    ("axis-jumps-ahead", Sabotage::AxisJumpsAhead, 3),
     ("record-skipped", Sabotage::RecordSkipped, 0),
-    ("marks-forgotten", Sabotage::MarksForgotten, 5),
+    ("marks-forgotten", Sabotage::MarksForgotten, 8),
     ("death-torn", Sabotage::DeathTorn, 0),
     ("settlement-lost", Sabotage::SettlementLost, 0),
     ("lost-disk-votes", Sabotage::LostDiskVotes, 0),
-    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 14),
-    ("redrive-abandoned", Sabotage::RedriveAbandoned, 8),
-    ("redrive-restarted", Sabotage::RedriveRestarted, 8),
+    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 4),
+    ("redrive-abandoned", Sabotage::RedriveAbandoned, 0),
+    ("redrive-restarted", Sabotage::RedriveRestarted, 2),
     ("leaver-removed-early", Sabotage::LeaverRemovedEarly, 17),
-    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead, 29),
+    ("leaver-keeps-lead", Sabotage::LeaverKeepsLead, 62),
     ("incarnation-reused", Sabotage::IncarnationReused, 2),
     ("barrier-early", Sabotage::BarrierEarly, 0),
     ("batch-lost", Sabotage::BatchLost, 0),
     ("durable-ahead", Sabotage::DurableAhead, 0),
     ("durable-withheld", Sabotage::DurableWithheld, 0),
-    ("rebuild-withheld", Sabotage::RebuildWithheld, 3),
+    ("rebuild-withheld", Sabotage::RebuildWithheld, 31),
     ("offer-ignored", Sabotage::OfferIgnored, 5),
-    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 1),
+    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 17),
+    ("empty-batch-withheld", Sabotage::EmptyBatchWithheld, 29),
+    ("page-read-lost", Sabotage::PageReadLost, 1),
 ];
 
 impl Sabotage {

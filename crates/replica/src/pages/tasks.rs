@@ -13,7 +13,7 @@ type Numbered = (u64, PageTask);
 
 /// Tasks that the pager has taken.
 #[derive(Default, Debug)]
-pub(crate) struct PageTasks {
+pub(super) struct PageTasks {
     /// Number of the next task.
     next: u64,
     /// Reads of pages that are written.
@@ -28,7 +28,7 @@ pub(crate) struct PageTasks {
 
 impl PageTasks {
     /// Adds tasks behind those that it has.
-    pub(crate) fn extend(&mut self, tasks: Vec<PageTask>) {
+    pub(super) fn extend(&mut self, tasks: Vec<PageTask>) {
         for task in tasks {
             let overtakes = match &task {
                 PageTask::Read { at, .. } => !self.unwritten.contains(&at.page),
@@ -47,7 +47,7 @@ impl PageTasks {
     /// Takes the next task: reads and other tasks in turns, so that neither kind waits for all of the other kind.
     ///
     /// A drop waits for all earlier reads, because they may be of its page.
-    pub(crate) fn next(&mut self) -> Option<PageTask> {
+    pub(super) fn next(&mut self) -> Option<PageTask> {
         let overtakes = match (self.reads.front(), self.others.front()) {
             (None, _) => false,
             (Some(_), None) => true,

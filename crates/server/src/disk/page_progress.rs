@@ -1,4 +1,4 @@
-//! Page tasks of one vhost: those that wait for the pager, and counts of unfinished ones.
+//! Counts of the unfinished page tasks of one vhost.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -6,51 +6,6 @@ use broker::page::PageTask;
 use parking_lot::{Condvar, Mutex};
 
 use crate::limits::PAGING_BYTES_MAX;
-
-/// Tasks for the pager, behind the vhost's lock.
-#[derive(Default, Debug)]
-pub(crate) struct PageQueue {
-    /// The tasks, in order.
-    tasks: Vec<PageTask>,
-    /// True if the pager was notified of tasks and has not taken them yet.
-    pager_knows: bool,
-    /// Pages whose records have ended since the persister took the last batch.
-    ended: usize,
-    /// Pages whose records end with the batch that is being written.
-    ended_in_batch: usize,
-}
-
-impl PageQueue {
-    pub(crate) fn push(&mut self, task: PageTask) {
-        self.tasks.push(task);
-    }
-
-    /// True if the pager must be notified now that tasks wait; it counts as notified from then on.
-    pub(crate) fn wakes_pager(&mut self) -> bool {
-        !self.tasks.is_empty() && !std::mem::replace(&mut self.pager_knows, true)
-    }
-
-    /// Takes all tasks.
-    pub(crate) fn take(&mut self) -> Vec<PageTask> {
-        self.pager_knows = false;
-        std::mem::take(&mut self.tasks)
-    }
-
-    /// Counts a page whose records end with the next batch.
-    pub(crate) fn page_ended(&mut self) {
-        self.ended += 1;
-    }
-
-    /// Notes that the persister has taken all waiting records.
-    pub(crate) fn batch_taken(&mut self) {
-        self.ended_in_batch += std::mem::take(&mut self.ended);
-    }
-
-    /// Notes that the batch is written. Returns the number of pages whose end the log knows since then.
-    pub(crate) fn batch_written(&mut self) -> usize {
-        std::mem::take(&mut self.ended_in_batch)
-    }
-}
 
 /// Unfinished page tasks of one vhost, readable without its lock.
 #[derive(Default, Debug)]
@@ -133,27 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn page_is_ending_until_the_batch_with_its_records_is_written() {
-        let (progress, mut queue) = (PageProgress::default(), PageQueue::default());
-        for page in 1..=2 {
-            progress.begun(&drop_page(page));
-            queue.push(drop_page(page));
-        }
-        assert!(queue.wakes_pager());
-        // The pager is notified already.
-        progress.begun(&drop_page(3));
-        queue.push(drop_page(3));
-        assert!(!queue.wakes_pager());
-        assert_eq!(queue.take().len(), 3);
-        queue.page_ended();
-        queue.batch_taken();
-        queue.page_ended();
-        progress.ended(queue.batch_written());
-        assert!(progress.is_ending(), "two of three are not written");
-        queue.page_ended();
-        queue.batch_taken();
+    fn page_is_ending_until_its_end_is_told() {
+        let progress = PageProgress::default();
+        (1..=3).for_each(|page| progress.begun(&drop_page(page)));
+        progress.ended(1);
+        assert!(progress.is_ending(), "two of three are not in the log");
+        progress.ended(0);
         assert!(progress.is_ending());
-        progress.ended(queue.batch_written());
+        progress.ended(2);
         assert!(!progress.is_ending());
     }
 

@@ -10,7 +10,7 @@ use crate::replicas::Replicator;
 
 /// The place of a vhost in a cluster.
 #[derive(Debug)]
-pub(crate) struct Replica {
+pub(crate) struct Place {
     /// Name of the node that leads the vhost, as far as this node knows.
     leader: watch::Sender<Option<Arc<str>>>,
     pub(super) replicator: Arc<Replicator>,
@@ -32,7 +32,7 @@ pub(super) enum Presence {
     Elsewhere,
 }
 
-impl Replica {
+impl Place {
     /// A replica of which another node leads the vhost, if `leader` is one: that is known from before it was opened anew.
     pub(super) fn new(
         replicator: Arc<Replicator>,

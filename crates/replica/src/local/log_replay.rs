@@ -4,14 +4,15 @@ use broker::time::{Now, Time};
 use broker::{
     Decoded, Divergence, Envelopes, Lsn, Record, Recovered, RecoveredQueue, Replay, Vhost,
 };
-use storage::{Flags, References};
+use storage::Flags;
 
-use crate::disk::page_files::PageError;
-use crate::disk::recovery_pages::PageRecovery;
+use super::ReplayPages;
 
 /// A record that was read from the log, ready to be applied.
-pub(crate) struct DecodedRecord {
-    pub(crate) lsn: storage::Lsn,
+#[derive(Debug)]
+pub struct DecodedRecord {
+    /// Position of the record.
+    pub lsn: storage::Lsn,
     is_spent: bool,
     /// The reason if the record is left out.
     decoded: Result<Decoded, String>,
@@ -19,7 +20,7 @@ pub(crate) struct DecodedRecord {
 
 impl DecodedRecord {
     /// Decodes a record. Consecutive ones share their envelopes.
-    pub(crate) fn new(record: &storage::Record<'_>, envelopes: &mut Envelopes) -> Self {
+    pub fn new(record: &storage::Record<'_>, envelopes: &mut Envelopes) -> Self {
         let decoded = Record::decode(record.kind, record.payload, envelopes);
         let is_spent = record.flags.has(Flags::SPENT);
         Self { lsn: record.lsn, is_spent, decoded: decoded.map_err(|error| error.to_string()) }
@@ -28,51 +29,51 @@ impl DecodedRecord {
 
 /// Replay of a vhost's log.
 #[derive(Debug)]
-pub(crate) struct LogReplay {
+pub struct LogReplay<P> {
     replay: Replay,
-    pages: PageRecovery,
+    pages: P,
     envelopes: Envelopes,
 }
 
-impl LogReplay {
+impl<P: ReplayPages> LogReplay<P> {
     /// Begins a replay into an empty vhost, at `now`; `pages` receives messages that do not stay in memory.
-    pub(crate) fn new(vhost: Vhost, now: Time, pages: PageRecovery) -> Self {
+    pub fn new(vhost: Vhost, now: Time, pages: P) -> Self {
         Self { replay: Replay::new(vhost, now), pages, envelopes: Envelopes::default() }
     }
 
     /// The vhost as it is so far.
-    pub(crate) fn vhost(&self) -> &Vhost {
+    pub fn vhost(&self) -> &Vhost {
         self.replay.vhost()
     }
 
     /// The vhost as it is so far, for measurements.
-    pub(crate) fn vhost_mut(&mut self) -> &mut Vhost {
+    pub fn vhost_mut(&mut self) -> &mut Vhost {
         self.replay.vhost_mut()
     }
 
     /// Sets the time on the axis of the vhost, for the records that follow.
-    pub(crate) fn set_now(&mut self, now: Time) {
+    pub fn set_now(&mut self, now: Time) {
         self.replay.set_now(now);
     }
 
-    /// Applies a record read from the log.
+    /// Applies a record read from the log; calls `ended` with each record of which a reference ended.
     ///
     /// # Errors
     /// The reason why the record is left out. Records applied before stay.
-    pub(crate) fn apply(
+    pub fn apply(
         &mut self,
         record: &storage::Record<'_>,
-        references: &mut References<'_>,
+        ended: &mut dyn FnMut(storage::Lsn),
     ) -> Result<(), String> {
         let decoded = DecodedRecord::new(record, &mut self.envelopes);
-        self.apply_decoded(decoded, &mut |lsn| references.release(lsn))
+        self.apply_decoded(decoded, ended)
     }
 
     /// Applies a record; calls `ended` with each record of which a reference ended.
     ///
     /// # Errors
     /// The reason why the record is left out.
-    pub(crate) fn apply_decoded(
+    pub fn apply_decoded(
         &mut self,
         record: DecodedRecord,
         ended: &mut dyn FnMut(storage::Lsn),
@@ -89,7 +90,7 @@ impl LogReplay {
     ///
     /// # Errors
     /// If declarations are missing: the replica must be rebuilt.
-    pub(crate) fn follow(&mut self, last: Lsn) -> Result<(), Divergence> {
+    pub fn follow(&mut self, last: Lsn) -> Result<(), Divergence> {
         self.replay.follow(last)
     }
 
@@ -97,29 +98,29 @@ impl LogReplay {
     ///
     /// # Errors
     /// If the replica differs from that of the leader.
-    pub(crate) fn end_entry(&mut self, last: Lsn) -> Result<(), Divergence> {
+    pub fn end_entry(&mut self, last: Lsn) -> Result<(), Divergence> {
         self.replay.end_entry(last)
     }
 
     /// The term of another leader begins behind the last entry.
-    pub(crate) fn begin_term(&mut self) {
+    pub fn begin_term(&mut self) {
         self.replay.begin_term();
     }
 
     /// Assumes that any message of a classic queue that was ready until `now` may have been delivered by the leader before,
     /// unless that has handed over.
-    pub(crate) fn leader_changed(&mut self, now: Time) {
+    pub fn leader_changed(&mut self, now: Time) {
         self.replay.leader_changed(now);
     }
 
     /// Notes that records are or may be missing.
-    pub(crate) fn records_lost(&mut self) {
+    pub fn records_lost(&mut self) {
         self.replay.records_lost();
     }
 
     /// Ends the reading of the log: queues whose declaration is lost are declared again. Returns one sentence
     /// for the operator per problem.
-    pub(crate) fn recover(&mut self) -> Vec<String> {
+    pub fn recover(&mut self) -> Vec<String> {
         let Recovered { queues, problems } = self.replay.recover();
         let queues = queues.into_iter().map(|queue| {
             let RecoveredQueue { number, name, is_original_name, messages } = queue;
@@ -137,7 +138,7 @@ impl LogReplay {
     ///
     /// # Errors
     /// If a page could not be written or read.
-    pub(crate) fn finish(mut self, now: Now, last: storage::Lsn) -> Result<Vhost, PageError> {
+    pub fn finish(mut self, now: Now, last: storage::Lsn) -> Result<Vhost, P::Error> {
         let vhost = self.replay.finish(now, Lsn(last.0), &mut self.pages);
         self.pages.finish().map(|()| vhost)
     }
