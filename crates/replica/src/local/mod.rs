@@ -5,6 +5,8 @@
 
 mod contents;
 mod log_replay;
+#[cfg(test)]
+mod tests;
 
 pub use contents::Contents;
 pub use log_replay::{DecodedRecord, LogReplay};
