@@ -1,7 +1,7 @@
 //! Connections without sockets: bytes in, bytes out, a vhost between them.
 //!
 //! What the server does with what it has read, but the reading, the locks and the writing: the session
-//! makes commands of bytes, up to 64 at a time, the vhost applies them, and its effects become bytes
+//! makes commands of bytes, up to 64 at a time, the vhost of `crates/replica` applies them, and its effects become bytes
 //! in the outboxes of their connections, which are then forgotten as if they were written.
 
 use std::io::IoSlice;
@@ -13,9 +13,12 @@ use amqp::method::{
 };
 use amqp::protocol_header::AMQP_0_9_1;
 use amqp::table::Table;
+use broker::page::PageTask;
 use broker::time::Now;
-use broker::{ConnectionId, Effect, Request, Vhost, VhostOptions};
-use session::{Outbox, Session, SessionOptions, Step, transmit};
+use broker::{ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
+use replica::{ClientEnd, Contents, LocalVhost, NoPages, Surroundings};
+use session::{Outbox, Session, SessionOptions, Step};
+use storage::{WriteBatch, Written};
 
 use crate::commands::everything;
 use crate::samples::FRAME_MAX;
@@ -27,21 +30,74 @@ const COMMANDS: usize = 64;
 struct Peer {
     session: Session,
     id: ConnectionId,
-    outbox: Outbox,
     out: Vec<u8>,
+}
+
+/// The end of a connection, whose socket takes everything when it is asked.
+#[derive(Default, Debug)]
+struct End(Outbox);
+
+impl ClientEnd for End {
+    fn frame_max(&self) -> u32 {
+        FRAME_MAX
+    }
+
+    fn append<T>(&mut self, append: impl FnOnce(&mut Outbox) -> T) -> T {
+        append(&mut self.0)
+    }
+
+    fn set_closing(&mut self) {
+        panic!("no case closes a connection");
+    }
+
+    fn is_closing(&self) -> bool {
+        false
+    }
+
+    fn set_stalled(&mut self) {}
+
+    fn unsent(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+/// The surroundings of a vhost of a node alone.
+struct Node;
+
+impl Surroundings for Node {
+    type Effects<'v> = std::vec::Drain<'v, Effect>;
+
+    fn effects<'v>(&self, vhost: &'v mut Vhost) -> Self::Effects<'v> {
+        vhost.drain_effects()
+    }
+
+    fn send_internal(&mut self, _: ConnectionId, outgoing: Outgoing) {
+        panic!("{outgoing:?} for no client");
+    }
+
+    fn page_task(&mut self, task: &PageTask) {
+        panic!("{task:?} although nothing limits the memory");
+    }
+
+    fn now(&self) -> Now {
+        now()
+    }
 }
 
 /// A vhost with its connections.
 pub(crate) struct Clients {
-    vhost: Vhost,
+    local: LocalVhost<End, NoPages>,
     peers: Vec<Peer>,
+    /// Records of the batch that the log has taken.
+    records: WriteBatch,
 }
 
 impl Clients {
     /// With so many connections, each with channel 1.
     pub(crate) fn new(peers: usize) -> Self {
-        let mut clients =
-            Self { vhost: Vhost::new("/", [7; 32], VhostOptions::default()), peers: Vec::new() };
+        let vhost = Vhost::new("/", [7; 32], VhostOptions::default());
+        let local = LocalVhost::alone(Contents::Leads(Box::new(vhost)));
+        let mut clients = Self { local, peers: Vec::new(), records: WriteBatch::default() };
         for _ in 0..peers {
             clients.connect();
         }
@@ -74,18 +130,18 @@ impl Clients {
         hear(&mut session, &frame(0, tune));
         hear(&mut session, &frame(0, ConnectionOpen { virtual_host: "/" }));
         assert!(session.is_running(), "the handshake is over");
-        let id = self.vhost.open_connection(everything(), true);
-        self.peers.push(Peer { session, id, outbox: Outbox::default(), out: Vec::new() });
+        let id = self.local.open(now, "client", everything(), true, Some(End::default()));
+        self.peers.push(Peer { session, id, out: Vec::new() });
         self.receive(self.peers.len() - 1, &frame(1, ChannelOpen));
     }
 
     /// Declares a queue over a connection.
-    pub(crate) fn queue(&mut self, peer: usize, queue: &str) {
+    pub(crate) fn queue(&mut self, peer: usize, queue: &str, durable: bool) {
         let arguments = Table::default();
         let declare = QueueDeclare {
             queue,
             passive: false,
-            durable: false,
+            durable,
             exclusive: false,
             auto_delete: false,
             nowait: true,
@@ -133,30 +189,32 @@ impl Clients {
                     other => panic!("{other:?}"),
                 }
             }
-            for request in requests {
-                self.vhost.apply(now, *id, request);
-            }
-            self.transmit();
+            let mut requests = requests.into_iter();
+            let is_much = self.local.apply(now, *id, &mut requests, u64::MAX / 2);
+            assert!(!is_much, "all of them are applied");
+            self.local.end_batch(&mut Node);
         }
     }
 
-    /// Effects become bytes in outboxes.
-    fn transmit(&mut self) {
-        self.vhost.flush();
-        for effect in self.vhost.drain_effects() {
-            let Effect::Send { connection, channel, outgoing } = effect else {
-                panic!("{effect:?}");
-            };
-            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == connection) {
-                transmit(&outgoing, channel.0, FRAME_MAX, &mut peer.outbox);
-            }
+    /// The log takes what waits, and has it on disk.
+    pub(crate) fn sync(&mut self) {
+        let mut has_more = true;
+        while std::mem::take(&mut has_more) {
+            has_more = self.local.take_batch(&mut self.records);
+            let durable = self.records.last();
+            let written = Written { durable, bytes: self.records.bytes() as u64, records: 0 };
+            self.records.clear();
+            self.local.batch_durable(written);
+            self.local.end_batch(&mut Node);
         }
     }
 
     /// The sockets take everything; how many bytes that was.
     pub(crate) fn write(&mut self) -> usize {
         let mut written = 0;
-        for Peer { id, outbox, .. } in &mut self.peers {
+        for Peer { id, .. } in &self.peers {
+            let Some(link) = self.local.clients_mut().get_mut(*id) else { continue };
+            let End(outbox) = &mut link.end;
             while !outbox.is_empty() {
                 let mut slices = [IoSlice::new(&[]); 64];
                 let filled = outbox.slices(&mut slices);
@@ -164,7 +222,7 @@ impl Clients {
                 outbox.consume(count);
                 written += count;
             }
-            self.vhost.set_backlog(now(), *id, 0);
+            self.local.report_backlog(now(), *id, 0);
         }
         written
     }

@@ -54,7 +54,12 @@ pub(crate) const CASES: &[Case] = &[
     Case::new("core: the same, deliver, ack, log", persistent_with_ack),
     Case::new("bytes to bytes: 16 B without ack", || whole::through(&Sample::small())),
     Case::new("bytes to bytes: 1 KB with headers without ack", || whole::through(&Sample::large())),
-    Case::new("bytes to bytes: 16 B, confirm, ack", || whole::through_with_acks(&Sample::small())),
+    Case::new("bytes to bytes: 16 B, confirm, ack", || {
+        whole::through_with_acks(&Sample::small(), false)
+    }),
+    Case::new("bytes to bytes: 16 B persistently, log, confirm, ack", || {
+        whole::through_with_acks(&Sample::persistent(), true)
+    }),
 ];
 
 /// Publishes wait in their queue.

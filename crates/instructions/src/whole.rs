@@ -30,7 +30,7 @@ pub(crate) fn session_publish(sample: &Sample) -> Run {
 /// From bytes to bytes, without acknowledgements.
 pub(crate) fn through(sample: &Sample) -> Run {
     let mut clients = Clients::new(2);
-    clients.queue(1, QUEUE);
+    clients.queue(1, QUEUE, false);
     clients.consume(1, QUEUE, true);
     let batch = sample.publish("", QUEUE).repeat(64);
     Box::new(move |messages| {
@@ -41,10 +41,13 @@ pub(crate) fn through(sample: &Sample) -> Run {
     })
 }
 
-/// From bytes to bytes, each confirmed, delivered and acknowledged.
-pub(crate) fn through_with_acks(sample: &Sample) -> Run {
+/// From bytes to bytes, each confirmed, delivered and acknowledged; with `durable`, by way of the log.
+pub(crate) fn through_with_acks(sample: &Sample, durable: bool) -> Run {
     let mut clients = Clients::new(2);
-    clients.queue(1, QUEUE);
+    clients.queue(1, QUEUE, durable);
+    if durable {
+        clients.sync();
+    }
     clients.consume(1, QUEUE, false);
     clients.select_confirms(0);
     let batch = sample.publish("", QUEUE).repeat(64);
@@ -53,6 +56,9 @@ pub(crate) fn through_with_acks(sample: &Sample) -> Run {
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
             clients.receive(0, black_box(&batch));
+            if durable {
+                clients.sync();
+            }
             assert!(clients.write() > batch.len() / 2, "all of them are delivered");
             let Some(acks) = replies.pop() else { panic!("too few acknowledgements") };
             clients.receive(1, &acks);

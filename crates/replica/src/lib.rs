@@ -33,13 +33,11 @@ mod vhost;
 pub use clients::{Batch, ClientEnd, Link, Links, Surroundings, Wait};
 pub use leading::preparation::{Files, PreparedShipment};
 pub use leading::transfer::TransferError;
-pub use local::{
-    Contents, DecodedRecord, DurableBatch, EntrySink, LocalVhost, LogReplay, ReplayPages, Ticked,
-};
+pub use local::{Contents, DecodedRecord, DurableBatch, EntrySink, LocalVhost, LogReplay, Ticked};
 pub use log::GroupLog;
 pub use log_queue::{LogQueue, QueuedRecord};
 pub use output::{Deposition, Event, Output};
-pub use pages::{JobProgress, PageError, PageJob, PagedVhost, StoredPages};
+pub use pages::{JobProgress, NoPages, PageError, PageJob, PagedVhost, ReplayPages, StoredPages};
 pub use replica::turn::{Next, Turn};
 pub use replica::{Replica, ReplicaOptions};
 pub use request::{RequestId, ShipmentNeed, ShipmentRequest};

@@ -48,7 +48,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "ctl", may_know: &["line"] },
     Layer { name: "perf", may_know: &["amqp", "line"] },
-    Layer { name: "instructions", may_know: &["amqp", "broker", "session", "storage"] },
+    Layer { name: "instructions", may_know: &["amqp", "broker", "session", "storage", "replica"] },
 ];
 
 /// The crates that decide and never act.

@@ -3,7 +3,8 @@
 use broker::time::Now;
 use broker::{Lsn, Vhost};
 
-use super::{LogReplay, ReplayPages};
+use super::LogReplay;
+use crate::pages::ReplayPages;
 
 /// The contents of a vhost on this node.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use broker::{
 };
 use storage::Flags;
 
-use super::ReplayPages;
+use crate::pages::ReplayPages;
 
 /// A record that was read from the log, ready to be applied.
 #[derive(Debug)]

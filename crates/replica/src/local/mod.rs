@@ -14,7 +14,7 @@ pub use log_replay::{DecodedRecord, LogReplay};
 use std::sync::Arc;
 
 use broker::access::Access;
-use broker::page::{PageLocation, PageRead, PageTask, Pages};
+use broker::page::{PageLocation, PageRead, PageTask};
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{ConnectionId, Lsn, Request, Vhost};
@@ -24,19 +24,8 @@ use crate::clients::{
     Batch, ClientEnd, DeferredReply, Links, Surroundings, VhostOutputs, close_all,
 };
 use crate::log_queue::LogQueue;
+use crate::pages::ReplayPages;
 use crate::vhost::HandOverTask;
-
-/// The pages of a vhost while its log is read, or the entries of a leader are applied.
-pub trait ReplayPages: Pages {
-    /// The reason why a page could not be written or read.
-    type Error;
-
-    /// Waits until every page is written.
-    ///
-    /// # Errors
-    /// The first error, if any.
-    fn finish(self) -> Result<(), Self::Error>;
-}
 
 /// The receiver of the records of an entry. It calls back with each record of which a reference ended.
 pub type EntrySink<'a> = &'a mut dyn FnMut(&storage::Record<'_>, &mut dyn FnMut(storage::Lsn));

@@ -2,11 +2,11 @@
 
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
-use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta};
-use broker::{ChannelNumber, Command, Effect, Outgoing, PageId, VhostOptions};
+use broker::{ChannelNumber, Command, Effect, Outgoing, VhostOptions};
 use session::Outbox;
 
 use super::*;
+use crate::pages::NoPages;
 
 const NOW: Now = Now::from_millis(1_000);
 
@@ -38,36 +38,6 @@ impl ClientEnd for Client {
 
     fn unsent(&self) -> u64 {
         self.outbox.len()
-    }
-}
-
-/// Pages of a vhost that keeps everything in memory.
-#[derive(Debug)]
-struct NoPages;
-
-impl Pages for NoPages {
-    fn write(&mut self, page: PageId, _: Vec<PagedMessage>) {
-        panic!("page {page} is written");
-    }
-
-    fn meta(&mut self, page: PageId) -> Vec<PagedMeta> {
-        panic!("page {page} is read");
-    }
-
-    fn read(&mut self, page: PageId, _: PageSelection) -> PageRead {
-        panic!("page {page} is read");
-    }
-
-    fn remove(&mut self, page: PageId) {
-        panic!("page {page} is dropped");
-    }
-}
-
-impl ReplayPages for NoPages {
-    type Error = std::convert::Infallible;
-
-    fn finish(self) -> Result<(), Self::Error> {
-        Ok(())
     }
 }
 
