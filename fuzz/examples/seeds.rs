@@ -439,7 +439,7 @@ fn histories() {
         ),
     ];
     for (name, bits, steps) in histories {
-        for (suffix, pieces) in [("", 0), ("-in-pieces", 7)] {
+        for (suffix, pieces) in [("", 0), ("-in-pieces", 7), ("-replicated", 0x80)] {
             let mut bytes = Vec::new();
             Setup { bits: *bits, pieces }.write(&mut bytes);
             steps.iter().for_each(|step| step.write(&mut bytes));

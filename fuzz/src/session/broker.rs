@@ -1,21 +1,25 @@
 //! A server without sockets, threads and clock around one vhost: its connections, its log and its pages.
 //!
-//! Does with effects and steps what the server does, one thing after the other, and looks after each
+//! Drives the vhost of `crates/replica` as the server does, one thing after the other, and looks after each
 //! step whether everything that must hold does.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
-use broker::page::{PageTask, Paging};
+use broker::page::Paging;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{ChannelNumber, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
-use session::{Credentials, SessionOptions, Step as Next, transmit};
+use broker::{Lsn, Vhost, VhostOptions};
+use replica::{Contents, JobProgress, LocalVhost, PageJob, Wait};
+use session::{Credentials, SessionOptions, Step as Next};
+use storage::{WriteBatch, Written};
 
 use super::log::{self, Disk, Replay};
+use super::node::{End, Local, Log, Node, Paged};
 use super::page_store::{PageStore, SMALL_PAGES};
-use super::peer::{Peer, Wait};
+use super::peer::Peer;
 use super::steps::{PEERS, Setup};
 use super::words::handshake;
 use crate::users::access;
@@ -32,24 +36,19 @@ const WAKES_MAX: usize = 20_000;
 /// Users, each with himself as password, and what they may do.
 pub(super) const USERS: [(&str, &str); 2] = [("guest", ".*"), ("bob", "^(b|$|amq\\.)")];
 
-/// An answer that waits for the log.
-struct Held {
-    connection: ConnectionId,
-    channel: ChannelNumber,
-    outgoing: Outgoing,
-}
-
 /// The server.
 pub(super) struct Broker {
-    pub(super) vhost: Vhost,
+    pub(super) local: Local,
     pub(super) peers: [Peer; PEERS],
     options: Arc<SessionOptions>,
     setup: Setup,
     now_us: u64,
     pub(super) disk_is_slow: bool,
-    held: Vec<Held>,
-    replay: Replay,
-    disk: Disk,
+    log: Log,
+    /// Records of the batch that the log has taken.
+    records: WriteBatch,
+    /// The position up to which the log is durable.
+    durable: Lsn,
     page_store: PageStore,
 }
 
@@ -61,6 +60,7 @@ impl Broker {
             permits_global_qos: !bit(1),
             consumers_per_channel_max: bit(2).then_some(2),
             queues_max: bit(3).then_some(4),
+            delivers_after_commit: setup.is_replicated(),
             ..VhostOptions::default()
         };
         let session = Arc::new(SessionOptions {
@@ -70,16 +70,17 @@ impl Broker {
             ..SessionOptions::default()
         });
         let begin = Time::from_millis(BEGIN_MS);
+        let vhost = Vhost::new("/", [1; 32], options);
         Self {
-            vhost: Vhost::new("/", [1; 32], options),
+            local: local(vhost, setup),
             peers: std::array::from_fn(|_| Peer::new(&session, begin)),
             options: session,
             setup,
             now_us: 0,
             disk_is_slow: false,
-            held: Vec::new(),
-            replay: Replay::default(),
-            disk: Disk::default(),
+            log: Log { replay: Replay::default(), disk: Disk::of(&options) },
+            records: WriteBatch::default(),
+            durable: Lsn(0),
             page_store: PageStore::default(),
         }
     }
@@ -107,7 +108,7 @@ impl Broker {
     pub(super) fn cut(&mut self, at: usize) {
         let now = self.now();
         if let Some(connection) = self.peers[at].connection {
-            self.vhost.close_connection(now, connection);
+            self.local.close(now, connection);
         }
         self.peers[at] = Peer::new(&self.options, now.time);
         self.finish();
@@ -115,9 +116,9 @@ impl Broker {
 
     /// A client sends bytes, which arrive in pieces.
     pub(super) fn receive(&mut self, at: usize, bytes: &[u8]) {
-        let size = match self.setup.pieces {
+        let size = match self.setup.piece() {
             0 => bytes.len().max(1),
-            pieces => usize::from(pieces),
+            piece => piece,
         };
         for piece in bytes.chunks(size) {
             let now = self.now().time;
@@ -146,22 +147,32 @@ impl Broker {
     /// Understands the next thing; whether there may be more.
     fn read_one(&mut self, at: usize, input: &mut &[u8]) -> bool {
         let (now, peer) = (self.now(), &mut self.peers[at]);
-        match peer.session.next(input, peer.outbox.tail()) {
+        let mut wire = peer.wire.get_mut();
+        let next = peer.session.next(input, wire.outbox.tail());
+        match next {
             Next::More => return false,
             Next::PublishBlocked => unreachable!("no alarm is on"),
             Next::Request(request) => {
-                self.apply(at, request);
+                drop(wire);
                 // Batches of several commands, or of one.
-                if self.setup.bits >> 7 & 1 == 1 || matches!(self.peers[at].wait, Wait::Log(_)) {
+                let is_last = self.setup.bits >> 7 & 1 == 1 || request.command.may_wait();
+                let connection = peer.connection.expect("commands come when a vhost is open");
+                self.local.apply(now, connection, &mut std::iter::once(request), u64::MAX / 2);
+                if is_last {
+                    if let Some(Wait::Log(lsn)) = self.end_batch() {
+                        self.peers[at].waits_for = Some(lsn);
+                    }
                     self.finish();
                 }
+                self.finish_closing(at);
+                return true;
             }
             Next::Login(Credentials { user, password, .. }) => {
                 if USERS.iter().any(|(name, _)| *name == user) && password == user.as_bytes() {
                     peer.user = user;
-                    peer.session.login_accepted(peer.outbox.tail());
+                    peer.session.login_accepted(wire.outbox.tail());
                 } else {
-                    peer.session.login_refused(now.time, peer.outbox.tail());
+                    peer.session.login_refused(now.time, wire.outbox.tail());
                 }
             }
             Next::OpenVhost("/") => {
@@ -169,40 +180,38 @@ impl Broker {
                     USERS.iter().find(|(name, _)| *name == peer.user).map(|(_, may)| *may);
                 let access = access(&peer.user, pattern.expect("a user who has logged in"));
                 let cancel_notify = peer.session.client().capabilities.consumer_cancel_notify;
-                peer.connection = Some(self.vhost.open_connection(access, cancel_notify));
-                peer.session.vhost_opened(now.time, peer.outbox.tail());
+                let end = End { wire: peer.wire.clone(), frame_max: peer.session.frame_max() };
+                let id = self.local.open(now, "client", access, cancel_notify, Some(end));
+                peer.connection = Some(id);
+                peer.session.vhost_opened(now.time, wire.outbox.tail());
             }
             Next::OpenVhost(name) => {
                 let refusal = Refusal::not_allowed(format!("vhost {name} not found"));
-                peer.session.fail(now.time, &refusal, OPEN, peer.outbox.tail());
+                peer.session.fail(now.time, &refusal, OPEN, wire.outbox.tail());
             }
-            Next::UpdateSecret => peer.session.secret_updated(peer.outbox.tail()),
+            Next::UpdateSecret => peer.session.secret_updated(wire.outbox.tail()),
             Next::Close => {
+                drop(wire);
                 if let Some(connection) = peer.connection.take() {
-                    self.vhost.close_connection(now, connection);
+                    self.local.close(now, connection);
                 }
                 self.finish();
                 let peer = &mut self.peers[at];
-                peer.session.closed(peer.outbox.tail());
+                peer.session.closed(peer.wire.get_mut().outbox.tail());
+                self.finish_closing(at);
+                return true;
             }
             Next::Over => peer.is_over = true,
         }
+        drop(wire);
         self.finish_closing(at);
         true
-    }
-
-    fn apply(&mut self, at: usize, request: Request<'_>) {
-        let (now, peer) = (self.now(), &self.peers[at]);
-        let connection = peer.connection.expect("commands come when a vhost is open");
-        self.vhost.set_backlog(now, connection, peer.outbox.len());
-        self.vhost.apply(now, connection, request);
-        self.carry_out();
     }
 
     /// The session is notified that the core has closed its connection.
     fn finish_closing(&mut self, at: usize) {
         let (now, peer) = (self.now().time, &mut self.peers[at]);
-        if peer.is_closing && peer.session.is_running() {
+        if peer.wire.get().is_closing && peer.session.is_running() {
             peer.session.start_closing(now);
         }
     }
@@ -211,7 +220,7 @@ impl Broker {
     fn leave(&mut self, at: usize) {
         let now = self.now();
         if let Some(connection) = self.peers[at].connection.take() {
-            self.vhost.close_connection(now, connection);
+            self.local.close(now, connection);
         }
         self.finish();
     }
@@ -219,7 +228,7 @@ impl Broker {
     /// Runs an event that no client asked for.
     pub(super) fn happens(&mut self, change: impl FnOnce(&mut Vhost, Now)) {
         let now = self.now();
-        change(&mut self.vhost, now);
+        change(self.local.serving_mut(), now);
         self.finish();
     }
 
@@ -230,100 +239,72 @@ impl Broker {
         self.happens(|vhost, now| vhost.force_close(now, connection, refusal));
     }
 
-    /// Ends a batch: the durable position is reported, clients that read take their bytes.
+    /// Ends a batch. Returns the event that the answer to the last command waits for.
+    fn end_batch(&mut self) -> Option<Wait> {
+        let now = self.now();
+        let mut node = Node { log: RefCell::new(&mut self.log), now };
+        self.local.end_batch(&mut node).wait
+    }
+
+    /// Ends a batch: the disk takes what waits, pages are written and read, and clients that read take their bytes.
     pub(super) fn finish(&mut self) {
         loop {
+            self.end_batch();
             if !self.disk_is_slow {
-                self.vhost.durable(self.vhost.last_lsn());
-                self.release();
+                self.sync();
             }
-            self.vhost.flush();
-            self.carry_out();
-            let is_stalled = |peer: &Peer| peer.is_stalled && peer.outbox.is_empty();
+            self.do_page_tasks();
+            let is_stalled = |peer: &Peer| {
+                let wire = peer.wire.get();
+                wire.is_stalled && wire.outbox.is_empty()
+            };
             for at in 0..PEERS {
                 self.finish_closing(at);
-                self.peers[at].write(usize::from(self.setup.pieces) * 7 + 1);
+                self.peers[at].write(self.setup.piece() * 7 + 1);
             }
             let Some(at) = self.peers.iter().position(is_stalled) else { break };
-            self.peers[at].is_stalled = false;
+            self.peers[at].wire.get_mut().is_stalled = false;
             if let Some(connection) = self.peers[at].connection {
-                self.vhost.set_backlog(self.now(), connection, 0);
+                self.local.report_backlog(self.now(), connection, 0);
             }
         }
     }
 
-    /// Answers that have waited for the log go out.
-    fn release(&mut self) {
-        for Held { connection, channel, outgoing } in std::mem::take(&mut self.held) {
-            self.send(connection, channel, &outgoing);
+    /// The disk takes what waits, and clients hear of it.
+    fn sync(&mut self) {
+        let mut has_more = true;
+        while std::mem::take(&mut has_more) {
+            has_more = self.local.take_batch(&mut self.records);
+            let written = Written { durable: self.records.last(), bytes: 0, records: 0 };
+            self.records.clear();
+            self.durable = self.durable.max(self.local.batch_durable(written).last);
+            self.end_batch();
         }
-        self.peers.iter_mut().for_each(|peer| peer.wait = Wait::Nothing);
+        // Records may have been dropped before they were written.
+        self.durable = self.durable.max(self.local.vhost().last_lsn());
+        for peer in &mut self.peers {
+            peer.waits_for = peer.waits_for.filter(|lsn| *lsn > self.durable);
+        }
+    }
+
+    /// Does page tasks until there are none.
+    fn do_page_tasks(&mut self) {
+        let mut job = PageJob::default();
+        loop {
+            let now = self.now();
+            let Self { local, page_store, log, .. } = self;
+            let Ok(progress) = job.advance(&mut Paged { local, page_store, log, now });
+            if progress == JobProgress::Done {
+                return;
+            }
+            self.end_batch();
+            job.wake();
+        }
     }
 
     /// Clients whose waiting is over are read again.
     pub(super) fn read_all(&mut self) {
         (0..PEERS).for_each(|at| self.read(at));
-    }
-
-    /// Carries out effects until there are none.
-    fn carry_out(&mut self) {
-        loop {
-            let (tasks, asked) = self.hear();
-            if tasks.is_empty() && asked.is_empty() {
-                return;
-            }
-            let now = self.now();
-            for connection in asked {
-                let unsent = self.peer(connection).map_or(0, |peer| peer.outbox.len());
-                self.vhost.set_backlog(now, connection, unsent);
-            }
-            for task in tasks {
-                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
-            }
-        }
-    }
-
-    /// Takes the effects; work for the pager and questions are left.
-    fn hear(&mut self) -> (Vec<PageTask>, Vec<ConnectionId>) {
-        let (mut tasks, mut asked) = (Vec::new(), Vec::new());
-        let effects: Vec<Effect> = self.vhost.drain_effects().collect();
-        for effect in effects {
-            match effect {
-                Effect::Page(task) => tasks.push(task),
-                Effect::AskBacklog(connection) => asked.push(connection),
-                Effect::Log { ref record, .. } => {
-                    self.replay.apply(record);
-                    self.disk.write(&effect);
-                }
-                Effect::Stalled(connection) => {
-                    if let Some(peer) = self.peer(connection) {
-                        peer.is_stalled = true;
-                    }
-                }
-                Effect::Send { connection, channel, outgoing } => {
-                    self.send(connection, channel, &outgoing);
-                }
-                Effect::SendDurable { lsn, connection, channel, outgoing } => {
-                    if let Some(peer) = self.peer(connection) {
-                        peer.wait = Wait::Log(lsn);
-                    }
-                    self.held.push(Held { connection, channel, outgoing });
-                }
-                Effect::AwaitGet(_) | Effect::Hold(_) | Effect::Event(_) => {}
-            }
-        }
-        (tasks, asked)
-    }
-
-    fn send(&mut self, connection: ConnectionId, channel: ChannelNumber, outgoing: &Outgoing) {
-        // A client that is gone gets nothing.
-        let Some(peer) = self.peer(connection) else { return };
-        transmit(outgoing, channel.0, peer.frame_max(), &mut peer.outbox);
-        peer.is_closing |= matches!(outgoing, Outgoing::ConnectionClose { .. });
-    }
-
-    fn peer(&mut self, connection: ConnectionId) -> Option<&mut Peer> {
-        self.peers.iter_mut().find(|peer| peer.connection == Some(connection))
     }
 
     /// Time passes; due work happens in its order.
@@ -334,14 +315,14 @@ impl Broker {
         loop {
             let of_peer = |peer: &Peer| peer.session.next_timeout().filter(|_| !peer.is_over);
             let wakes_at =
-                self.peers.iter().filter_map(of_peer).chain(self.vhost.next_wake()).min();
+                self.peers.iter().filter_map(of_peer).chain(self.local.vhost().next_wake()).min();
             let Some(next) = wakes_at.filter(|next| *next <= end) else { break };
             wakes += 1;
             assert!(wakes < WAKES_MAX, "the timer is asked for again and again");
             self.now_us = self.now_us.max(next.as_micros().saturating_sub(BEGIN_MS * 1000));
             let now = self.now();
-            if self.vhost.next_wake().is_some_and(|wake| wake <= now.time) {
-                self.vhost.tick(now);
+            if self.local.vhost().next_wake().is_some_and(|wake| wake <= now.time) {
+                self.local.tick(now);
                 self.finish();
             }
             for at in 0..PEERS {
@@ -362,20 +343,34 @@ impl Broker {
         self.disk_is_slow = false;
         (0..PEERS).for_each(|at| self.cut(at));
         self.check();
-        let back = self.disk.restart(self.now(), &self.vhost);
-        self.page_store.assert_same(&self.vhost, &back);
-        self.disk.compact();
-        let back = self.disk.restart(self.now(), &self.vhost);
-        self.page_store.assert_same(&self.vhost, &back);
-        (self.vhost, self.page_store) = back;
+        let (now, vhost) = (self.now(), self.local.vhost());
+        let back = self.log.disk.restart(now, vhost);
+        self.page_store.assert_same(vhost, &back);
+        self.log.disk.compact();
+        let back = self.log.disk.restart(now, vhost);
+        self.page_store.assert_same(vhost, &back);
+        let (vhost, page_store) = back;
+        self.local = local(vhost, self.setup);
+        self.page_store = page_store;
         self.finish();
     }
 
     /// Checks all conditions that hold between two steps.
     pub(super) fn check(&self) {
-        log::check(&self.vhost, Some(&self.page_store), &self.replay, &self.disk, "the last step");
+        let (vhost, Log { replay, disk }) = (self.local.vhost(), &self.log);
+        log::check(vhost, Some(&self.page_store), replay, disk, "the last step");
         let connected = self.peers.iter().filter(|peer| peer.connection.is_some()).count();
-        assert_eq!(self.vhost.connections().count(), connected, "connections of nobody");
+        assert_eq!(vhost.connections().count(), connected, "connections of nobody");
         self.peers.iter().for_each(Peer::check);
+    }
+}
+
+/// A vhost without clients, of a node alone or of a group.
+fn local(vhost: Vhost, setup: Setup) -> Local {
+    let committed = vhost.last_lsn();
+    let contents = Contents::Leads(Box::new(vhost));
+    match setup.is_replicated() {
+        true => LocalVhost::of_group(contents, committed),
+        false => LocalVhost::alone(contents),
     }
 }

@@ -14,6 +14,7 @@ mod ear;
 )]
 #[path = "../../../crates/broker/tests/core/disk/log.rs"]
 mod log;
+mod node;
 mod operator;
 #[allow(
     unreachable_pub,

@@ -104,16 +104,18 @@ pub(super) fn operate(broker: &mut Broker, action: u8, choice: u8) {
         }
         7 => {
             let out = &mut broker.peers[peer];
-            if out.session.is_running() && !out.is_closing {
+            let mut wire = out.wire.get_mut();
+            if out.session.is_running() && !wire.is_closing {
                 match choice & 4 {
-                    0 => out.session.unblocked(out.outbox.tail()),
-                    _ => out.session.blocked("low on memory", out.outbox.tail()),
+                    0 => out.session.unblocked(wire.outbox.tail()),
+                    _ => out.session.blocked("low on memory", wire.outbox.tail()),
                 }
             }
+            drop(wire);
             broker.finish();
         }
         _ => {
-            let vhost = &broker.vhost;
+            let vhost = broker.local.vhost();
             let _ = (vhost.explain_queue(queue), vhost.explain_exchange("e0"));
         }
     }

@@ -14,7 +14,7 @@ const OCTETS_MAX: usize = 4096;
 pub struct Setup {
     /// Bits of the options of node and clients.
     pub bits: u8,
-    /// In which pieces bytes of clients arrive.
+    /// In which pieces bytes of clients arrive; the highest bit tells whether the vhost is replicated.
     pub pieces: u8,
 }
 
@@ -99,6 +99,16 @@ fn bytes(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 }
 
 impl Setup {
+    /// Length of the pieces in which bytes of clients arrive; 0 for all at once.
+    pub fn piece(self) -> usize {
+        usize::from(self.pieces & 0x7F)
+    }
+
+    /// True if deliveries of quorum queues wait until the log is durable.
+    pub fn is_replicated(self) -> bool {
+        self.pieces & 0x80 != 0
+    }
+
     /// Appends what is read as this setup.
     pub fn write(self, out: &mut Vec<u8>) {
         out.extend([self.bits, self.pieces]);
