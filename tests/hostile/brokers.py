@@ -67,8 +67,10 @@ class Leveret:
 
     kind = "leveret"
 
-    def __init__(self, binary, preexec=None, config="", certificate=None):
+    def __init__(self, binary, preexec=None, config="", certificate=None, parent=None):
+        """Its files are in a new folder below `parent`, or below the system's folder for temporary files."""
         self.binary = binary
+        self.parent = parent
         self.preexec = preexec
         self.config = config
         self.certificate = certificate
@@ -78,7 +80,7 @@ class Leveret:
         self._start()
 
     def _start(self):
-        self.directory = Path(tempfile.mkdtemp(prefix="leveret-hostile-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="leveret-hostile-", dir=self.parent))
         (self.directory / "rabbitmq.conf").write_text(self.config)
         self.lives = 0
         self._launch()
