@@ -177,7 +177,8 @@ impl Plan {
         let other = (node + 1 + below(random, all - 1)) % all;
         let down_us = 50_000 << random.below(7);
         match random.below(100) {
-            0..16 => Nemesis::Kill(node, down_us),
+            0..12 => Nemesis::Kill(node, down_us),
+            12..16 => Nemesis::Transfer(node),
             16..30 => Nemesis::PowerCut(node, down_us),
             30..35 => Nemesis::PowerCutAll(down_us),
             35..42 => Nemesis::Pause(node, 200_000 + random.below(5_000_000)),

@@ -2,7 +2,7 @@
 
 use broker::page::PageTask;
 use broker::time::Now;
-use broker::{ConnectionId, Effect, Lsn, Outgoing, Record, Vhost};
+use broker::{ConnectionId, Delivery, Effect, Lsn, Outgoing, Record, Vhost};
 use replica::Surroundings;
 
 use crate::faults::sabotage::Sabotage;
@@ -17,8 +17,13 @@ impl Surroundings for Sabotaged {
     type Effects<'v> = std::vec::IntoIter<Effect>;
 
     fn effects<'v>(&self, vhost: &'v mut Vhost) -> Self::Effects<'v> {
-        let effects = vhost.drain_effects().filter_map(|effect| change(self.sabotage, effect));
-        effects.collect::<Vec<_>>().into_iter()
+        let effects = vhost.drain_effects();
+        match self.sabotage {
+            None => effects.collect::<Vec<_>>().into_iter(),
+            Some(sabotage) => {
+                effects.flat_map(|effect| change(sabotage, effect)).collect::<Vec<_>>().into_iter()
+            }
+        }
     }
 
     /// The client is gone: a node of the simulation has no connections of its own.
@@ -31,38 +36,55 @@ impl Surroundings for Sabotaged {
     }
 }
 
-/// The effect that takes the place of another one; none if it is withheld.
-fn change(sabotage: Option<Sabotage>, effect: Effect) -> Option<Effect> {
+/// The effects that take the place of another one.
+fn change(sabotage: Sabotage, effect: Effect) -> Vec<Effect> {
     match (sabotage, effect) {
         (
-            Some(Sabotage::AnswerBeforeDurable),
+            Sabotage::AnswerBeforeDurable,
             Effect::SendDurable { connection, channel, outgoing, .. },
-        ) => Some(Effect::Send { connection, channel, outgoing }),
-        (Some(Sabotage::DeliverBeforeCommit), Effect::Hold(_))
-        | (Some(Sabotage::SettlementLost), Effect::Log { record: Record::Settle { .. }, .. }) => {
-            None
+        ) => vec![Effect::Send { connection, channel, outgoing }],
+        (Sabotage::AnswerWithheld, Effect::SendDurable { .. })
+        | (Sabotage::DeliverBeforeCommit, Effect::Hold(_)) => Vec::new(),
+        (
+            Sabotage::DeliveryDoubled,
+            Effect::Send { connection, channel, outgoing: outgoing @ Outgoing::Deliver { .. } },
+        ) => {
+            let again = Effect::Send { connection, channel, outgoing: outgoing.clone() };
+            vec![Effect::Send { connection, channel, outgoing }, again]
         }
         (
-            Some(Sabotage::DeathTorn),
-            Effect::Log {
-                lsn,
-                at,
-                record: Record::DeadLetter { message, entries, .. },
-                is_joined,
-                ..
+            Sabotage::MarkErased,
+            Effect::Send {
+                connection,
+                channel,
+                outgoing: Outgoing::Deliver { consumer_tag, delivery },
             },
         ) => {
-            let record = Record::Publish { message, entries };
-            Some(Effect::Log { lsn, at, about: Lsn(0), ended: Vec::new(), record, is_joined })
+            let delivery = Delivery { redelivered: false, ..delivery };
+            let outgoing = Outgoing::Deliver { consumer_tag, delivery };
+            vec![Effect::Send { connection, channel, outgoing }]
         }
-        // A leader that goes on says that it delivers nothing more.
-        (
-            Some(Sabotage::MarksForgotten),
-            Effect::Log { lsn, at, about, ended, record: Record::Digest(_), is_joined },
-        ) => {
-            let record = Record::HandOver { ends: false };
-            Some(Effect::Log { lsn, at, about, ended, record, is_joined })
+        (sabotage, Effect::Log { lsn, at, about, ended, record, is_joined }) => {
+            let is_withheld = match &record {
+                Record::Settle { .. } => sabotage == Sabotage::SettlementLost,
+                Record::Purge { .. } => sabotage == Sabotage::PurgeLost,
+                Record::Delivered { .. } => sabotage == Sabotage::MarkLost,
+                Record::SetPolicy { .. } => sabotage == Sabotage::PolicyLost,
+                _ => false,
+            };
+            let (about, ended, record) = match record {
+                Record::DeadLetter { message, entries, .. } if sabotage == Sabotage::DeathTorn => {
+                    (Lsn(0), Vec::new(), Record::Publish { message, entries })
+                }
+                // A leader that goes on says that it delivers nothing more.
+                Record::Digest(_) if sabotage == Sabotage::MarksForgotten => {
+                    (about, ended, Record::HandOver { ends: false })
+                }
+                record => (about, ended, record),
+            };
+            let log = Effect::Log { lsn, at, about, ended, record, is_joined };
+            if is_withheld { Vec::new() } else { vec![log] }
         }
-        (_, effect) => Some(effect),
+        (_, effect) => vec![effect],
     }
 }

@@ -243,11 +243,12 @@ impl Process {
 
     /// After a change of the vhost: the replicator takes the records soon, and the timer is set.
     pub(crate) fn touched(&mut self, ctx: &mut Context<'_>) {
-        if std::mem::take(&mut self.serving.wakes) {
+        if std::mem::take(&mut self.serving.wakes) && !self.is_deaf(Sabotage::WriterNotWoken, ctx) {
             self.replica.set_dirty();
             self.advance_soon(ctx);
         }
-        if std::mem::take(&mut self.serving.wakes_pager) {
+        let wakes_pager = std::mem::take(&mut self.serving.wakes_pager);
+        if wakes_pager && !self.is_deaf(Sabotage::PagerNotWoken, ctx) {
             match &mut self.page_job {
                 Some(job) => job.wake(),
                 None => {
@@ -270,6 +271,11 @@ impl Process {
             self.timer_at = Some(wake);
             ctx.later.push((wake.micros_since(now.time) + 1, Later::Timer));
         }
+    }
+
+    /// True if this wake-up is lost, as a sabotage says.
+    fn is_deaf(&self, to: Sabotage, ctx: &mut Context<'_>) -> bool {
+        self.sabotage == Some(to) && ctx.random.percent(2)
     }
 
     pub(super) fn advance_soon(&mut self, ctx: &mut Context<'_>) {

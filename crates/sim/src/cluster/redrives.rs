@@ -91,10 +91,12 @@ impl Process {
             return true;
         }
         let (now, id) = (self.now(ctx.reading), run.id);
-        self.serving.write(now, |vhost| {
-            let was_there = vhost.clear_redrive(now, id);
-            assert!(was_there, "a job is cleared once");
-        });
+        if self.sabotage != Some(Sabotage::RedriveNotCleared) {
+            self.serving.write(now, |vhost| {
+                let was_there = vhost.clear_redrive(now, id);
+                assert!(was_there, "a job is cleared once");
+            });
+        }
         ctx.story.tell(
             ctx.now_us,
             format_args!("node {} ends redrive {id} after {} messages", ctx.number, run.moved),

@@ -40,7 +40,7 @@ impl Locked<'_> {
 
 impl Vhost for Locked<'_> {
     fn take_batch(&mut self, batch: &mut WriteBatch) -> Option<bool> {
-        if self.is_busy() {
+        if self.is_busy() || self.sabotage == Some(Sabotage::LockHeld) {
             return None;
         }
         let has_more = self.serving.local.take_batch(batch);
@@ -71,7 +71,9 @@ impl Vhost for Locked<'_> {
         if self.is_busy() {
             return false;
         }
-        self.serving.hand_over(self.now, task);
+        if task != HandOverTask::Resume || self.sabotage != Some(Sabotage::ResumeWithheld) {
+            self.serving.hand_over(self.now, task);
+        }
         self.is_touched = true;
         true
     }
@@ -239,6 +241,7 @@ impl Process {
             match output {
                 Output::Leader(_) | Output::OutOfRoom(_) => {}
                 Output::Committed(entry, effects) => self.committed(entry, effects, ctx),
+                Output::Promote { .. } if self.sabotage == Some(Sabotage::PromotionWithheld) => {}
                 Output::Promote { term, mut shift_us } => {
                     if self.sabotage == Some(Sabotage::AxisShiftIgnored) {
                         shift_us = 0;

@@ -25,10 +25,7 @@ impl World {
             Nemesis::PowerCutAll(down_us) => {
                 (0..self.nodes.len()).for_each(|node| self.cut_power(node, down_us));
             }
-            Nemesis::Pause(node, for_us) => {
-                self.nodes[node].is_paused = true;
-                self.after(for_us, Event::Resume(node));
-            }
+            Nemesis::Pause(node, for_us) => self.pause(node, for_us),
             Nemesis::CutOneWay(from, to, for_us) => self.cut(from, to, for_us),
             Nemesis::Isolate(node, for_us) => {
                 for other in (0..self.nodes.len()).filter(|other| *other != node) {
@@ -66,6 +63,11 @@ impl World {
             Nemesis::Forget(number) => self.forget(number),
             Nemesis::Storm(slow_us) => self.storm(slow_us),
         }
+    }
+
+    fn pause(&mut self, node: usize, for_us: u64) {
+        self.nodes[node].is_paused = true;
+        self.after(for_us, Event::Resume(node));
     }
 
     fn cut(&mut self, from: usize, to: usize, for_us: u64) {
@@ -160,6 +162,11 @@ impl World {
             self.with(leader, |process, ctx| {
                 process.hand_over(node_id(to), ctx);
             });
+            if self.random.percent(40) {
+                // Nothing comes of it, and the leader goes on after a while.
+                let for_us = 500_000 + self.random.below(4_000_000);
+                self.pause(to, for_us);
+            }
         }
     }
 }

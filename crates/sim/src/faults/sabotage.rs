@@ -67,6 +67,30 @@ pub enum Sabotage {
     EmptyBatchWithheld,
     /// Messages that were read from a page do not reach the vhost, now and then.
     PageReadLost,
+    /// Answers that wait for the log never come.
+    AnswerWithheld,
+    /// Deliveries leave twice.
+    DeliveryDoubled,
+    /// Deliveries leave without the mark that the message was delivered before.
+    MarkErased,
+    /// Purges do not reach the log.
+    PurgeLost,
+    /// Marks of deliveries do not reach the log.
+    MarkLost,
+    /// Policies do not reach the log.
+    PolicyLost,
+    /// A replica is not made the vhost of a leader.
+    PromotionWithheld,
+    /// A vhost whose lead was not handed over does not go on.
+    ResumeWithheld,
+    /// The lock of a leader's vhost is held for ever.
+    LockHeld,
+    /// The replica does not hear of new records, now and then.
+    WriterNotWoken,
+    /// The work on pages does not hear of new tasks, now and then.
+    PagerNotWoken,
+    /// A redrive that is over stays in the log.
+    RedriveNotCleared,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
@@ -74,7 +98,7 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("confirm-at-own-sync", Sabotage::ConfirmAtOwnSync, 0),
     ("answer-before-durable", Sabotage::AnswerBeforeDurable, 3),
     ("deliver-before-commit", Sabotage::DeliverBeforeCommit, 0),
-    ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed, 7),
+    ("send-held-when-deposed", Sabotage::SendHeldWhenDeposed, 6),
     ("entries-not-synced", Sabotage::EntriesNotSynced, 2),
     ("hard-state-not-synced", Sabotage::HardStateNotSynced, 19),
     ("vote-forgotten", Sabotage::VoteForgotten, 0),
@@ -88,7 +112,7 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("death-torn", Sabotage::DeathTorn, 0),
     ("settlement-lost", Sabotage::SettlementLost, 0),
     ("lost-disk-votes", Sabotage::LostDiskVotes, 0),
-    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 4),
+    ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 11),
     ("redrive-abandoned", Sabotage::RedriveAbandoned, 0),
     ("redrive-restarted", Sabotage::RedriveRestarted, 2),
     ("leaver-removed-early", Sabotage::LeaverRemovedEarly, 17),
@@ -100,9 +124,21 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("durable-withheld", Sabotage::DurableWithheld, 0),
     ("rebuild-withheld", Sabotage::RebuildWithheld, 31),
     ("offer-ignored", Sabotage::OfferIgnored, 5),
-    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 17),
+    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 6),
     ("empty-batch-withheld", Sabotage::EmptyBatchWithheld, 29),
     ("page-read-lost", Sabotage::PageReadLost, 1),
+    ("answer-withheld", Sabotage::AnswerWithheld, 1),
+    ("delivery-doubled", Sabotage::DeliveryDoubled, 0),
+    ("mark-erased", Sabotage::MarkErased, 0),
+    ("purge-lost", Sabotage::PurgeLost, 0),
+    ("mark-lost", Sabotage::MarkLost, 0),
+    ("policy-lost", Sabotage::PolicyLost, 0),
+    ("promotion-withheld", Sabotage::PromotionWithheld, 0),
+    ("resume-withheld", Sabotage::ResumeWithheld, 66),
+    ("lock-held", Sabotage::LockHeld, 0),
+    ("writer-not-woken", Sabotage::WriterNotWoken, 1),
+    ("pager-not-woken", Sabotage::PagerNotWoken, 1),
+    ("redrive-not-cleared", Sabotage::RedriveNotCleared, 0),
 ];
 
 impl Sabotage {
