@@ -16,8 +16,9 @@ use replica::{Contents, JobProgress, LocalVhost, PageJob, Wait};
 use session::{Credentials, SessionOptions, Step as Next};
 use storage::{WriteBatch, Written};
 
+use super::driven::{Log, Paged};
 use super::log::{self, Disk, Replay};
-use super::node::{End, Local, Log, Node, Paged};
+use super::node::{End, Local, Node};
 use super::page_store::{PageStore, SMALL_PAGES};
 use super::peer::Peer;
 use super::steps::{PEERS, Setup};

@@ -6,6 +6,9 @@
 //! has received must be whole frames in a valid order.
 
 mod broker;
+#[allow(unreachable_pub, reason = "shared with the model of the core")]
+#[path = "../../../crates/broker/tests/core/disk/driven.rs"]
+mod driven;
 mod ear;
 #[allow(
     unreachable_pub,

@@ -1,18 +1,15 @@
-//! The parts of a node around one vhost, in memory: the ends of its connections, its log and its pages.
+//! The parts of a node around one vhost, in memory: the ends of its connections, and its log.
 
 use std::cell::{Ref, RefCell, RefMut};
-use std::convert::Infallible;
 use std::rc::Rc;
 
-use broker::page::{
-    PageLocation, PageRead, PageSelection, PageTask, PagedMessage, PagedMeta, Pages,
-};
+use broker::page::PageTask;
 use broker::time::Now;
-use broker::{ConnectionId, Effect, Lsn, Outgoing, PageId, Vhost};
-use replica::{ClientEnd, LocalVhost, PagedVhost, ReplayPages, Surroundings};
+use broker::{ConnectionId, Effect, Outgoing, Vhost};
+use replica::{ClientEnd, LocalVhost, Surroundings};
 use session::Outbox;
 
-use super::log::{Disk, Replay};
+use super::driven::Log;
 use super::page_store::PageStore;
 
 /// The vhost with its clients.
@@ -75,13 +72,6 @@ impl ClientEnd for End {
     }
 }
 
-/// The log as the checks of the core have it, beside the records that the vhost passes on.
-#[derive(Default)]
-pub(super) struct Log {
-    pub(super) replay: Replay,
-    pub(super) disk: Disk,
-}
-
 /// The surroundings of the vhost.
 pub(super) struct Node<'a> {
     pub(super) log: RefCell<&'a mut Log>,
@@ -93,13 +83,7 @@ impl Surroundings for Node<'_> {
 
     fn effects<'v>(&self, vhost: &'v mut Vhost) -> Self::Effects<'v> {
         let effects: Vec<Effect> = vhost.drain_effects().collect();
-        let mut log = self.log.borrow_mut();
-        for effect in &effects {
-            if let Effect::Log { record, .. } = effect {
-                log.replay.apply(record);
-                log.disk.write(effect);
-            }
-        }
+        self.log.borrow_mut().note(&effects);
         effects.into_iter()
     }
 
@@ -110,56 +94,5 @@ impl Surroundings for Node<'_> {
 
     fn now(&self) -> Now {
         self.now
-    }
-}
-
-impl ReplayPages for PageStore {
-    type Error = Infallible;
-
-    fn finish(self) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
-
-/// The vhost with its pages, whose tasks are done at once.
-pub(super) struct Paged<'a> {
-    pub(super) local: &'a mut Local,
-    pub(super) page_store: &'a mut PageStore,
-    pub(super) log: &'a mut Log,
-    pub(super) now: Now,
-}
-
-impl PagedVhost for Paged<'_> {
-    type Error = Infallible;
-
-    fn take_page_tasks(&mut self) -> Option<Vec<PageTask>> {
-        Some(self.local.take_page_tasks())
-    }
-
-    fn page_read(&mut self, at: PageLocation, read: PageRead) -> Result<(), PageRead> {
-        self.local.page_read(self.now, at, read);
-        Ok(())
-    }
-
-    fn page_ended(&mut self, lsns: &[Lsn]) -> bool {
-        lsns.iter().for_each(|lsn| self.log.disk.end(*lsn));
-        self.local.page_ended(lsns);
-        true
-    }
-
-    fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
-        Pages::write(self.page_store, page, messages);
-    }
-
-    fn read(&mut self, page: PageId, wanted: PageSelection) -> Result<PageRead, Infallible> {
-        Ok(Pages::read(self.page_store, page, wanted))
-    }
-
-    fn meta(&mut self, page: PageId) -> Result<Vec<PagedMeta>, Infallible> {
-        Ok(Pages::meta(self.page_store, page))
-    }
-
-    fn remove(&mut self, page: PageId) {
-        Pages::remove(self.page_store, page);
     }
 }

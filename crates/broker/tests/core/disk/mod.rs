@@ -1,5 +1,6 @@
 //! A disk that a test keeps in memory: the log of a vhost, and the pages of its long queues.
 
+pub(crate) mod driven;
 pub(crate) mod follower;
 pub(crate) mod log;
 pub(crate) mod look;

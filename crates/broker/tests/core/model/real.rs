@@ -1,5 +1,6 @@
-//! The core, driven by the steps of a history, with its effects as plain sentences.
+//! The core in the vhost of a node, driven by the steps of a history, with its effects as plain sentences.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use amqp::method::MethodId;
@@ -14,17 +15,91 @@ use broker::{
     DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing, PolicyKind, Publish,
     QueueType, Request, ScheduleMode, Vhost, VhostOptions,
 };
+use replica::{ClientEnd, Contents, HandOverTask, JobProgress, LocalVhost, PageJob, Surroundings};
+use session::Outbox;
+use storage::{WriteBatch, Written};
 
 use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 use crate::commands::queue_policy;
+use crate::disk::driven::{Log, Paged};
 use crate::disk::look::{self, browse_all};
 use crate::disk::{Disk, Follower, PageStore, Replay, log};
 
+/// So often the timer may be asked for in one step.
+const WAKES_MAX: usize = 100_000;
+
 const NAMES: [&str; 3] = ["q0", "q1", "q2"];
+
+/// A client that the node itself is, so that it gets methods and not bytes.
+#[derive(Debug)]
+enum NoClient {}
+
+impl ClientEnd for NoClient {
+    fn frame_max(&self) -> u32 {
+        match *self {}
+    }
+
+    fn append<T>(&mut self, _: impl FnOnce(&mut Outbox) -> T) -> T {
+        match *self {}
+    }
+
+    fn set_closing(&mut self) {
+        match *self {}
+    }
+
+    fn is_closing(&self) -> bool {
+        match *self {}
+    }
+
+    fn set_stalled(&mut self) {
+        match *self {}
+    }
+
+    fn unsent(&self) -> u64 {
+        match *self {}
+    }
+}
+
+/// The vhost of a node, as the server and the simulator have it.
+type Local = LocalVhost<NoClient, PageStore>;
+
+/// The surroundings of the vhost.
+struct Node<'a> {
+    now: Now,
+    log: RefCell<&'a mut Log>,
+    /// The replica of a replicated vhost.
+    follower: RefCell<&'a mut Option<Follower>>,
+    /// The methods for the client.
+    outgoing: Vec<Outgoing>,
+}
+
+impl Surroundings for Node<'_> {
+    type Effects<'v> = std::vec::IntoIter<Effect>;
+
+    fn effects<'v>(&self, vhost: &'v mut Vhost) -> Self::Effects<'v> {
+        let effects: Vec<Effect> = vhost.drain_effects().collect();
+        self.log.borrow_mut().note(&effects);
+        if let Some(follower) = &mut **self.follower.borrow_mut() {
+            let logged = effects.iter().filter(|effect| matches!(effect, Effect::Log { .. }));
+            logged.for_each(|effect| follower.write(effect));
+        }
+        effects.into_iter()
+    }
+
+    fn send_internal(&mut self, _: ConnectionId, outgoing: Outgoing) {
+        self.outgoing.push(outgoing);
+    }
+
+    fn page_task(&mut self, _: &PageTask) {}
+
+    fn now(&self) -> Now {
+        self.now
+    }
+}
 
 /// The core with one client on one channel.
 pub(crate) struct Broker {
-    vhost: Vhost,
+    local: Local,
     connection: ConnectionId,
     now_ms: u64,
     published: u64,
@@ -38,19 +113,18 @@ pub(crate) struct Broker {
     getting_no_ack: bool,
     /// The replica of a replicated vhost.
     follower: Option<Follower>,
-    replay: Replay,
-    disk: Disk,
+    log: Log,
+    /// Records of the batch that the log has taken.
+    records: WriteBatch,
     page_store: PageStore,
     said: Vec<String>,
 }
 
 impl Broker {
     pub(crate) fn new(queues: &[QueueSpec], options: VhostOptions) -> Self {
-        let mut vhost = Vhost::new("/", [1; 32], options);
-        let connection = vhost.open_connection(Arc::new(access()), true);
         let mut broker = Self {
-            vhost,
-            connection,
+            local: local(Vhost::new("/", [1; 32], options)),
+            connection: ConnectionId::default(),
             now_ms: 0,
             published: 0,
             outstanding: Vec::new(),
@@ -58,11 +132,12 @@ impl Broker {
             consuming: [None; 3],
             getting_no_ack: false,
             follower: options.delivers_after_commit.then(|| Follower::new(options)),
-            replay: Replay::default(),
-            disk: Disk::of(&options),
+            log: Log { replay: Replay::default(), disk: Disk::of(&options) },
+            records: WriteBatch::default(),
             page_store: PageStore::default(),
             said: Vec::new(),
         };
+        broker.connect();
         broker.apply(Command::OpenChannel);
         broker.apply(Command::ConfirmSelect { nowait: true });
         for (queue, spec) in NAMES.iter().zip(queues) {
@@ -134,9 +209,15 @@ impl Broker {
         self.take_said()
     }
 
+    /// The client connects.
+    fn connect(&mut self) {
+        let access = Arc::new(access());
+        self.connection = self.local.open(self.now(), "client", access, true, None);
+    }
+
     /// The message counts of each queue.
     pub(crate) fn counts(&self) -> Vec<Counts> {
-        let queues = NAMES.iter().map(|name| self.vhost.queue(name).unwrap());
+        let queues = NAMES.iter().map(|name| self.local.vhost().queue(name).unwrap());
         let counts = queues.map(|queue| Counts {
             ready: queue.ready_count(),
             delayed: queue.delayed_count(),
@@ -160,7 +241,7 @@ impl Broker {
     pub(crate) fn check_deadlines(&self, expected: &[Vec<Option<u64>>], count: usize) {
         let at_ms = |at: Time| at.as_micros() / 1000 - 1_000_000;
         for (name, expected) in NAMES.iter().zip(expected) {
-            let told = look::expiry_of(self.vhost.queue(name).unwrap(), count);
+            let told = look::expiry_of(self.local.vhost().queue(name).unwrap(), count);
             let never = expected.iter().filter(|deadline| deadline.is_none()).count();
             assert_eq!(told.never, never as u64, "{name}: {told:?} for {expected:?}");
             let mut left: Vec<u64> = expected.iter().filter_map(|deadline| *deadline).collect();
@@ -178,8 +259,12 @@ impl Broker {
     }
 
     fn browse_ready(&mut self, name: &str, count: usize) -> Vec<String> {
-        let messages =
-            browse_all(&self.vhost, &mut self.page_store, (name, MessageState::Ready), count);
+        let messages = browse_all(
+            self.local.vhost(),
+            &mut self.page_store,
+            (name, MessageState::Ready),
+            count,
+        );
         let tell = |message: &BrowsedMessage| {
             let again = if message.is_redelivered() { " again" } else { "" };
             let Entry { message: content, delivery_count, .. } = &message.entry;
@@ -191,7 +276,7 @@ impl Broker {
 
     fn browse_unacked(&mut self, name: &str, count: usize) -> Vec<String> {
         let state = MessageState::Unacknowledged;
-        let messages = browse_all(&self.vhost, &mut self.page_store, (name, state), count);
+        let messages = browse_all(self.local.vhost(), &mut self.page_store, (name, state), count);
         let body = |message: &BrowsedMessage| {
             assert_eq!(message.held_by.as_ref().unwrap().channel, ChannelNumber(1));
             String::from_utf8_lossy(message.entry.message.body()).into_owned()
@@ -203,13 +288,14 @@ impl Broker {
 
     /// Invariants hold and the log gives the same state.
     pub(crate) fn check(&self) {
-        log::check(&self.vhost, Some(&self.page_store), &self.replay, &self.disk, "the last step");
+        let (vhost, Log { replay, disk }) = (self.local.vhost(), &self.log);
+        log::check(vhost, Some(&self.page_store), replay, disk, "the last step");
     }
 
     /// Checks that replaying the log restores the same durable messages. The client disconnects first,
     /// because its deliveries then count against the limits again, in both vhosts.
     pub(crate) fn check_restart(&mut self) {
-        self.vhost.close_connection(self.now(), self.connection);
+        self.local.close(self.now(), self.connection);
         self.collect();
         self.check();
         if let Some(follower) = &self.follower {
@@ -218,16 +304,16 @@ impl Broker {
                 turn += 1;
                 turn % 5
             };
-            let own_log = follower.read_back(self.disk.references_left());
+            let own_log = follower.read_back(self.log.disk.references_left());
             for replica in [follower.again(&mut || 1), follower.again(&mut at_once), own_log] {
-                self.page_store.assert_same(&self.vhost, &replica.promote(self.now(), true));
+                self.page_store.assert_same(self.local.vhost(), &replica.promote(self.now(), true));
             }
         }
         // Once with everything there ever was, once with what a compaction leaves.
         for _ in 0..2 {
-            let back = self.disk.restart(self.now(), &self.vhost);
-            self.page_store.assert_same(&self.vhost, &back);
-            self.disk.compact();
+            let back = self.log.disk.restart(self.now(), self.local.vhost());
+            self.page_store.assert_same(self.local.vhost(), &back);
+            self.log.disk.compact();
         }
     }
 
@@ -249,18 +335,19 @@ impl Broker {
 
     /// The leader is gone, with its client, and the replica leads.
     fn fail_over(&mut self, is_planned: bool) {
-        self.vhost.log_digest(self.now());
+        self.local.log_digest(self.now());
         self.collect();
         if is_planned {
-            self.vhost.hand_over(self.now());
+            self.local.hand_over(self.now(), HandOverTask::Halt);
             self.collect();
         }
         let mut follower = self.follower.take().expect("the vhost is replicated");
         follower.begin_term();
         let next = follower.again(&mut || 1);
         self.follower = Some(next);
-        (self.vhost, self.page_store) = follower.take_over(self.now());
-        self.connection = self.vhost.open_connection(Arc::new(access()), true);
+        let (vhost, page_store) = follower.take_over(self.now());
+        (self.local, self.page_store) = (local(vhost), page_store);
+        self.connect();
         self.outstanding.clear();
         self.consuming = [None; 3];
         self.apply(Command::OpenChannel);
@@ -269,7 +356,8 @@ impl Broker {
 
     fn apply(&mut self, command: Command<'_>) {
         let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
-        self.vhost.apply(self.now(), self.connection, request);
+        let mut requests = std::iter::once(request);
+        self.local.apply(self.now(), self.connection, &mut requests, u64::MAX / 2);
         self.collect();
     }
 
@@ -380,13 +468,15 @@ impl Broker {
 
     fn redrive(&mut self, queue: &str, to: Option<usize>) {
         let state = MessageState::Ready;
-        let waiting = browse_all(&self.vhost, &mut self.page_store, (queue, state), 3);
+        let waiting = browse_all(self.local.vhost(), &mut self.page_store, (queue, state), 3);
         let chosen: Vec<Entry> = waiting.into_iter().map(|message| message.entry).collect();
         let to = to.map_or(RedriveTo::Origin, |to| RedriveTo::Queue(NAMES[to].into()));
-        let access = Arc::clone(&self.vhost.connection(self.connection).unwrap().access);
-        let queue = self.vhost.queue_id(queue).unwrap();
+        let vhost = self.local.vhost();
+        let access = Arc::clone(&vhost.connection(self.connection).unwrap().access);
+        let queue = vhost.queue_id(queue).unwrap();
         let redrive = Redrive { queue, to: &to, access: &access, is_of_kept: false };
-        let redriven = self.vhost.redrive(self.now(), redrive, &chosen).unwrap();
+        let now = self.now();
+        let redriven = self.local.serving_mut().redrive(now, redrive, &chosen).unwrap();
         let moved = redriven.iter().filter(|what| **what == Redriven::Moved).count();
         self.said.push(format!("{moved} redriven"));
         self.collect();
@@ -426,9 +516,12 @@ impl Broker {
     fn sleep(&mut self, millis: u64) {
         let end = self.now_ms + millis;
         let end_time = self.at(end).time;
-        while let Some(wake) = self.vhost.next_wake().filter(|wake| *wake <= end_time) {
+        let mut wakes = 0;
+        while let Some(wake) = self.local.vhost().next_wake().filter(|wake| *wake <= end_time) {
+            wakes += 1;
+            assert!(wakes < WAKES_MAX, "the timer is asked for again and again");
             self.now_ms = self.now_ms.max((wake.as_micros() / 1000).saturating_sub(1_000_000));
-            self.vhost.tick(self.now());
+            self.local.tick(self.now());
             self.collect();
         }
         self.now_ms = end;
@@ -440,7 +533,8 @@ impl Broker {
         } else {
             // In one batch with a change, the log may leave the removal out.
             self.set_policy(1_000_000_000);
-            self.vhost.clear_policy(self.now(), PolicyKind::User, "ttl");
+            let now = self.now();
+            self.local.serving_mut().clear_policy(now, PolicyKind::User, "ttl");
         }
         self.collect();
     }
@@ -448,66 +542,76 @@ impl Broker {
     fn set_policy(&mut self, ttl_ms: u64) {
         let ttl_ms = i64::try_from(ttl_ms).unwrap();
         let policy = queue_policy("ttl", ".*", "message-ttl", ttl_ms);
-        self.vhost.set_policy(self.now(), PolicyKind::User, policy);
+        let now = self.now();
+        self.local.serving_mut().set_policy(now, PolicyKind::User, policy);
     }
 
+    /// Ends a batch, lets the log have it, and does all page tasks.
     fn collect(&mut self) {
+        let mut job = PageJob::default();
         loop {
-            self.vhost.durable(self.vhost.last_lsn());
-            self.vhost.flush();
-            let tasks = self.hear();
-            if tasks.is_empty() {
+            self.end_batch();
+            self.sync();
+            let now = self.now();
+            let Self { local, page_store, log, .. } = self;
+            let Ok(progress) = job.advance(&mut Paged { local, page_store, log, now });
+            if progress == JobProgress::Done {
                 return;
             }
-            let now = self.now();
-            for task in tasks {
-                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
-            }
+            job.wake();
         }
     }
 
-    /// Takes the effects; what is to be done with pages is left.
-    fn hear(&mut self) -> Vec<PageTask> {
-        let mut tasks = Vec::new();
-        for effect in self.vhost.drain_effects() {
-            match effect {
-                Effect::Page(task) => tasks.push(task),
-                Effect::AwaitGet(_) | Effect::Hold(_) => {}
-                Effect::Log { ref record, .. } => {
-                    self.replay.apply(record);
-                    self.disk.write(&effect);
-                    self.follower.iter_mut().for_each(|follower| follower.write(&effect));
-                }
-                Effect::Event(_) => {}
-                Effect::Stalled(_) | Effect::AskBacklog(_) => {
-                    panic!("nothing here fills an outbox")
-                }
-                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
-                    let needs_ack = match &outgoing {
-                        Outgoing::Deliver { consumer_tag, delivery } => {
-                            let queue = NAMES.iter().position(|name| *name == &**consumer_tag);
-                            let no_ack = queue.and_then(|queue| self.consuming[queue]);
-                            (no_ack == Some(false)).then_some(delivery.tag.0)
-                        }
-                        Outgoing::GetOk { delivery, .. } => {
-                            (!self.getting_no_ack).then_some(delivery.tag.0)
-                        }
-                        _ => None,
-                    };
-                    self.outstanding.extend(needs_ack);
-                    self.said.extend(sentence(&outgoing));
-                }
-            }
+    /// The log has on disk what waits.
+    fn sync(&mut self) {
+        let mut has_more = true;
+        while std::mem::take(&mut has_more) {
+            has_more = self.local.take_batch(&mut self.records);
+            let written = Written { durable: self.records.last(), bytes: 0, records: 0 };
+            self.records.clear();
+            self.local.batch_durable(written);
+            self.end_batch();
         }
-        let axis = self.now().time;
+    }
+
+    /// Ends a batch, and hears what is said to the client.
+    fn end_batch(&mut self) {
+        let now = self.now();
+        let (log, follower) = (RefCell::new(&mut self.log), RefCell::new(&mut self.follower));
+        let mut node = Node { now, log, follower, outgoing: Vec::new() };
+        self.local.end_batch(&mut node);
+        for outgoing in node.outgoing {
+            let needs_ack = match &outgoing {
+                Outgoing::Deliver { consumer_tag, delivery } => {
+                    let queue = NAMES.iter().position(|name| *name == &**consumer_tag);
+                    let no_ack = queue.and_then(|queue| self.consuming[queue]);
+                    (no_ack == Some(false)).then_some(delivery.tag.0)
+                }
+                Outgoing::GetOk { delivery, .. } => {
+                    (!self.getting_no_ack).then_some(delivery.tag.0)
+                }
+                _ => None,
+            };
+            self.outstanding.extend(needs_ack);
+            self.said.extend(sentence(&outgoing));
+        }
         if let Some(follower) = &mut self.follower {
-            follower.end_entry(axis).unwrap();
+            follower.end_entry(now.time).unwrap();
         }
-        tasks
     }
 
     fn take_said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said)
+    }
+}
+
+/// A vhost without clients, of a node alone or of a group.
+fn local(vhost: Vhost) -> Local {
+    let (is_replicated, committed) = (vhost.options().delivers_after_commit, vhost.last_lsn());
+    let contents = Contents::Leads(Box::new(vhost));
+    match is_replicated {
+        true => LocalVhost::of_group(contents, committed),
+        false => LocalVhost::alone(contents),
     }
 }
 
