@@ -57,6 +57,38 @@ impl fmt::Display for RedriveTo {
     }
 }
 
+/// The limit of a redrive that goes on after a crash, or under another leader: the number of messages that it may have moved
+/// is written before it moves them, and counts as moved from then on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RedriveLimit {
+    /// Messages that the redrive moves at the most; none for all.
+    pub limit: Option<u64>,
+    /// Messages that it has moved, or may have moved before it went on.
+    pub moved: u64,
+    /// Messages that it may have moved, as it is written.
+    pub moved_max: u64,
+}
+
+impl RedriveLimit {
+    /// The number of messages that may still be moved.
+    pub fn left(self) -> u64 {
+        self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.moved))
+    }
+
+    /// The number to be written as `moved_max` before `slice` messages are moved, with room for `ahead` messages, at least
+    /// `slice`. None if no more has to be written: there is no limit, or the room suffices.
+    pub fn reserve(self, slice: u64, ahead: u64) -> Option<u64> {
+        let limit = self.limit?;
+        let is_short = self.moved.saturating_add(slice) > self.moved_max;
+        is_short.then(|| self.moved.saturating_add(ahead.max(slice)).min(limit))
+    }
+
+    /// The messages that count as moved when the redrive goes on.
+    pub fn moved_before(self) -> u64 {
+        self.moved.max(self.moved_max)
+    }
+}
+
 /// A redrive of messages of a queue: queue, destination and user.
 #[derive(Clone, Copy, Debug)]
 pub struct Redrive<'a> {
@@ -306,6 +338,32 @@ mod tests {
             entry.get("x-death").is_some()
         };
         (list.as_bytes().len(), list.iter().map(has_deaths).collect())
+    }
+
+    #[test]
+    fn redrive_that_is_killed_at_any_moment_moves_no_more_than_its_limit() {
+        for (limit, slice, ahead, killed_every) in [(10, 3, 4, 2), (7, 1, 5, 1), (100, 9, 1, 3)] {
+            let mut redrive = RedriveLimit { limit: Some(limit), moved: 0, moved_max: 0 };
+            let (mut really_moved, mut steps) = (0, 0);
+            while redrive.left() > 0 {
+                let slice = redrive.left().min(slice);
+                if let Some(moved_max) = redrive.reserve(slice, ahead) {
+                    redrive.moved_max = moved_max;
+                }
+                assert_eq!(redrive.reserve(slice, ahead), None, "the room suffices now");
+                really_moved += slice;
+                steps += 1;
+                if steps % killed_every == 0 {
+                    // The kill has lost the count of the slice.
+                    redrive.moved = redrive.moved_before();
+                } else {
+                    redrive.moved += slice;
+                }
+            }
+            assert!(really_moved <= limit && really_moved > 0, "{really_moved} of {limit}");
+        }
+        let unlimited = RedriveLimit { limit: None, moved: 5, moved_max: 0 };
+        assert_eq!((unlimited.left(), unlimited.reserve(9, 9)), (u64::MAX, None));
     }
 
     #[test]

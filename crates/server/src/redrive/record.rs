@@ -1,7 +1,7 @@
 //! A redrive job as its file, or the log of its vhost, has it.
 
 use broker::dead_letter::DeathReason;
-use broker::redrive::RedriveTo;
+use broker::redrive::{RedriveLimit, RedriveTo};
 use broker::{BrowseCursor, QueueNumber};
 use management::{
     MessageFilter, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection, RedriveState,
@@ -42,8 +42,9 @@ impl Record {
     /// The job as it goes on after a restart: with the counts of its position. Messages that it has moved, or
     /// may have moved if it has a limit, are not at the position any more.
     pub(super) fn resumed(mut self) -> Self {
-        if let Some(Unfinished { counts, moved_max, .. }) = self.unfinished {
-            let moved = self.job.counts.moved.max(moved_max);
+        if let Some(Unfinished { counts, moved_max, ref request, .. }) = self.unfinished {
+            let (limit, moved) = (request.limit, self.job.counts.moved);
+            let moved = RedriveLimit { limit, moved, moved_max }.moved_before();
             self.job.counts = RedriveCounts::default();
             self.job.add(RedriveCounts { moved, ..counts });
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use broker::redrive::{Redrive, Redriven};
+use broker::redrive::{Redrive, RedriveLimit, Redriven};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, Entry, EntryId, Lsn, MessageState};
 use management::{RedriveCounts, RedriveRequest, RedriveState};
@@ -179,12 +179,10 @@ impl Run {
     /// Writes beforehand how many messages a job with a limit may have moved, so that it does not exceed its limit
     /// after a kill. The job ends if the disk refuses.
     async fn reserve(&mut self, slice: usize) -> Result<(), Stop> {
-        let Some(limit) = self.request.limit else { return Ok(()) };
-        let moved = self.job.status.lock().counts.moved;
-        if moved.saturating_add(slice as u64) > self.job.reserved() {
-            let rate = self.request.rate.map_or(u64::MAX, u64::from);
-            let more = rate.clamp(slice as u64, REDRIVE_UNWRITTEN_MAX.max(slice as u64));
-            self.job.reserve(moved.saturating_add(more).min(limit));
+        let ahead = self.request.rate.map_or(REDRIVE_UNWRITTEN_MAX, u64::from);
+        let ahead = ahead.min(REDRIVE_UNWRITTEN_MAX);
+        if let Some(moved_max) = self.limit().reserve(slice as u64, ahead) {
+            self.job.reserve(moved_max);
             self.try_save().await.map_err(Stop::Failed)?;
         }
         Ok(())
@@ -299,11 +297,16 @@ impl Run {
         }
     }
 
+    fn limit(&self) -> RedriveLimit {
+        let moved = self.job.status.lock().counts.moved;
+        RedriveLimit { limit: self.request.limit, moved, moved_max: self.job.reserved() }
+    }
+
     /// The number of messages that may still be moved.
     fn left(&self) -> usize {
         let RedriveCounts { moved, unroutable, no_origin, gone, .. } =
             self.job.status.lock().counts;
-        let left = self.request.limit.map_or(u64::MAX, |limit| limit.saturating_sub(moved));
+        let left = self.limit().left();
         // Each named message is tried once.
         let named = self.request.selection.ids.as_ref().map_or(u64::MAX, |ids| ids.len() as u64);
         let left = left.min(named.saturating_sub(moved + unroutable + no_origin + gone));

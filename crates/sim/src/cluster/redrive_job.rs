@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use broker::redrive::RedriveLimit;
 use broker::{Lsn, RedriveId};
 
 /// A job, as the log has it.
@@ -23,6 +24,14 @@ impl RedriveJob {
     pub(crate) fn read(octets: &[u8]) -> Self {
         let [limit, moved_max, to_first] = *octets else { panic!("a job of the simulation") };
         Self { limit, moved_max, to_first: to_first == 1 }
+    }
+}
+
+impl RedriveRun {
+    /// The limit of the job, and how much of it is used.
+    pub(super) fn limit(&self) -> RedriveLimit {
+        let [limit, moved_max] = [self.job.limit, self.job.moved_max].map(u64::from);
+        RedriveLimit { limit: Some(limit), moved: u64::from(self.moved), moved_max }
     }
 }
 

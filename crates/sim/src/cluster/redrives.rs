@@ -35,7 +35,11 @@ impl Process {
         let Some(vhost) = self.serving.leading() else { return };
         let logged = vhost.redrives().map(|(id, job)| {
             let job = RedriveJob::read(job);
-            RedriveRun { id, job, moved: if restarts { 0 } else { job.moved_max }, saved: Lsn(0) }
+            let mut run = RedriveRun { id, job, moved: 0, saved: Lsn(0) };
+            if !restarts {
+                run.moved = small(run.limit().moved_before());
+            }
+            run
         });
         self.redrives = logged.collect();
         if !self.redrives.is_empty() {
@@ -77,17 +81,17 @@ impl Process {
         if run.saved > self.serving.committed() {
             return true;
         }
-        let left = run.job.limit - run.moved;
-        let slice = left.min(1 + count(ctx, SLICE_MAX));
-        if run.moved + slice > run.job.moved_max {
-            run.job.moved_max =
-                (run.moved + slice).saturating_add(count(ctx, 20)).min(run.job.limit);
+        let slice = small(run.limit().left()).min(1 + count(ctx, SLICE_MAX));
+        if run.limit().reserve(u64::from(slice), 0).is_some() {
+            let ahead = u64::from(slice) + u64::from(count(ctx, 20));
+            let moved_max = run.limit().reserve(u64::from(slice), ahead);
+            run.job.moved_max = small(moved_max.expect("the room does not suffice"));
             self.save(run, ctx);
             return true;
         }
         let (moved, waits) = self.move_slice(run.job, slice, ctx);
         run.moved += moved;
-        if (moved > 0 || waits) && run.moved < run.job.limit {
+        if (moved > 0 || waits) && run.limit().left() > 0 {
             return true;
         }
         let (now, id) = (self.now(ctx.reading), run.id);
@@ -148,10 +152,14 @@ impl Process {
         });
         let root = ctx.book.root_of(self.served);
         moved.iter().for_each(|id| ctx.book.redrives(*id, (ctx.now_us, root)));
-        (u8::try_from(moved.len()).expect("no more than the slice"), waits)
+        (small(moved.len() as u64), waits)
     }
 }
 
 fn count(ctx: &mut Context<'_>, bound: u64) -> u8 {
-    u8::try_from(ctx.random.below(bound)).expect("a small bound")
+    small(ctx.random.below(bound))
+}
+
+fn small(count: u64) -> u8 {
+    u8::try_from(count).expect("redrives of the simulation are small")
 }
