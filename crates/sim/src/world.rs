@@ -497,6 +497,11 @@ impl World {
     }
 
     fn look(&mut self) {
+        for node in 0..self.nodes.len() {
+            if !self.nodes[node].is_paused {
+                self.with(node, Process::look_for_late_work);
+            }
+        }
         let nodes = &self.nodes;
         let changes = self.network.look(&|node| nodes[node].process.is_some(), self.now_us);
         for change in changes {

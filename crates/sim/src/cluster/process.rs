@@ -29,6 +29,9 @@ const ENTRIES_PER_DIGEST: u32 = 50;
 /// Octets of committed entries that may wait for their application; few, so that followers often have as many.
 const UNAPPLIED_BYTES_MAX: usize = 2 * 1024;
 
+/// Time for which a leader may find due work at each look, in microseconds.
+const LATE_US_MAX: u64 = 1_000_000;
+
 /// A job of the thread that applies entries.
 #[derive(Debug)]
 pub(super) enum Job {
@@ -121,6 +124,8 @@ pub(crate) struct Process {
     pub(super) redrives: Vec<RedriveRun>,
     pub(super) is_redrive_due: bool,
     pub(crate) skipping: Skipping,
+    /// The time since when each look has found due work.
+    late_since_us: Option<u64>,
     /// Page tasks that are not done.
     page_job: Option<PageJob>,
     pub(super) inbox: Vec<Input>,
@@ -170,6 +175,7 @@ impl Process {
             redrives: Vec::new(),
             is_redrive_due: false,
             skipping: Skipping::new(false),
+            late_since_us: None,
             page_job: None,
             inbox: Vec::new(),
             ticks: 0,
@@ -273,6 +279,21 @@ impl Process {
         }
     }
 
+    /// Looks whether due work is done: it may wait while the vhost is frozen, but not for longer than [`LATE_US_MAX`].
+    pub(crate) fn look_for_late_work(&mut self, ctx: &mut Context<'_>) {
+        let now = self.now(ctx.reading);
+        let is_serving =
+            self.serves().is_some() && !self.is_over && !self.serving.local.is_frozen();
+        let wake = self.serving.next_wake().filter(|_| is_serving);
+        let is_late = wake.is_some_and(|wake| now.time.micros_since(wake) > 0);
+        let since_us = self.late_since_us.filter(|_| is_late).unwrap_or(ctx.now_us);
+        self.late_since_us = is_late.then_some(since_us);
+        if ctx.now_us - since_us > LATE_US_MAX {
+            let number = ctx.number;
+            ctx.book.violation(format!("node {number} does not do work that is due at {wake:?}"));
+        }
+    }
+
     /// True if this wake-up is lost, as a sabotage says.
     fn is_deaf(&self, to: Sabotage, ctx: &mut Context<'_>) -> bool {
         self.sabotage == Some(to) && ctx.random.percent(2)
@@ -297,8 +318,10 @@ impl Process {
             Later::Timer => {
                 self.timer_at = None;
                 let now = self.now(ctx.reading);
-                self.serving.tick(now);
-                self.touched(ctx);
+                if self.sabotage != Some(Sabotage::TickWithheld) {
+                    self.serving.tick(now);
+                    self.touched(ctx);
+                }
             }
             Later::Room => {
                 let now = self.now(ctx.reading);

@@ -79,6 +79,8 @@ pub enum Sabotage {
     MarkLost,
     /// Policies do not reach the log.
     PolicyLost,
+    /// The timer of a vhost does nothing.
+    TickWithheld,
     /// A replica is not made the vhost of a leader.
     PromotionWithheld,
     /// A vhost whose lead was not handed over does not go on.
@@ -133,6 +135,7 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("purge-lost", Sabotage::PurgeLost, 0),
     ("mark-lost", Sabotage::MarkLost, 0),
     ("policy-lost", Sabotage::PolicyLost, 0),
+    ("tick-withheld", Sabotage::TickWithheld, 0),
     ("promotion-withheld", Sabotage::PromotionWithheld, 0),
     ("resume-withheld", Sabotage::ResumeWithheld, 66),
     ("lock-held", Sabotage::LockHeld, 0),
