@@ -323,7 +323,7 @@ impl Broker {
             self.now_us = self.now_us.max(next.as_micros().saturating_sub(BEGIN_MS * 1000));
             let now = self.now();
             if self.local.vhost().next_wake().is_some_and(|wake| wake <= now.time) {
-                self.local.tick(now);
+                self.local.tick(now, false);
                 self.finish();
             }
             for at in 0..PEERS {

@@ -215,11 +215,12 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
 
     // ---- due work and shortage ----
 
-    /// Does due work, or a slice of it.
-    pub fn tick(&mut self, now: Now) -> Ticked {
+    /// Does due work, or a slice of it, with or without an alarm.
+    pub fn tick(&mut self, now: Now, has_alarm: bool) -> Ticked {
         if self.is_frozen {
             return Ticked::Frozen;
         }
+        self.set_alarm(now, has_alarm);
         let Some(vhost) = self.contents.serving_mut() else { return Ticked::Follows };
         vhost.tick(now);
         Ticked::Done { has_more: vhost.next_wake().is_some_and(|wake| wake <= now.time) }

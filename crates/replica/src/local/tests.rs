@@ -105,17 +105,18 @@ fn commands_are_answered_by_the_batch_that_ends_them() {
 #[test]
 fn due_work_waits_while_another_node_is_to_lead() {
     let mut local = leading();
-    assert_eq!(local.tick(NOW), Ticked::Done { has_more: false });
+    assert_eq!(local.tick(NOW, false), Ticked::Done { has_more: false });
     assert!(local.hand_over(NOW, HandOverTask::Halt));
     local.end_batch(&mut Node);
     assert!(local.is_frozen());
-    assert_eq!(local.tick(NOW), Ticked::Frozen);
+    assert_eq!(local.tick(NOW, true), Ticked::Frozen);
+    assert!(!local.vhost().has_alarm(), "the alarm begins when the vhost goes on");
     assert!(local.hand_over(NOW, HandOverTask::KeepLeading));
     local.end_batch(&mut Node);
-    assert_eq!(local.tick(NOW), Ticked::Frozen, "until what was halted goes on");
+    assert_eq!(local.tick(NOW, false), Ticked::Frozen, "until what was halted goes on");
     assert!(local.hand_over(NOW, HandOverTask::Resume));
     local.end_batch(&mut Node);
-    assert_eq!(local.tick(NOW), Ticked::Done { has_more: false });
+    assert_eq!(local.tick(NOW, false), Ticked::Done { has_more: false });
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn replica_has_no_work_of_its_own() {
     let replay = LogReplay::new(vhost(), Time::MAX, NoPages);
     let mut local = Local::of_group(Contents::Follows(Box::new(replay)), Lsn(0));
     assert!(local.is_following());
-    assert_eq!(local.tick(NOW), Ticked::Follows);
+    assert_eq!(local.tick(NOW, false), Ticked::Follows);
     assert!(!local.hand_over(NOW, HandOverTask::Halt));
     assert!(!local.log_digest(NOW));
     assert!(!local.stop(NOW, &refusal()), "no clients are closed");

@@ -154,9 +154,7 @@ impl TimerTarget for VhostHandle {
                 // The other vhosts must not wait for this one.
                 return retry(LOCK_RETRY_MS);
             };
-            let now = self.clock.now();
-            self.check_alarm(&mut state, now);
-            match state.local.tick(now) {
+            match state.local.tick(self.clock.now(), self.has_alarm()) {
                 Ticked::Follows => return,
                 Ticked::Frozen => return retry(LOCK_RETRY_MS),
                 Ticked::Done { has_more } => {

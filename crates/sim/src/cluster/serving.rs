@@ -223,7 +223,7 @@ impl Serving {
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Now) {
         while self.local.is_leading() {
-            match self.local.tick(now) {
+            match self.local.tick(now, false) {
                 Ticked::Follows | Ticked::Frozen => return,
                 Ticked::Done { has_more } => {
                     self.finish(now);

@@ -521,7 +521,7 @@ impl Broker {
             wakes += 1;
             assert!(wakes < WAKES_MAX, "the timer is asked for again and again");
             self.now_ms = self.now_ms.max((wake.as_micros() / 1000).saturating_sub(1_000_000));
-            self.local.tick(self.now());
+            self.local.tick(self.now(), false);
             self.collect();
         }
         self.now_ms = end;
