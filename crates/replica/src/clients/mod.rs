@@ -99,7 +99,7 @@ impl<C: ClientEnd> VhostOutputs<C> {
     pub(crate) fn abandon(&mut self, refusal: &Refusal) -> Vec<ConnectionId> {
         self.deferred.clear();
         self.log = LogQueue::default();
-        self.pages = PageQueue::default();
+        self.pages.abandon();
         // After the closes, which are behind what is held.
         self.links.drop_held(refusal)
     }

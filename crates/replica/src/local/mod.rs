@@ -271,6 +271,12 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
         serving(&mut self.contents).page_read(now, at, read);
     }
 
+    /// True while records of dropped pages have not ended in the log: until then the log must not be compacted, because it does
+    /// not know yet which records a purge or deletion has ended.
+    pub fn has_ending_pages(&self) -> bool {
+        self.outputs.pages.is_ending()
+    }
+
     /// Takes the positions of the messages that left their queue together with their page.
     pub fn page_ended(&mut self, lsns: &[Lsn]) {
         lsns.iter().for_each(|lsn| self.outputs.log.release(*lsn));

@@ -2,7 +2,8 @@
 
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
-use broker::{ChannelNumber, Command, Effect, Outgoing, VhostOptions};
+use broker::page::{EndedMessages, PageMembers};
+use broker::{ChannelNumber, Command, Effect, Outgoing, PageId, VhostOptions};
 use session::Outbox;
 
 use super::*;
@@ -133,13 +134,17 @@ fn replica_has_no_work_of_its_own() {
 #[test]
 fn batch_without_records_tells_the_pages_that_ended() {
     let mut local = leading();
+    let ended = Some(EndedMessages::Members(PageMembers::default()));
+    local.outputs.pages.push(PageTask::Drop { page: PageId(1), ended });
+    assert!(local.has_ending_pages());
     let mut batch = WriteBatch::default();
     local.page_ended(&[]);
     assert!(!local.take_batch(&mut batch));
-    assert!(batch.is_empty());
+    assert!(batch.is_empty() && local.has_ending_pages(), "the log does not know it yet");
     let written = Written { durable: storage::Lsn(0), bytes: 0, records: 0 };
     assert_eq!(local.batch_durable(written), DurableBatch { last: Lsn(0), ended_pages: 1 });
     assert_eq!(local.batch_durable(written), DurableBatch { last: Lsn(0), ended_pages: 0 });
+    assert!(!local.has_ending_pages());
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub(crate) struct PageQueue {
     tasks: Vec<PageTask>,
     /// True if the pager was notified of tasks and has not taken them yet.
     pager_knows: bool,
+    /// Dropped pages whose records have not ended in the log yet.
+    ending: usize,
     /// Pages whose records have ended since the writer of the log took the last batch.
     ended: usize,
     /// Pages whose records end with the batch that is being written.
@@ -18,6 +20,7 @@ pub(crate) struct PageQueue {
 impl PageQueue {
     /// Adds a task.
     pub(crate) fn push(&mut self, task: PageTask) {
+        self.ending += usize::from(matches!(task, PageTask::Drop { ended: Some(_), .. }));
         self.tasks.push(task);
     }
 
@@ -44,18 +47,38 @@ impl PageQueue {
 
     /// Notes that the batch is written. Returns the number of pages whose end the log knows since then.
     pub(crate) fn batch_written(&mut self) -> usize {
-        std::mem::take(&mut self.ended_in_batch)
+        let ended = std::mem::take(&mut self.ended_in_batch);
+        let ending = self.ending.checked_sub(ended);
+        self.ending = ending.expect("no more pages end in the log than were dropped");
+        ended
+    }
+
+    /// True while records of dropped pages have not ended in the log. Until then the record of the purge or deletion must be
+    /// kept, and the log must not be compacted: it does not know yet which records the purge has ended.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending > 0
+    }
+
+    /// Drops all tasks: the log will not hear of pages that are ending any more.
+    pub(crate) fn abandon(&mut self) {
+        *self = Self { ending: self.ending, ..Self::default() };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use broker::PageId;
+    use broker::page::{EndedMessages, PageMembers};
 
     use super::*;
 
     fn drop_page(page: u64) -> PageTask {
         PageTask::Drop { page: PageId(page), ended: None }
+    }
+
+    fn drop_with_messages(page: u64) -> PageTask {
+        let ended = Some(EndedMessages::Members(PageMembers::default()));
+        PageTask::Drop { page: PageId(page), ended }
     }
 
     #[test]
@@ -74,14 +97,28 @@ mod tests {
     #[test]
     fn batch_written_tells_the_pages_that_ended_before_the_last_batch_was_taken() {
         let mut queue = PageQueue::default();
+        (1..=3).for_each(|page| queue.push(drop_with_messages(page)));
         queue.page_ended();
         assert_eq!(queue.batch_written(), 0, "no batch was taken");
         queue.batch_taken();
         queue.page_ended();
         assert_eq!(queue.batch_written(), 1);
+        assert!(queue.is_ending(), "two of three are not written");
         queue.page_ended();
         queue.batch_taken();
         assert_eq!(queue.batch_written(), 2);
         assert_eq!(queue.batch_written(), 0);
+        assert!(!queue.is_ending());
+    }
+
+    #[test]
+    fn abandoned_pages_are_ending_for_ever() {
+        let mut queue = PageQueue::default();
+        queue.push(drop_page(1));
+        queue.abandon();
+        assert!(!queue.is_ending(), "nothing was in the page");
+        queue.push(drop_with_messages(2));
+        queue.abandon();
+        assert!(queue.take().is_empty() && queue.is_ending());
     }
 }

@@ -23,7 +23,8 @@ impl Process {
 
     /// Compacts the log, if it is worthwhile.
     pub(crate) fn compact(&mut self, ctx: &mut Context<'_>) {
-        if self.is_writing || !self.replica.is_between_turns() {
+        let has_ending_pages = self.serving.local.has_ending_pages();
+        if self.is_writing || has_ending_pages || !self.replica.is_between_turns() {
             return;
         }
         if let Some(compaction) = self.replica.member().log().log.compaction() {
