@@ -12,11 +12,11 @@ use broker::page::Paging;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{Lsn, Vhost, VhostOptions};
-use replica::{Contents, JobProgress, LocalVhost, PageJob, Wait};
+use replica::{JobProgress, PageJob, Wait};
 use session::{Credentials, SessionOptions, Step as Next};
 use storage::{WriteBatch, Written};
 
-use super::driven::{Log, Paged};
+use super::driven::{Log, Paged, local};
 use super::log::{self, Disk, Replay};
 use super::node::{End, Local, Node};
 use super::page_store::{PageStore, SMALL_PAGES};
@@ -73,7 +73,7 @@ impl Broker {
         let begin = Time::from_millis(BEGIN_MS);
         let vhost = Vhost::new("/", [1; 32], options);
         Self {
-            local: local(vhost, setup),
+            local: local(vhost),
             peers: std::array::from_fn(|_| Peer::new(&session, begin)),
             options: session,
             setup,
@@ -351,7 +351,7 @@ impl Broker {
         let back = self.log.disk.restart(now, vhost);
         self.page_store.assert_same(vhost, &back);
         let (vhost, page_store) = back;
-        self.local = local(vhost, self.setup);
+        self.local = local(vhost);
         self.page_store = page_store;
         self.finish();
     }
@@ -363,15 +363,5 @@ impl Broker {
         let connected = self.peers.iter().filter(|peer| peer.connection.is_some()).count();
         assert_eq!(vhost.connections().count(), connected, "connections of nobody");
         self.peers.iter().for_each(Peer::check);
-    }
-}
-
-/// A vhost without clients, of a node alone or of a group.
-fn local(vhost: Vhost, setup: Setup) -> Local {
-    let committed = vhost.last_lsn();
-    let contents = Contents::Leads(Box::new(vhost));
-    match setup.is_replicated() {
-        true => LocalVhost::of_group(contents, committed),
-        false => LocalVhost::alone(contents),
     }
 }

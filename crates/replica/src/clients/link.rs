@@ -225,36 +225,7 @@ mod tests {
     use slotmap::SlotMap;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Client {
-        outbox: Outbox,
-        is_closing: bool,
-    }
-
-    impl ClientEnd for Client {
-        fn frame_max(&self) -> u32 {
-            4096
-        }
-
-        fn append<T>(&mut self, append: impl FnOnce(&mut Outbox) -> T) -> T {
-            append(&mut self.outbox)
-        }
-
-        fn set_closing(&mut self) {
-            self.is_closing = true;
-        }
-
-        fn is_closing(&self) -> bool {
-            self.is_closing
-        }
-
-        fn set_stalled(&mut self) {}
-
-        fn unsent(&self) -> u64 {
-            self.outbox.len()
-        }
-    }
+    use crate::clients::test_client::Client;
 
     /// Two clients that a delivery waits for, until the log is durable up to position 3. The first one is being closed.
     fn closed_and_open() -> (Links<Client>, ConnectionId, ConnectionId) {

@@ -3,6 +3,8 @@
 mod batch;
 mod effects;
 mod link;
+#[cfg(test)]
+pub(crate) mod test_client;
 
 pub use batch::{Batch, Surroundings, Wait};
 pub(crate) use link::DeferredReply;

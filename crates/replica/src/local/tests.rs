@@ -1,46 +1,14 @@
 //! Tests of a vhost with its clients, driven by hand.
 
+use super::*;
+use crate::clients::test_client::Client;
+use crate::pages::NoPages;
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
 use broker::page::{EndedMessages, PageMembers};
 use broker::{ChannelNumber, Command, Effect, Outgoing, PageId, VhostOptions};
-use session::Outbox;
-
-use super::*;
-use crate::pages::NoPages;
 
 const NOW: Now = Now::from_millis(1_000);
-
-/// The end of a client whose socket takes nothing.
-#[derive(Default, Debug)]
-struct Client {
-    outbox: Outbox,
-    is_closing: bool,
-}
-
-impl ClientEnd for Client {
-    fn frame_max(&self) -> u32 {
-        4096
-    }
-
-    fn append<T>(&mut self, append: impl FnOnce(&mut Outbox) -> T) -> T {
-        append(&mut self.outbox)
-    }
-
-    fn set_closing(&mut self) {
-        self.is_closing = true;
-    }
-
-    fn is_closing(&self) -> bool {
-        self.is_closing
-    }
-
-    fn set_stalled(&mut self) {}
-
-    fn unsent(&self) -> u64 {
-        self.outbox.len()
-    }
-}
 
 struct Node;
 

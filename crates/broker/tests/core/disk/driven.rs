@@ -6,11 +6,21 @@ use broker::page::{
     PageLocation, PageRead, PageSelection, PageTask, PagedMessage, PagedMeta, Pages,
 };
 use broker::time::Now;
-use broker::{Effect, Lsn, PageId};
-use replica::{ClientEnd, LocalVhost, PagedVhost, ReplayPages};
+use broker::{Effect, Lsn, PageId, Vhost};
+use replica::{ClientEnd, Contents, LocalVhost, PagedVhost, ReplayPages};
 
 use super::log::{Disk, Replay};
 use super::page_store::PageStore;
+
+/// A vhost without clients, of a node alone or, as its options say, of a group.
+pub(crate) fn local<C: ClientEnd>(vhost: Vhost) -> LocalVhost<C, PageStore> {
+    let (is_replicated, committed) = (vhost.options().delivers_after_commit, vhost.last_lsn());
+    let contents = Contents::Leads(Box::new(vhost));
+    match is_replicated {
+        true => LocalVhost::of_group(contents, committed),
+        false => LocalVhost::alone(contents),
+    }
+}
 
 /// The log as the checks have it, beside the records that the vhost passes on.
 #[derive(Default)]

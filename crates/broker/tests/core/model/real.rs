@@ -15,13 +15,13 @@ use broker::{
     DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing, PolicyKind, Publish,
     QueueType, Request, ScheduleMode, Vhost, VhostOptions,
 };
-use replica::{ClientEnd, Contents, HandOverTask, JobProgress, LocalVhost, PageJob, Surroundings};
+use replica::{ClientEnd, HandOverTask, JobProgress, LocalVhost, PageJob, Surroundings};
 use session::Outbox;
 use storage::{WriteBatch, Written};
 
 use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 use crate::commands::queue_policy;
-use crate::disk::driven::{Log, Paged};
+use crate::disk::driven::{Log, Paged, local};
 use crate::disk::look::{self, browse_all};
 use crate::disk::{Disk, Follower, PageStore, Replay, log};
 
@@ -602,16 +602,6 @@ impl Broker {
 
     fn take_said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said)
-    }
-}
-
-/// A vhost without clients, of a node alone or of a group.
-fn local(vhost: Vhost) -> Local {
-    let (is_replicated, committed) = (vhost.options().delivers_after_commit, vhost.last_lsn());
-    let contents = Contents::Leads(Box::new(vhost));
-    match is_replicated {
-        true => LocalVhost::of_group(contents, committed),
-        false => LocalVhost::alone(contents),
     }
 }
 
