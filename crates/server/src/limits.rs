@@ -86,6 +86,9 @@ pub(crate) const HTTP_THREADS: usize = 2;
 /// taken for a correction of the wall clock.
 pub(crate) const CLOCKS_AGREE_US: u64 = 1000;
 
+/// Readings of which the least tells the distance between the wall clock and the broker's time, when it is not known.
+pub(crate) const DISTANCE_READINGS: usize = 16;
+
 /// Time for pending HTTP requests when the node stops.
 pub(crate) const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use broker::time::{Now, Time};
 
-use crate::limits::CLOCKS_AGREE_US;
+use crate::limits::{CLOCKS_AGREE_US, DISTANCE_READINGS};
 
 /// Reads the time.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +35,23 @@ impl Distance {
         Self(AtomicI64::new(Self::UNKNOWN))
     }
 
-    /// The distance, given the one of a reading, in microseconds by which the broker's time is ahead.
-    fn of(&self, read_us: i64) -> i64 {
+    /// The distance, given the one of a reading, in microseconds by which the broker's time is ahead. `read` reads again.
+    fn of(&self, read_us: i64, read: impl FnMut() -> i64) -> i64 {
         let known_us = self.0.load(Ordering::Relaxed);
-        if known_us != Self::UNKNOWN && read_us.abs_diff(known_us) <= CLOCKS_AGREE_US {
+        let agrees = |read_us: i64| {
+            known_us != Self::UNKNOWN && read_us.abs_diff(known_us) <= CLOCKS_AGREE_US
+        };
+        if agrees(read_us) {
             return known_us;
         }
-        // The wall clock was set or corrected, or a reading was interrupted. Another thread may find another distance at
-        // the same time; either is right.
+        // The wall clock was set or corrected, or the reading was interrupted between the wall clock and the time. An
+        // interruption makes the distance too large, and what is stored as a time of the wall clock too early: of several
+        // readings, the least is right.
+        let read_us = std::iter::repeat_with(read).take(DISTANCE_READINGS).fold(read_us, i64::min);
+        if agrees(read_us) {
+            return known_us;
+        }
+        // Another thread may find another distance at the same time; either is right.
         self.0.store(read_us, Ordering::Relaxed);
         read_us
     }
@@ -57,9 +66,13 @@ impl Clock {
 
     /// Reads both clocks.
     pub(crate) fn now(&self) -> Now {
-        let (wall_us, time) = wall_first(wall_us, || self.time());
         let signed = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
-        let ahead_us = self.distance.of(signed(time.as_micros()).saturating_sub(signed(wall_us)));
+        let read = || {
+            let (wall_us, time) = wall_first(wall_us, || self.time());
+            (signed(time.as_micros()).saturating_sub(signed(wall_us)), time)
+        };
+        let (read_us, time) = read();
+        let ahead_us = self.distance.of(read_us, || read().0);
         Now { time, wall_us: time.as_micros().saturating_add_signed(ahead_us.saturating_neg()) }
     }
 
@@ -152,9 +165,20 @@ mod tests {
     #[test]
     fn distance_is_the_same_until_the_clocks_disagree() {
         let distance = Distance::unknown();
-        let read: Vec<i64> = [500, 503, 499, 1_500, 1_501, 502].map(|us| distance.of(us)).to_vec();
+        let read: Vec<i64> =
+            [500, 503, 499, 1_500, 1_501, 502].map(|us| distance.of(us, || us)).to_vec();
         assert_eq!(read, [500, 500, 500, 500, 1_501, 1_501]);
-        assert_eq!(distance.of(-3_600_000_000), -3_600_000_000);
+        assert_eq!(distance.of(-3_600_000_000, || -3_600_000_000), -3_600_000_000);
+    }
+
+    #[test]
+    fn distance_is_that_of_a_reading_without_an_interruption() {
+        let distance = Distance::unknown();
+        let mut interruptions_us = [0, 700, 3, 29].into_iter().cycle();
+        let mut read = || 500 + interruptions_us.next().expect("a cycle has no end");
+        assert_eq!(distance.of(529, &mut read), 500, "the first one was interrupted");
+        assert_eq!(distance.of(40_000, &mut read), 500, "the clocks agree all the same");
+        assert_eq!(distance.of(40_029, || 40_002), 40_002, "the wall clock was set");
     }
 
     #[test]
