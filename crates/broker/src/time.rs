@@ -93,6 +93,12 @@ impl Now {
         self.wall_us / 1000
     }
 
+    /// Wall clock at the end of a delay that begins now, in milliseconds since the Unix epoch; rounded up, so that the delay is
+    /// never shorter.
+    pub const fn wall_ms_after(self, delay_ms: u64) -> u64 {
+        self.wall_us.div_ceil(1000).saturating_add(delay_ms)
+    }
+
     /// The time at which the wall clock shows these milliseconds since the Unix epoch; not before the axis begins.
     pub const fn time_at(self, wall_ms: u64) -> Time {
         let wall_us = wall_ms.saturating_mul(1000);

@@ -92,7 +92,7 @@ impl DeliveryTime {
 
     /// The delivery time on the wall clock, in milliseconds since the Unix epoch; it may have passed.
     pub(super) fn wall_ms(self, now: Now) -> u64 {
-        self.at_ms.max(now.wall_ms().saturating_add(self.delay_ms))
+        self.at_ms.max(now.wall_ms_after(self.delay_ms))
     }
 
     /// The time until the delivery time, in milliseconds, for a delay that begins now; 0 if the time has come.

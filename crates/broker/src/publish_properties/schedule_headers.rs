@@ -163,6 +163,14 @@ mod tests {
             request.operation,
             ScheduleOperation::Reschedule { delivery_time_ms: 1_000_500 }
         );
+        let within_ms = Now { wall_us: NOW.wall_us + 1, ..NOW };
+        let request =
+            operation(headers(&[target, id, op("reschedule"), delay]).as_ref(), within_ms);
+        assert_eq!(
+            request.unwrap().operation,
+            ScheduleOperation::Reschedule { delivery_time_ms: 1_000_501 },
+            "a delay is never shorter"
+        );
         let handle = (HANDLE, Value::I64(7));
         let request = read(&[target, handle, op("cancel")]).unwrap();
         assert_eq!(request.selector, ScheduleSelector::Handle(7));

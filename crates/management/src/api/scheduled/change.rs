@@ -43,7 +43,7 @@ impl NewTime {
     pub(super) fn wall_ms(self, now: Now) -> u64 {
         match self {
             Self::At(at_ms) => at_ms,
-            Self::In(delay_ms) => now.wall_ms().saturating_add(delay_ms),
+            Self::In(delay_ms) => now.wall_ms_after(delay_ms),
         }
     }
 
