@@ -93,10 +93,11 @@ impl Now {
         self.wall_us / 1000
     }
 
-    /// Wall clock at the end of a delay that begins now, in milliseconds since the Unix epoch; rounded up, so that the delay is
-    /// never shorter.
+    /// Wall clock at the end of a delay that begins now, in milliseconds since the Unix epoch; as by [`Self::wall_ms_at`], a
+    /// time in the future is rounded up, so that the delay is never shorter.
     pub const fn wall_ms_after(self, delay_ms: u64) -> u64 {
-        self.wall_us.div_ceil(1000).saturating_add(delay_ms)
+        let now_ms = if delay_ms > 0 { self.wall_us.div_ceil(1000) } else { self.wall_ms() };
+        now_ms.saturating_add(delay_ms)
     }
 
     /// The time at which the wall clock shows these milliseconds since the Unix epoch; not before the axis begins.

@@ -171,6 +171,14 @@ mod tests {
             ScheduleOperation::Reschedule { delivery_time_ms: 1_000_501 },
             "a delay is never shorter"
         );
+        let no_delay = ("x-opt-delivery-delay", Value::I64(0));
+        let request =
+            operation(headers(&[target, id, op("reschedule"), no_delay]).as_ref(), within_ms);
+        assert_eq!(
+            request.unwrap().operation,
+            ScheduleOperation::Reschedule { delivery_time_ms: 1_000_000 },
+            "no delay is none"
+        );
         let handle = (HANDLE, Value::I64(7));
         let request = read(&[target, handle, op("cancel")]).unwrap();
         assert_eq!(request.selector, ScheduleSelector::Handle(7));
