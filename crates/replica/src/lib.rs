@@ -33,7 +33,7 @@ mod vhost;
 pub use clients::{Batch, ClientEnd, Link, Links, Surroundings, Wait};
 pub use leading::preparation::{Files, PreparedShipment};
 pub use leading::transfer::TransferError;
-pub use local::{Contents, DecodedRecord, DurableBatch, EntrySink, LocalVhost, LogReplay, Ticked};
+pub use local::{Contents, DecodedRecord, EntrySink, LocalVhost, LogReplay, Ticked};
 pub use log::GroupLog;
 pub use log_queue::{LogQueue, QueuedRecord};
 pub use output::{Deposition, Event, Output};

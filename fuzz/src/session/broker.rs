@@ -11,12 +11,12 @@ use amqp::reply_code::ReplyCode;
 use broker::page::Paging;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{Lsn, Vhost, VhostOptions};
+use broker::{Vhost, VhostOptions};
 use replica::{JobProgress, PageJob, Wait};
 use session::{Credentials, SessionOptions, Step as Next};
-use storage::{WriteBatch, Written};
+use storage::WriteBatch;
 
-use super::driven::{Log, Paged, local};
+use super::driven::{Log, Paged, local, write_batch};
 use super::log::{self, Disk, Replay};
 use super::node::{End, Local, Node};
 use super::page_store::{PageStore, SMALL_PAGES};
@@ -48,8 +48,6 @@ pub(super) struct Broker {
     log: Log,
     /// Records of the batch that the log has taken.
     records: WriteBatch,
-    /// The position up to which the log is durable.
-    durable: Lsn,
     page_store: PageStore,
 }
 
@@ -81,7 +79,6 @@ impl Broker {
             disk_is_slow: false,
             log: Log { replay: Replay::default(), disk: Disk::of(&options) },
             records: WriteBatch::default(),
-            durable: Lsn(0),
             page_store: PageStore::default(),
         }
     }
@@ -275,17 +272,10 @@ impl Broker {
     fn sync(&mut self) {
         let mut has_more = true;
         while std::mem::take(&mut has_more) {
-            has_more = self.local.take_batch(&mut self.records);
-            let written = Written { durable: self.records.last(), bytes: 0, records: 0 };
-            self.records.clear();
-            self.durable = self.durable.max(self.local.batch_durable(written).last);
+            has_more = write_batch(&mut self.local, &mut self.records);
             self.end_batch();
         }
-        // Records may have been dropped before they were written.
-        self.durable = self.durable.max(self.local.vhost().last_lsn());
-        for peer in &mut self.peers {
-            peer.waits_for = peer.waits_for.filter(|lsn| *lsn > self.durable);
-        }
+        self.peers.iter_mut().for_each(|peer| peer.waits_for = None);
     }
 
     /// Does page tasks until there are none.

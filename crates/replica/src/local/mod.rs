@@ -44,15 +44,6 @@ pub enum Ticked {
     },
 }
 
-/// A batch of records that a majority has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DurableBatch {
-    /// The last position of the log that is durable; 0 after a batch that only ended references.
-    pub last: Lsn,
-    /// Dropped pages whose records the log has ended with the batch.
-    pub ended_pages: usize,
-}
-
 /// One vhost on this node, with its clients.
 #[derive(Debug)]
 pub struct LocalVhost<C, P> {
@@ -248,15 +239,17 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
         has_more
     }
 
-    /// Takes the news that the last batch that was taken is durable, and on a majority.
-    pub fn batch_durable(&mut self, written: Written) -> DurableBatch {
+    /// Takes the news that the last batch that was taken is durable, and on a majority. Returns the last position of the log
+    /// that is durable; 0 after a batch that only ended references.
+    pub fn batch_durable(&mut self, written: Written) -> Lsn {
         let last = Lsn(written.durable.0);
         serving(&mut self.contents).durable(last);
         if let Some(committed) = &mut self.committed {
             *committed = last.max(*committed);
         }
         self.replies.extend(self.outputs.take_durable(last));
-        DurableBatch { last, ended_pages: self.outputs.pages.batch_written() }
+        self.outputs.pages.batch_written();
+        last
     }
 
     // ---- pages ----

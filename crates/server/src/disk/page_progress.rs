@@ -1,6 +1,6 @@
 //! Counts of the unfinished page tasks of one vhost.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use broker::page::PageTask;
 use parking_lot::{Condvar, Mutex};
@@ -12,8 +12,8 @@ use crate::limits::PAGING_BYTES_MAX;
 pub(crate) struct PageProgress {
     /// Bytes of messages that wait to be written.
     bytes: AtomicU64,
-    /// Dropped pages whose records have not ended in the log yet.
-    ending: AtomicUsize,
+    /// True while records of dropped pages have not ended in the log.
+    is_ending: AtomicBool,
     /// Pages that are being read.
     reads: Mutex<usize>,
     was_read: Condvar,
@@ -28,9 +28,7 @@ impl PageProgress {
                 self.bytes.fetch_add(bytes.sum(), Ordering::AcqRel);
             }
             PageTask::Read { .. } => *self.reads.lock() += 1,
-            PageTask::Drop { ended, .. } => {
-                self.ending.fetch_add(usize::from(ended.is_some()), Ordering::AcqRel);
-            }
+            PageTask::Drop { .. } => {}
         }
     }
 
@@ -63,41 +61,20 @@ impl PageProgress {
         reads_any
     }
 
-    /// Notes that the records of `pages` pages have ended in the log.
-    pub(crate) fn ended(&self, pages: usize) {
-        let before = self.ending.fetch_sub(pages, Ordering::AcqRel);
-        assert!(before >= pages, "{pages} pages ended in the log, but only {before} were to");
+    /// Notes whether records of dropped pages have not ended in the log. Call it under the vhost's lock.
+    pub(crate) fn set_ending(&self, is_ending: bool) {
+        self.is_ending.store(is_ending, Ordering::Release);
     }
 
     /// True while records of dropped pages have not ended in the log.
     pub(crate) fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::Acquire) > 0
+        self.is_ending.load(Ordering::Acquire)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use broker::PageId;
-    use broker::page::{EndedMessages, PageMembers};
-
     use super::*;
-
-    fn drop_page(page: u64) -> PageTask {
-        let ended = Some(EndedMessages::Members(PageMembers::default()));
-        PageTask::Drop { page: PageId(page), ended }
-    }
-
-    #[test]
-    fn page_is_ending_until_its_end_is_told() {
-        let progress = PageProgress::default();
-        (1..=3).for_each(|page| progress.begun(&drop_page(page)));
-        progress.ended(1);
-        assert!(progress.is_ending(), "two of three are not in the log");
-        progress.ended(0);
-        assert!(progress.is_ending());
-        progress.ended(2);
-        assert!(!progress.is_ending());
-    }
 
     #[test]
     fn wait_for_read_returns_at_once_if_no_page_is_read() {

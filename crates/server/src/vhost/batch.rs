@@ -99,6 +99,7 @@ impl VhostHandle {
         let mut node = NodeSide { internal, progress: self.disk.pages(), clock: &self.clock };
         let batch = local.end_batch(&mut node);
         self.disk.set_pending_bytes(batch.pending_bytes);
+        self.disk.pages().set_ending(local.has_ending_pages());
         let clients = local.clients();
         let touched = batch.touched.iter().filter_map(|connection| clients.get(*connection));
         let writers: SmallVec<[Arc<SocketWriter>; 4]> =

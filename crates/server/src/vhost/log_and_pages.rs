@@ -3,7 +3,6 @@
 
 use broker::Lsn;
 use broker::page::{PageLocation, PageRead, PageTask};
-use replica::DurableBatch;
 use storage::{WriteBatch, Written};
 
 use super::handle::VhostHandle;
@@ -34,9 +33,8 @@ impl LogSource for VhostHandle {
 
     fn batch_durable(&self, written: Written) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
-        let DurableBatch { last, ended_pages } = state.local.batch_durable(written);
-        self.disk.pages().ended(ended_pages);
-        self.disk.set_durable(last);
+        let durable = state.local.batch_durable(written);
+        self.disk.set_durable(durable);
         self.finish_with(state, TimedGuard::unlock_fair);
         // After the replies are in the outboxes, because connections continue from here.
         self.disk.notify();

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use broker::time::Time;
 use broker::{EntryId, Envelopes, Message, QueueNumber, Record, Replay, Vhost, VhostOptions};
+use replica::NoPages;
 use storage::{EntryContent, Flags, LogEntry};
 
 use crate::checks::hash::{add, hash};
 use crate::clients::topology::DEAD_LETTERS;
-use crate::cluster::pages::SimPages;
 use crate::cluster::redrive_job::RedriveJob;
 use crate::plan::FAST_PPM;
 
@@ -20,8 +20,6 @@ const AXES_MAX: usize = 40;
 pub(crate) struct Ledger {
     reference: Replay,
     envelopes: Envelopes,
-    /// Pages of the reference, which it does not use.
-    pages: SimPages,
     /// Hash of each entry, and of the state behind it.
     entries: Vec<(u64, u64)>,
     names: BTreeMap<QueueNumber, String>,
@@ -79,7 +77,6 @@ impl Ledger {
         Self {
             reference,
             envelopes: Envelopes::default(),
-            pages: SimPages::new(),
             entries: Vec::new(),
             names: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -185,8 +182,8 @@ impl Ledger {
             let decoded = decoded.map_err(|error| error.to_string())?;
             let is_spent = record.flags.has(Flags::SPENT);
             self.follow(&decoded.record, is_spent);
-            let (lsn, pages) = (broker::Lsn(record.lsn.0), &mut self.pages);
-            let applied = self.reference.apply(lsn, decoded, is_spent, pages, &mut |_| ());
+            let lsn = broker::Lsn(record.lsn.0);
+            let applied = self.reference.apply(lsn, decoded, is_spent, &mut NoPages, &mut |_| ());
             applied.map_err(|divergence| format!("record {lsn}: {divergence}"))?;
         }
         match &entry.content {

@@ -6,6 +6,7 @@ use replication::{EntryLog as _, QuarantineReason};
 use storage::{EntryIndex, LogEntry, Record, References, Term};
 
 use super::process::{Context, Job, Later, Process};
+use super::serving::Serving;
 
 impl Process {
     /// Prepares the next file of the log and compacts it, now and then.
@@ -68,11 +69,12 @@ impl Process {
                 .map_err(|fault| fault.to_string())?;
             return Ok(());
         }
-        let Self { serving, skipping, replica, .. } = self;
-        if !serving.local.is_following() {
+        let Self { serving, replica, .. } = self;
+        let Serving { local, skipping, .. } = serving;
+        if !local.is_following() {
             return Ok(());
         }
-        serving.local.apply_entry(entry, |sink| {
+        local.apply_entry(entry, |sink| {
             let mut each = |record: Record<'_>, references: &mut References<'_>| {
                 if !skipping.skips() {
                     sink(&record, &mut |lsn| references.release(lsn));
@@ -80,7 +82,7 @@ impl Process {
             };
             replica.applier().apply(entry, &mut each).map_err(|fault| fault.to_string())
         })?;
-        let vhost = serving.local.vhost();
+        let vhost = local.vhost();
         ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
         ctx.book.look_at_ledger();
         Ok(())

@@ -228,9 +228,8 @@ impl Node {
         if let Some(fault) = fault {
             member.quarantine(QuarantineReason::Damaged(fault));
         }
-        let serving = Serving::new(replay, pages, committed, self.sabotage);
+        let serving = Serving::new(replay, pages, committed, skipping, self.sabotage);
         let mut process = Process::new(run, member, serving, bounds, self.sabotage);
-        process.skipping = skipping;
         if self.sabotage == Some(Sabotage::ReplayAboveCommit) {
             process.apply_ahead();
         }

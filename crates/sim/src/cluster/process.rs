@@ -18,7 +18,6 @@ use crate::cluster::redrive_job::RedriveRun;
 use crate::cluster::requests::Requests;
 use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
-use crate::cluster::skipping::Skipping;
 use crate::cluster::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
 use crate::story::Story;
@@ -123,7 +122,6 @@ pub(crate) struct Process {
     /// Redrives that run here.
     pub(super) redrives: Vec<RedriveRun>,
     pub(super) is_redrive_due: bool,
-    pub(crate) skipping: Skipping,
     /// The time since when each look has found due work.
     late_since_us: Option<u64>,
     /// Page tasks that are not done.
@@ -174,7 +172,6 @@ impl Process {
             prepared: Vec::new(),
             redrives: Vec::new(),
             is_redrive_due: false,
-            skipping: Skipping::new(false),
             late_since_us: None,
             page_job: None,
             inbox: Vec::new(),

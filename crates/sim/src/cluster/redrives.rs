@@ -82,10 +82,8 @@ impl Process {
             return true;
         }
         let slice = small(run.limit().left()).min(1 + count(ctx, SLICE_MAX));
-        if run.limit().reserve(u64::from(slice), 0).is_some() {
-            let ahead = u64::from(slice) + u64::from(count(ctx, 20));
-            let moved_max = run.limit().reserve(u64::from(slice), ahead);
-            run.job.moved_max = small(moved_max.expect("the room does not suffice"));
+        if let Some(least) = run.limit().reserve(u64::from(slice), 0) {
+            run.job.moved_max = small(least).saturating_add(count(ctx, 20)).min(run.job.limit);
             self.save(run, ctx);
             return true;
         }

@@ -12,6 +12,7 @@ use storage::Written;
 use crate::clients::handshake::{FRAME_MAX, everything, session};
 use crate::cluster::effects::Sabotaged;
 use crate::cluster::pages::SimPages;
+use crate::cluster::skipping::Skipping;
 use crate::faults::sabotage::Sabotage;
 
 /// The calls of a hundred that find the lock of the vhost held by others.
@@ -77,6 +78,7 @@ pub(crate) struct Departed {
 pub(crate) struct Serving {
     pub(crate) local: LocalVhost<SimEnd, SimPages>,
     pub(super) pages: SimPages,
+    pub(super) skipping: Skipping,
     /// Octets that leave, in order.
     pub(crate) departed: Vec<Departed>,
     /// Connections whose sockets report that they have room.
@@ -93,11 +95,13 @@ impl Serving {
         replay: LogReplay<SimPages>,
         pages: SimPages,
         committed: Lsn,
+        skipping: Skipping,
         sabotage: Option<Sabotage>,
     ) -> Self {
         Self {
             local: LocalVhost::of_group(Contents::Follows(Box::new(replay)), committed),
             pages,
+            skipping,
             departed: Vec::new(),
             stalled: Vec::new(),
             wakes: false,

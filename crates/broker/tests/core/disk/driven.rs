@@ -8,6 +8,7 @@ use broker::page::{
 use broker::time::Now;
 use broker::{Effect, Lsn, PageId, Vhost};
 use replica::{ClientEnd, Contents, LocalVhost, PagedVhost, ReplayPages};
+use storage::{WriteBatch, Written};
 
 use super::log::{Disk, Replay};
 use super::page_store::PageStore;
@@ -20,6 +21,18 @@ pub(crate) fn local<C: ClientEnd>(vhost: Vhost) -> LocalVhost<C, PageStore> {
         true => LocalVhost::of_group(contents, committed),
         false => LocalVhost::alone(contents),
     }
+}
+
+/// The log takes a batch of what waits, and has it on disk. True if more waits.
+pub(crate) fn write_batch<C: ClientEnd>(
+    local: &mut LocalVhost<C, PageStore>,
+    records: &mut WriteBatch,
+) -> bool {
+    let has_more = local.take_batch(records);
+    let written = Written { durable: records.last(), bytes: 0, records: 0 };
+    records.clear();
+    local.batch_durable(written);
+    has_more
 }
 
 /// The log as the checks have it, beside the records that the vhost passes on.

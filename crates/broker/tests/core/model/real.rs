@@ -17,11 +17,11 @@ use broker::{
 };
 use replica::{ClientEnd, HandOverTask, JobProgress, LocalVhost, PageJob, Surroundings};
 use session::Outbox;
-use storage::{WriteBatch, Written};
+use storage::WriteBatch;
 
 use super::steps::{Counts, Operation, Overflow, QueueSpec, Settlement, Step};
 use crate::commands::queue_policy;
-use crate::disk::driven::{Log, Paged, local};
+use crate::disk::driven::{Log, Paged, local, write_batch};
 use crate::disk::look::{self, browse_all};
 use crate::disk::{Disk, Follower, PageStore, Replay, log};
 
@@ -566,10 +566,7 @@ impl Broker {
     fn sync(&mut self) {
         let mut has_more = true;
         while std::mem::take(&mut has_more) {
-            has_more = self.local.take_batch(&mut self.records);
-            let written = Written { durable: self.records.last(), bytes: 0, records: 0 };
-            self.records.clear();
-            self.local.batch_durable(written);
+            has_more = write_batch(&mut self.local, &mut self.records);
             self.end_batch();
         }
     }
