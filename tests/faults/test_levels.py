@@ -69,6 +69,10 @@ def enable_all(cluster, asked):
     return 204, ""
 
 
+def vhosts(cluster, asked):
+    return cluster.request(asked, "GET", "/api/vhosts")
+
+
 def put_on_one_node(cluster):
     try:
         cluster.request("a", "PUT", "/api/vhosts/one", {"replicas": 1})
@@ -92,7 +96,7 @@ def test_level_rises_with_the_last_node_and_older_ones_are_refused_then(begin, t
     fill(cluster)
     before = contents(cluster, "a")
     for name in NAMES:
-        assert told(cluster, name) == {"a": 2, "b": 2, "c": 1}
+        in_time(cluster, name, lambda: told(cluster, name) == {"a": 2, "b": 2, "c": 1})
     time.sleep(QUIET_S)
     assert has_level(cluster, 1)
     # What only newer nodes know waits.
@@ -106,11 +110,14 @@ def test_level_rises_with_the_last_node_and_older_ones_are_refused_then(begin, t
     start(cluster, "c")
     in_time(cluster, "c", lambda: has_level(cluster, 2))
     for name in NAMES:
-        assert "the level of record kinds of the cluster has risen level=2" in cluster.nodes[name].said()
+        risen = "the level of record kinds of the cluster has risen level=2"
+        in_time(cluster, name, lambda: risen in cluster.nodes[name].said())
         assert "\nleveret_record_level 2\n" in cluster.text(name, "/metrics")
-        assert told(cluster, name) == {"a": 2, "b": 2, "c": 2}
+        # A node tells its level to each other one by itself.
+        in_time(cluster, name, lambda: told(cluster, name) == {"a": 2, "b": 2, "c": 2})
     in_time(cluster, "a", lambda: put_on_one_node(cluster)[0] == 204)
-    assert len(cluster.request("c", "GET", "/api/vhosts/one")["members"]) == 1
+    in_time(cluster, "c", lambda: [len(vhost["members"]) for vhost in vhosts(cluster, "c") if vhost["name"] == "one"] == [1])
+    in_time(cluster, "b", lambda: "one" in {vhost["name"] for vhost in vhosts(cluster, "b")})
     cluster.request("b", "DELETE", "/api/vhosts/one")
 
     # Its disk knows the level.
@@ -124,9 +131,8 @@ def test_level_rises_with_the_last_node_and_older_ones_are_refused_then(begin, t
     shutil.copytree(tmp_path / "older", node.data)
     start(cluster, "c")
     in_time(cluster, "c", lambda: "its cluster has a higher level of record kinds than this node reads" in node.said())
-    others = cluster.nodes["a"].said() + cluster.nodes["b"].said()
-    full_name = cluster.full_names["c"]
-    assert f"node '{full_name}' reads records up to level 1, and the cluster has level 2: upgrade the node" in others
+    refused = f"node '{cluster.full_names['c']}' reads records up to level 1, and the cluster has level 2: upgrade the node"
+    in_time(cluster, "a", lambda: any(refused in cluster.nodes[name].said() for name in ("a", "b")))
     assert not cluster.request("c", "GET", "/api/vhosts/%2F").get("leader")
     node.kill()
 
@@ -168,6 +174,8 @@ def test_level_waits_for_a_command(begin):
     time.sleep(QUIET_S)
     assert has_level(cluster, 1)
     cluster.nodes["c"].kill()
+    for name in cluster.running():
+        in_time(cluster, name, lambda: told(cluster, name)["c"] is None)
     in_time(cluster, "a", lambda: refused_because_of(cluster, "c"))
     assert level(cluster, "a") == 1
     start(cluster, "c")
