@@ -21,6 +21,8 @@ from patience import Patience  # noqa: E402
 START_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 60.0
+# The pause between two looks grows: many looks are requests, and what takes seconds need not be seen within milliseconds.
+PAUSE_MIN_S, PAUSE_MAX_S, PAUSE_GROWTH = 0.005, 0.05, 1.25
 START_LINE = re.compile(r"AMQP on (\S+):(\d+),.* HTTP on (\S+):(\d+)")
 
 
@@ -75,11 +77,12 @@ class Broker:
 
     def wait_until(self, holds, timeout_s):
         """Whether something came to hold while the process lived, and before the patience for it was over."""
-        patience = Patience(timeout_s)
+        patience, pause_s = Patience(timeout_s), PAUSE_MIN_S
         while not holds():
             if self.process.poll() is not None or patience.is_over():
                 return bool(holds())
-            time.sleep(0.005)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
         return True
 
     def said(self):

@@ -1,6 +1,6 @@
 //! The cases of the count: building, counting, and comparing them with the page.
 //!
-//! The cases are a program of their own, the example `instructions` of the server's crate.
+//! The cases are a program of their own, that of the crate `leveret-instructions`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub(super) fn compare(
     Ok(now.compare(&written, is_all))
 }
 
-/// Compiles the cases, beside the broker: alone, its dependencies would have other features, and be compiled again.
+/// Compiles the cases.
 ///
 /// # Errors
 /// When they cannot be compiled.
