@@ -22,15 +22,9 @@ impl VhostHandle {
         state.local.set_alarm(now, self.has_alarm());
     }
 
-    /// Brings the core up to date after a change of the alarm. If the lock is held for long, the timer does
-    /// it later.
+    /// Has the timer bring the core up to date after a change of the alarm: at once, or when the lock is free and this node
+    /// is known to lead on.
     pub(super) fn alarm_changed(&self) {
-        let Some(mut state) = self.state.try_lock() else {
-            return self.wake_up.arm(&self.threads.timer, self.clock.of_node(self.clock.time()));
-        };
-        self.check_alarm(&mut state, self.clock.now());
-        if state.local.leading_mut().is_some() {
-            self.finish(state);
-        }
+        self.wake_up.arm(&self.threads.timer, self.clock.of_node(self.clock.time()));
     }
 }
