@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Placed(usize, usize),
     /// The process of a node goes on.
     Resume(usize),
+    /// The alarm of a node may be over.
+    AlarmOver(usize),
     /// A node is killed for so long.
     Strike(usize, u64),
 }

@@ -46,6 +46,10 @@ pub enum Nemesis {
     ClockStep(usize, i64),
     /// The leader hands over to a node.
     Transfer(usize),
+    /// An alarm of memory or disk is on at a node.
+    Alarm(usize, u64),
+    /// A node is drained: it hands its lead over, and campaigns only if no other node does.
+    Drain(usize, u64),
     /// A node gets the replica that has none.
     Join,
     /// One of the nodes that have the replica is to be without it.
@@ -135,6 +139,19 @@ impl Plan {
                 _ => Nemesis::Move(number),
             };
             has_rot |= matches!(nemesis, Nemesis::Forget(_));
+            plan.nemeses.push((at_us, nemesis));
+        }
+        // Another sequence again.
+        let mut states = Random(seed ^ 0xA1A2);
+        let states_count = if states.percent(40) { 1 + states.below(4) } else { 0 };
+        for _ in 0..states_count {
+            let at_us = CALM_US + states.below(chaos_us - CALM_US);
+            let node = below(&mut states, nodes + spares);
+            let for_us = 100_000 + states.below(4_000_000);
+            let nemesis = match states.percent(60) {
+                true => Nemesis::Alarm(node, for_us),
+                false => Nemesis::Drain(node, for_us),
+            };
             plan.nemeses.push((at_us, nemesis));
         }
         if sabotage == Some(Sabotage::VoteForgotten) {

@@ -140,9 +140,11 @@ fn heal(world: &mut World) {
     for node in &mut world.nodes {
         node.sync_us = (0, 0);
         node.disk.free_room();
+        (node.alarm_until_us, node.drained_until_us) = (0, 0);
     }
     for node in 0..world.nodes.len() {
         world.start(node);
+        world.with(node, Process::alarm_changed);
     }
 }
 

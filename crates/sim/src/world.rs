@@ -166,6 +166,7 @@ impl World {
             | Event::Heal(..)
             | Event::Room(_)
             | Event::Resume(_)
+            | Event::AlarmOver(_)
             | Event::Strike(..) => return None,
         };
         self.nodes[node].is_paused.then_some(node)
@@ -217,6 +218,7 @@ impl World {
             Event::Room(node) => self.nodes[node].disk.free_room(),
             Event::Placed(node, version) => self.placed(node, version),
             Event::Resume(node) => self.resume(node),
+            Event::AlarmOver(node) => self.with(node, Process::alarm_changed),
             Event::Strike(node, down_us) => self.kill(node, down_us),
         }
     }
@@ -228,6 +230,8 @@ impl World {
         let reading = self.nodes[node].reading(self.now_us);
         let sync_us = self.nodes[node].longest_sync_us(self.now_us);
         let is_damaged = self.nodes[node].damage != Damage::None;
+        let has_alarm = self.now_us < self.nodes[node].alarm_until_us;
+        let is_drained = self.now_us < self.nodes[node].drained_until_us;
         let Node { process, placement, .. } = &mut self.nodes[node];
         let Some(process) = process else { return };
         let (mut frames, mut later) = (Vec::new(), Vec::new());
@@ -242,6 +246,8 @@ impl World {
             later: &mut later,
             sync_us,
             is_damaged,
+            has_alarm,
+            is_drained,
             placement,
         };
         act(process, &mut ctx);

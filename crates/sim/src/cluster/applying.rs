@@ -110,7 +110,8 @@ impl Process {
     fn promote(&mut self, term: Term, shift_us: i64, ctx: &mut Context<'_>) {
         self.shift_us = shift_us;
         let now = self.now(ctx.reading);
-        self.serving.promote(now, self.replica.applier().applied_position());
+        let last = self.replica.applier().applied_position();
+        self.serving.promote(now, last, ctx.has_alarm);
         let stalls = self.stalls;
         self.replica.promoted(term, || stalls);
         if self.replica.service() == Service::Leads(term) {

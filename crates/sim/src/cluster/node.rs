@@ -94,6 +94,10 @@ pub(crate) struct Node {
     pub(crate) missed: Vec<Event>,
     /// Longest sync, and the time until which it is so.
     pub(crate) sync_us: (u64, u64),
+    /// The time until which an alarm of memory or disk is on.
+    pub(crate) alarm_until_us: u64,
+    /// The time until which the node is drained.
+    pub(crate) drained_until_us: u64,
     /// Damage of its disk since the replica was rebuilt.
     pub(crate) damage: Damage,
     /// True while it asks for files that replace its replica.
@@ -138,6 +142,8 @@ impl Node {
             is_paused: false,
             missed: Vec::new(),
             sync_us: (0, 0),
+            alarm_until_us: 0,
+            drained_until_us: 0,
             damage: Damage::None,
             lacks_replica: false,
             has_replica: placement.has(number),

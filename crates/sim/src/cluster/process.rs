@@ -31,6 +31,9 @@ const UNAPPLIED_BYTES_MAX: usize = 2 * 1024;
 /// Time for which a leader may find due work at each look, in microseconds.
 const LATE_US_MAX: u64 = 1_000_000;
 
+/// Time after which due work is tried again while the lead is being handed over, in microseconds.
+const FROZEN_RETRY_US: u64 = 5_000;
+
 /// A job of the thread that applies entries.
 #[derive(Debug)]
 pub(super) enum Job {
@@ -90,6 +93,10 @@ pub(crate) struct Context<'a> {
     pub(crate) sync_us: u64,
     /// True if the disk of the node was damaged.
     pub(crate) is_damaged: bool,
+    /// True while an alarm of memory or disk is on.
+    pub(crate) has_alarm: bool,
+    /// True while the node is drained.
+    pub(crate) is_drained: bool,
     /// The nodes that are to have the replica, as far as the node knows.
     pub(crate) placement: &'a Placement,
 }
@@ -314,11 +321,7 @@ impl Process {
             }
             Later::Timer => {
                 self.timer_at = None;
-                let now = self.now(ctx.reading);
-                if self.sabotage != Some(Sabotage::TickWithheld) {
-                    self.serving.tick(now);
-                    self.touched(ctx);
-                }
+                self.tick(ctx);
             }
             Later::Room => {
                 let now = self.now(ctx.reading);
@@ -329,6 +332,25 @@ impl Process {
             Later::Redrive => self.redrive(ctx),
             Later::Reopen | Later::Exit | Later::Ask | Later::Rebuild => {}
         }
+    }
+
+    /// Does due work, or tries again while the lead is being handed over.
+    fn tick(&mut self, ctx: &mut Context<'_>) {
+        let now = self.now(ctx.reading);
+        let has_kept_alarm = self.sabotage == Some(Sabotage::AlarmEndWithheld)
+            && self.serving.local.vhost().has_alarm();
+        if self.sabotage == Some(Sabotage::TickWithheld) {
+            return;
+        }
+        if !self.serving.tick(now, ctx.has_alarm || has_kept_alarm) {
+            ctx.later.push((FROZEN_RETRY_US, Later::Timer));
+        }
+        self.touched(ctx);
+    }
+
+    /// An alarm begins or ends.
+    pub(crate) fn alarm_changed(&mut self, ctx: &mut Context<'_>) {
+        ctx.later.push((0, Later::Timer));
     }
 
     /// Does the next page task, or reports the result of the last.
@@ -347,9 +369,12 @@ impl Process {
         self.touched(ctx);
     }
 
-    /// Hands the lead over to another node.
-    pub(crate) fn hand_over(&mut self, to: NodeId, ctx: &mut Context<'_>) {
-        self.replica.begin_transfer(Some(to), None);
+    /// Hands the lead over: to a node, or to the one that is most up to date.
+    pub(crate) fn hand_over(&mut self, to: Option<NodeId>, ctx: &mut Context<'_>) {
+        if self.is_writing || self.is_over {
+            return;
+        }
+        self.replica.begin_transfer(to, None);
         self.advance(ctx);
     }
 

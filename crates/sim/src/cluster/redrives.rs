@@ -66,7 +66,7 @@ impl Process {
             // The next leader has them.
             return;
         }
-        if !self.serving.local.is_frozen() {
+        if !self.serving.local.is_frozen() && !ctx.has_alarm {
             runs.retain_mut(|run| self.step(run, ctx));
             self.touched(ctx);
         }

@@ -224,19 +224,21 @@ impl Serving {
         }
     }
 
-    /// Does what is due.
-    pub(crate) fn tick(&mut self, now: Now) {
+    /// Does what is due, with or without an alarm. False if it has to wait, because the lead is being handed over.
+    pub(crate) fn tick(&mut self, now: Now, has_alarm: bool) -> bool {
         while self.local.is_leading() {
-            match self.local.tick(now, false) {
-                Ticked::Follows | Ticked::Frozen => return,
+            match self.local.tick(now, has_alarm) {
+                Ticked::Follows => return true,
+                Ticked::Frozen => return false,
                 Ticked::Done { has_more } => {
                     self.finish(now);
                     if !has_more {
-                        return;
+                        return true;
                     }
                 }
             }
         }
+        true
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<Time> {
@@ -295,8 +297,9 @@ impl Serving {
     }
 
     /// Makes a vhost of the replica, which has applied everything up to `last`.
-    pub(crate) fn promote(&mut self, now: Now, last: storage::Lsn) {
-        let promoted = self.local.promote(now, Lsn(last.0), |_| ());
+    pub(crate) fn promote(&mut self, now: Now, last: storage::Lsn, has_alarm: bool) {
+        let promoted =
+            self.local.promote(now, Lsn(last.0), |vhost| vhost.set_alarm(now, has_alarm));
         promoted.expect("the disk of pages has no faults");
         self.finish(now);
     }

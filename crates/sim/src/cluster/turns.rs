@@ -80,7 +80,7 @@ impl Vhost for Locked<'_> {
 }
 
 impl Process {
-    fn take_inbox(&mut self) {
+    fn take_inbox(&mut self, is_drained: bool) {
         let mut ticks = 0;
         for input in std::mem::take(&mut self.inbox) {
             match input {
@@ -91,6 +91,7 @@ impl Process {
                 Input::Tick if ticks < TICKS_AT_ONCE_MAX => {
                     ticks += 1;
                     self.ticks += 1;
+                    self.replica.set_reluctant(is_drained);
                     self.replica.tick_to(self.ticks);
                 }
                 Input::Tick => {}
@@ -118,7 +119,7 @@ impl Process {
     /// Takes the replica through turns until there is nothing to do, or something to write.
     pub(crate) fn advance(&mut self, ctx: &mut Context<'_>) {
         while !self.is_writing && !self.is_over {
-            self.take_inbox();
+            self.take_inbox(ctx.is_drained);
             let turn = self.begin(ctx);
             self.carry_out(ctx);
             let next = match turn {

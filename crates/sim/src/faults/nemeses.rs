@@ -5,6 +5,7 @@ use simdisk::{Disk, Random};
 
 use crate::cluster::ids::{node_id, number_of};
 use crate::cluster::node::Damage;
+use crate::cluster::process::Process;
 use crate::event::Event;
 use crate::plan::{Nemesis, below};
 use crate::world::World;
@@ -57,6 +58,11 @@ impl World {
             Nemesis::Compact(node) => self.with(node, |process, ctx| process.compact(ctx)),
             Nemesis::ClockStep(node, us) => self.nodes[node].clocks.error_us += us,
             Nemesis::Transfer(to) => self.transfer(to),
+            Nemesis::Alarm(node, for_us) => self.begin_alarm(node, for_us),
+            Nemesis::Drain(node, for_us) => {
+                self.nodes[node].drained_until_us = self.now_us + for_us;
+                self.with(node, |process, ctx| process.hand_over(None, ctx));
+            }
             Nemesis::Join => self.join(),
             Nemesis::Leave(number) => self.leave(number),
             Nemesis::Move(number) => self.move_replica(number),
@@ -68,6 +74,12 @@ impl World {
     fn pause(&mut self, node: usize, for_us: u64) {
         self.nodes[node].is_paused = true;
         self.after(for_us, Event::Resume(node));
+    }
+
+    fn begin_alarm(&mut self, node: usize, for_us: u64) {
+        self.nodes[node].alarm_until_us = self.now_us + for_us;
+        self.with(node, Process::alarm_changed);
+        self.after(for_us, Event::AlarmOver(node));
     }
 
     fn cut(&mut self, from: usize, to: usize, for_us: u64) {
@@ -160,7 +172,7 @@ impl World {
         let Some(leader) = (0..self.nodes.len()).find(leads) else { return };
         if leader != to {
             self.with(leader, |process, ctx| {
-                process.hand_over(node_id(to), ctx);
+                process.hand_over(Some(node_id(to)), ctx);
             });
             if self.random.percent(40) {
                 // Nothing comes of it, and the leader goes on after a while.

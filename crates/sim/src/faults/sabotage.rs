@@ -93,6 +93,8 @@ pub enum Sabotage {
     PagerNotWoken,
     /// A redrive that is over stays in the log.
     RedriveNotCleared,
+    /// The vhost does not hear that an alarm is over.
+    AlarmEndWithheld,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
@@ -142,6 +144,7 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("writer-not-woken", Sabotage::WriterNotWoken, 1),
     ("pager-not-woken", Sabotage::PagerNotWoken, 1),
     ("redrive-not-cleared", Sabotage::RedriveNotCleared, 0),
+    ("alarm-end-withheld", Sabotage::AlarmEndWithheld, 4),
 ];
 
 impl Sabotage {
