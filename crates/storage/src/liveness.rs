@@ -268,12 +268,13 @@ impl Liveness {
         if record.references > 0 && self.is_live(lsn) {
             return true;
         }
-        if flags.has(Flags::RELEASES) || flags.has(Flags::ANNOTATES) {
-            return if rewritten.range.contains(&target) {
-                rewritten.contains(target)
-            } else {
-                self.of(target).is_some_and(|file| file.may_contain(target))
-            };
+        let is_about_other = flags.has(Flags::RELEASES) || flags.has(Flags::ANNOTATES);
+        let has_target = || match rewritten.range.contains(&target) {
+            true => rewritten.contains(target),
+            false => self.of(target).is_some_and(|file| file.may_contain(target)),
+        };
+        if is_about_other && has_target() {
+            return true;
         }
         flags.has(Flags::ENDS_MANY)
             && (rewritten.has_shared

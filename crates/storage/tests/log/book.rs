@@ -23,6 +23,10 @@ pub(crate) const RETURN: u8 = 4;
 pub(crate) const PURGE: u8 = 5;
 /// A copy has another place in its queue, by which later records call it.
 pub(crate) const ADVANCE: u8 = 6;
+/// A queue is declared.
+pub(crate) const DECLARE: u8 = 7;
+/// A queue is not declared any more, and every copy in it is gone.
+pub(crate) const DELETE: u8 = 8;
 
 /// Bodies at least this long are shared with the log, in bytes.
 const UNCOPIED_BYTES_MIN: usize = 400;
@@ -33,6 +37,8 @@ pub(crate) type Copy = (Lsn, u8);
 /// The copies there are.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Book {
+    /// The queues that are declared, which copies do not need, with the records that say so.
+    declared: BTreeMap<u8, Lsn>,
     pub(crate) copies: BTreeMap<Copy, CopyState>,
 }
 
@@ -79,13 +85,23 @@ impl Book {
                     copy.place = number(&payload[8..]);
                 }
             }
-            PURGE => {
-                for copy in self.copies_in(payload[0]) {
-                    self.copies.remove(&copy);
-                    references.release(copy.0);
-                }
+            PURGE => self.empty(payload[0], &mut |lsn| references.release(lsn)),
+            DECLARE => {
+                self.declared.insert(payload[0], record.lsn);
+            }
+            DELETE => {
+                self.declared.retain(|_, declared| *declared != record.target);
+                self.empty(payload[0], &mut |lsn| references.release(lsn));
             }
             other => panic!("no record is of kind {other}"),
+        }
+    }
+
+    /// Ends all copies in a queue.
+    fn empty(&mut self, queue: u8, release: &mut dyn FnMut(Lsn)) {
+        for copy in self.copies_in(queue) {
+            self.copies.remove(&copy);
+            release(copy.0);
         }
     }
 
@@ -150,11 +166,26 @@ impl Book {
     }
 
     pub(crate) fn purge(&mut self, lsn: Lsn, queue: u8, out: &mut WriteQueue) {
-        for copy in self.copies_in(queue) {
-            self.copies.remove(&copy);
-            out.release(copy.0);
-        }
+        self.empty(queue, &mut |lsn| {
+            out.release(lsn);
+        });
         out.push(record(lsn, Lsn(0), PURGE, Flags::ENDS_MANY, 0), |bytes| bytes.push(queue));
+    }
+}
+
+impl Book {
+    /// Deletes a queue that is declared, or declares it.
+    pub(crate) fn delete_or_declare(&mut self, lsn: Lsn, queue: u8, out: &mut WriteQueue) {
+        let Some(declared) = self.declared.remove(&queue) else {
+            self.declared.insert(queue, lsn);
+            return out
+                .push(record(lsn, Lsn(0), DECLARE, Flags::NONE, 1), |bytes| bytes.push(queue));
+        };
+        self.empty(queue, &mut |lsn| {
+            out.release(lsn);
+        });
+        let flags = Flags::RELEASES.and(Flags::ENDS_MANY);
+        out.push(record(lsn, declared, DELETE, flags, 0), |bytes| bytes.push(queue));
     }
 }
 

@@ -5,6 +5,7 @@
 mod book;
 mod concurrent;
 mod damage;
+mod deletions;
 mod fixtures;
 mod full;
 mod history;
