@@ -194,10 +194,11 @@ fn members_never_lose_or_contradict() {
         committed += checks.committed.len();
         terms += checks.leaders.len();
     }
-    let seeds = usize::try_from(seeds()).unwrap();
-    if seeds < 10 {
+    if (first, seeds()) != (0, SEEDS) {
+        // Few seeds in a row may have quiet histories.
         return;
     }
+    let seeds = usize::try_from(SEEDS).unwrap();
     assert!(confirmed > 20 * seeds, "{confirmed} confirmed");
     assert!(committed > confirmed && terms > 2 * seeds, "{committed} committed, {terms} terms");
 }

@@ -56,9 +56,11 @@ impl Checks {
     pub(super) fn axis(&mut self, term: u64, last_term: u64, origin: AxisOrigin) {
         let root_of = |term| self.roots.get(&term).copied().unwrap_or_default();
         let root = match origin {
-            AxisOrigin::Continued { term } | AxisOrigin::Restored { term } => root_of(term),
+            AxisOrigin::Continued { term: before } => root_of(before),
+            AxisOrigin::Restored { term: before } if before >= last_term => root_of(before),
             AxisOrigin::Log => root_of(last_term),
-            AxisOrigin::WallClocks => term,
+            // No member knows the axis of the last leader, which may have been behind that of the one before.
+            AxisOrigin::Restored { .. } | AxisOrigin::WallClocks => term,
         };
         self.roots.insert(term, root);
     }
