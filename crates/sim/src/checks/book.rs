@@ -1,6 +1,6 @@
 //! The knowledge of a run: what was published, confirmed, delivered and settled, and where each message must be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::checks::ledger::Ledger;
 use crate::clients::topology::Topology;
@@ -9,6 +9,17 @@ use crate::plan::FAST_PPM;
 
 /// Ticks for which a leader that is replaced may go on handing out messages of classic queues: an election time.
 const STALE_TICKS_MAX: u64 = 45;
+
+/// A request that takes all messages of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Emptied {
+    /// No client has asked for one.
+    Never,
+    /// A purge, which leaves what is on its way to a client.
+    Purged,
+    /// A deletion.
+    Deleted,
+}
 
 /// A message of the run.
 #[derive(Clone, Debug)]
@@ -28,10 +39,10 @@ pub(crate) struct MessageFacts {
     pub(crate) is_acked: bool,
     /// Time at which a client was answered that had acknowledged it, or purged its queue.
     pub(crate) settled_us: Option<u64>,
-    /// A client has asked to remove all messages of its queue.
-    pub(crate) is_purged: bool,
-    /// The queues from which it was handed out.
-    pub(crate) handed: BTreeSet<usize>,
+    /// The most that a client has asked to do with its queue.
+    pub(crate) emptied: Emptied,
+    /// The queues from which it was handed out, each with the time at which it first was, and whether it had the mark.
+    pub(crate) handed: BTreeMap<usize, (u64, bool)>,
     /// True time and root of its first redrive of which no majority is known yet.
     pub(crate) redriven_since: Option<(u64, u64)>,
     /// Number of its redrives that are committed.
@@ -67,8 +78,12 @@ pub(crate) struct Book {
     pub(crate) barriers: u64,
     /// Page tasks of all nodes.
     pub(crate) pages: PageCounts,
-    /// Purges that are not answered: they may also take what is published meanwhile.
+    /// Purges and deletions of the queue `clean` that are not answered: they may also take what is published meanwhile.
     pub(crate) open_purges: usize,
+    /// Deletions of the queue `clean` whose client was lost before the queue was there again.
+    pub(crate) doubts: u64,
+    /// Number of these deletions behind which a client has declared the queue.
+    doubts_over: u64,
     /// Notes of what clients have seen, for the story; none if nobody reads it.
     pub(crate) notes: Option<Vec<String>>,
 }
@@ -87,6 +102,8 @@ impl Book {
             barriers: 0,
             pages: PageCounts::default(),
             open_purges: 0,
+            doubts: 0,
+            doubts_over: 0,
             notes: keeps_notes.then(Vec::new),
         }
     }
@@ -131,7 +148,7 @@ impl Book {
         let Some(message) = self.messages.get_mut(&id) else { return };
         message.is_confirmed = true;
         // A message that was acknowledged before its batch was written is never in the log.
-        if !has_entered && !message.is_acked && !message.is_purged {
+        if !has_entered && !message.is_acked && message.emptied == Emptied::Never {
             self.violation(format!("confirmed early: message {id} is not on a majority"));
         }
     }
@@ -148,7 +165,11 @@ impl Book {
         let Some(message) = self.messages.get_mut(&id) else {
             return self.violation(format!("message {id} was never published"));
         };
-        let was_handed = !message.handed.insert(queue);
+        let is_first = !message.handed.contains_key(&queue);
+        let first = *message.handed.entry(queue).or_insert((now_us, redelivered));
+        // Deliveries of one commit leave in the order of their connections: the second, which is marked, before the first,
+        // perhaps, if a channel was closed meanwhile.
+        let was_handed = !is_first && first != (now_us, true);
         let message = message.clone();
         let whence = format!("message {id} from '{name}' of node {node} in term {term}");
         self.note(format_args!("{whence} is handed out, redelivered: {redelivered}"));
@@ -165,12 +186,14 @@ impl Book {
         if !is_excused && was_handed && !redelivered {
             self.violation(format!("redelivered without a mark: {whence}"));
         }
-        if is_quorum && !self.ledger.has_entered_queue(id, name) {
+        // A message that came and went with its queue in one batch is never in the log.
+        let needs_log = is_quorum && (message.emptied < Emptied::Deleted || queue != message.first);
+        if needs_log && !self.ledger.has_entered_queue(id, name) {
             self.violation(format!("delivered before its commit: {whence}"));
         }
         // A leader that was replaced may not know of a redrive, which makes another message of it.
         let is_as_before = is_stale && message.redrives > 0;
-        if is_quorum && !redelivered && !is_as_before && !self.ledger.is_marked(id, name) {
+        if needs_log && !redelivered && !is_as_before && !self.ledger.is_marked(id, name) {
             self.violation(format!("delivered before its mark is committed: {whence}"));
         }
         let earliest = self.topology.earliest_ms(message.first, message.own_ms, queue);
@@ -228,14 +251,14 @@ impl Book {
         message.redrives += 1;
     }
 
-    /// A client asks to purge a queue. Returns the messages that must be gone when it is answered: those that were
+    /// A client asks to purge or delete a queue. Returns the messages that must be gone when it is answered: those that were
     /// confirmed, and are with no client.
-    pub(crate) fn purges(&mut self, queue: usize) -> Vec<u64> {
-        self.note(format_args!("queue {queue} is to be purged"));
+    pub(crate) fn purges(&mut self, queue: usize, by: Emptied) -> Vec<u64> {
+        self.note(format_args!("queue {queue} is to be emptied"));
         self.open_purges += 1;
         let mut gone = Vec::new();
         for (id, message) in self.messages.iter_mut().filter(|(_, it)| it.first == queue) {
-            message.is_purged = true;
+            message.emptied = message.emptied.max(by);
             if message.is_confirmed && message.handed.is_empty() && message.delay_ms == 0 {
                 gone.push(*id);
             }
@@ -243,12 +266,22 @@ impl Book {
         gone
     }
 
+    /// True if the queue `clean` may be purged or deleted at any moment, or missing.
+    pub(crate) fn is_clean_in_doubt(&self) -> bool {
+        self.open_purges > 0 || self.doubts_over < self.doubts
+    }
+
+    /// The queue `clean` was declared behind so many of the deletions in doubt.
+    pub(crate) fn clean_declared(&mut self, doubts: u64) {
+        self.doubts_over = self.doubts_over.max(doubts);
+    }
+
     /// Ends the run, in which everything was drained: nothing that was confirmed may be missing.
     pub(crate) fn end(&mut self) {
         let lost: Vec<u64> = self
             .messages
             .iter()
-            .filter(|(_, it)| it.is_confirmed && !it.is_acked && !it.is_purged)
+            .filter(|(_, it)| it.is_confirmed && !it.is_acked && it.emptied == Emptied::Never)
             .map(|(id, _)| *id)
             .collect();
         if let Some(first) = lost.first() {
@@ -259,7 +292,8 @@ impl Book {
     /// Looks for faults that a committed entry has shown.
     pub(crate) fn look_at_ledger(&mut self) {
         let messages = &self.messages;
-        let is_done = |id: u64| messages.get(&id).is_none_or(|it| it.is_acked || it.is_purged);
+        let is_done =
+            |id: u64| messages.get(&id).is_none_or(|it| it.is_acked || it.emptied > Emptied::Never);
         let faults = self.ledger.take_faults(&is_done);
         self.violations.extend(faults);
         for (id, queue) in self.ledger.take_redriven() {

@@ -268,6 +268,13 @@ impl Ledger {
                     }
                 }
             }
+            Record::DeleteQueue { queue } => {
+                let of_queue = self.places.range((*queue, 0)..=(*queue, u64::MAX));
+                let all: Vec<u64> = of_queue.map(|((_, seq), _)| *seq).collect();
+                let gone: Vec<u64> =
+                    all.into_iter().filter_map(|seq| self.leave(*queue, seq)).collect();
+                self.left.extend(gone);
+            }
             Record::Delivered { queue, up_to } => {
                 let newest = self.delivered.entry(*queue).or_default();
                 *newest = (*up_to).max(*newest);

@@ -6,16 +6,20 @@ use amqp::content_header::{ContentHeader, write_content_header};
 use amqp::frame::{FrameType, split_frame, write_body_frames};
 use amqp::method::{
     BasicAck, BasicConsume, BasicNack, BasicPublish, BasicQos, BasicReject, ChannelOpen,
-    ConfirmSelect, Method, QueuePurge,
+    ConfirmSelect, Method, QueueDelete, QueuePurge,
 };
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::ConnectionId;
 use simdisk::Random;
 
-use crate::checks::book::{Book, Handed, MessageFacts};
+use crate::checks::book::{Book, Emptied, Handed, MessageFacts};
 use crate::clients::handshake::{FRAME_MAX, frame};
 use crate::clients::topology::{CLEAN, END, HOP, REJECT, RULED, WAIT, WORK};
+
+/// The deletion of the queue `clean`.
+const DELETE_CLEAN: QueueDelete<'_> =
+    QueueDelete { queue: "clean", if_unused: false, if_empty: false, nowait: false };
 
 /// The part of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,12 +35,14 @@ pub(crate) enum Part {
 enum Ask {
     /// No matter what it is.
     Any,
-    /// A queue is there.
-    Declared,
+    /// A queue is there, behind so many deletions in doubt.
+    Declared(usize, u64),
     /// Behind it, these messages are settled.
     Sync(Vec<u64>),
-    /// The queue is empty, except for later messages.
+    /// The queue `clean` is empty, except for later messages.
     Purged(Vec<u64>),
+    /// The queue `clean` was deleted, and is there again, without these messages.
+    Recreated(Vec<u64>),
 }
 
 /// A delivery with a client.
@@ -81,6 +87,8 @@ pub(crate) struct Client {
     acked: Vec<u64>,
     /// A delivery whose body is not whole: its tag, its queue, its mark, its octets.
     open: Option<(u64, usize, bool, u64, Vec<u8>)>,
+    /// The consumer of the queue `clean` was cancelled.
+    is_cancelled: bool,
     /// The queues that it consumes.
     pub(crate) consumes: Vec<usize>,
     pub(crate) declared: usize,
@@ -102,6 +110,7 @@ impl Client {
             unacked: VecDeque::new(),
             acked: Vec::new(),
             open: None,
+            is_cancelled: false,
             consumes,
             declared: 0,
             drains: false,
@@ -125,7 +134,7 @@ impl Client {
                 self.declared = 0;
                 for queue in 0..book.topology.queues.len() {
                     out.extend(book.topology.declare(queue, false));
-                    self.asked.push_back(Ask::Declared);
+                    self.asked.push_back(Ask::Declared(queue, book.doubts));
                 }
             }
             Part::Publishes => {
@@ -150,14 +159,17 @@ impl Client {
     pub(crate) fn disconnected(&mut self, book: &mut Book) {
         self.place = None;
         self.input.clear();
-        let is_purge = |ask: &&Ask| matches!(ask, Ask::Purged(_));
-        book.open_purges -= self.asked.iter().filter(is_purge).count();
+        for ask in &self.asked {
+            book.open_purges -= usize::from(matches!(ask, Ask::Purged(_) | Ask::Recreated(_)));
+            book.doubts += u64::from(matches!(ask, Ask::Recreated(_)));
+        }
         self.asked.clear();
         self.published = 0;
         self.unconfirmed.clear();
         self.unacked.clear();
         self.acked.clear();
         self.open = None;
+        self.is_cancelled = false;
     }
 
     /// Does something. Returns octets to send.
@@ -189,9 +201,17 @@ impl Client {
             self.asked.push_back(Ask::Any);
         }
         if random.percent(4) {
-            let gone = book.purges(CLEAN);
-            out.extend(frame(1, QueuePurge { queue: "clean", nowait: false }));
-            self.asked.push_back(Ask::Purged(gone));
+            let by = if random.percent(30) { Emptied::Deleted } else { Emptied::Purged };
+            let gone = book.purges(CLEAN, by);
+            if by == Emptied::Deleted {
+                out.extend(frame(1, DELETE_CLEAN));
+                self.asked.push_back(Ask::Any);
+                out.extend(book.topology.declare(CLEAN, false));
+                self.asked.push_back(Ask::Recreated(gone));
+            } else {
+                out.extend(frame(1, QueuePurge { queue: "clean", nowait: false }));
+                self.asked.push_back(Ask::Purged(gone));
+            }
         }
         for _ in 0..1 + random.below(6) {
             *next_id += 1;
@@ -211,8 +231,11 @@ impl Client {
                 is_confirmed: false,
                 is_acked: false,
                 settled_us: None,
-                is_purged: first == CLEAN && book.open_purges > 0,
-                handed: std::collections::BTreeSet::new(),
+                emptied: match first == CLEAN && book.is_clean_in_doubt() {
+                    true => Emptied::Deleted,
+                    false => Emptied::Never,
+                },
+                handed: BTreeMap::new(),
                 redriven_since: None,
                 redrives: 0,
             };
@@ -230,6 +253,11 @@ impl Client {
 
     fn settle(&mut self, book: &mut Book, random: &mut Random) -> Vec<u8> {
         let mut out = Vec::new();
+        if self.is_cancelled && !book.is_clean_in_doubt() {
+            self.is_cancelled = false;
+            out.extend(consume(book.topology.queues[CLEAN].name));
+            self.asked.push_back(Ask::Any);
+        }
         let count = match self.drains {
             true => self.unacked.len(),
             false => usize::try_from(random.below(self.unacked.len() as u64 + 1)).unwrap_or(0),
@@ -344,18 +372,27 @@ impl Client {
             Method::BasicNack(nack) => {
                 self.unconfirmed.remove(&nack.delivery_tag);
             }
+            // The consumer comes before the queue is there again.
+            Method::ChannelClose(close) if close.reply_text.contains("no queue 'clean'") => {
+                return false;
+            }
             Method::ChannelClose(close) => {
                 book.violation(format!("a channel is closed: {}", close.reply_text));
                 return false;
             }
             Method::ConnectionClose(_) => return false,
-            // The leader closes all clients, and cancels their consumers before.
-            Method::BasicCancel(_) => {}
+            // The queue is gone, or the leader closes all clients, and cancels their consumers before.
+            Method::BasicCancel(cancel) => self.is_cancelled |= cancel.consumer_tag == "clean",
             _ => match self.asked.pop_front() {
                 Some(Ask::Any) | None => {}
-                Some(Ask::Declared) => self.declared += 1,
+                Some(Ask::Declared(queue, doubts)) => {
+                    self.declared += 1;
+                    if queue == CLEAN {
+                        book.clean_declared(doubts);
+                    }
+                }
                 Some(Ask::Sync(ids)) => book.settled(&ids, now_us),
-                Some(Ask::Purged(ids)) => {
+                Some(Ask::Purged(ids) | Ask::Recreated(ids)) => {
                     book.open_purges -= 1;
                     let is_untouched = |id: &u64| {
                         let message = book.messages.get(id);

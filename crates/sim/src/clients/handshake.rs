@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amqp::method::{ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, Method, write_method};
 use amqp::protocol_header::AMQP_0_9_1;
-use amqp::table::Table;
+use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
 use broker::time::Time;
 use session::{Session, SessionOptions, Step};
@@ -28,7 +28,12 @@ pub(crate) fn frame<'a>(channel: u16, method: impl Into<Method<'a>>) -> Vec<u8> 
 pub(crate) fn session(now: Time) -> Session {
     let mut session = Session::new(Arc::new(SessionOptions::default()), now);
     let mut out = Vec::new();
-    let properties = Table::default();
+    let mut capabilities = TableBuilder::new();
+    capabilities.insert("consumer_cancel_notify", Value::Bool(true));
+    let capabilities: Table = capabilities.finish();
+    let mut properties = TableBuilder::new();
+    properties.insert("capabilities", Value::Table(capabilities.as_ref()));
+    let properties: Table = properties.finish();
     let start = ConnectionStartOk {
         client_properties: properties.as_ref(),
         mechanism: "PLAIN",
