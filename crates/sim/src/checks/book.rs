@@ -49,6 +49,13 @@ pub(crate) struct MessageFacts {
     pub(crate) redrives: u32,
 }
 
+impl MessageFacts {
+    /// True if a leader has moved it out of the queue of dead letters, which may not be committed.
+    fn was_redriven(&self) -> bool {
+        self.redrives > 0 || self.redriven_since.is_some()
+    }
+}
+
 /// A delivery that leaves a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handed {
@@ -166,7 +173,12 @@ impl Book {
             return self.violation(format!("message {id} was never published"));
         };
         let is_first = !message.handed.contains_key(&queue);
-        let first = *message.handed.entry(queue).or_insert((now_us, redelivered));
+        // A redriven message is a new one: a mark is that of the one before, which was held when its channel was closed.
+        let is_before = is_first && redelivered && message.was_redriven();
+        let first = match is_before {
+            true => (now_us, redelivered),
+            false => *message.handed.entry(queue).or_insert((now_us, redelivered)),
+        };
         // Deliveries of one commit leave in the order of their connections: the second, which is marked, before the first,
         // perhaps, if a channel was closed meanwhile.
         let was_handed = !is_first && first != (now_us, true);
@@ -180,7 +192,11 @@ impl Book {
         // A leader that is cut off may hand out messages of classic queues until it knows, and one that has stood still
         // what was committed before, as if the network had been slow.
         let is_excused = is_stale;
-        if !is_excused && message.settled_us.is_some() {
+        // What was held for a client when its queue was deleted leaves with the answer to the deletion.
+        let leaves_with_queue = message.emptied == Emptied::Deleted
+            && queue == message.first
+            && message.settled_us == Some(now_us);
+        if !is_excused && message.settled_us.is_some() && !leaves_with_queue {
             self.violation(format!("settled message comes back: {whence}"));
         }
         if !is_excused && was_handed && !redelivered {
