@@ -41,7 +41,8 @@ def test_among_equal_priorities_one_policy_is_in_force_for_every_queue(defined):
 
 
 def test_the_policies_are_not_merged(defined, kind):
-    ch = defined(policies=[limit(3, priority=1), Policy({"message-ttl": 100}, name="ttl", priority=2)])
+    # The time to live is longer than a busy machine takes to publish and count.
+    ch = defined(policies=[limit(3, priority=1), Policy({"message-ttl": 3000}, name="ttl", priority=2)])
     q = ch.queue(kind)
     ch.publish(q, *"012345")
     ch.reaches(q, 0)

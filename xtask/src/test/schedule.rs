@@ -17,9 +17,9 @@ use crate::process;
 /// Suites beside each other and beside compilers: one alone keeps about one processor busy.
 const SUITES_MAX: usize = 2;
 
-/// Suites beside each other once nothing compiles. Those with clusters and browsers mostly wait: three leave a third of
-/// two processors idle.
-const TIMED_SUITES_MAX: usize = 4;
+/// Suites beside each other once nothing compiles. Those with clusters and browsers mostly wait. Four were not quicker on two
+/// processors, and messages of black-box tests expired before they were counted.
+const TIMED_SUITES_MAX: usize = 3;
 
 /// Compilers beside each other: one alone leaves processors idle while it links.
 const COMPILERS_MAX: usize = 2;
@@ -231,7 +231,6 @@ mod tests {
     const A: Step = Step { name: "a", lane: Lane::Suite, needs: &["build", "fetch"], ..PLAIN };
     const B: Step = Step { name: "b", ..A };
     const C: Step = Step { name: "c", ..A };
-    const D: Step = Step { name: "d", ..A };
     const TIMED: Step = Step { name: "timed", lane: Lane::Timed, ..A };
     const ALONE: Step = Step { name: "alone", lane: Lane::Alone, ..PLAIN };
     const FULL: Step =
@@ -273,9 +272,7 @@ mod tests {
         assert_eq!(begun(&steps, &[], &["build", "fetch", "lint"]), ["timed", "a"]);
         assert_eq!(begun(&[&TIMED, &A, &B], &["timed"], &[]), ["a"]);
         assert_eq!(begun(&[&TIMED, &A, &B], &["a", "b"], &[]), ["timed"]);
-        let full = [&TIMED, &A, &B, &C, &D];
-        assert_eq!(begun(&full, &["a", "b", "c"], &[]), ["timed"]);
-        assert_eq!(begun(&full, &["a", "b", "c", "d"], &[]), [] as [&str; 0]);
+        assert_eq!(begun(&[&TIMED, &A, &B, &C], &["a", "b", "c"], &[]), [] as [&str; 0]);
     }
 
     #[test]

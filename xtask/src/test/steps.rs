@@ -42,7 +42,7 @@ pub(super) enum Lane {
     Fetch,
     /// Runs programs whose result no busy processor changes: two at a time, together with those of `Timed`.
     Suite,
-    /// Runs clusters or browsers, or has bounds of time: nothing that compiles runs beside it. Four at a time.
+    /// Runs clusters or browsers, or has bounds of time: nothing that compiles runs beside it. Three at a time.
     Timed,
     /// Measures time or memory: nothing beside it.
     Alone,
@@ -53,6 +53,8 @@ pub(super) enum Lane {
 pub(super) enum Resource {
     /// `/dev/shm`: a full disk.
     SharedMemory,
+    /// All processors: suites with many processes, whose clients starve beside each other.
+    Processors,
 }
 
 /// The kinds of steps.
