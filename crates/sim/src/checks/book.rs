@@ -172,16 +172,14 @@ impl Book {
         let Some(message) = self.messages.get_mut(&id) else {
             return self.violation(format!("message {id} was never published"));
         };
-        let is_first = !message.handed.contains_key(&queue);
+        let first = message.handed.get(&queue).copied();
         // A redriven message is a new one: a mark is that of the one before, which was held when its channel was closed.
-        let is_before = is_first && redelivered && message.was_redriven();
-        let first = match is_before {
-            true => (now_us, redelivered),
-            false => *message.handed.entry(queue).or_insert((now_us, redelivered)),
-        };
+        if first.is_none() && !(redelivered && message.was_redriven()) {
+            message.handed.insert(queue, (now_us, redelivered));
+        }
         // Deliveries of one commit leave in the order of their connections: the second, which is marked, before the first,
         // perhaps, if a channel was closed meanwhile.
-        let was_handed = !is_first && first != (now_us, true);
+        let was_handed = first.is_some_and(|first| first != (now_us, true));
         let message = message.clone();
         let whence = format!("message {id} from '{name}' of node {node} in term {term}");
         self.note(format_args!("{whence} is handed out, redelivered: {redelivered}"));

@@ -223,6 +223,19 @@ impl Ledger {
         Some(id)
     }
 
+    /// All messages of a queue leave it for good, but those that are `kept`.
+    fn empty(&mut self, queue: QueueNumber, kept: &[EntryId]) {
+        let of_queue = self.places.range((queue, 0)..=(queue, u64::MAX));
+        let all: Vec<(u64, u64)> = of_queue.map(|((_, seq), id)| (*seq, *id)).collect();
+        for (seq, id) in all {
+            if kept.iter().any(|kept| kept.seq == seq) {
+                self.kept.insert(id);
+            } else if let Some(id) = self.leave(queue, seq) {
+                self.left.push(id);
+            }
+        }
+    }
+
     /// Follows a record. With `is_spent`, the messages that it brought have left within the entry.
     fn follow(&mut self, record: &Record, is_spent: bool) {
         match record {
@@ -257,24 +270,8 @@ impl Ledger {
                     self.left.push(id);
                 }
             }
-            Record::Purge { queue, kept } => {
-                let of_queue = self.places.range((*queue, 0)..=(*queue, u64::MAX));
-                let all: Vec<(u64, u64)> = of_queue.map(|((_, seq), id)| (*seq, *id)).collect();
-                for (seq, id) in all {
-                    if kept.iter().any(|kept| kept.seq == seq) {
-                        self.kept.insert(id);
-                    } else if let Some(id) = self.leave(*queue, seq) {
-                        self.left.push(id);
-                    }
-                }
-            }
-            Record::DeleteQueue { queue } => {
-                let of_queue = self.places.range((*queue, 0)..=(*queue, u64::MAX));
-                let all: Vec<u64> = of_queue.map(|((_, seq), _)| *seq).collect();
-                let gone: Vec<u64> =
-                    all.into_iter().filter_map(|seq| self.leave(*queue, seq)).collect();
-                self.left.extend(gone);
-            }
+            Record::Purge { queue, kept } => self.empty(*queue, kept),
+            Record::DeleteQueue { queue } => self.empty(*queue, &[]),
             Record::Delivered { queue, up_to } => {
                 let newest = self.delivered.entry(*queue).or_default();
                 *newest = (*up_to).max(*newest);

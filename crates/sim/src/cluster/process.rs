@@ -336,12 +336,12 @@ impl Process {
 
     /// Does due work, or tries again while the lead is being handed over.
     fn tick(&mut self, ctx: &mut Context<'_>) {
-        let now = self.now(ctx.reading);
-        let has_kept_alarm = self.sabotage == Some(Sabotage::AlarmEndWithheld)
-            && self.serving.local.vhost().has_alarm();
         if self.sabotage == Some(Sabotage::TickWithheld) {
             return;
         }
+        let now = self.now(ctx.reading);
+        let has_kept_alarm = self.sabotage == Some(Sabotage::AlarmEndWithheld)
+            && self.serving.local.vhost().has_alarm();
         if !self.serving.tick(now, ctx.has_alarm || has_kept_alarm) {
             ctx.later.push((FROZEN_RETRY_US, Later::Timer));
         }

@@ -171,9 +171,7 @@ impl Book {
         });
         out.push(record(lsn, Lsn(0), PURGE, Flags::ENDS_MANY, 0), |bytes| bytes.push(queue));
     }
-}
 
-impl Book {
     /// Deletes a queue that is declared, or declares it.
     pub(crate) fn delete_or_declare(&mut self, lsn: Lsn, queue: u8, out: &mut WriteQueue) {
         let Some(declared) = self.declared.remove(&queue) else {
