@@ -206,8 +206,9 @@ def test_delays_and_counts_survive_a_kill(under, prefix, kind):
         assert ch.publish(q, "m", delivery_mode=2) == "a"
         ch.reject(ch.get_unacked(q), requeue=True)
         ch.reaches(q, 1)
-        ch.reject(ch.get_unacked(q), requeue=True)
+        message = ch.get_unacked(q)
         returned = time.monotonic()
+        ch.reject(message, requeue=True)
         # The confirm comes after everything before it is on disk.
         assert ch.publish(ch.queue(kind, durable=True), "later", delivery_mode=2) == "a"
         broker.kill_and_start_again()

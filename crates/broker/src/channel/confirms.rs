@@ -1,8 +1,8 @@
 //! Publisher confirms of one channel: the publishes that are settled, and the confirms to send.
 //!
 //! Publishes are numbered from 1. Each is confirmed at once, refused, or confirmed when the log is durable up
-//! to a position. Positions ascend with the numbers, so the waiting publishes form a queue. Confirms are
-//! collected and sent once per batch, as one `basic.ack` with `multiple` if no lower number is open.
+//! to a position. No publish waits for a lower position than one before it, so the waiting publishes form a queue.
+//! Confirms are collected and sent once per batch, as one `basic.ack` with `multiple` if no lower number is open.
 
 use std::collections::VecDeque;
 
@@ -44,9 +44,11 @@ impl Confirms {
         }
     }
 
-    /// Acknowledges the publish once the log is durable up to `lsn`.
+    /// Acknowledges the publish once the log is durable up to `lsn`, and not before the waiting publishes with lower
+    /// numbers.
     pub(crate) fn ack_when_durable(&mut self, seq: PublishSeq, lsn: Lsn) {
-        self.waiting.push_back((seq.0, lsn));
+        let needed = self.waits_for().map_or(lsn, |before| before.max(lsn));
+        self.waiting.push_back((seq.0, needed));
     }
 
     /// Refuses the publish with the next flush.

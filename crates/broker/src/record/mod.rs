@@ -238,6 +238,35 @@ impl Record {
         }
     }
 
+    /// True if the record changes the queues that publishes reach: one of a queue, an exchange, a binding or a policy.
+    pub(crate) fn is_definition(&self) -> bool {
+        match self {
+            Self::DeclareQueue(_)
+            | Self::DeleteQueue { .. }
+            | Self::DeclareExchange(_)
+            | Self::DeleteExchange { .. }
+            | Self::Bind(_)
+            | Self::Unbind(_)
+            | Self::SetPolicy { .. }
+            | Self::ClearPolicy { .. } => true,
+            Self::Publish { .. }
+            | Self::Schedule { .. }
+            | Self::Ready { .. }
+            | Self::Reschedule { .. }
+            | Self::Settle { .. }
+            | Self::DeadLetter { .. }
+            | Self::Requeue { .. }
+            | Self::Annotate { .. }
+            | Self::Pend { .. }
+            | Self::Delivered { .. }
+            | Self::Purge { .. }
+            | Self::SetRedrive { .. }
+            | Self::ClearRedrive { .. }
+            | Self::Digest(_)
+            | Self::HandOver { .. } => false,
+        }
+    }
+
     /// The record that is left of one whose own references have ended: the log keeps it because it ends those of another
     /// record. The record that ended it may be gone.
     pub(crate) fn spent(self) -> Self {

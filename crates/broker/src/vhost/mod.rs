@@ -413,8 +413,8 @@ impl Vhost {
         }
     }
 
-    /// Sends the answer of a command, unless the client wants none. The answer waits until everything that
-    /// the connection has changed so far is durable, so that the client may rely on it.
+    /// Sends the answer of a command, unless the client wants none. The answer waits until everything that the connection
+    /// has changed so far is durable, and every definition, whoever changed it, so that the client may rely on the answer.
     fn answer(&mut self, at: ChannelKey, nowait: bool, outgoing: Outgoing) {
         if !nowait {
             self.send_when_durable(self.needed_for_answer(at), at, outgoing);
@@ -425,7 +425,7 @@ impl Vhost {
     fn needed_for_answer(&self, at: ChannelKey) -> Lsn {
         self.log.written_by_command().unwrap_or_else(|| {
             let before = self.connections.get(at.connection).map(|connection| connection.logged);
-            before.unwrap_or_default()
+            before.unwrap_or_default().max(self.log.last_definition())
         })
     }
 

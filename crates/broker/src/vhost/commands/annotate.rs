@@ -36,7 +36,6 @@ impl Vhost {
         if let PublishMode::Transactional(_) = channel.mode {
             return Err(in_transaction(SETTLE_EXCHANGE));
         }
-        let before = self.log.last();
         let is_found = channel.unacked.contains(request.tag);
         if is_found {
             self.annotate(at, request)?;
@@ -47,8 +46,7 @@ impl Vhost {
         if !is_found {
             self.return_operation(at, exchange, publish, &prepared);
         }
-        let lsn = (self.log.last() > before).then(|| self.log.last());
-        self.confirm_operation(at, lsn);
+        self.confirm_operation(at);
         Ok(())
     }
 

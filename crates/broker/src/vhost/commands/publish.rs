@@ -28,7 +28,8 @@ use crate::vhost::state::holder::Holder;
 /// The outcome of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::vhost) enum Verdict {
-    /// The queues have the message; it is safe once the log is durable up to this position, or at once.
+    /// The queues have the message; it is safe once the log is durable up to this position, or, with none, once the
+    /// definitions are durable by which the message went to other queues or to no queue.
     Accepted(Option<Lsn>),
     /// At least one queue refused it.
     Refused,
@@ -423,8 +424,14 @@ impl Vhost {
             unreachable!("only channels in confirm mode number their publishes");
         };
         match verdict {
-            Verdict::Accepted(None) => confirms.ack(seq),
-            Verdict::Accepted(Some(lsn)) => confirms.ack_when_durable(seq, lsn),
+            Verdict::Accepted(written) => {
+                let needed = written.unwrap_or_else(|| self.log.last_definition());
+                if self.log.is_durable(needed) {
+                    confirms.ack(seq);
+                } else {
+                    confirms.ack_when_durable(seq, needed);
+                }
+            }
             Verdict::Refused => confirms.nack(seq),
         }
         if !channel.flush_listed {

@@ -64,7 +64,6 @@ impl Vhost {
             self.check_owner(at, id)?;
         }
         self.count_operation(at);
-        let before = self.log.last();
         let changed = holder
             .map(|holder| self.operate_in(holder, &request.selector, request.operation))
             .unwrap_or_default();
@@ -73,8 +72,7 @@ impl Vhost {
         if changed.is_empty() {
             self.return_operation(at, exchange, publish, &prepared);
         }
-        let lsn = (self.log.last() > before).then(|| self.log.last());
-        self.confirm_operation(at, lsn);
+        self.confirm_operation(at);
         Ok(())
     }
 
@@ -113,12 +111,14 @@ impl Vhost {
         self.return_unroutable(at, message);
     }
 
-    /// Confirms a publish that is an operation, once the record at `lsn`, if any, is durable.
-    pub(in crate::vhost) fn confirm_operation(&mut self, at: ChannelKey, lsn: Option<Lsn>) {
+    /// Confirms a publish that is an operation once everything before it is durable: what the operation did, and what
+    /// others did to the messages that it did not find.
+    pub(in crate::vhost) fn confirm_operation(&mut self, at: ChannelKey) {
+        let last = self.log.last();
         let channel = self.connections.known_channel_mut(at);
         if let PublishMode::Confirm(confirms) = &mut channel.mode {
             let seq = confirms.assign();
-            self.confirm(at, seq, Verdict::Accepted(lsn));
+            self.confirm(at, seq, Verdict::Accepted(Some(last)));
         }
     }
 

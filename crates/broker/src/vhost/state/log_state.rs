@@ -27,6 +27,8 @@ pub(crate) struct Appended {
 #[derive(Default, Debug)]
 pub(crate) struct LogState {
     last: Lsn,
+    /// The newest record of a definition, by which publishes find their queues.
+    last_definition: Lsn,
     /// The newest record before the current command.
     command_began: Lsn,
     durable: Lsn,
@@ -46,6 +48,9 @@ impl LogState {
         self.last.0 += 1;
         let lsn = self.last;
         let Appended { about, ended, record, is_joined } = appended;
+        if record.is_definition() {
+            self.last_definition = lsn;
+        }
         effects.push(Effect::Log { lsn, at, about, ended, record, is_joined });
         lsn
     }
@@ -54,6 +59,12 @@ impl LogState {
     #[inline]
     pub(crate) fn last(&self) -> Lsn {
         self.last
+    }
+
+    /// Position of the newest record of a definition. What a client is told rests on all of them.
+    #[inline]
+    pub(crate) fn last_definition(&self) -> Lsn {
+        self.last_definition
     }
 
     /// Position of the next record.
