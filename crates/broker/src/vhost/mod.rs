@@ -86,7 +86,7 @@ pub struct VhostOptions {
     pub unacked_bytes_max: u64,
     /// Limits of the history of dead letters.
     pub dead_letter_history: DeadLetterHistoryLimits,
-    /// True in a replicated vhost: deliveries of quorum queues wait until the log is durable
+    /// True in a replicated vhost: deliveries of quorum queues, and redeliveries, wait until the log is durable
     /// ([`Effect::Hold`]), and the vhost keeps the sums that its digests tell
     /// ([`Vhost::log_digest`]).
     pub delivers_after_commit: bool,

@@ -166,16 +166,18 @@ impl Vhost {
         channel.unacked.push(tag, Unacked { queue: id, consumer, entry, timeout });
     }
 
-    /// Copies a delivery to the firehose, and holds it in a replicated vhost. Called before the delivery is counted,
-    /// because the copy shows whether the message was delivered before.
+    /// Copies a delivery to the firehose. In a replicated vhost, holds that of a quorum queue, and every redelivery: the first
+    /// delivery of the message may be held behind others of its connection, and leaves no later. Called before the delivery
+    /// is counted, because the copy shows whether the message was delivered before.
     #[inline(never)]
     pub(in crate::vhost) fn before_delivery(&mut self, at: ChannelKey, id: QueueId, entry: &Entry) {
         if self.firehose.is_on() {
             self.trace_delivery(at, id, entry);
         }
-        if self.options.delivers_after_commit
-            && self.topology.known_queue(id).kind().delivers_after_commit()
-        {
+        let is_held = self.options.delivers_after_commit
+            && (entry.acquired_count > 0
+                || self.topology.known_queue(id).kind().delivers_after_commit());
+        if is_held {
             self.effects.hold(at.connection);
         }
     }
