@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import secrets
+import shutil
 import zlib
 
 import pytest
@@ -102,6 +103,7 @@ class BrokerUnderTest:
         self.name = config.getoption("--broker")
         self.config, self.directories = config, tmp_path_factory
         self._shared = self._cluster = None
+        self._started = []
 
     def shared(self):
         """The shared broker."""
@@ -129,8 +131,16 @@ class BrokerUnderTest:
         """A new Leveret, or the RabbitMQ that is there."""
         if self.name == "leveret":
             directory = self.directories.mktemp("leveret")
-            return brokers.Leveret(self.config.getoption("--leveret-bin"), directory, settings, definitions)
+            self._started.append(brokers.Leveret(
+                self.config.getoption("--leveret-bin"), directory, settings, definitions))
+            return self._started[-1]
         return brokers.RabbitMq(self.config.getoption("--amqp"), self.config.getoption("--http"))
+
+    def remove_stopped(self):
+        """Remove the directories of brokers that have ended: each has a reserve on the disk, and there are hundreds."""
+        for broker in [broker for broker in self._started if not broker.alive]:
+            self._started.remove(broker)
+            shutil.rmtree(broker.directory)
 
     def stop(self):
         """Stop the shared broker."""
@@ -146,6 +156,13 @@ def under(pytestconfig, tmp_path_factory):
     under = BrokerUnderTest(pytestconfig, tmp_path_factory)
     yield under
     under.stop()
+    under.remove_stopped()
+
+
+@pytest.fixture(autouse=True)
+def disk_is_left_free(under):
+    yield
+    under.remove_stopped()
 
 
 @pytest.fixture
