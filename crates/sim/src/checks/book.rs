@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::checks::ledger::Ledger;
-use crate::clients::topology::Topology;
+use crate::clients::topology::{DEAD_LETTERS, Topology};
 use crate::cluster::pages::PageCounts;
 use crate::plan::FAST_PPM;
 
@@ -47,6 +47,8 @@ pub(crate) struct MessageFacts {
     pub(crate) redriven_since: Option<(u64, u64)>,
     /// Number of its redrives that are committed.
     pub(crate) redrives: u32,
+    /// Time at which the last of them was.
+    pub(crate) redriven_us: Option<u64>,
 }
 
 impl MessageFacts {
@@ -216,7 +218,9 @@ impl Book {
         };
         let needed_us = (earliest_ms + message.delay_ms) * 1000;
         let passed_us = now_us - message.published_us;
-        let counts = root == message.root && !is_as_before;
+        // What was held for a client before the redrive leaves with it.
+        let leaves_with_redrive = name == DEAD_LETTERS && message.redriven_us == Some(now_us);
+        let counts = root == message.root && !is_as_before && !leaves_with_redrive;
         if counts && passed_us + passed_us * FAST_PPM / 1_000_000 + 20 < needed_us {
             self.violation(format!("early: {whence} after {passed_us} us of {needed_us}"));
         }
@@ -252,7 +256,7 @@ impl Book {
     }
 
     /// A redrive of a message to a queue is committed: its times count from there.
-    fn redriven(&mut self, id: u64, queue: &str) {
+    fn redriven(&mut self, id: u64, queue: &str, now_us: u64) {
         let first = self.topology.number(queue).expect("a queue of the run");
         let Some(message) = self.messages.get_mut(&id) else { return };
         // Without it, the message was redriven again before its last redrive was committed: that time counts for both.
@@ -263,6 +267,7 @@ impl Book {
         message.own_ms = message.own_ms.filter(|_| first == message.first);
         message.first = first;
         message.redrives += 1;
+        message.redriven_us = Some(now_us);
     }
 
     /// A client asks to purge or delete a queue. Returns the messages that must be gone when it is answered: those that were
@@ -303,15 +308,15 @@ impl Book {
         }
     }
 
-    /// Looks for faults that a committed entry has shown.
-    pub(crate) fn look_at_ledger(&mut self) {
+    /// Looks for faults that an entry has shown, which was committed at `now_us`.
+    pub(crate) fn look_at_ledger(&mut self, now_us: u64) {
         let messages = &self.messages;
         let is_done =
             |id: u64| messages.get(&id).is_none_or(|it| it.is_acked || it.emptied > Emptied::Never);
         let faults = self.ledger.take_faults(&is_done);
         self.violations.extend(faults);
         for (id, queue) in self.ledger.take_redriven() {
-            self.redriven(id, &queue);
+            self.redriven(id, &queue, now_us);
         }
     }
 }

@@ -238,6 +238,7 @@ impl Client {
                 handed: BTreeMap::new(),
                 redriven_since: None,
                 redrives: 0,
+                redriven_us: None,
             };
             book.messages.insert(*next_id, facts);
             let len = match random.below(20) {

@@ -115,6 +115,8 @@ pub(crate) struct Process {
     pub(crate) is_writing: bool,
     /// True time at which the turn began.
     pub(super) turn_us: u64,
+    /// Time at which the clock was read for the turn, which may need several writes on a full disk.
+    pub(super) clock_us: u64,
     /// Writes that the disk did not answer in time.
     pub(super) stalls: u64,
     /// True if a stall of the disk ends the service of clients.
@@ -171,6 +173,7 @@ impl Process {
             served: 0,
             is_writing: false,
             turn_us: 0,
+            clock_us: 0,
             stalls: 0,
             is_watched: false,
             is_advance_due: false,

@@ -153,9 +153,17 @@ impl Process {
         let Self { replica, serving, bounds, stalls, sabotage, .. } = self;
         let (random, sabotage) = (&mut *ctx.random, *sabotage);
         let mut vhost = Locked { serving, now, random, sabotage, is_touched: false };
-        let clock = || TurnClock { now: ctx.reading, wall_after_us: ctx.reading.wall_us, bounds };
+        let mut reads_clock = false;
+        let clock = || {
+            reads_clock = true;
+            TurnClock { now: ctx.reading, wall_after_us: ctx.reading.wall_us, bounds }
+        };
         let turn = replica.begin(ctx.now_us, *stalls, clock, &placed, &mut vhost, ctx.frames);
-        if vhost.is_touched {
+        let is_touched = vhost.is_touched;
+        if reads_clock {
+            self.clock_us = ctx.now_us;
+        }
+        if is_touched {
             self.touched(ctx);
         }
         turn
@@ -357,7 +365,7 @@ impl Process {
     fn axis_begins(&mut self, origin: AxisOrigin, ctx: &mut Context<'_>) {
         let member = self.replica.member();
         let (term, last) = (member.term().0, member.last_index().0);
-        ctx.book.ledger.proposed_at.insert((last, term), self.turn_us);
+        ctx.book.ledger.proposed_at.insert((last, term), self.clock_us);
         let before = member.log().term_of(EntryIndex(last.saturating_sub(1)));
         let continues = match origin {
             AxisOrigin::Continued { term } => Some(term),
@@ -381,7 +389,7 @@ impl Process {
             );
         }
         ctx.book.ledger.committed(ctx.number, &entry, root);
-        ctx.book.look_at_ledger();
+        ctx.book.look_at_ledger(ctx.now_us);
         if effects == Effects::Due {
             self.jobs.push_back(Job::Apply(entry));
             self.apply_soon(ctx);
