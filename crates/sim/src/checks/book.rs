@@ -175,8 +175,14 @@ impl Book {
             return self.violation(format!("message {id} was never published"));
         };
         let first = message.handed.get(&queue).copied();
-        // A redriven message is a new one: a mark is that of the one before, which was held when its channel was closed.
-        if first.is_none() && !(redelivered && message.was_redriven()) {
+        // A redriven message is a new one. What was held of the one before leaves no later than with the commit of the
+        // redrive; and a mark is that of the one before, whose channel was closed.
+        let is_dead = name == DEAD_LETTERS;
+        let leaves_with_redrive = is_dead && message.redriven_us == Some(now_us);
+        let leaves_before_redrive = is_dead && message.redriven_since.is_some();
+        let is_of_the_one_before =
+            leaves_with_redrive || leaves_before_redrive || redelivered && message.was_redriven();
+        if first.is_none() && !is_of_the_one_before {
             message.handed.insert(queue, (now_us, redelivered));
         }
         // Deliveries of one commit leave in the order of their connections: the second, which is marked, before the first,
@@ -218,8 +224,6 @@ impl Book {
         };
         let needed_us = (earliest_ms + message.delay_ms) * 1000;
         let passed_us = now_us - message.published_us;
-        // What was held for a client before the redrive leaves with it.
-        let leaves_with_redrive = name == DEAD_LETTERS && message.redriven_us == Some(now_us);
         let counts = root == message.root && !is_as_before && !leaves_with_redrive;
         if counts && passed_us + passed_us * FAST_PPM / 1_000_000 + 20 < needed_us {
             self.violation(format!("early: {whence} after {passed_us} us of {needed_us}"));
