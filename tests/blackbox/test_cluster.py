@@ -290,3 +290,19 @@ def test_overview_has_the_samples_of_all_nodes_and_no_rate_below_zero(make_clust
         assert rates_below_zero(overview()) == {}
         time.sleep(0.1)
     eventually(lambda: overview()["queue_totals"]["messages_details"]["samples"][0]["sample"] == 20)
+
+
+def test_reset_discards_the_samples_of_all_nodes(make_cluster):
+    cluster = make_cluster(collect_statistics_interval=200)
+    node = cluster.start_all()
+
+    def oldest_ms():
+        """The time of the oldest sample of each node; none of a node without samples."""
+        details = [one.api.do("GET", f"/api/nodes/{name}?node_stats_age=60&node_stats_incr=1")["mem_used_details"]
+                   for name, one in cluster.nodes.items()]
+        return [min((sample["timestamp"] for sample in one.get("samples", [])), default=None) for one in details]
+
+    eventually(lambda: all(oldest_ms()))
+    reset_ms = time.time() * 1000
+    assert node.api.request("DELETE", "/api/reset")[0] == 204
+    assert all(oldest is None or oldest >= reset_ms for oldest in oldest_ms())

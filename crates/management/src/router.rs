@@ -17,7 +17,7 @@ use crate::{api, metrics};
 pub fn router(node: Arc<dyn Node>) -> Router {
     let budget = Arc::clone(node.http_budget());
     let api = api::routes()
-        .route_layer(from_fn_with_state(Arc::clone(&node), forward::forward))
+        .forwarded(&node)
         .route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
     let time = from_fn_with_state(Arc::clone(&node), middleware::tell_time);
     let routes = Router::new()

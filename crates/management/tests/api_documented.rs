@@ -29,7 +29,7 @@ fn methods_in(text: &str) -> BTreeSet<String> {
     methods.map(|method| method.to_uppercase()).collect()
 }
 
-/// Adds the routes of a file, as `.route("/api/...", get(...).put(...))`.
+/// Adds the routes of a file, as `.route("/api/...", Scope::Here, get(...).put(...))`.
 fn read_routes(text: &str, routes: &mut Routes) {
     for call in text.split(".route(").skip(1) {
         let mut depth = 1_i32;
@@ -53,7 +53,8 @@ fn read_routes(text: &str, routes: &mut Routes) {
             let (_, value) = text.split_once(&format!("let {name} = ")).unwrap();
             methods = methods_in(value.split(';').next().unwrap());
         }
-        let literal = call.split('"').nth(1).unwrap_or_default();
+        let path = call.split(',').next().unwrap_or_default();
+        let literal = path.split('"').nth(1).unwrap_or_default();
         let paths = match literal {
             // The bindings between two ends, for both kinds of destinations.
             "" | "{ends}/{{key}}" => {

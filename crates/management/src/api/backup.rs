@@ -1,6 +1,5 @@
 //! `/api/backup`: a backup of the running node. Leveret's own.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -10,11 +9,13 @@ use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
 use crate::http::extract::SharedNode;
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::{BackupError, BackupJob, BackupState, BackupVhost};
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/backup", get(show).post(begin).delete(cancel))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/backup", Scope::Here, get(show).post(begin).delete(cancel))
 }
 
 async fn begin(

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -16,6 +15,8 @@ use crate::history::{History, TimeRanges, Trend};
 use crate::http::access::{Management, VhostUser, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::timestamp::rfc3339;
 use crate::snapshot::client::{ChannelSnapshot, parse_channel_name};
 use crate::snapshot::fields::{CHANNEL, StatsKind, of_channel};
@@ -24,11 +25,15 @@ use crate::snapshot::fields::{CHANNEL, StatsKind, of_channel};
 type ChannelTrend = Trend<{ CHANNEL.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/channels", get(list))
-        .route("/api/channels/{name}", get(show))
-        .route("/api/vhosts/{name}/channels", get(list_of_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route(
+            "/api/channels",
+            Scope::List(&["name", "connection_details.user_provided_name"]),
+            get(list),
+        )
+        .route("/api/channels/{name}", Scope::Anywhere, get(show))
+        .route("/api/vhosts/{name}/channels", Scope::Vhost("name"), get(list_of_vhost))
 }
 
 /// Users who are no monitors see the channels of their own connections.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
@@ -17,6 +16,8 @@ use crate::history::{History, TimeRanges, Trend};
 use crate::http::access::{Management, VhostUser, check_can_close_client, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::table::table_to_json;
 use crate::snapshot::client::{CertificateDetails, ConnectionSnapshot, TlsDetails};
 use crate::snapshot::fields::{CONNECTION, StatsKind, of_connection};
@@ -25,14 +26,21 @@ use crate::snapshot::fields::{CONNECTION, StatsKind, of_connection};
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/connections", get(list))
-        .route("/api/connections/{name}", get(show).delete(close))
-        .route("/api/connections/{name}/channels", get(list_of_channels))
-        .route("/api/connections/username/{user}", get(list_of_user).delete(close_of_user))
-        .route("/api/vhosts/{name}/connections", get(list_of_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/connections", Scope::List(FOUND_BY), get(list))
+        .route("/api/connections/{name}", Scope::Anywhere, get(show).delete(close))
+        .route("/api/connections/{name}/channels", Scope::Anywhere, get(list_of_channels))
+        .route(
+            "/api/connections/username/{user}",
+            (Scope::List(FOUND_BY), Scope::Everywhere),
+            get(list_of_user).delete(close_of_user),
+        )
+        .route("/api/vhosts/{name}/connections", Scope::Vhost("name"), get(list_of_vhost))
 }
+
+/// The fields in which a list looks for a name.
+const FOUND_BY: &[&str] = &["name", "user_provided_name"];
 
 /// RabbitMQ's default reason for closing a connection.
 const REASON: &str = "Closed via management plugin";

@@ -1,6 +1,5 @@
 //! `/api/consumers`: consumers of queues.
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -11,14 +10,18 @@ use crate::api::row::{Part, Row};
 use crate::http::access::Management;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::table::table_to_json;
 use crate::snapshot::client::{ConsumerSnapshot, channel_name};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/consumers", get(list))
-        .route("/api/consumers/{vhost}", get(list_of_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/consumers", Scope::List(&["queue.name"]), get(list)).route(
+        "/api/consumers/{vhost}",
+        Scope::Vhost("vhost"),
+        get(list_of_vhost),
+    )
 }
 
 /// Users who are no monitors see their own consumers.

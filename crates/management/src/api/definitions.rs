@@ -1,7 +1,6 @@
 //! `/api/definitions`: everything that is declared, out and in. What is taken in is made as a whole or
 //! not at all; `?dry_run=true` lists the changes and makes none.
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -15,6 +14,8 @@ use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::multipart;
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::bounded;
 use crate::json::import_preview::preview_to_json;
 use crate::json::taken::taken;
@@ -22,11 +23,19 @@ use crate::limits::{DEFINITIONS_DEPTH_MAX, definitions_values_max};
 use crate::node::ImportError;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/definitions", get(export).post(import))
-        .route("/api/all-configuration", get(export).post(import))
-        .route("/api/definitions/{vhost}", get(export_vhost).post(import_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/definitions", (Scope::Definitions, Scope::Metadata), get(export).post(import))
+        .route(
+            "/api/all-configuration",
+            (Scope::Definitions, Scope::Metadata),
+            get(export).post(import),
+        )
+        .route(
+            "/api/definitions/{vhost}",
+            Scope::Vhost("vhost"),
+            get(export_vhost).post(import_vhost),
+        )
 }
 
 async fn export(

@@ -4,7 +4,6 @@
 //! A flag says since which version of RabbitMQ clients may rely on something, so all flags of the version whose API this
 //! is are on. To enable all of them lets the level of record kinds of the cluster rise, if it does not do so by itself.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, put};
@@ -13,15 +12,17 @@ use serde_json::{Value, json};
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::{NAME, Scope};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/extensions", get(extensions))
-        .route("/api/feature-flags", get(flags))
-        .route("/api/feature-flags/{name}/enable", put(enable))
-        .route("/api/deprecated-features", get(deprecated))
-        .route("/api/deprecated-features/used", get(used))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/extensions", Scope::Here, get(extensions))
+        .route("/api/feature-flags", Scope::Here, get(flags))
+        .route("/api/feature-flags/{name}/enable", Scope::Metadata, put(enable))
+        .route("/api/deprecated-features", Scope::Here, get(deprecated))
+        .route("/api/deprecated-features/used", Scope::List(NAME), get(used))
 }
 
 /// RabbitMQ's flags that are about what clients can do or see, with what they stand for.

@@ -1,6 +1,5 @@
 //! `/api/global-parameters` and `/api/cluster-name`: values that tools store at the node by name.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -11,14 +10,24 @@ use crate::http::access::{Administrator, Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::Caller;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/cluster-name", get(show_cluster_name).put(set_cluster_name))
-        .route("/api/global-parameters", get(list))
-        .route("/api/global-parameters/{name}", get(show).put(set).delete(clear))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route(
+            "/api/cluster-name",
+            (Scope::Here, Scope::Metadata),
+            get(show_cluster_name).put(set_cluster_name),
+        )
+        .route("/api/global-parameters", Scope::Here, get(list))
+        .route(
+            "/api/global-parameters/{name}",
+            (Scope::Here, Scope::Metadata),
+            get(show).put(set).delete(clear),
+        )
 }
 
 /// COMPAT: pages of more lists: RabbitMQ's list of global parameters has no pages.

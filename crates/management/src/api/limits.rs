@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, put};
@@ -12,18 +11,28 @@ use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::limits::{limit_from_json, limits_to_json};
 use crate::node::{ChangeError, LimitName, UserLimit, VhostLimit};
 
 /// The paths. In paths with two names, the first is the vhost's or the user's, the second the limit's.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/vhost-limits", get(list_of_vhosts))
-        .route("/api/vhost-limits/{vhost}", get(show_of_vhost))
-        .route("/api/vhost-limits/{vhost}/{name}", put(set_of_vhost).delete(clear_of_vhost))
-        .route("/api/user-limits", get(list_of_users))
-        .route("/api/user-limits/{user}", get(show_of_user))
-        .route("/api/user-limits/{user}/{name}", put(set_of_user).delete(clear_of_user))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/vhost-limits", Scope::Here, get(list_of_vhosts))
+        .route("/api/vhost-limits/{vhost}", Scope::Here, get(show_of_vhost))
+        .route(
+            "/api/vhost-limits/{vhost}/{name}",
+            Scope::Metadata,
+            put(set_of_vhost).delete(clear_of_vhost),
+        )
+        .route("/api/user-limits", Scope::Here, get(list_of_users))
+        .route("/api/user-limits/{user}", Scope::Here, get(show_of_user))
+        .route(
+            "/api/user-limits/{user}/{name}",
+            Scope::Metadata,
+            put(set_of_user).delete(clear_of_user),
+        )
 }
 
 /// The limits of the vhosts that the user sees.

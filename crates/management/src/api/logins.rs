@@ -17,17 +17,23 @@ use crate::http::access::{Administrator, Management, Monitor, log_in};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::origin::check_origin;
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::LOGIN_BYTES_MAX;
 use crate::node::{Credentials, PermissionDetails};
 use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/whoami", get(whoami))
-        .route("/api/auth/hash_password/{password}", get(hash_password))
-        .route("/api/auth/attempts/{node}", get(attempts).delete(forget))
-        .route("/api/auth/attempts/{node}/source", get(attempts_by_source).delete(forget))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/whoami", Scope::Here, get(whoami))
+        .route("/api/auth/hash_password/{password}", Scope::Here, get(hash_password))
+        .route("/api/auth/attempts/{node}", Scope::Node("node"), get(attempts).delete(forget))
+        .route(
+            "/api/auth/attempts/{node}/source",
+            Scope::Node("node"),
+            get(attempts_by_source).delete(forget),
+        )
 }
 
 /// The paths that need no login: that of the login itself, and that of the version.

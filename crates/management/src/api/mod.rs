@@ -5,7 +5,7 @@
 //! unknown values are left out.
 
 mod backup;
-pub(crate) mod bindings;
+mod bindings;
 mod channels;
 mod client_filter;
 mod connections;
@@ -21,9 +21,9 @@ mod list_query;
 mod logins;
 pub(crate) mod nodes;
 mod overview;
-pub(crate) mod parameters;
+mod parameters;
 mod permissions;
-pub(crate) mod policies;
+mod policies;
 mod queues;
 mod quorum_replicas;
 mod quorum_status;
@@ -37,18 +37,18 @@ mod user_channel;
 mod users;
 pub(crate) mod vhosts;
 
-use axum::Router;
 use axum::routing::get;
 
-use crate::http::extract::SharedNode;
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 
 pub(crate) use list_query::{PART, PartCounts, Place, Query};
 
 /// All paths behind [`crate::http::access::guard`].
-pub(crate) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/overview", get(overview::show))
-        .route("/api/config/effective", get(overview::configuration))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/overview", Scope::Overview, get(overview::show))
+        .route("/api/config/effective", Scope::Here, get(overview::configuration))
         .merge(backup::routes())
         .merge(bindings::routes())
         .merge(channels::routes())

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -18,17 +17,23 @@ use crate::http::access::{Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::{Scope, Scopes};
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::policy::{parameter_from_json, policy_to_json};
 use crate::node::{Caller, VhostLimit};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/parameters", get(list))
-        .route("/api/parameters/{component}", get(list_of_component))
-        .route("/api/parameters/{component}/{vhost}", get(list_of_vhost))
-        .route("/api/parameters/{component}/{vhost}/{name}", get(show).put(set).delete(clear))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/parameters", Scope::List(FOUND_BY), get(list))
+        .route("/api/parameters/{component}", Scope::List(FOUND_BY), get(list_of_component))
+        .route("/api/parameters/{component}/{vhost}", Scope::Vhost("vhost"), get(list_of_vhost))
+        .route(
+            "/api/parameters/{component}/{vhost}/{name}",
+            Scopes::Parameter,
+            get(show).put(set).delete(clear),
+        )
 }
 
 /// Components that are policies.
@@ -68,7 +73,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
 /// The fields that a filter looks into.
 ///
 /// COMPAT: pages of more lists: RabbitMQ's lists of parameters have no pages.
-pub(crate) const FOUND_BY: &[&str] = &["name", "component", "vhost"];
+const FOUND_BY: &[&str] = &["name", "component", "vhost"];
 
 /// All but policies, which have paths of their own, as in RabbitMQ.
 async fn list(

@@ -1,7 +1,6 @@
 //! `/api/permissions` and `/api/topic-permissions`: permissions of users in vhosts, and the routing keys that users
 //! may use with topic exchanges.
 
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -12,29 +11,37 @@ use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::{ChangeError, PermissionDetails, TopicPermissionDetails, UserDetails};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
+pub(super) fn routes() -> Routes {
     type Plain = PermissionDetails;
     type Topic = TopicPermissionDetails;
 
-    Router::new()
-        .route("/api/permissions", get(list::<Plain>))
-        .route("/api/permissions/{vhost}/{user}", get(show).put(put).delete(delete))
-        .route("/api/vhosts/{vhost}/permissions", get(list_of_vhost::<Plain>))
-        .route("/api/users/{name}/permissions", get(list_of_user::<Plain>))
-        .route("/api/topic-permissions", get(list::<Topic>))
+    Routes::new()
+        .route("/api/permissions", Scope::Here, get(list::<Plain>))
+        .route(
+            "/api/permissions/{vhost}/{user}",
+            (Scope::Here, Scope::Metadata),
+            get(show).put(put).delete(delete),
+        )
+        .route("/api/vhosts/{vhost}/permissions", Scope::Here, get(list_of_vhost::<Plain>))
+        .route("/api/users/{name}/permissions", Scope::Here, get(list_of_user::<Plain>))
+        .route("/api/topic-permissions", Scope::Here, get(list::<Topic>))
         .route(
             "/api/topic-permissions/{vhost}/{user}",
+            (Scope::Here, Scope::Metadata),
             get(show_topic).put(put_topic).delete(delete_topic),
         )
         .route(
             "/api/topic-permissions/{vhost}/{user}/{exchange}",
+            (Scope::Here, Scope::Metadata),
             get(show_of_exchange).delete(delete_of_exchange),
         )
-        .route("/api/vhosts/{vhost}/topic-permissions", get(list_of_vhost::<Topic>))
-        .route("/api/users/{name}/topic-permissions", get(list_of_user::<Topic>))
+        .route("/api/vhosts/{vhost}/topic-permissions", Scope::Here, get(list_of_vhost::<Topic>))
+        .route("/api/users/{name}/topic-permissions", Scope::Here, get(list_of_user::<Topic>))
 }
 
 /// The fields that a filter looks into.

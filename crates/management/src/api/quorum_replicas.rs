@@ -1,7 +1,6 @@
 //! The nodes that have the replicas of quorum queues, which are those of their vhosts: `/api/queues/quorum/...`, as in
 //! RabbitMQ, and `/api/vhosts/VHOST/members/NODE`, Leveret's own.
 
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode};
 use axum::routing::{delete, post, put};
@@ -15,6 +14,8 @@ use crate::http::answer::ApiError;
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::forward::{no_leader_of_metadata, reason_of, request_of_node, segment};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::PEER_TIMEOUT;
 use crate::node::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberError};
 
@@ -22,13 +23,21 @@ use crate::node::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberErr
 const ALL: &str = ".*";
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/queues/quorum/{vhost}/{name}/replicas/add", post(add))
-        .route("/api/queues/quorum/{vhost}/{name}/replicas/delete", delete(remove))
-        .route("/api/queues/quorum/replicas/on/{node}/grow", post(grow))
-        .route("/api/queues/quorum/replicas/on/{node}/shrink", delete(shrink))
-        .route("/api/vhosts/{name}/members/{node}", put(put_member).delete(delete_member))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/queues/quorum/{vhost}/{name}/replicas/add", Scope::Vhost("vhost"), post(add))
+        .route(
+            "/api/queues/quorum/{vhost}/{name}/replicas/delete",
+            Scope::Vhost("vhost"),
+            delete(remove),
+        )
+        .route("/api/queues/quorum/replicas/on/{node}/grow", Scope::Metadata, post(grow))
+        .route("/api/queues/quorum/replicas/on/{node}/shrink", Scope::Metadata, delete(shrink))
+        .route(
+            "/api/vhosts/{name}/members/{node}",
+            Scope::Metadata,
+            put(put_member).delete(delete_member),
+        )
 }
 
 /// Adds a replica of the vhost of a queue. The leader of the vhost answers.

@@ -1,7 +1,6 @@
 //! `/api/queues/quorum/VHOST/QUEUE/status`: the members of a quorum queue, which are the replicas of its vhost. The leader
 //! of the vhost answers, and asks the other nodes for theirs.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -12,10 +11,16 @@ use crate::api::replicas;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/queues/quorum/{vhost}/{name}/status", get(status))
+pub(super) fn routes() -> Routes {
+    Routes::new().route(
+        "/api/queues/quorum/{vhost}/{name}/status",
+        Scope::Vhost("vhost"),
+        get(status),
+    )
 }
 
 // COMPAT: members of a queue: those of its vhost.

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -20,6 +19,8 @@ use crate::http::access::{Management, check_can_close_client, check_can_enter};
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::REDRIVE_SAMPLE_TRUNCATE;
 use crate::node::{
     Caller, MessageFilter, MessageId, QueuePath, RedriveDryRun, RedriveError, RedriveJob,
@@ -27,12 +28,12 @@ use crate::node::{
 };
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/queues/{vhost}/{name}/redrive", post(begin))
-        .route("/api/queues/{vhost}/{name}/redrives", get(list_of_queue))
-        .route("/api/redrives", get(list))
-        .route("/api/redrives/{name}", get(show).delete(cancel))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/queues/{vhost}/{name}/redrive", Scope::Vhost("vhost"), post(begin))
+        .route("/api/queues/{vhost}/{name}/redrives", Scope::Vhost("vhost"), get(list_of_queue))
+        .route("/api/redrives", Scope::List(&["id"]), get(list))
+        .route("/api/redrives/{name}", Scope::Anywhere, get(show).delete(cancel))
 }
 
 async fn begin(

@@ -1,7 +1,6 @@
 //! `/api/replicas`: the replicas of vhosts on the nodes of a cluster. Each node tells its own replicas; `http::forward` puts
 //! those of all nodes together.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::Method;
 use axum::routing::get;
@@ -13,12 +12,14 @@ use crate::http::access::Monitor;
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
 use crate::http::forward::{json_of, request_of_node};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::PART_TIMEOUT;
 use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/replicas", get(list))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/replicas", Scope::List(&["vhost"]), get(list))
 }
 
 async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<List, ApiError> {

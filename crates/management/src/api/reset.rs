@@ -1,6 +1,5 @@
 //! `/api/reset`: deletes all samples, so that charts and rates begin anew. Counters keep their values.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::delete;
@@ -8,10 +7,16 @@ use axum::routing::delete;
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/reset", delete(reset)).route("/api/reset/{node}", delete(reset_node))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/reset", Scope::Everywhere, delete(reset)).route(
+        "/api/reset/{node}",
+        Scope::Node("node"),
+        delete(reset_node),
+    )
 }
 
 async fn reset(State(node): State<SharedNode>, _: Administrator) -> StatusCode {

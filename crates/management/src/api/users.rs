@@ -1,6 +1,5 @@
 //! `/api/users`: users with their passwords and tags.
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -12,6 +11,8 @@ use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::fields::flag;
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::base64_text::bytes_from_base64;
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::vhost::{check_labels, tags_from_json, too_many_tags};
@@ -25,12 +26,16 @@ const PROTECTED: &str = "protected";
 const INCLUDE_PROTECTED: &str = "include_protected=true";
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/users", get(list))
-        .route("/api/users/without-permissions", get(list_without_permissions))
-        .route("/api/users/bulk-delete", post(delete_many))
-        .route("/api/users/{name}", get(show).put(put).delete(delete))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/users", Scope::Here, get(list))
+        .route("/api/users/without-permissions", Scope::Here, get(list_without_permissions))
+        .route("/api/users/bulk-delete", Scope::Metadata, post(delete_many))
+        .route(
+            "/api/users/{name}",
+            (Scope::Here, Scope::Metadata),
+            get(show).put(put).delete(delete),
+        )
 }
 
 async fn list(

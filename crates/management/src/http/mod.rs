@@ -13,5 +13,7 @@ pub(crate) mod forward;
 pub(crate) mod middleware;
 pub(crate) mod multipart;
 pub(crate) mod origin;
+pub(crate) mod routes;
+pub(crate) mod scope;
 mod unread_body;
 pub(crate) mod web;

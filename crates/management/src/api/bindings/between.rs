@@ -1,7 +1,6 @@
 //! Bindings between one exchange and one queue or exchange: list, create, show and delete, each by its
 //! properties key.
 
-use axum::Router;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
@@ -17,21 +16,25 @@ use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::table::table_from_json;
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 /// The paths, for queues and exchanges as destinations.
-pub(super) fn routes() -> Router<SharedNode> {
+pub(super) fn routes() -> Routes {
     let to = |kind: &str, to_queue: bool| {
         let ends = format!("/api/bindings/{{vhost}}/e/{{source}}/{kind}/{{destination}}");
-        Router::new()
+        Routes::new()
             .route(
                 &ends,
+                Scope::Vhost("vhost"),
                 get(move |node, caller, at, query| list(node, caller, at, query, to_queue))
                     .post(move |node, caller, at, body| make(node, caller, at, body, to_queue)),
             )
             .route(
                 &format!("{ends}/{{key}}"),
+                Scope::Vhost("vhost"),
                 get(move |node, caller, at, query| show(node, caller, at, query, to_queue))
                     .delete(move |node, caller, at| remove(node, caller, at, to_queue)),
             )

@@ -5,7 +5,6 @@ mod binding_json;
 mod erlang_hash;
 mod properties_key;
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 
@@ -14,24 +13,34 @@ use crate::api::list_query::{List, Query};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::ApiError;
 use crate::http::extract::{Name, NameInVhost, SharedNode, exchange_name};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::Caller;
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/bindings", get(list))
-        .route("/api/bindings/{vhost}", get(list_of_vhost))
-        .route("/api/exchanges/{vhost}/{name}/bindings/source", get(list_of_source))
-        .route("/api/exchanges/{vhost}/{name}/bindings/destination", get(list_of_destination))
-        .route("/api/queues/{vhost}/{name}/bindings", get(list_of_queue))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/bindings", Scope::List(FOUND_BY), get(list))
+        .route("/api/bindings/{vhost}", Scope::Vhost("vhost"), get(list_of_vhost))
+        .route(
+            "/api/exchanges/{vhost}/{name}/bindings/source",
+            Scope::Vhost("vhost"),
+            get(list_of_source),
+        )
+        .route(
+            "/api/exchanges/{vhost}/{name}/bindings/destination",
+            Scope::Vhost("vhost"),
+            get(list_of_destination),
+        )
+        .route("/api/queues/{vhost}/{name}/bindings", Scope::Vhost("vhost"), get(list_of_queue))
         .merge(between::routes())
 }
 
 /// The fields that a filter of all bindings looks into.
 ///
 /// COMPAT: pages of more lists: RabbitMQ's lists of bindings have no pages.
-pub(crate) const FOUND_BY: &[&str] = &["source", "destination", "routing_key"];
+const FOUND_BY: &[&str] = &["source", "destination", "routing_key"];
 
 /// The bindings of the vhosts that the user has permissions in; an administrator sees all.
 async fn list(

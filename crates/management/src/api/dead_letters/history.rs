@@ -4,7 +4,6 @@
 //! A request does a bounded amount of work and answers with a cursor for the next request.
 
 use amqp::properties::Properties;
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use broker::dead_letter::DeathReason;
@@ -15,14 +14,16 @@ use crate::api::queues::message::properties;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::table::bytes_to_text;
 use crate::limits::{DEATHS_COUNT_DEFAULT, DEATHS_COUNT_MAX, DEATHS_READS_MAX, GET_BYTES_MAX};
 use crate::node::{DeathFilter, DeathsBefore};
 use crate::snapshot::client::channel_name;
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/dead-letter-history/{vhost}", get(history))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/dead-letter-history/{vhost}", Scope::Vhost("vhost"), get(history))
 }
 
 async fn history(

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use broker::dead_letter::DeathReason;
@@ -22,14 +21,18 @@ use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::{MAP_WARNINGS_MAX, NAMED_TOGETHER_MAX};
 use crate::snapshot::fields::dead_lettered_by;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/dead-letter-map", get(show))
-        .route("/api/dead-letter-map/{vhost}", get(show_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/dead-letter-map", Scope::DeadLetterMap, get(show)).route(
+        "/api/dead-letter-map/{vhost}",
+        Scope::Vhost("vhost"),
+        get(show_vhost),
+    )
 }
 
 async fn show(

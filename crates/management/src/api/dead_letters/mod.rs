@@ -9,14 +9,12 @@ mod queues;
 mod selection;
 mod warning_groups;
 
-use axum::Router;
-
 pub(crate) use merge::merge;
 pub(crate) use selection::MapQuery;
 
-use crate::http::extract::SharedNode;
+use crate::http::routes::Routes;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
+pub(super) fn routes() -> Routes {
     history::routes().merge(map::routes()).merge(queues::routes())
 }

@@ -1,7 +1,6 @@
 //! `/api/dead-letter-queues`: the queues that dead letters go to, and whose dead letters these are. RabbitMQ
 //! has no such thing.
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use broker::DeadLetterMap;
@@ -14,13 +13,17 @@ use crate::api::row::{Part, Row};
 use crate::http::access::Management;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::{NAME, Scope};
 use crate::limits::NAMED_TOGETHER_MAX;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/dead-letter-queues", get(list))
-        .route("/api/dead-letter-queues/{vhost}", get(list_of_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/dead-letter-queues", Scope::List(NAME), get(list)).route(
+        "/api/dead-letter-queues/{vhost}",
+        Scope::Vhost("vhost"),
+        get(list_of_vhost),
+    )
 }
 
 /// A queue that dead letters go to.

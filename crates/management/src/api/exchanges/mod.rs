@@ -4,7 +4,6 @@ pub(crate) mod publish;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -20,6 +19,8 @@ use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::Fields;
+use crate::http::routes::Routes;
+use crate::http::scope::{NAME, Scope};
 use crate::json::table::{table_from_json, table_to_json};
 use crate::snapshot::fields::{EXCHANGE, StatsKind, of_exchange};
 use crate::snapshot::topology::ExchangeSnapshot;
@@ -28,11 +29,15 @@ use crate::snapshot::topology::ExchangeSnapshot;
 type ExchangeTrend = Trend<{ EXCHANGE.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/exchanges", get(list))
-        .route("/api/exchanges/{vhost}", get(list_of_vhost))
-        .route("/api/exchanges/{vhost}/{name}", get(show).put(declare).delete(remove))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/exchanges", Scope::List(NAME), get(list))
+        .route("/api/exchanges/{vhost}", Scope::Vhost("vhost"), get(list_of_vhost))
+        .route(
+            "/api/exchanges/{vhost}/{name}",
+            Scope::Vhost("vhost"),
+            get(show).put(declare).delete(remove),
+        )
         .merge(publish::routes())
 }
 

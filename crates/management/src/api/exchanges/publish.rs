@@ -4,7 +4,6 @@
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,14 +18,20 @@ use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Body, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::base64_text::bytes_from_base64;
 use crate::json::table::table_from_json;
 use crate::node::Channel;
 use crate::snapshot::moment::wall_ms;
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/exchanges/{vhost}/{name}/publish", post(publish))
+pub(super) fn routes() -> Routes {
+    Routes::new().route(
+        "/api/exchanges/{vhost}/{name}/publish",
+        Scope::Vhost("vhost"),
+        post(publish),
+    )
 }
 
 async fn publish(

@@ -1,7 +1,6 @@
 //! `GET /api/aliveness-test/{vhost}`: publishes a message and gets it back.
 
 use amqp::table::Table;
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::get;
@@ -13,6 +12,8 @@ use crate::api::user_channel::{UserVhost, call};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 
 /// Name of the queue of the test.
 ///
@@ -27,8 +28,8 @@ const BODY: &[u8] = b"test_message";
 const NO_PROPERTIES: &[u8] = &[0, 0];
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/aliveness-test/{vhost}", get(test))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/aliveness-test/{vhost}", Scope::Vhost("vhost"), get(test))
 }
 
 async fn test(

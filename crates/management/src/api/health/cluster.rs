@@ -1,6 +1,5 @@
 //! Health checks of a node as one of a cluster. A node without a cluster leads everything and passes all of them.
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use broker::Pattern;
@@ -10,32 +9,34 @@ use super::failed;
 use crate::api::replicas;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::Leader;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/health/checks/is-in-service", get(is_in_service))
-        .route("/api/health/checks/ready-to-serve-clients", get(is_ready))
-        .route("/api/health/checks/metadata-store/initialized", get(metadata))
-        .route("/api/health/checks/metadata-store/initialized/with-data", get(metadata))
-        .route("/api/health/checks/node-is-quorum-critical", get(is_quorum_critical))
-        .route("/api/health/checks/reached-target-cluster-size", get(has_target_size))
-        .route("/api/health/checks/leads/{vhost}", get(leads))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/health/checks/is-in-service", Scope::Here, get(is_in_service))
+        .route("/api/health/checks/ready-to-serve-clients", Scope::Here, get(is_ready))
+        .route("/api/health/checks/metadata-store/initialized", Scope::Here, get(metadata))
+        .route("/api/health/checks/metadata-store/initialized/with-data", Scope::Here, get(metadata))
+        .route("/api/health/checks/node-is-quorum-critical", Scope::Here, get(is_quorum_critical))
+        .route("/api/health/checks/reached-target-cluster-size", Scope::Here, get(has_target_size))
+        .route("/api/health/checks/leads/{vhost}", Scope::Here, get(leads))
         .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts",
+            "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts", Scope::Here,
             get(all_leaderless),
         )
         .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}",
+            "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}", Scope::Here,
             get(all_matching),
         )
         .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}",
+            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}", Scope::Here,
             get(leaderless),
         )
         .route(
-            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}",
+            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}", Scope::Here,
             get(matching),
         )
 }

@@ -1,7 +1,6 @@
 //! `/api/health/findings`: the answer to "is anything wrong?", and the same as a health check. RabbitMQ has no
 //! such thing.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -16,6 +15,8 @@ use crate::history::{History, TimeRanges};
 use crate::http::access::{Management, VhostUser};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::severity::{severity, severity_of_name};
 use crate::json::taken::taken;
 use crate::node::{Caller, Leader, LimitName as _, VhostLimit, maximum};
@@ -26,13 +27,13 @@ use crate::snapshot::fields::{QUEUE, VHOST};
 use crate::snapshot::node::NodeSnapshot;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/health/findings", get(show))
-        .route("/api/health/findings/{vhost}", get(show_vhost))
-        .route("/api/health/alarms", get(alarms))
-        .route("/api/health/checks/findings", get(check))
-        .route("/api/health/checks/findings/{severity}", get(check_severity))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/health/findings", Scope::Findings, get(show))
+        .route("/api/health/findings/{vhost}", Scope::Vhost("vhost"), get(show_vhost))
+        .route("/api/health/alarms", Scope::Here, get(alarms))
+        .route("/api/health/checks/findings", Scope::Findings, get(check))
+        .route("/api/health/checks/findings/{severity}", Scope::Findings, get(check_severity))
 }
 
 /// All findings, with status 200.

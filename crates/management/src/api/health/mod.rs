@@ -7,7 +7,6 @@ pub(crate) mod findings;
 
 pub(crate) use cluster::filter;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -17,20 +16,30 @@ use crate::api::nodes::is_of_cluster;
 use crate::api::vhosts::down_vhosts;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::snapshot::node::{Listener, NodeSnapshot};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/health/checks/alarms", get(alarms))
-        .route("/api/health/checks/local-alarms", get(local_alarms))
-        .route("/api/health/checks/virtual-hosts", get(virtual_hosts))
-        .route("/api/health/checks/port-listener/{port}", get(port_listener))
-        .route("/api/health/checks/protocol-listener/{protocol}", get(protocol_listener))
-        .route("/api/health/checks/below-node-connection-limit", get(always))
-        .route("/api/healthchecks/node", get(always))
-        .route("/api/healthchecks/node/{name}", get(always_of_node))
-        .route("/api/health/checks/certificate-expiration/{within}/{unit}", get(certificates))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/health/checks/alarms", Scope::Here, get(alarms))
+        .route("/api/health/checks/local-alarms", Scope::Here, get(local_alarms))
+        .route("/api/health/checks/virtual-hosts", Scope::Here, get(virtual_hosts))
+        .route("/api/health/checks/port-listener/{port}", Scope::Here, get(port_listener))
+        .route(
+            "/api/health/checks/protocol-listener/{protocol}",
+            Scope::Here,
+            get(protocol_listener),
+        )
+        .route("/api/health/checks/below-node-connection-limit", Scope::Here, get(always))
+        .route("/api/healthchecks/node", Scope::Here, get(always))
+        .route("/api/healthchecks/node/{name}", Scope::Here, get(always_of_node))
+        .route(
+            "/api/health/checks/certificate-expiration/{within}/{unit}",
+            Scope::Here,
+            get(certificates),
+        )
         .merge(aliveness::routes())
         .merge(cluster::routes())
         .merge(findings::routes())

@@ -1,7 +1,6 @@
 //! `/api/nodes/{name}/actions`: a node is stopped, started and emptied, closes its doors, joins a cluster, and goes on
 //! without the others of one. Leveret's own.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
@@ -10,13 +9,15 @@ use serde_json::Value;
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Body, Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::bounded;
 use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
 use crate::node::{Lifecycle, LifecycleAction, LifecycleError};
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/nodes/{name}/actions", post(act))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/nodes/{name}/actions", Scope::Node("name"), post(act))
 }
 
 async fn act(

@@ -2,7 +2,6 @@
 //! which publishers are blocked, for as long as the node runs. RabbitMQ has this in its command line
 //! tool only.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::put;
@@ -11,16 +10,22 @@ use serde_json::Value;
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Body, Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::bounded;
 use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
 use crate::node::DiskFreeLimit;
 use crate::snapshot::node::MemoryWatermark;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/nodes/{name}/vm-memory-high-watermark", put(set_memory_watermark))
-        .route("/api/nodes/{name}/disk-free-limit", put(set_disk_free_limit))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route(
+            "/api/nodes/{name}/vm-memory-high-watermark",
+            Scope::Node("name"),
+            put(set_memory_watermark),
+        )
+        .route("/api/nodes/{name}/disk-free-limit", Scope::Node("name"), put(set_disk_free_limit))
 }
 
 async fn set_memory_watermark(

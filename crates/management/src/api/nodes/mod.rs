@@ -5,7 +5,6 @@ mod alarm_limits;
 mod membership;
 mod peers;
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use futures::future::join_all;
@@ -18,6 +17,8 @@ use crate::api::vhosts::stats::VhostStats;
 use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::memory;
 use crate::snapshot::cluster::PeerSnapshot;
 use crate::snapshot::fields::{NODE, StatsKind, of_node};
@@ -38,12 +39,16 @@ const COUNTED_BY_ERLANG: [&str; 9] = [
 ];
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/nodes", get(list))
-        .route("/api/nodes/{name}", get(show).delete(membership::forget))
-        .route("/api/nodes/{name}/memory", get(show_memory))
-        .route("/api/nodes/{name}/memory/relative", get(show_relative_memory))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/nodes", Scope::Here, get(list))
+        .route(
+            "/api/nodes/{name}",
+            (Scope::Node("name"), Scope::Metadata),
+            get(show).delete(membership::forget),
+        )
+        .route("/api/nodes/{name}/memory", Scope::Node("name"), get(show_memory))
+        .route("/api/nodes/{name}/memory/relative", Scope::Node("name"), get(show_relative_memory))
         .merge(actions::routes())
         .merge(alarm_limits::routes())
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
 use broker::{
@@ -17,20 +16,24 @@ use crate::http::access::{Administrator, Policymaker};
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
 use crate::http::extract::{Body, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::policy::{policy_from_json, value_to_json};
 use crate::node::Caller;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
+pub(super) fn routes() -> Routes {
     use PolicyKind::{Operator, User};
 
-    Router::new()
+    Routes::new()
         .route(
             "/api/policies/{vhost}/{name}/dry-run",
+            Scope::Vhost("vhost"),
             post(|node, Policymaker(caller), at, body| dry_run(node, caller, at, body, User)),
         )
         .route(
             "/api/operator-policies/{vhost}/{name}/dry-run",
+            Scope::Vhost("vhost"),
             post(|node, Administrator(caller), at, body| dry_run(node, caller, at, body, Operator)),
         )
 }

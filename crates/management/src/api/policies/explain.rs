@@ -1,7 +1,6 @@
 //! `/api/queues/VHOST/NAME/explain`, also of exchanges: the settings in force, their sources, and the values
 //! that they override. RabbitMQ has no such endpoint.
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use broker::{ExplainedKey, OverriddenValue, PolicyKind};
@@ -10,14 +9,16 @@ use serde_json::{Value, json};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode, exchange_name};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::policy::value_to_json;
 use crate::node::Explained;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/exchanges/{vhost}/{name}/explain", get(exchange))
-        .route("/api/queues/{vhost}/{name}/explain", get(queue))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/exchanges/{vhost}/{name}/explain", Scope::Vhost("vhost"), get(exchange))
+        .route("/api/queues/{vhost}/{name}/explain", Scope::Vhost("vhost"), get(queue))
 }
 
 async fn queue(

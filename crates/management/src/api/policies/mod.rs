@@ -7,7 +7,6 @@ mod explain;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -19,35 +18,46 @@ use crate::http::access::{Administrator, Management, Policymaker};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::policy::{policy_from_json, policy_of_vhost_to_json};
 use crate::node::Caller;
 
 /// The paths of both kinds, which differ in the tag that single policies require.
-pub(super) fn routes() -> Router<SharedNode> {
+pub(super) fn routes() -> Routes {
     use PolicyKind::{Operator, User};
 
-    Router::new()
-        .route("/api/policies", get(|node, caller, query| list(node, caller, query, User)))
+    Routes::new()
+        .route(
+            "/api/policies",
+            Scope::List(FOUND_BY),
+            get(|node, caller, query| list(node, caller, query, User)),
+        )
         .route(
             "/api/policies/{vhost}",
+            Scope::Vhost("vhost"),
             get(|node, caller, vhost, query| list_of_vhost(node, caller, vhost, query, User)),
         )
         .route(
             "/api/policies/{vhost}/{name}",
+            Scope::Vhost("vhost"),
             get(|node, Policymaker(caller), at| show(node, caller, at, User))
                 .put(|node, Policymaker(caller), at, body| set(node, caller, at, body, User))
                 .delete(|node, Policymaker(caller), at| clear(node, caller, at, User)),
         )
         .route(
             "/api/operator-policies",
+            Scope::List(FOUND_BY),
             get(|node, caller, query| list(node, caller, query, Operator)),
         )
         .route(
             "/api/operator-policies/{vhost}",
+            Scope::Vhost("vhost"),
             get(|node, caller, vhost, query| list_of_vhost(node, caller, vhost, query, Operator)),
         )
         .route(
             "/api/operator-policies/{vhost}/{name}",
+            Scope::Vhost("vhost"),
             get(|node, Administrator(caller), at| show(node, caller, at, Operator))
                 .put(|node, Administrator(caller), at, body| set(node, caller, at, body, Operator))
                 .delete(|node, Administrator(caller), at| clear(node, caller, at, Operator)),
@@ -59,7 +69,7 @@ pub(super) fn routes() -> Router<SharedNode> {
 /// The fields that a filter looks into.
 ///
 /// COMPAT: pages of more lists: RabbitMQ's lists of policies have no pages.
-pub(crate) const FOUND_BY: &[&str] = &["name", "pattern", "vhost"];
+const FOUND_BY: &[&str] = &["name", "pattern", "vhost"];
 
 /// The policies of all vhosts in which the user has permissions.
 async fn list(

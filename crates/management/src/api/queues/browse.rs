@@ -6,7 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use axum::Router;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::routing::get;
@@ -20,6 +19,8 @@ use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::budget::OverBudget;
 use crate::http::extract::{NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::{
     BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_READS_MAX, BROWSE_TRUNCATE_DEFAULT,
     GET_BYTES_MAX,
@@ -27,8 +28,8 @@ use crate::limits::{
 use crate::node::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/queues/{vhost}/{name}/messages", get(browse))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/queues/{vhost}/{name}/messages", Scope::Vhost("vhost"), get(browse))
 }
 
 async fn browse(

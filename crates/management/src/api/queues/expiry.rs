@@ -1,7 +1,6 @@
 //! `GET /api/queues/VHOST/NAME/expiry`: a histogram of the deadlines of waiting messages. RabbitMQ has no
 //! such endpoint.
 
-use axum::Router;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::routing::get;
@@ -12,13 +11,15 @@ use crate::api::queues::deadline_histogram::{Bucket, DeadlineHistogram};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::{EXPIRY_BUCKETS_DEFAULT, EXPIRY_BUCKETS_MAX};
 use crate::node::QueuePath;
 use crate::snapshot::moment::wall_ms;
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/queues/{vhost}/{name}/expiry", get(show))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/queues/{vhost}/{name}/expiry", Scope::Vhost("vhost"), get(show))
 }
 
 async fn show(

@@ -3,7 +3,6 @@
 //! Messages are taken one by one and settled together at the end. If the request fails before, all of them
 //! are requeued.
 
-use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
 use broker::refusal::Refusal;
@@ -17,13 +16,15 @@ use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{Body, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, integer};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::json::table::bytes_to_text;
 use crate::limits::GET_BYTES_MAX;
 use crate::node::Channel;
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/queues/{vhost}/{name}/get", post(get))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/queues/{vhost}/{name}/get", Scope::Vhost("vhost"), post(get))
 }
 
 async fn get(

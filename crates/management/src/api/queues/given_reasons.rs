@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use amqp::properties::Properties;
-use axum::Router;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::routing::get;
@@ -15,6 +14,8 @@ use serde_json::{Value, json};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::{
     GIVEN_REASON_SHOWN_BYTES_MAX, GIVEN_REASONS_COUNT_DEFAULT, GIVEN_REASONS_COUNT_MAX,
     GIVEN_REASONS_KEPT_MAX, GIVEN_REASONS_SCANNED_MAX,
@@ -22,8 +23,12 @@ use crate::limits::{
 use crate::node::{QueuePath, shown_value};
 
 /// The path.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().route("/api/queues/{vhost}/{name}/given-reasons", get(show))
+pub(super) fn routes() -> Routes {
+    Routes::new().route(
+        "/api/queues/{vhost}/{name}/given-reasons",
+        Scope::Vhost("vhost"),
+        get(show),
+    )
 }
 
 async fn show(

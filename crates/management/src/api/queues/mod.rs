@@ -10,7 +10,6 @@ mod place;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
@@ -32,6 +31,8 @@ use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, text};
+use crate::http::routes::Routes;
+use crate::http::scope::{NAME, Scope};
 use crate::json::policy::definition_to_json;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
@@ -48,17 +49,21 @@ const COLLECTED_BY_ERLANG: [&str; 5] =
 type QueueTrend = Trend<{ QUEUE.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/queues", get(list))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/queues", Scope::List(NAME), get(list))
         // As in RabbitMQ, this path hides a vhost named `detailed`.
-        .route("/api/queues/detailed", get(list_detailed))
-        .route("/api/queues/{vhost}", get(list_of_vhost))
-        .route("/api/users/{user}/queues", get(list_of_user))
-        .route("/api/queues/{vhost}/{name}", get(show).put(declare).delete(remove))
-        .route("/api/queues/{vhost}/{name}/contents", delete(purge))
-        .route("/api/queues/{vhost}/{name}/actions", post(act))
-        .route("/api/rebalance/queues", post(rebalance))
+        .route("/api/queues/detailed", Scope::List(NAME), get(list_detailed))
+        .route("/api/queues/{vhost}", Scope::Vhost("vhost"), get(list_of_vhost))
+        .route("/api/users/{user}/queues", Scope::List(NAME), get(list_of_user))
+        .route(
+            "/api/queues/{vhost}/{name}",
+            Scope::Vhost("vhost"),
+            get(show).put(declare).delete(remove),
+        )
+        .route("/api/queues/{vhost}/{name}/contents", Scope::Vhost("vhost"), delete(purge))
+        .route("/api/queues/{vhost}/{name}/actions", Scope::Vhost("vhost"), post(act))
+        .route("/api/rebalance/queues", Scope::Everywhere, post(rebalance))
         .merge(browse::routes())
         .merge(expiry::routes())
         .merge(get::routes())

@@ -1,7 +1,6 @@
 //! `GET /api/scheduled-counts` and `/api/scheduled-counts/{vhost}`: how many scheduled messages match, and when they are
 //! due.
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use broker::ScheduledMessage;
@@ -13,6 +12,8 @@ use super::{is_hidden, visible_vhosts};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::{
     SCHEDULED_BUCKETS_DEFAULT, SCHEDULED_BUCKETS_MAX, SCHEDULED_COUNTED_AT_ONCE,
     SCHEDULED_COUNTED_MAX,
@@ -22,10 +23,12 @@ use crate::node::{Caller, ScheduleError, ScheduleQuery, on_axis};
 /// The default length of a bucket: a minute.
 const BUCKET_MS_DEFAULT: u64 = 60_000;
 
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/scheduled-counts", get(count))
-        .route("/api/scheduled-counts/{name}", get(count_in_vhost))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/scheduled-counts", Scope::ScheduledCounts, get(count)).route(
+        "/api/scheduled-counts/{name}",
+        Scope::Vhost("name"),
+        get(count_in_vhost),
+    )
 }
 
 async fn count(

@@ -1,7 +1,6 @@
 //! `GET /api/scheduled`, `GET` and `DELETE /api/scheduled/{vhost}`: the scheduled messages by delivery time, and the
 //! cancellation of all that match.
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use broker::ScheduledMessage;
@@ -14,13 +13,17 @@ use super::{is_hidden, visible_vhosts};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::limits::{SCHEDULED_COUNT_DEFAULT, SCHEDULED_COUNT_MAX};
 use crate::node::{Caller, ScheduleQuery};
 
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/scheduled", get(list))
-        .route("/api/scheduled/{name}", get(list_of_vhost).delete(cancel))
+pub(super) fn routes() -> Routes {
+    Routes::new().route("/api/scheduled", Scope::Scheduled, get(list)).route(
+        "/api/scheduled/{name}",
+        Scope::Vhost("name"),
+        get(list_of_vhost).delete(cancel),
+    )
 }
 
 async fn list(

@@ -10,16 +10,16 @@ mod query;
 
 pub(crate) use list::{limit, merge};
 
-use axum::Router;
 use axum::http::StatusCode;
 
 use crate::http::answer::{ApiError, refused_read};
 use crate::http::extract::SharedNode;
+use crate::http::routes::Routes;
 use crate::node::{Caller, ScheduleError};
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new().merge(list::routes()).merge(counts::routes()).merge(one::routes())
+pub(super) fn routes() -> Routes {
+    Routes::new().merge(list::routes()).merge(counts::routes()).merge(one::routes())
 }
 
 /// The vhosts whose scheduled messages a request without a vhost may show, in order.

@@ -1,6 +1,5 @@
 //! `/api/scheduled/{vhost}/{kind}/{name}/{id}`: the messages with one schedule id, or one message by its handle.
 
-use axum::Router;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::routing::{get, post};
@@ -14,15 +13,22 @@ use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
 use crate::http::extract::SharedNode;
+use crate::http::routes::Routes;
+use crate::http::scope::Scope;
 use crate::node::{Caller, ScheduleChanged};
 
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
+pub(super) fn routes() -> Routes {
+    Routes::new()
         .route(
             "/api/scheduled/{vhost}/{kind}/{name}/{id}",
+            Scope::Vhost("vhost"),
             get(show).put(reschedule).delete(cancel),
         )
-        .route("/api/scheduled/{vhost}/{kind}/{name}/{id}/deliver", post(deliver))
+        .route(
+            "/api/scheduled/{vhost}/{kind}/{name}/{id}/deliver",
+            Scope::Vhost("vhost"),
+            post(deliver),
+        )
 }
 
 async fn show(

@@ -4,7 +4,6 @@ pub(crate) mod barrier;
 pub(crate) mod leader;
 pub(crate) mod stats;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -17,6 +16,8 @@ use crate::http::answer::{ApiError, Json, made};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::fields::flag;
+use crate::http::routes::Routes;
+use crate::http::scope::{NAME, Scope};
 use crate::json::vhost::{replicas_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 use crate::node::{ChangeError, VhostChange, VhostSettings};
 use crate::snapshot::fields::StatsKind;
@@ -25,14 +26,22 @@ use crate::snapshot::fields::StatsKind;
 const NAME_BYTES_MAX: usize = 255;
 
 /// The paths.
-pub(super) fn routes() -> Router<SharedNode> {
-    Router::new()
-        .route("/api/vhosts", get(list))
-        .route("/api/vhosts/{name}", get(show).put(put).delete(delete))
-        .route("/api/vhosts/{name}/start/{node}", post(start))
-        .route("/api/vhosts/{name}/leader", post(transfer))
-        .route("/api/vhosts/{name}/barrier", post(barrier::barrier))
-        .route("/api/vhosts/{name}/deletion/protection", post(protect).delete(unprotect))
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .route("/api/vhosts", Scope::List(NAME), get(list))
+        .route(
+            "/api/vhosts/{name}",
+            (Scope::SettingsOfVhost("name"), Scope::Metadata),
+            get(show).put(put).delete(delete),
+        )
+        .route("/api/vhosts/{name}/start/{node}", Scope::Node("node"), post(start))
+        .route("/api/vhosts/{name}/leader", Scope::Vhost("name"), post(transfer))
+        .route("/api/vhosts/{name}/barrier", Scope::Vhost("name"), post(barrier::barrier))
+        .route(
+            "/api/vhosts/{name}/deletion/protection",
+            Scope::Metadata,
+            post(protect).delete(unprotect),
+        )
 }
 
 /// The vhosts in which the user has permissions; a monitor sees all.

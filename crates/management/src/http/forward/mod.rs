@@ -8,16 +8,15 @@ mod gather;
 mod merged_list;
 mod part_rows;
 mod samples;
-mod scope;
 mod wire;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -26,30 +25,40 @@ use axum::response::{IntoResponse, Response};
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
+use crate::http::scope::{Scope, Scopes};
 use crate::limits::PEER_TIMEOUT;
 use crate::node::{Caller, Leader};
 
 pub use gather::{json_of, reason_of};
-use scope::Scope;
 pub use wire::request_of_node;
 pub(crate) use wire::{Forwarded, PartOfList, receive, segment};
 
 /// Tells that an answer is that of a replica, which may be behind the leader.
 const STALE: HeaderName = HeaderName::from_static("leveret-stale");
 
+/// The node, and the scopes of all routes.
+#[derive(Clone)]
+pub(crate) struct Forwarding {
+    /// The node.
+    pub(crate) node: SharedNode,
+    /// The scopes, by the path of the route.
+    pub(crate) scopes: Arc<HashMap<String, Scopes>>,
+}
+
 /// Answers a request, or lets the node answer that leads what the request is about.
 pub(crate) async fn forward(
-    State(node): State<SharedNode>,
+    State(Forwarding { node, scopes }): State<Forwarding>,
+    route: MatchedPath,
     Extension(caller): Extension<Arc<Caller>>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path().to_owned();
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let scopes = scopes.get(route.as_str()).expect("every route has its scopes");
+    let scope = scopes.of_request(is_change, route.as_str(), request.uri().path());
     if !node.is_in_cluster() {
-        if let Scope::Vhost(vhost) = scope::of(&path, is_change)
-            && scope::is_of_contents(&path)
+        if let Scope::Vhost(vhost) = scope
             && node.contents(&vhost).is_none()
         {
             return ApiError::unavailable(format!("vhost '{vhost}' is down")).into_response();
@@ -63,7 +72,7 @@ pub(crate) async fn forward(
         if forwarded.is_part {
             return gather::answer_part(&node, &caller, request, next).await;
         }
-        let Scope::Vhost(vhost) = scope::of(&path, is_change) else {
+        let Scope::Vhost(vhost) = scope else {
             return next.run(request).await;
         };
         if is_change {
@@ -75,7 +84,7 @@ pub(crate) async fn forward(
     }
     let allowance = Allowance::of(request.extensions());
     let sender = Sender { node, caller, client, allowance };
-    match scope::of(&path, is_change) {
+    match scope {
         Scope::Here => next.run(request).await,
         Scope::Metadata => {
             sender.node.leader_of_metadata_settled().await;
@@ -87,11 +96,16 @@ pub(crate) async fn forward(
         }
         Scope::Vhost(vhost) => {
             // A node that is to get a replica learns the leader a moment later.
-            if is_change || scope::is_of_contents(&path) && sender.node.contents(&vhost).is_none() {
+            if is_change || sender.node.contents(&vhost).is_none() {
                 sender.node.leader_settled(&vhost).await;
             }
-            sender.of_vhost(&vhost, is_change, request, next).await
+            if is_change {
+                sender.change_in_vhost(&vhost, request, next).await
+            } else {
+                sender.read_of_vhost(&vhost, true, request, next).await
+            }
         }
+        Scope::SettingsOfVhost(vhost) => sender.read_of_vhost(&vhost, false, request, next).await,
         Scope::Node(name) => {
             if !sender.node.connected_peers().contains(&name) {
                 return next.run(request).await;
@@ -144,47 +158,58 @@ impl Sender {
         })
     }
 
-    /// The answer of the leader of a vhost; without one, this node tells what its replica has.
-    async fn of_vhost(
+    /// The answer of the leader of a vhost.
+    async fn change_in_vhost(&self, vhost: &str, request: Request, next: Next) -> Response {
+        match self.node.leader_of_vhost(vhost) {
+            Leader::Here => answer_here(&self.node, vhost, request, next)
+                .await
+                .unwrap_or_else(|| elsewhere(vhost).into_response()),
+            Leader::Node(leader) => self.answer(&leader, request).await,
+            Leader::None => no_leader(&self.node, &format!("vhost '{vhost}' has")).into_response(),
+        }
+    }
+
+    /// The answer of the leader of a vhost to a request that changes nothing; without one, this node tells what it knows:
+    /// of the contents, what its replica has.
+    async fn read_of_vhost(
         &self,
         vhost: &str,
-        is_change: bool,
+        is_of_contents: bool,
         request: Request,
         next: Next,
     ) -> Response {
-        let gone = || elsewhere(vhost).into_response();
-        if is_change {
-            return match self.node.leader_of_vhost(vhost) {
-                Leader::Here => {
-                    answer_here(&self.node, vhost, request, next).await.unwrap_or_else(gone)
-                }
-                Leader::Node(leader) => self.answer(&leader, request).await,
-                Leader::None => {
-                    no_leader(&self.node, &format!("vhost '{vhost}' has")).into_response()
-                }
-            };
-        }
         let (parts, _) = request.into_parts();
-        match self.read(vhost, again(&parts), next.clone()).await {
+        match self.try_read(vhost, is_of_contents, again(&parts), next.clone()).await {
             // The node has lost the lead or its replica meanwhile, and the next leader is known soon.
             None => {}
             Some(answer) if answer.status() == StatusCode::SERVICE_UNAVAILABLE => {}
             Some(answer) => return answer,
         }
         self.node.leader_settled(vhost).await;
-        self.read(vhost, again(&parts), next).await.unwrap_or_else(gone)
+        let answer = self.try_read(vhost, is_of_contents, again(&parts), next).await;
+        answer.unwrap_or_else(|| elsewhere(vhost).into_response())
     }
 
-    /// The answer of the leader of a vhost to a request that changes nothing, or that of the replica of this node. None if
-    /// this node has no replica, or gave it up meanwhile.
-    async fn read(&self, vhost: &str, request: Request, next: Next) -> Option<Response> {
+    /// The answer of the leader of a vhost, or that of this node. None if it is about contents, and this node has no
+    /// replica, or gave it up meanwhile.
+    async fn try_read(
+        &self,
+        vhost: &str,
+        is_of_contents: bool,
+        request: Request,
+        next: Next,
+    ) -> Option<Response> {
         let leader = self.node.leader_of_vhost(vhost);
         if let Leader::Node(leader) = &leader
             && let Ok(answer) = self.try_answer(leader, copy(&request)).await
         {
             return Some(answer);
         }
-        let mut answer = answer_here(&self.node, vhost, request, next).await?;
+        let mut answer = if is_of_contents {
+            answer_here(&self.node, vhost, request, next).await?
+        } else {
+            next.run(request).await
+        };
         if leader != Leader::Here {
             answer.headers_mut().insert(STALE, HeaderValue::from_static("true"));
         }
@@ -236,17 +261,14 @@ impl Sender {
     }
 }
 
-/// The answer of this node about a vhost. None if the node has no replica of the vhost, or gave it up meanwhile: what it
-/// lacked then, another node may have.
+/// The answer of this node about the contents of a vhost. None if the node has no replica of the vhost, or gave it up
+/// meanwhile: what it lacked then, another node may have.
 async fn answer_here(
     node: &SharedNode,
     vhost: &str,
     request: Request,
     next: Next,
 ) -> Option<Response> {
-    if !scope::is_of_contents(request.uri().path()) {
-        return Some(next.run(request).await);
-    }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let contents = node.contents(vhost)?;
     let answer = next.run(request).await;
