@@ -82,6 +82,9 @@ pub const ENTRY_BYTES_MAX: usize = u32::MAX as usize;
 /// Bytes of a change of the members in an entry: a few hundred ids.
 pub const MEMBERSHIP_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of the reason in the mark of a quarantined member; the rest is left out.
+pub const QUARANTINE_REASON_BYTES_MAX: usize = 4096;
+
 /// Bytes of headers and records that are gathered for one write; longer records are written without a copy.
 pub const GATHERED_BYTES_MAX: usize = 64 * 1024;
 

@@ -36,6 +36,8 @@ pub struct MemoryLog {
     /// The part that a crash leaves.
     durable: Content,
     committed: u64,
+    /// True once the member has no part in its group any more.
+    is_disqualified: bool,
     omission: Omission,
 }
 
@@ -58,6 +60,12 @@ impl MemoryLog {
     /// Sets what the log forgets to do.
     pub fn set_omission(&mut self, omission: Omission) {
         self.omission = omission;
+    }
+
+    /// True if the member has no part in its group any more.
+    #[must_use]
+    pub fn is_disqualified(&self) -> bool {
+        self.is_disqualified
     }
 
     /// The log after a crash.
@@ -137,6 +145,11 @@ impl EntryLog for MemoryLog {
         self.make_durable(false, true);
         self.now.hard_state = state.clone();
         self.make_durable(false, self.omission != Omission::SyncOfHardState);
+        Ok(())
+    }
+
+    fn disqualify(&mut self, _: &str) -> Result<(), LogError> {
+        self.is_disqualified = true;
         Ok(())
     }
 

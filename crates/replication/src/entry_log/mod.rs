@@ -23,6 +23,12 @@ pub trait EntryLog {
     /// [`LogError`].
     fn save_hard_state(&mut self, state: &HardState) -> Result<(), LogError>;
 
+    /// Notes, durably, that the member has no part in its group any more, in no later process either.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn disqualify(&mut self, why: &str) -> Result<(), LogError>;
+
     /// First entry that can be read.
     fn first_index(&self) -> EntryIndex;
 
@@ -78,6 +84,10 @@ impl<D: Directory> EntryLog for ReplicatedLog<D> {
 
     fn save_hard_state(&mut self, state: &HardState) -> Result<(), LogError> {
         self.save_hard_state(state)
+    }
+
+    fn disqualify(&mut self, why: &str) -> Result<(), LogError> {
+        self.disqualify(why)
     }
 
     fn first_index(&self) -> EntryIndex {

@@ -112,6 +112,8 @@ pub struct Member<L: EntryLog> {
     told_role: Role,
     offer: Option<SnapshotOffer>,
     quarantine: Option<QuarantineReason>,
+    /// True once the log says so, too.
+    is_quarantine_saved: bool,
     is_quarantine_told: bool,
     is_stalled: bool,
 }
@@ -190,6 +192,7 @@ impl<L: EntryLog> Member<L> {
             told_role: Role::Follower { leader: None },
             offer: None,
             quarantine: None,
+            is_quarantine_saved: false,
             is_quarantine_told: false,
             is_stalled: false,
         })
@@ -319,7 +322,7 @@ impl<L: EntryLog> Member<L> {
     }
 
     /// Ends the part of this replica in its group: it neither votes nor leads nor acknowledges, until it is rebuilt
-    /// as another incarnation. The first reason counts.
+    /// as another incarnation. The next turn writes that down, for later processes, and tells. The first reason counts.
     pub fn quarantine(&mut self, reason: QuarantineReason) {
         if self.quarantine.is_none() {
             self.quarantine = Some(reason);

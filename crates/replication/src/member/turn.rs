@@ -52,6 +52,9 @@ impl<L: EntryLog> Member<L> {
             let has_entries = pending.work.as_ref().is_some_and(|work| !work.entries.is_empty());
             pending.is_written = pending.hard_state.is_none() && !has_entries;
         }
+        if self.quarantine.is_some() {
+            pending.is_written = self.is_quarantine_saved;
+        }
         let has_writes = !pending.is_written;
         self.turn = Turn::Begun(pending);
         has_writes
@@ -173,6 +176,12 @@ impl<L: EntryLog> Member<L> {
         }
         let mut has_entries = false;
         let log = self.engine.log_mut();
+        if let Some(reason) = &self.quarantine {
+            log.disqualify(reason.text())?;
+            self.is_quarantine_saved = true;
+            pending.is_written = true;
+            return Ok(());
+        }
         if let Some(state) = pending.hard_state.take() {
             if let Err(error) = log.save_hard_state(&state) {
                 pending.hard_state = Some(state);
@@ -291,6 +300,11 @@ impl<L: EntryLog> Member<L> {
     fn report(&mut self, result: &mut TurnResult) {
         if let Some(fault) = self.engine.take_fault() {
             self.quarantine(QuarantineReason::Damaged(fault.to_string()));
+        }
+        if self.quarantine.is_some() && !self.is_quarantine_saved {
+            // The next turn writes it down before anything follows from it.
+            result.has_more = true;
+            return;
         }
         let needs = self.engine.take_needs_snapshot();
         result.needs_snapshot = needs.into_iter().filter_map(MemberId::new).collect();

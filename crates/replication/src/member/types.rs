@@ -67,6 +67,15 @@ pub enum QuarantineReason {
     Diverged(String),
 }
 
+impl QuarantineReason {
+    /// The reason as text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        let (Self::Damaged(text) | Self::Diverged(text)) = self;
+        text
+    }
+}
+
 /// A committed entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Committed {

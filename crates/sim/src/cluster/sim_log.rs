@@ -44,6 +44,10 @@ impl EntryLog for SimLog {
         self.log.save_hard_state(state)
     }
 
+    fn disqualify(&mut self, why: &str) -> Result<(), LogError> {
+        self.log.disqualify(why)
+    }
+
     fn first_index(&self) -> EntryIndex {
         self.log.first_index()
     }

@@ -10,6 +10,7 @@ use super::hard_state::{HardState, HardStateFile, Identity, Slot, commit_with};
 use super::log_end::end_of;
 use super::opening::read_or_found;
 use super::options::{EntryError, ReplicatedOptions};
+use super::quarantine;
 use super::shipment::Shipment;
 use super::tail::{Tail, entry_bytes};
 use crate::compaction::{Compaction, compaction};
@@ -107,6 +108,18 @@ impl<D: Directory> ReplicatedLog<D> {
             saved.map_err(io_failed("write the hard state"))?;
             log.hard_state = state;
             Ok(())
+        })
+    }
+
+    /// Notes, durably, that the member has no part in its group any more, and why: the directory cannot be opened again, with
+    /// [`OpenError::DoesNotVote`], so that the member votes in no later process either.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn disqualify(&mut self, why: &str) -> Result<(), LogError> {
+        self.guarded(|log| {
+            let marked = quarantine::mark(&*log.segments.directory, why);
+            marked.map_err(io_failed("write the mark of a quarantine"))
         })
     }
 

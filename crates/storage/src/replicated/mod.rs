@@ -15,6 +15,7 @@ mod log;
 mod log_end;
 mod opening;
 mod options;
+mod quarantine;
 mod seal;
 mod shipment;
 mod tail;

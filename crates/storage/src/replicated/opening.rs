@@ -3,6 +3,7 @@
 use super::entry::{EntryIndex, Term};
 use super::hard_state::{HardState, HardStateFile, Identity, Slot, read_newest, store_slot};
 use super::options::{Founding, LoneLog, ReplicatedOptions};
+use super::quarantine::refuse_marked;
 use crate::check;
 use crate::directory::Directory;
 use crate::format::{FORMAT_VERSION_REPLICATED, Lsn};
@@ -24,6 +25,7 @@ pub(super) fn read_or_found<D: Directory>(
     options: ReplicatedOptions,
 ) -> Result<(Manifest, HardStateFile<D>), OpenError> {
     let names = directory.list().map_err(io_error("list the log's directory"))?;
+    refuse_marked(directory, &names)?;
     let log_id = options.log.log_id;
     let identity =
         Identity { cluster_id: options.cluster_id, group: log_id, member_id: options.member_id };

@@ -360,6 +360,8 @@ fn quarantined_member_neither_votes_nor_leads() {
     world.crash(next);
     world.run(6_000_000);
     assert_eq!(world.leader(), None, "node {other} is no majority");
+    world.crash(leader);
+    assert!(world.nodes[leader].log.as_ref().unwrap().is_disqualified(), "a later process knows");
 }
 
 /// A frame of the leader to a follower.
@@ -379,6 +381,10 @@ fn member_whose_log_lacks_acknowledged_entries_is_quarantined() {
     assert_eq!(member(&mut world, follower).receive(node_id(leader), &frame), Ok(true));
     let reason = member(&mut world, follower).quarantine_reason();
     assert!(matches!(reason, Some(QuarantineReason::Diverged(_))), "{reason:?}");
+    // It is told when it is written down: what follows from it may end the process.
+    assert!(!member(&mut world, follower).log().is_disqualified());
+    turn(&mut world, follower, &mut Vec::new(), |result| assert!(result.quarantine.is_some()));
+    assert!(member(&mut world, follower).log().is_disqualified());
 }
 
 /// Sends an append of the leader to a follower, and expects that all its frames are refused or lead to nothing.

@@ -175,6 +175,19 @@ fn member_without_its_hard_state_does_not_vote() {
     assert_eq!(check(&copy, LOG, &mut storage::IgnoreRecords).unwrap().damages, []);
 }
 
+#[test]
+fn quarantined_member_does_not_vote_in_a_later_process() {
+    let (disk, mut world) = world(5, 20);
+    world.log.disqualify("the log lacks entries").unwrap();
+    let expected =
+        "raft: the member was quarantined (the log lacks entries); the member does not vote";
+    for copy in [disk.copy(), disk.after_cut(&mut Random(6))] {
+        let error = open(&copy).err().unwrap();
+        assert!(matches!(error, OpenError::DoesNotVote { .. }));
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
 /// The file of the hard state is an earlier one: an entry of a newer term betrays it.
 #[test]
 fn member_whose_entries_are_newer_than_its_hard_state_does_not_vote() {
