@@ -42,7 +42,7 @@ impl Routes {
             let _ = scopes.of_request(is_change, path, path);
         }
         self.router = self.router.route(path, handlers);
-        self.scopes.insert(path.to_owned(), scopes);
+        self.insert(path.to_owned(), scopes);
         self
     }
 
@@ -52,8 +52,13 @@ impl Routes {
     /// If a path is in both.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
-        self.scopes.extend(other.scopes);
+        other.scopes.into_iter().for_each(|(path, scopes)| self.insert(path, scopes));
         self
+    }
+
+    fn insert(&mut self, path: String, scopes: Scopes) {
+        let before = self.scopes.insert(path, scopes);
+        assert!(before.is_none(), "a path has one row");
     }
 
     /// The router, which passes each request on to the nodes of its scope.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::checks::ledger::Ledger;
-use crate::clients::topology::{DEAD_LETTERS, Topology};
+use crate::clients::topology::Topology;
 use crate::cluster::pages::PageCounts;
 use crate::plan::FAST_PPM;
 
@@ -46,15 +46,13 @@ pub(crate) struct MessageFacts {
     /// True time and root of its first redrive of which no majority is known yet.
     pub(crate) redriven_since: Option<(u64, u64)>,
     /// Number of its redrives that are committed.
-    pub(crate) redrives: u32,
-    /// Time at which the last of them was.
-    pub(crate) redriven_us: Option<u64>,
+    pub(crate) redrives: u64,
 }
 
 impl MessageFacts {
-    /// True if a leader has moved it out of the queue of dead letters, which may not be committed.
-    fn was_redriven(&self) -> bool {
-        self.redrives > 0 || self.redriven_since.is_some()
+    /// How often leaders have moved it out of the queue of dead letters, the last time perhaps without a commit.
+    fn redrives_made(&self) -> u64 {
+        self.redrives + u64::from(self.redriven_since.is_some())
     }
 }
 
@@ -64,6 +62,8 @@ pub(crate) struct Handed {
     pub(crate) id: u64,
     pub(crate) queue: usize,
     pub(crate) redelivered: bool,
+    /// Number of its redrives, as its headers say.
+    pub(crate) redrives: u64,
     pub(crate) node: usize,
     pub(crate) term: u64,
     /// Ticks for which the node has led although a newer leader was active.
@@ -165,7 +165,7 @@ impl Book {
     /// A delivery leaves a node at `now_us`.
     pub(crate) fn handed(&mut self, handed: Handed, now_us: u64) {
         self.deliveries += 1;
-        let Handed { id, queue, redelivered, node, term, stale_ticks } = handed;
+        let Handed { id, queue, redelivered, redrives, node, term, stale_ticks } = handed;
         let (is_quorum, name) = {
             let spec = &self.topology.queues[queue];
             (spec.is_quorum, spec.name)
@@ -175,13 +175,8 @@ impl Book {
             return self.violation(format!("message {id} was never published"));
         };
         let first = message.handed.get(&queue).copied();
-        // A redriven message is a new one. What was held of the one before leaves no later than with the commit of the
-        // redrive; and a mark is that of the one before, whose channel was closed.
-        let is_dead = name == DEAD_LETTERS;
-        let leaves_with_redrive = is_dead && message.redriven_us == Some(now_us);
-        let leaves_before_redrive = is_dead && message.redriven_since.is_some();
-        let is_of_the_one_before =
-            leaves_with_redrive || leaves_before_redrive || redelivered && message.was_redriven();
+        // A redriven message is a new one. What was held of the one before leaves later.
+        let is_of_the_one_before = redrives < message.redrives_made();
         if first.is_none() && !is_of_the_one_before {
             message.handed.insert(queue, (now_us, redelivered));
         }
@@ -205,7 +200,7 @@ impl Book {
         if !is_excused && message.settled_us.is_some() && !leaves_with_queue {
             self.violation(format!("settled message comes back: {whence}"));
         }
-        if !is_excused && was_handed && !redelivered {
+        if !is_excused && was_handed && !redelivered && !is_of_the_one_before {
             self.violation(format!("redelivered without a mark: {whence}"));
         }
         // A message that came and went with its queue in one batch is never in the log.
@@ -224,7 +219,7 @@ impl Book {
         };
         let needed_us = (earliest_ms + message.delay_ms) * 1000;
         let passed_us = now_us - message.published_us;
-        let counts = root == message.root && !is_as_before && !leaves_with_redrive;
+        let counts = root == message.root && !is_as_before && redrives >= message.redrives;
         if counts && passed_us + passed_us * FAST_PPM / 1_000_000 + 20 < needed_us {
             self.violation(format!("early: {whence} after {passed_us} us of {needed_us}"));
         }
@@ -260,7 +255,7 @@ impl Book {
     }
 
     /// A redrive of a message to a queue is committed: its times count from there.
-    fn redriven(&mut self, id: u64, queue: &str, now_us: u64) {
+    fn redriven(&mut self, id: u64, queue: &str) {
         let first = self.topology.number(queue).expect("a queue of the run");
         let Some(message) = self.messages.get_mut(&id) else { return };
         // Without it, the message was redriven again before its last redrive was committed: that time counts for both.
@@ -271,7 +266,6 @@ impl Book {
         message.own_ms = message.own_ms.filter(|_| first == message.first);
         message.first = first;
         message.redrives += 1;
-        message.redriven_us = Some(now_us);
     }
 
     /// A client asks to purge or delete a queue. Returns the messages that must be gone when it is answered: those that were
@@ -312,15 +306,15 @@ impl Book {
         }
     }
 
-    /// Looks for faults that an entry has shown, which was committed at `now_us`.
-    pub(crate) fn look_at_ledger(&mut self, now_us: u64) {
+    /// Looks for faults that a committed entry has shown.
+    pub(crate) fn look_at_ledger(&mut self) {
         let messages = &self.messages;
         let is_done =
             |id: u64| messages.get(&id).is_none_or(|it| it.is_acked || it.emptied > Emptied::Never);
         let faults = self.ledger.take_faults(&is_done);
         self.violations.extend(faults);
         for (id, queue) in self.ledger.take_redriven() {
-            self.redriven(id, &queue, now_us);
+            self.redriven(id, &queue);
         }
     }
 }

@@ -11,6 +11,7 @@ use amqp::method::{
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::ConnectionId;
+use broker::redrive::REDRIVE_COUNT;
 use simdisk::Random;
 
 use crate::checks::book::{Book, Emptied, Handed, MessageFacts};
@@ -46,6 +47,17 @@ enum Ask {
 }
 
 /// A delivery with a client.
+/// A delivery whose body is not whole.
+#[derive(Debug)]
+struct OpenDelivery {
+    tag: u64,
+    queue: usize,
+    redelivered: bool,
+    redrives: u64,
+    body_size: u64,
+    body: Vec<u8>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Unacked {
     tag: u64,
@@ -85,8 +97,8 @@ pub(crate) struct Client {
     unacked: VecDeque<Unacked>,
     /// Acknowledged, and no answer behind it.
     acked: Vec<u64>,
-    /// A delivery whose body is not whole: its tag, its queue, its mark, its octets.
-    open: Option<(u64, usize, bool, u64, Vec<u8>)>,
+    /// A delivery whose body is not whole.
+    open: Option<OpenDelivery>,
     /// The consumer of the queue `clean` was cancelled.
     is_cancelled: bool,
     /// The queues that it consumes.
@@ -238,7 +250,6 @@ impl Client {
                 handed: BTreeMap::new(),
                 redriven_since: None,
                 redrives: 0,
-                redriven_us: None,
             };
             book.messages.insert(*next_id, facts);
             let len = match random.below(20) {
@@ -318,13 +329,14 @@ impl Client {
                     if let (Ok(header), Some(open)) =
                         (ContentHeader::parse(frame.payload), &mut self.open)
                     {
-                        open.3 = header.body_size;
+                        open.body_size = header.body_size;
+                        open.redrives = redrives_of(&header);
                     }
                     true
                 }
                 FrameType::Body => {
                     if let Some(open) = &mut self.open {
-                        open.4.extend_from_slice(frame.payload);
+                        open.body.extend_from_slice(frame.payload);
                     }
                     true
                 }
@@ -340,14 +352,13 @@ impl Client {
     }
 
     fn take_whole(&mut self, source: Source, book: &mut Book, now_us: u64) {
-        let is_whole = self.open.as_ref().is_some_and(|(.., len, body)| body.len() as u64 >= *len);
-        if !is_whole {
+        let whole = self.open.take_if(|open| open.body.len() as u64 >= open.body_size);
+        let Some(OpenDelivery { tag, queue, redelivered, redrives, body, .. }) = whole else {
             return;
-        }
-        let Some((tag, queue, redelivered, _, body)) = self.open.take() else { return };
+        };
         let id = body.first_chunk::<8>().map_or(0, |id| u64::from_le_bytes(*id));
         let Source { node, term, stale_ticks } = source;
-        book.handed(Handed { id, queue, redelivered, node, term, stale_ticks }, now_us);
+        book.handed(Handed { id, queue, redelivered, redrives, node, term, stale_ticks }, now_us);
         self.unacked.push_back(Unacked { tag, id, queue });
     }
 
@@ -356,8 +367,14 @@ impl Client {
             Method::BasicDeliver(deliver) => {
                 let queue = book.topology.number(deliver.consumer_tag).unwrap_or(0);
                 // The length comes with the header; until then the body is not whole.
-                self.open =
-                    Some((deliver.delivery_tag, queue, deliver.redelivered, u64::MAX, Vec::new()));
+                self.open = Some(OpenDelivery {
+                    tag: deliver.delivery_tag,
+                    queue,
+                    redelivered: deliver.redelivered,
+                    redrives: 0,
+                    body_size: u64::MAX,
+                    body: Vec::new(),
+                });
             }
             Method::BasicAck(ack) => {
                 let seqs: Vec<u64> = match ack.multiple {
@@ -408,6 +425,13 @@ impl Client {
         }
         true
     }
+}
+
+/// The number of redrives that the headers of a delivery tell.
+fn redrives_of(header: &ContentHeader<'_>) -> u64 {
+    let headers = Properties::parse(header.properties).ok().and_then(|it| it.headers);
+    let count = headers.and_then(|headers| headers.get(REDRIVE_COUNT)?.as_integer());
+    count.map_or(0, |count| u64::try_from(count).unwrap_or_default())
 }
 
 fn consume(queue: &str) -> Vec<u8> {

@@ -84,7 +84,7 @@ impl Process {
         })?;
         let vhost = local.vhost();
         ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
-        ctx.book.look_at_ledger(ctx.now_us);
+        ctx.book.look_at_ledger();
         Ok(())
     }
 

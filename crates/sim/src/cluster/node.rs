@@ -220,7 +220,7 @@ impl Node {
         }
         if fault.is_none() {
             book.ledger.compare(self.number, applied, replay.vhost(), "as its log says");
-            book.look_at_ledger(now_us);
+            book.look_at_ledger();
         }
         let log = SimLog::new(log, self.sabotage);
         let config = MemberConfig {

@@ -389,7 +389,7 @@ impl Process {
             );
         }
         ctx.book.ledger.committed(ctx.number, &entry, root);
-        ctx.book.look_at_ledger(ctx.now_us);
+        ctx.book.look_at_ledger();
         if effects == Effects::Due {
             self.jobs.push_back(Job::Apply(entry));
             self.apply_soon(ctx);
