@@ -125,7 +125,7 @@ def test_the_messages_of_an_expired_queue_are_not_dead_lettered(ch, kind):
 
 def test_the_bindings_of_an_expired_queue_go_with_it(ch):
     x = ch.exchange("fanout")
-    q = ch.queue(expires=300)
+    q = ch.queue(expires=LEASE_MS)
     ch.bind(q, x)
     ch.vanishes(q)
     ch.publish("", "m", exchange=x, mandatory=True)

@@ -85,9 +85,9 @@ def test_t06_a_ttl_policy_and_old_messages(ch, client, api, by_broker):
 
 
 def test_t08_a_queue_lease(ch):
-    idle, declared, published = (ch.queue(name=n, expires=1000) for n in ("idle", "declared", "published"))
+    idle, declared, published = (ch.queue(name=n, expires=2000) for n in ("idle", "declared", "published"))
     for _ in range(7):
-        ch.pause(0.3)
+        ch.pause(0.5)
         ch.passive(declared)
         ch.publish(published, "m")
     assert ch.is_gone(idle) and ch.is_gone(published)

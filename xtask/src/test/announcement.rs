@@ -11,8 +11,8 @@ use super::packages;
 use super::steps::{Action, Step};
 use super::summary::duration;
 
-/// Time of a whole run from nothing on two processors that nobody else uses: 55 minutes of processor time.
-const FROM_NOTHING: &str = "about 30 minutes";
+/// Time of a whole run from nothing on two processors that nobody else uses: 35 minutes of processor time.
+const FROM_NOTHING: &str = "about 20 minutes";
 
 /// The lines about a run of these steps.
 pub(super) fn text(steps: &[&Step], root: &Path, target: &Path) -> String {
