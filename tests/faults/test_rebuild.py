@@ -254,11 +254,12 @@ def elections(cluster, names):
     return sum(cluster.nodes[name].said().count('this node leads the vhost vhost="/"') for name in names)
 
 
-def test_older_copy_of_a_disk_is_noticed_by_the_leader(make, tmp_path):
-    cluster = make("")
+def with_older_disk(cluster, published, old, count, size):
+    """Node b, which is behind what it has acknowledged, if its leader has noticed: another one, on a busy machine, does not
+    know what the member has acknowledged, and sends it again."""
     cluster.transfer_when_possible("a", WITHIN_S)
-    published, node, old = Published(cluster), cluster.nodes["b"], tmp_path / "old"
-    published.publish()
+    node = cluster.nodes["b"]
+    published.publish(count, size)
     node.kill()
     shutil.copytree(node.data, old)
     cluster.start()
@@ -270,8 +271,25 @@ def test_older_copy_of_a_disk_is_noticed_by_the_leader(make, tmp_path):
     shutil.copytree(old, node.data)
     cluster.start()
     found = "the log lacks entries that this member has acknowledged"
-    # Another leader, on a busy machine, does not know what the member has acknowledged, and sends it again.
     assert node.wait_until(lambda: found in node.said() or elections(cluster, NAMES) > before, WITHIN_S), node.said()[-3000:]
-    if found in node.said():
+    return node if found in node.said() else None
+
+
+def test_older_copy_of_a_disk_is_noticed_by_the_leader(make, tmp_path):
+    cluster = make("")
+    published = Published(cluster)
+    if node := with_older_disk(cluster, published, tmp_path / "old", MESSAGES, BYTES):
         assert node.wait_until(lambda: "the replica is rebuilt" in node.said(), WITHIN_S), node.said()[-3000:]
+    published.check()
+
+
+def test_quarantine_outlives_its_process(make, tmp_path):
+    """The process ends before the replica is rebuilt: none votes with it later."""
+    cluster = make(SLOW)
+    published = Published(cluster)
+    if node := with_older_disk(cluster, published, tmp_path / "old", 60, FILL_BYTES):
+        node.kill()
+        cluster.start()
+        assert node.wait_until(lambda: "the member was quarantined" in node.said(), WITHIN_S), node.said()[-3000:]
+        rebuilt(cluster, "b")
     published.check()
