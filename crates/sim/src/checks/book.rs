@@ -50,7 +50,7 @@ pub(crate) struct MessageFacts {
 }
 
 impl MessageFacts {
-    /// How often leaders have moved it out of the queue of dead letters, the last time perhaps without a commit.
+    /// Number of times that leaders have moved it out of the queue of dead letters, the last one perhaps without a commit.
     fn redrives_made(&self) -> u64 {
         self.redrives + u64::from(self.redriven_since.is_some())
     }
