@@ -121,10 +121,11 @@ pub enum Redriven {
 /// The number of redrives of a message, from its header.
 pub fn redrive_count(message: &Message) -> u64 {
     let properties = Properties::parse(message.properties()).unwrap_or_default();
-    properties.headers.map_or(0, count)
+    properties.headers.map_or(0, redrive_count_in)
 }
 
-fn count(headers: TableRef<'_>) -> u64 {
+/// The number of redrives that the headers of a message tell.
+pub fn redrive_count_in(headers: TableRef<'_>) -> u64 {
     // A client may send any value under this name.
     headers
         .get(REDRIVE_COUNT)
@@ -223,7 +224,7 @@ fn rewritten(message: &Message, note: RedriveNote<'_>, expiration_ms: Option<u64
     for (key, value) in before {
         headers.insert(key, *value);
     }
-    let count = i64::try_from(count(old).saturating_add(1)).unwrap_or(i64::MAX);
+    let count = i64::try_from(redrive_count_in(old).saturating_add(1)).unwrap_or(i64::MAX);
     headers.insert(REDRIVE_COUNT, Value::I64(count));
     let sent = others.iter().map(|(key, value)| key.len() + value_bytes(*value)).sum::<usize>();
     let room = DEATH_HEADERS_FRAME_BYTES.saturating_sub(sent + REDRIVE_COUNT_BYTES);
@@ -400,7 +401,7 @@ mod tests {
         ] {
             let mut headers = TableBuilder::new();
             headers.insert(REDRIVE_COUNT, value);
-            assert_eq!(count(headers.as_ref()), expected, "{value:?}");
+            assert_eq!(redrive_count_in(headers.as_ref()), expected, "{value:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
-use crate::http::scope::{Scope, Scopes};
+use crate::http::scope::{Scope, Scopes, VHOST_LIMITS};
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::policy::{parameter_from_json, policy_to_json};
 use crate::node::{Caller, VhostLimit};
@@ -39,8 +39,7 @@ pub(super) fn routes() -> Routes {
 /// Components that are policies.
 const POLICY: &str = "policy";
 const OPERATOR_POLICY: &str = "operator_policy";
-/// The component of vhost limits, and the name of its only parameter.
-const VHOST_LIMITS: &str = "vhost-limits";
+/// The name of the only parameter that is a limit of vhosts.
 const LIMITS: &str = "limits";
 
 /// The kind of policies that a component is.

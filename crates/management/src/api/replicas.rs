@@ -19,11 +19,14 @@ use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 /// The paths.
 pub(super) fn routes() -> Routes {
-    Routes::new().route("/api/replicas", Scope::List(&["vhost"]), get(list))
+    Routes::new().route("/api/replicas", Scope::List(FOUND_BY), get(list))
 }
 
+/// The fields in which the filter of a list looks for a name.
+const FOUND_BY: &[&str] = &["vhost"];
+
 async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<List, ApiError> {
-    query.answer_found_by(of_node(&node), &["vhost"])
+    query.answer_found_by(of_node(&node), FOUND_BY)
 }
 
 /// The replicas of this node.

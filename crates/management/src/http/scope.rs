@@ -99,7 +99,7 @@ impl Scopes {
 }
 
 /// The component of the parameters that are limits of vhosts.
-const VHOST_LIMITS: &str = "vhost-limits";
+pub(crate) const VHOST_LIMITS: &str = "vhost-limits";
 
 impl From<Scope> for Scopes {
     fn from(scope: Scope) -> Self {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use replication::{
-    Committed, Frame, GroupPlacement, ProposeError, Proposed, QuarantineReason, TurnClock,
-    TurnResult,
+    Committed, Frame, GroupPlacement, ProposeError, Proposed, TurnClock, TurnResult,
 };
 use storage::{LogError, Written};
 
@@ -165,8 +164,7 @@ impl<L: GroupLog> Replica<L> {
             self.outputs.push(Output::Committed(entry, effects));
         }
         if let Some(reason) = quarantine {
-            let (QuarantineReason::Damaged(why) | QuarantineReason::Diverged(why)) = reason;
-            self.tell(Event::Quarantined(why));
+            self.tell(Event::Quarantined(reason.text().to_owned()));
         }
         if let Some(durable) = durable {
             self.set_durable(durable);

@@ -11,7 +11,7 @@ use amqp::method::{
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::ConnectionId;
-use broker::redrive::REDRIVE_COUNT;
+use broker::redrive::redrive_count_in;
 use simdisk::Random;
 
 use crate::checks::book::{Book, Emptied, Handed, MessageFacts};
@@ -330,7 +330,9 @@ impl Client {
                         (ContentHeader::parse(frame.payload), &mut self.open)
                     {
                         open.body_size = header.body_size;
-                        open.redrives = redrives_of(&header);
+                        let headers =
+                            Properties::parse(header.properties).unwrap_or_default().headers;
+                        open.redrives = headers.map_or(0, redrive_count_in);
                     }
                     true
                 }
@@ -425,13 +427,6 @@ impl Client {
         }
         true
     }
-}
-
-/// The number of redrives that the headers of a delivery tell.
-fn redrives_of(header: &ContentHeader<'_>) -> u64 {
-    let headers = Properties::parse(header.properties).ok().and_then(|it| it.headers);
-    let count = headers.and_then(|headers| headers.get(REDRIVE_COUNT)?.as_integer());
-    count.map_or(0, |count| u64::try_from(count).unwrap_or_default())
 }
 
 fn consume(queue: &str) -> Vec<u8> {

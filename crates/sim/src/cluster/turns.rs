@@ -150,20 +150,15 @@ impl Process {
         let me = self.replica.member().id();
         let placed = Seen { placement: ctx.placement, me, sabotage: self.sabotage };
         let now = self.now(ctx.reading);
-        let Self { replica, serving, bounds, stalls, sabotage, .. } = self;
+        let Self { replica, serving, bounds, stalls, clock_us, sabotage, .. } = self;
         let (random, sabotage) = (&mut *ctx.random, *sabotage);
         let mut vhost = Locked { serving, now, random, sabotage, is_touched: false };
-        let mut reads_clock = false;
         let clock = || {
-            reads_clock = true;
+            *clock_us = ctx.now_us;
             TurnClock { now: ctx.reading, wall_after_us: ctx.reading.wall_us, bounds }
         };
         let turn = replica.begin(ctx.now_us, *stalls, clock, &placed, &mut vhost, ctx.frames);
-        let is_touched = vhost.is_touched;
-        if reads_clock {
-            self.clock_us = ctx.now_us;
-        }
-        if is_touched {
+        if vhost.is_touched {
             self.touched(ctx);
         }
         turn

@@ -7,4 +7,4 @@ mod traits;
 pub use io_counters::{CountedFile, IoCounters, IoTotal, SYNC_BOUNDS_US};
 pub use real::RealDirectory;
 pub use traits::{Directory, DirectoryFile};
-pub(crate) use traits::{is_full, with_room};
+pub(crate) use traits::{create_or_open, is_full, with_room};

@@ -69,6 +69,14 @@ pub(crate) fn with_room<D: Directory, T>(
     }
 }
 
+/// Creates a file, or opens the one that an attempt before has left.
+pub(crate) fn create_or_open<D: Directory>(directory: &D, name: &str) -> io::Result<D::File> {
+    with_room(directory, || match directory.create(name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.open(name),
+        created => created,
+    })
+}
+
 /// A file of a directory.
 pub trait DirectoryFile: Send + Sync {
     /// Reads bytes at `offset`, until `bytes` is full or the file ends. Returns the number of bytes read.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crc32c::crc32c;
 
 use super::entry::{EntryIndex, Term};
-use crate::directory::{Directory, DirectoryFile, with_room};
+use crate::directory::{Directory, DirectoryFile, create_or_open, with_room};
 use crate::format::{put, put_u64, u32_at, u64_at};
 use crate::limits::MEMBERS_MAX;
 use crate::manifest::Manifest;
@@ -304,10 +304,7 @@ fn write_slot(file: &impl DirectoryFile, slot: &Slot, at: usize) -> io::Result<(
 
 /// Makes the file with a state, durably. A file from an attempt that was cut off is replaced.
 pub(crate) fn store_slot<D: Directory>(directory: &D, slot: &Slot) -> io::Result<()> {
-    let file = with_room(directory, || match directory.create(HARD_STATE) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.open(HARD_STATE),
-        created => created,
-    })?;
+    let file = create_or_open(directory, HARD_STATE)?;
     // The whole file is there before it counts: a later save finds room on a full disk.
     let mut bytes = vec![0; 2 * SLOT_DISTANCE];
     for at in OFFSETS {

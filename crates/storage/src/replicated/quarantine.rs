@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::directory::{Directory, DirectoryFile as _, with_room};
+use crate::directory::{Directory, DirectoryFile as _, create_or_open, with_room};
 use crate::limits::QUARANTINE_REASON_BYTES_MAX;
 use crate::recovery::{OpenError, io_error, read_all};
 
@@ -15,10 +15,7 @@ const QUARANTINED: &str = "raft.quarantined";
 
 /// Writes the mark, durably.
 pub(super) fn mark<D: Directory>(directory: &D, why: &str) -> io::Result<()> {
-    let file = with_room(directory, || match directory.create(QUARANTINED) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.open(QUARANTINED),
-        created => created,
-    })?;
+    let file = create_or_open(directory, QUARANTINED)?;
     let reason =
         why.get(..why.floor_char_boundary(QUARANTINE_REASON_BYTES_MAX)).unwrap_or_default();
     with_room(directory, || file.write_at(reason.as_bytes(), 0))?;
