@@ -188,8 +188,7 @@ fn start_cluster(
             })
         };
         metadata.start(follow).map_err(StartError::Follow)?;
-        let of_node = (&node.vhosts, &metadata.store);
-        let started = replication.start_shipments(links, &config.data_dir, of_node);
+        let started = replication.start_shipments(links, &config.data_dir);
         started.map_err(StartError::Follow)?;
     }
     Ok(running)

@@ -38,7 +38,8 @@ impl Alone {
         let me = NodeId::new(7).unwrap();
         let nodes = Nodes::alone(me, "a@h");
         let (replicator, thread) =
-            Replicator::start(nodes, Clock::start(), RunId(1), Duration::from_secs(60)).unwrap();
+            Replicator::start(nodes, Clock::start(), RunId(1), Duration::from_secs(60), None)
+                .unwrap();
         let cluster = Cluster { replicator: Arc::clone(&replicator), retention_bytes: 1 << 20 };
         let reserve = Arc::new(Reserve::open(&folder));
         let io = Arc::new(IoCounters::default());

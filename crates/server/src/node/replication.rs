@@ -7,18 +7,18 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use management::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
 use parking_lot::Mutex;
-use replication::{FrameClass, MemberId, RunId};
+use replication::{MemberId, RunId};
 
 use crate::clock::Clock;
 use crate::cluster::ids::NodeId;
 use crate::cluster::node_list::{FOUNDER_INCARNATIONS, ListedNode};
-use crate::cluster::{self, LinkEvents, Links, LostCause, PLACEMENT_LEVEL};
+use crate::cluster::{LinkEvents, Links, LostCause, PLACEMENT_LEVEL};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
 use crate::metadata::Metadata;
 use crate::metadata::placement::Placement;
-use crate::replicas::{FrameSender, KnownNode, Nodes, Reopens, ReplicaStatus, Replicator};
-use crate::shipments::{Rebuilds, Shipments};
+use crate::replicas::{KnownNode, Nodes, ReplicaRegistry, ReplicaStatus, Replicator};
+use crate::shipments::Shipments;
 use crate::vhost::{Cluster, VhostHandle, Vhosts};
 
 /// The reason why replication cannot start.
@@ -51,13 +51,17 @@ impl Replication {
     pub(crate) fn start(links: &Arc<Links>, clock: Clock) -> Result<Self, ReplicationError> {
         let nodes = nodes_of(links);
         let run = RunId(getrandom::u64()?);
-        let (replicator, thread) =
-            Replicator::start(nodes, clock, run, links.options.disk_stall_timeout)
-                .map_err(ReplicationError::Thread)?;
+        let (replicator, thread) = Replicator::start(
+            nodes,
+            clock,
+            run,
+            links.options.disk_stall_timeout,
+            Some(Arc::clone(links)),
+        )
+        .map_err(ReplicationError::Thread)?;
         if links.is_founded() {
             replicator.founded();
         }
-        replicator.set_sender(Arc::new(LinkSender(Arc::clone(links))));
         let retention_bytes = links.options.log_retention_bytes.unwrap_or(LOG_RETENTION_BYTES);
         let (thread, shipments) = (Mutex::new(Some(thread)), OnceLock::new());
         Ok(Self { replicator, thread, retention_bytes, following: Mutex::default(), shipments })
@@ -98,7 +102,7 @@ impl Replication {
     /// Sets the vhosts and the metadata whose replicas are opened anew.
     pub(crate) fn set_replicas(&self, vhosts: &Arc<Vhosts>, metadata: &Arc<Metadata>) {
         let (vhosts, metadata) = (Arc::downgrade(vhosts), Arc::downgrade(metadata));
-        self.replicator.set_reopener(Arc::new(Replicas { vhosts, metadata }));
+        self.replicator.set_registry(Arc::new(Replicas { vhosts, metadata }));
     }
 
     /// Begins to ship files to other nodes, and to rebuild replicas of this one.
@@ -109,7 +113,6 @@ impl Replication {
         &self,
         links: &Arc<Links>,
         data_dir: &Path,
-        (vhosts, metadata): (&Arc<Vhosts>, &Arc<Metadata>),
     ) -> std::io::Result<()> {
         let runtime = tokio::runtime::Handle::current();
         let bandwidth = links.options.shipment_bandwidth_bytes;
@@ -121,13 +124,9 @@ impl Replication {
             runtime.clone(),
         );
         let shipments = Arc::new(shipments);
-        let (vhosts, metadata) = (Arc::downgrade(vhosts), Arc::downgrade(metadata));
-        let replicas: Arc<dyn Rebuilds> = Arc::new(Replicas { vhosts, metadata });
-        shipments.start(runtime, replicas)?;
-        let rebuilder: Weak<Shipments> = Arc::downgrade(&shipments);
+        shipments.start(runtime)?;
         let is_first = self.shipments.set(shipments).is_ok();
         assert!(is_first, "a node starts its shipments once");
-        self.replicator.set_rebuilder(rebuilder);
         Ok(())
     }
 
@@ -186,7 +185,7 @@ struct Replicas {
     metadata: Weak<Metadata>,
 }
 
-impl Reopens for Replicas {
+impl ReplicaRegistry for Replicas {
     fn reopen(&self, vhost: VhostId) -> Result<(), String> {
         if vhost == VhostId::METADATA {
             let metadata = self.metadata.upgrade();
@@ -199,15 +198,7 @@ impl Reopens for Replicas {
         assert_ne!(vhost, VhostId::METADATA, "every node has the metadata");
         self.vhosts.upgrade().map_or(Ok(()), |vhosts| vhosts.leave(vhost))
     }
-}
 
-impl Replicas {
-    fn handle(&self, vhost: VhostId) -> Option<Arc<VhostHandle>> {
-        self.vhosts.upgrade()?.of_id(vhost)
-    }
-}
-
-impl Rebuilds for Replicas {
     fn name_of(&self, vhost: VhostId) -> Option<String> {
         if vhost == VhostId::METADATA {
             return Some("metadata".to_owned());
@@ -231,6 +222,12 @@ impl Rebuilds for Replicas {
         }
         let Some(vhosts) = self.vhosts.upgrade() else { return Ok(()) };
         vhosts.open_installed(vhost, |_| install())
+    }
+}
+
+impl Replicas {
+    fn handle(&self, vhost: VhostId) -> Option<Arc<VhostHandle>> {
+        self.vhosts.upgrade()?.of_id(vhost)
     }
 }
 
@@ -259,28 +256,6 @@ fn nodes_of(links: &Links) -> Nodes {
 /// A node as replication names it.
 fn replica_node(node: NodeId) -> replication::NodeId {
     replication::NodeId::new(node.0).expect("the hash of a name has 48 bits and is not 0")
-}
-
-/// Frames of members on the links.
-#[derive(Debug)]
-struct LinkSender(Arc<Links>);
-
-impl FrameSender for LinkSender {
-    fn send(&self, node: replication::NodeId, frame: Bytes, class: FrameClass) -> bool {
-        let class = match class {
-            FrameClass::Control => cluster::FrameClass::Ordered,
-            FrameClass::Entries => cluster::FrameClass::Bulk,
-        };
-        self.0.send(NodeId(node.get()), frame, class)
-    }
-
-    fn flush(&self) {
-        self.0.flush();
-    }
-
-    fn hears(&self, node: replication::NodeId) -> bool {
-        self.0.hears(NodeId(node.get()))
-    }
 }
 
 /// Events of links for the replicator.

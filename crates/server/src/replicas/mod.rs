@@ -12,8 +12,10 @@ mod apply;
 mod disk_watch;
 mod driver;
 mod electing;
+mod member_links;
 mod member_log;
 mod nodes;
+mod rebuild_queue;
 #[cfg(test)]
 mod replica_tests;
 mod replicator;
@@ -23,7 +25,8 @@ mod target;
 
 pub(crate) use driver::PreparedShipment;
 pub(crate) use nodes::{KnownNode, Nodes};
+pub(crate) use rebuild_queue::{RebuildQueue, Wanted};
 pub(crate) use replica::{Deposition, HandOverTask, ShipmentNeed, TransferError};
-pub(crate) use replicator::{FrameSender, Replicator};
+pub(crate) use replicator::Replicator;
 pub(crate) use status::ReplicaStatus;
-pub(crate) use target::{Rebuilder, Reopens, ReplicaTarget};
+pub(crate) use target::{ReplicaRegistry, ReplicaTarget};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use replica::{Deposition, HandOverTask, ShipmentNeed};
-use replication::NodeId;
+use replica::{Deposition, HandOverTask};
+use replication::MemberId;
 use storage::{Applier, LogEntry, Lsn, RealDirectory};
 
 use crate::disk::log_writer::LogSource;
@@ -47,8 +47,9 @@ pub(crate) trait ReplicaTarget: LogSource {
     fn depose(&self, why: Deposition);
 }
 
-/// Opens replicas anew, of vhosts and of the metadata.
-pub(crate) trait Reopens: std::fmt::Debug + Send + Sync {
+/// The replicas of the node, of vhosts and of the metadata. The rooms of replication are below those of vhosts, so that
+/// they know the registry as a trait.
+pub(crate) trait ReplicaRegistry: std::fmt::Debug + Send + Sync {
     /// Opens the replica of a vhost again, from its log, and passes it to the replicator. Nothing happens if the vhost
     /// is deleted.
     ///
@@ -62,10 +63,20 @@ pub(crate) trait Reopens: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// A sentence for the operator.
     fn leave(&self, vhost: VhostId) -> Result<(), String>;
-}
 
-/// Rebuilds replicas from the files of their leader.
-pub(crate) trait Rebuilder: std::fmt::Debug + Send + Sync {
-    /// Lets a replica be rebuilt; `leader` may lead the vhost.
-    fn want(&self, vhost: VhostId, need: ShipmentNeed, leader: Option<NodeId>);
+    /// Name of a vhost; none if it is deleted, or on other nodes.
+    fn name_of(&self, vhost: VhostId) -> Option<String>;
+
+    /// True if a replica that is lost may be replaced by this member: not by one that the node had before.
+    fn may_become(&self, vhost: VhostId, member: MemberId) -> bool;
+
+    /// Lets `install` put the files of a replica in their place, and opens it. Nothing else opens or removes it meanwhile.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    fn open_installed(
+        &self,
+        vhost: VhostId,
+        install: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String>;
 }

@@ -24,9 +24,7 @@ use self::receiving::Receiver;
 use self::sending::{Handler, Sender};
 use crate::cluster::{Links, Purpose};
 use crate::disk::vhost_files::VhostId;
-use crate::replicas::{Rebuilder, Replicator, ShipmentNeed};
-
-pub(crate) use receiving::Rebuilds;
+use crate::replicas::Replicator;
 use status::ShipmentCounts;
 
 /// The shipments of a node, in both directions.
@@ -59,9 +57,9 @@ impl Shipments {
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
-    pub(crate) fn start(&self, runtime: Handle, vhosts: Arc<dyn Rebuilds>) -> io::Result<()> {
+    pub(crate) fn start(&self, runtime: Handle) -> io::Result<()> {
         let receiver = Arc::clone(&self.receiver);
-        let run = move || receiver.run(&runtime, &*vhosts);
+        let run = move || receiver.run(&runtime);
         *self.thread.lock() =
             Some(std::thread::Builder::new().name("shipments".to_owned()).spawn(run)?);
         Ok(())
@@ -91,11 +89,5 @@ impl Shipments {
         {
             tracing::error!("the thread of shipments has failed");
         }
-    }
-}
-
-impl Rebuilder for Shipments {
-    fn want(&self, vhost: VhostId, need: ShipmentNeed, leader: Option<replication::NodeId>) {
-        self.receiver.want(vhost, need, leader);
     }
 }

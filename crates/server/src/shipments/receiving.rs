@@ -1,13 +1,11 @@
 //! The receiving side: replicas of this node that are rebuilt from the files of their leader.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use management::RebuildSnapshot;
-use parking_lot::{Condvar, Mutex};
 use replication::MemberId;
 use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, ShipmentPlan, Term};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,45 +20,11 @@ use crate::cluster::{Links, Purpose};
 use crate::disk::private_files;
 use crate::disk::vhost_files::{VhostId, replica_path};
 use crate::limits::{EXIT_DISK, SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
-use crate::replicas::{Replicator, ShipmentNeed};
-
-/// The vhosts of the node, for a replica that is rebuilt.
-pub(crate) trait Rebuilds: Send + Sync + std::fmt::Debug {
-    /// Name of a vhost; none if it is deleted, or on other nodes.
-    fn name_of(&self, vhost: VhostId) -> Option<String>;
-
-    /// True if a replica that is lost may be replaced by this member: not by one that the node had before.
-    fn may_become(&self, vhost: VhostId, member: MemberId) -> bool;
-
-    /// Lets `install` put the files of a replica in their place, and opens it. Nothing else opens or removes it meanwhile.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    fn open_installed(
-        &self,
-        vhost: VhostId,
-        install: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<(), String>;
-}
-
-/// A replica that is to be rebuilt, and the node that may lead.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    need: ShipmentNeed,
-    leader: Option<replication::NodeId>,
-}
-
-#[derive(Default, Debug)]
-struct Queue {
-    wanted: BTreeMap<VhostId, Wanted>,
-    is_stopping: bool,
-}
+use crate::replicas::{RebuildQueue, ReplicaRegistry, Replicator, ShipmentNeed, Wanted};
 
 /// Rebuilds replicas of this node, one at a time, on a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    queue: Mutex<Queue>,
-    changed: Condvar,
     data_dir: PathBuf,
     replicator: Arc<Replicator>,
     links: Arc<Links>,
@@ -92,13 +56,13 @@ struct Arrived {
 
 /// Checks that a lost replica may become this member: not one that the node had before it was chosen again.
 fn check_member(
-    vhosts: &dyn Rebuilds,
+    registry: &dyn ReplicaRegistry,
     vhost: VhostId,
     need: ShipmentNeed,
     member: MemberId,
 ) -> Result<(), String> {
     match need {
-        ShipmentNeed::Replacement if !vhosts.may_become(vhost, member) => {
+        ShipmentNeed::Replacement if !registry.may_become(vhost, member) => {
             Err(format!("the leader does not know yet that this node is no more {member}"))
         }
         ShipmentNeed::Replacement | ShipmentNeed::Behind => Ok(()),
@@ -118,82 +82,38 @@ impl Receiver {
         links: Arc<Links>,
         counts: Arc<ShipmentCounts>,
     ) -> Self {
-        let (queue, changed) = Default::default();
-        Self { queue, changed, data_dir, replicator, links, counts }
-    }
-
-    /// Lets a replica be rebuilt. A replica that runs goes on until all files are there, if it is only behind.
-    pub(crate) fn want(
-        &self,
-        vhost: VhostId,
-        need: ShipmentNeed,
-        leader: Option<replication::NodeId>,
-    ) {
-        let mut queue = self.queue.lock();
-        let wanted = queue.wanted.entry(vhost).or_insert(Wanted { need, leader });
-        if need == ShipmentNeed::Replacement {
-            wanted.need = need;
-        }
-        wanted.leader = leader.or(wanted.leader);
-        self.changed.notify_one();
+        Self { data_dir, replicator, links, counts }
     }
 
     /// Makes the thread end.
-    pub(crate) fn stop(&self) {
-        self.queue.lock().is_stopping = true;
-        self.changed.notify_one();
+    pub(super) fn stop(&self) {
+        self.queue().stop();
+    }
+
+    fn queue(&self) -> &RebuildQueue {
+        self.replicator.rebuilds()
     }
 
     /// The thread: takes one replica after the other until the node stops.
-    pub(super) fn run(&self, runtime: &Handle, vhosts: &dyn Rebuilds) {
+    pub(super) fn run(&self, runtime: &Handle) {
         let (mut last, mut log, began) = (None, WaitLog::default(), Instant::now());
-        loop {
-            let (vhost, wanted) = {
-                let mut queue = self.queue.lock();
-                while queue.wanted.is_empty() && !queue.is_stopping {
-                    self.changed.wait(&mut queue);
-                }
-                if queue.is_stopping {
-                    return;
-                }
-                // The next one in turn, so that one that fails does not stop the others.
-                let behind =
-                    queue.wanted.keys().find(|vhost| last.is_none_or(|last| **vhost > last));
-                let next = behind.or_else(|| queue.wanted.keys().next()).copied();
-                let next = next.expect("a replica is wanted");
-                // What is wanted from now on may be another replica than the one that comes.
-                queue.wanted.remove_entry(&next).expect("a replica that is wanted")
-            };
+        while let Some((vhost, wanted)) = self.queue().next(last) {
             last = Some(vhost);
-            let Some(name) = vhosts.name_of(vhost) else { continue };
-            let rebuilt = runtime.block_on(self.rebuild(vhost, &name, wanted, vhosts));
+            let Some(name) = self.replicator.registry().name_of(vhost) else { continue };
+            let rebuilt = runtime.block_on(self.rebuild(vhost, &name, wanted));
             if let Err(failure) = rebuilt {
                 let reason = format!("{name}: {failure}");
                 if log.is_due(&reason, began.elapsed()) {
                     tracing::warn!(vhost = name, "the replica is not rebuilt yet: {failure}");
                 }
-                self.want(vhost, wanted.need, wanted.leader);
-                self.wait(SHIPMENT_RETRY_INTERVAL);
+                self.queue().want(vhost, wanted.need, wanted.leader);
+                self.queue().pause(SHIPMENT_RETRY_INTERVAL);
             }
         }
     }
 
-    /// Waits, but not for longer than the node runs.
-    fn wait(&self, time: Duration) {
-        let mut queue = self.queue.lock();
-        if !queue.is_stopping {
-            self.changed.wait_for(&mut queue, time);
-        }
-    }
-
     /// Asks the nodes in turn, the likely leader first.
-    async fn rebuild(
-        &self,
-        vhost: VhostId,
-        name: &str,
-        wanted: Wanted,
-        vhosts: &dyn Rebuilds,
-    ) -> Result<(), Failure> {
+    async fn rebuild(&self, vhost: VhostId, name: &str, wanted: Wanted) -> Result<(), Failure> {
         let nodes = self.replicator.nodes();
         let mut asked = Vec::new();
         let mut next: Vec<replication::NodeId> = nodes.others().collect();
@@ -205,7 +125,7 @@ impl Receiver {
                 continue;
             }
             asked.push(node);
-            match self.fetch(vhost, name, wanted.need, node, vhosts).await {
+            match self.fetch(vhost, name, wanted.need, node).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => {
                     if let Failure::Refused { leader: Some(leader), .. } = failure {
@@ -225,7 +145,6 @@ impl Receiver {
         name: &str,
         need: ShipmentNeed,
         node: replication::NodeId,
-        vhosts: &dyn Rebuilds,
     ) -> Result<(), Failure> {
         let of_link = crate::cluster::ids::NodeId(node.get());
         let dialed = self.links.dial(of_link, Purpose::Shipment).await;
@@ -246,7 +165,8 @@ impl Receiver {
         if member.node() != self.replicator.nodes().me {
             return Err(invalid("the plan is for another node").into());
         }
-        let check_member = || check_member(vhosts, vhost, need, member).map_err(Failure::Open);
+        let registry = self.replicator.registry();
+        let check_member = || check_member(registry, vhost, need, member).map_err(Failure::Open);
         check_member()?;
         let leader = self.replicator.nodes().name_of(node).unwrap_or_default();
         let (files, index) = (plan.files.len(), plan.index.0);
@@ -260,9 +180,9 @@ impl Receiver {
             return Ok(());
         }
         // The replica that was wanted until now is the one that comes.
-        self.queue.lock().wanted.remove(&vhost);
+        self.queue().forget(vhost);
         let arrived = Arrived { vhost, need, installation, member, state };
-        self.put_in_place(arrived, name, vhosts)?;
+        self.put_in_place(arrived, name)?;
         tracing::info!(vhost = name, %leader, %member, index, "the replica is rebuilt");
         // The leader finds out by itself, too.
         let _ = in_time(write(&mut stream, &Message::Installed)).await;
@@ -270,18 +190,14 @@ impl Receiver {
     }
 
     /// Puts files that have arrived in the place of the replica, which has ended. The one that was there goes on if that fails.
-    fn put_in_place(
-        &self,
-        arrived: Arrived,
-        name: &str,
-        vhosts: &dyn Rebuilds,
-    ) -> Result<(), Failure> {
+    fn put_in_place(&self, arrived: Arrived, name: &str) -> Result<(), Failure> {
         let text = |error: io::Error| error.to_string();
         let Arrived { vhost, need, member, .. } = arrived;
+        let registry = self.replicator.registry();
         let replaced = self.complete(arrived).and_then(|old| {
-            let opened = vhosts.open_installed(vhost, &mut || {
+            let opened = registry.open_installed(vhost, &mut || {
                 // The node may have been chosen again while the files were on their way.
-                if let Err(why) = check_member(vhosts, vhost, need, member) {
+                if let Err(why) = check_member(registry, vhost, need, member) {
                     remove(&incoming_path(&self.data_dir, vhost)).map_err(text)?;
                     return Err(why);
                 }
@@ -290,7 +206,7 @@ impl Receiver {
             opened.map_err(Failure::Open)
         });
         if replaced.is_err()
-            && let Err(problem) = vhosts.open_installed(vhost, &mut || {
+            && let Err(problem) = registry.open_installed(vhost, &mut || {
                 // The files may be in its place already.
                 resume(&self.data_dir, vhost).map_err(text)
             })
@@ -346,7 +262,7 @@ impl Receiver {
                 | Message::From { .. }
                 | Message::Installed => return Err(invalid("octets were expected").into()),
             }
-            if self.queue.lock().is_stopping {
+            if self.queue().is_stopping() {
                 return Err(invalid("the node stops").into());
             }
         }

@@ -10,7 +10,7 @@ use super::registry::{VhostError, Vhosts};
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::EXIT_DISK;
 use crate::metadata::placement::Placement;
-use crate::replicas::{Deposition, Reopens, ReplicaTarget as _};
+use crate::replicas::{Deposition, ReplicaTarget as _};
 
 impl Vhosts {
     /// Lets the placement of a vhost take effect. A replica that is to come is asked for, one that is lost is not any more;
@@ -97,14 +97,21 @@ impl Vhosts {
         install(&handle)?;
         self.open_anew(&handle).map_err(|error| error.to_string())
     }
-}
 
-impl Reopens for Vhosts {
-    fn reopen(&self, vhost: VhostId) -> Result<(), String> {
+    /// Opens the replica of a vhost again, from its log, and passes it to the replicator. Nothing happens if the vhost is
+    /// deleted.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(crate) fn reopen(&self, vhost: VhostId) -> Result<(), String> {
         self.open_installed(vhost, |_| Ok(()))
     }
 
-    fn leave(&self, vhost: VhostId) -> Result<(), String> {
+    /// Removes the files of the replica of a vhost, which its group does without. Nothing happens if the vhost is deleted.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(crate) fn leave(&self, vhost: VhostId) -> Result<(), String> {
         self.open_installed(vhost, |handle| {
             handle.stop_writing_deaths();
             let removed = vhost_files::remove_vhost(&self.data_dir, vhost);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::embedded::{Configuration, Embedded};
-use crate::replicas::{Reopens as _, ReplicaTarget as _, Replicator};
+use crate::replicas::{ReplicaTarget as _, Replicator};
 use crate::vhost::VhostHandle;
 use crate::vhost::tests::PATIENCE;
 

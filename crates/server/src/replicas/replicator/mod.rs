@@ -8,46 +8,35 @@ mod thread;
 mod ticks;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use replica::{ShipmentNeed, TransferError};
-use replication::{ClockReading, FrameClass, Member, MemberId, NodeId, RunId};
+use replication::{ClockReading, Member, MemberId, NodeId, RunId};
 use storage::{EntryIndex, LogSnapshot, RealDirectory, Term};
 use tokio::sync::{Notify, oneshot};
 
 use super::disk_watch::DiskWatch;
 use super::driver::{BarrierAnswer, FilesRequest, PreparedShipment, TransferAnswer};
 use super::electing::may_elect;
+use super::member_links::MemberLinks;
 use super::member_log::MemberLog;
 use super::nodes::Nodes;
+use super::rebuild_queue::RebuildQueue;
 use super::report::Report;
 use super::status::Statuses;
-use super::target::{Rebuilder, Reopens, ReplicaTarget};
+use super::target::{ReplicaRegistry, ReplicaTarget};
 use crate::clock::Clock;
+use crate::cluster::Links;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{CATCH_UP_TIMEOUT, FRAMES_BYTES_MAX};
 use crate::metadata::placement::Placement;
-
-/// The links to other nodes.
-pub(crate) trait FrameSender: fmt::Debug + Send + Sync {
-    /// Sends a frame to a node, with the next [`FrameSender::flush`] at the latest. Never waits. False if the frame is
-    /// dropped, because the link is down or too much waits for it.
-    fn send(&self, node: NodeId, frame: Bytes, class: FrameClass) -> bool;
-
-    /// Lets the frames leave that were sent.
-    fn flush(&self);
-
-    /// True if a node is heard, or may be soon.
-    fn hears(&self, node: NodeId) -> bool;
-}
 
 /// A change of the link to a node.
 #[derive(Clone, Copy, Debug)]
@@ -142,26 +131,18 @@ pub(crate) struct Replicator {
     changed: Condvar,
     /// True while a compaction is running.
     compacting: AtomicBool,
-    sender: OnceLock<Arc<dyn FrameSender>>,
-    reopener: OnceLock<Arc<dyn Reopens>>,
+    links: MemberLinks,
+    registry: OnceLock<Arc<dyn ReplicaRegistry>>,
     watch: Arc<DiskWatch>,
     statuses: Statuses,
     /// True while the members of this node lead only if no other can.
     is_reluctant: AtomicBool,
     /// True once the node stops: a replica that has lost the lead is not opened anew.
     is_leaving: AtomicBool,
-    rebuilding: Mutex<Rebuilding>,
+    rebuilds: RebuildQueue,
     leads: Mutex<BTreeMap<VhostId, Lead>>,
     /// Told when this node, or another one, begins to lead a vhost or stops.
     lead_changes: Notify,
-}
-
-/// The one who rebuilds replicas, and what was wanted before that is known, or before vhosts take part.
-#[derive(Default, Debug)]
-struct Rebuilding {
-    rebuilder: Option<Weak<dyn Rebuilder>>,
-    vhosts_take_part: bool,
-    wanted: Vec<(VhostId, ShipmentNeed, Option<NodeId>)>,
 }
 
 /// The leader of a vhost, as this node knows it.
@@ -174,7 +155,7 @@ struct Lead {
 
 impl Replicator {
     /// Starts the thread. `run` is an id that no earlier process of this node had. A write that takes longer than
-    /// `disk_stall_timeout` ends the lead of this node.
+    /// `disk_stall_timeout` ends the lead of this node. Without links, no frame leaves.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
@@ -183,6 +164,7 @@ impl Replicator {
         clock: Clock,
         run: RunId,
         disk_stall_timeout: Duration,
+        links: Option<Arc<Links>>,
     ) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
         let replicator = Arc::new(Self {
             nodes: RwLock::new(Arc::new(nodes)),
@@ -191,13 +173,13 @@ impl Replicator {
             work: Mutex::default(),
             changed: Condvar::new(),
             compacting: AtomicBool::new(false),
-            sender: OnceLock::new(),
-            reopener: OnceLock::new(),
+            links: MemberLinks(links),
+            registry: OnceLock::new(),
             watch: DiskWatch::start(disk_stall_timeout)?,
             statuses: Statuses::default(),
             is_reluctant: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
-            rebuilding: Mutex::default(),
+            rebuilds: RebuildQueue::default(),
             leads: Mutex::default(),
             lead_changes: Notify::new(),
         });
@@ -235,35 +217,25 @@ impl Replicator {
         self.watch.stalls()
     }
 
-    /// Sets the links to other nodes; until then, no frame leaves.
-    pub(crate) fn set_sender(&self, sender: Arc<dyn FrameSender>) {
-        let is_first = self.sender.set(sender).is_ok();
-        assert!(is_first, "a node has one set of links");
-    }
-
     /// True if a vhost with this placement may get a leader soon: this node hears enough of its nodes.
     pub(crate) fn may_elect(&self, placement: Option<&Placement>) -> bool {
         let nodes = self.nodes();
         let is_placed = |name: &str| placement.is_none_or(|placement| placement.has(name));
         let is_member = is_placed(&nodes.my_name);
         let placed = nodes.known.iter().filter(|(_, node)| is_placed(&node.name));
-        let hears = |node: NodeId| {
-            node == nodes.me || self.sender.get().is_some_and(|sender| sender.hears(node))
-        };
+        let hears = |node: NodeId| node == nodes.me || self.links.hears(node);
         may_elect(is_member, placed.map(|(node, _)| hears(*node)))
     }
 
-    /// Lets the frames leave that were sent to other nodes.
-    fn flush(&self) {
-        if let Some(sender) = self.sender.get() {
-            sender.flush();
-        }
+    /// Sets the registry of the replicas, which opens them anew.
+    pub(crate) fn set_registry(&self, registry: Arc<dyn ReplicaRegistry>) {
+        let is_first = self.registry.set(registry).is_ok();
+        assert!(is_first, "a node has one registry of replicas");
     }
 
-    /// Sets the function that opens replicas anew.
-    pub(crate) fn set_reopener(&self, reopener: Arc<dyn Reopens>) {
-        let is_first = self.reopener.set(reopener).is_ok();
-        assert!(is_first, "a node has one registry of replicas");
+    /// The registry of the replicas.
+    pub(crate) fn registry(&self) -> &dyn ReplicaRegistry {
+        &**self.registry.get().expect("a node sets its registry before a replica ends")
     }
 
     /// The clocks of this node.
@@ -292,7 +264,7 @@ impl Replicator {
     /// The vhosts take part in their groups from now on: their ids are those of the cluster.
     pub(crate) fn take_part(&self) {
         self.push(|work| work.vhosts_take_part = true);
-        self.begin_rebuilding(|rebuilding| rebuilding.vhosts_take_part = true);
+        self.rebuilds.take_part();
     }
 
     /// Ends the part of a deleted vhost in its group. After the call, nothing touches its log.
@@ -367,33 +339,14 @@ impl Replicator {
         result.await.unwrap_or(Err(TransferError::NotLeading))
     }
 
-    /// Sets who rebuilds replicas.
-    pub(crate) fn set_rebuilder(&self, rebuilder: Weak<dyn Rebuilder>) {
-        self.begin_rebuilding(|rebuilding| rebuilding.rebuilder = Some(rebuilder));
-    }
-
-    /// Lets what was wanted be rebuilt, as far as a change allows it.
-    fn begin_rebuilding(&self, change: impl FnOnce(&mut Rebuilding)) {
-        let mut rebuilding = self.rebuilding.lock();
-        change(&mut rebuilding);
-        let wanted = std::mem::take(&mut rebuilding.wanted);
-        drop(rebuilding);
-        wanted.into_iter().for_each(|(vhost, need, leader)| self.want(vhost, need, leader));
-    }
-
-    /// Lets a replica be rebuilt.
+    /// Lets a replica be rebuilt; `leader` may lead the vhost.
     pub(crate) fn want(&self, vhost: VhostId, need: ShipmentNeed, leader: Option<NodeId>) {
-        let mut rebuilding = self.rebuilding.lock();
-        let takes_part = rebuilding.vhosts_take_part || vhost == VhostId::METADATA;
-        match rebuilding.rebuilder.clone().filter(|_| takes_part) {
-            None => rebuilding.wanted.push((vhost, need, leader)),
-            Some(rebuilder) => {
-                drop(rebuilding);
-                if let Some(rebuilder) = rebuilder.upgrade() {
-                    rebuilder.want(vhost, need, leader);
-                }
-            }
-        }
+        self.rebuilds.want(vhost, need, leader);
+    }
+
+    /// The replicas that are to be rebuilt.
+    pub(crate) fn rebuilds(&self) -> &RebuildQueue {
+        &self.rebuilds
     }
 
     /// The node that leads a vhost, as far as this one knows.

@@ -14,7 +14,7 @@ use replication::{
 
 use super::elsewhere::VhostsElsewhere;
 use super::ticks::{TICK, Ticks};
-use super::{EndCause, FrameSender, Lead, LinkChange, Replicator, SnapshotRequest, Work};
+use super::{EndCause, Lead, LinkChange, Replicator, SnapshotRequest, Work};
 use crate::clock::own_time;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
@@ -22,7 +22,7 @@ use crate::replicas::driver::{BarrierAnswer, Clocks, FilesRequest, ReplicaDriver
 use crate::replicas::member_log::MemberLog;
 use crate::replicas::nodes::Nodes;
 use crate::replicas::report::Report;
-use crate::replicas::target::{Reopens, ReplicaTarget};
+use crate::replicas::target::{ReplicaRegistry, ReplicaTarget};
 
 /// Ticks between two heartbeats, and between two pings to a node.
 const HEARTBEAT_TICKS: u64 = replication::limits::HEARTBEAT_TICKS as u64;
@@ -101,7 +101,7 @@ impl Thread {
             self.tick();
             self.ping();
             self.advance(&mut frames);
-            self.shared.flush();
+            self.shared.links.flush();
             self.answer_snapshots();
             self.tell();
             let since = stopping.then(|| *self.stopping_since.get_or_insert_with(Instant::now));
@@ -434,19 +434,19 @@ impl Thread {
             return;
         }
         self.pinged_beat = beat;
-        let (nodes, Some(sender)) = (self.shared.nodes(), self.shared.sender.get()) else { return };
+        let (nodes, links) = (self.shared.nodes(), &self.shared.links);
         for to in nodes.others() {
             let pair = NodePair { cluster: nodes.cluster, from: nodes.me, to };
             let ping = ClockPing { nodes: pair, reading: self.shared.reading() };
-            sender.send(to, ping.encode(), FrameClass::Control);
+            links.send(to, ping.encode(), FrameClass::Control);
         }
         if nodes.tell_leads {
-            self.tell_leads(&nodes, &**sender);
+            self.tell_leads(&nodes);
         }
     }
 
     /// Tells the nodes that have no voter of a vhost which ones this node leads.
-    fn tell_leads(&self, nodes: &Nodes, sender: &dyn FrameSender) {
+    fn tell_leads(&self, nodes: &Nodes) {
         let vhosts = self.drivers.iter().filter(|(id, _)| **id != VhostId::METADATA);
         let led: Vec<&ReplicaDriver> =
             vhosts.map(|(_, driver)| driver).filter(|it| it.replica.leads_in().is_some()).collect();
@@ -456,7 +456,7 @@ impl Thread {
                 led.iter().filter_map(|driver| driver.replica.member().told_to(to)).collect();
             for led in told.chunks(replication::limits::LEADS_PER_NOTICE_MAX) {
                 let notice = LeadsNotice { nodes: pair, led: led.to_vec() };
-                sender.send(to, notice.encode(), FrameClass::Control);
+                self.shared.links.send(to, notice.encode(), FrameClass::Control);
             }
         }
     }
@@ -515,18 +515,15 @@ impl Thread {
             driver.replica.tick_to(number);
             let read = || self.shared.bounded_reading();
             let clocks = Clocks { read: &read, bounds: &self.bounds };
-            let sender = self.shared.sender.get();
-            let mut lost = Vec::new();
-            let mut send = |frames: &mut Vec<Frame>| match sender {
-                Some(sender) => frames.drain(..).for_each(|frame| {
-                    let node = frame.to.node();
-                    if !sender.send(node, frame.to_bytes(), frame.class) {
+            let (links, mut lost) = (&self.shared.links, Vec::new());
+            let mut send = |frames: &mut Vec<Frame>| {
+                for frame in frames.drain(..) {
+                    if !links.send(frame.to.node(), frame.to_bytes(), frame.class) {
                         lost.push(frame.to);
                     }
-                }),
-                None => frames.clear(),
+                }
             };
-            let flush = || self.shared.flush();
+            let flush = || links.flush();
             match driver.advance(clocks, &nodes, frames, &mut send, &flush) {
                 Next::Idle => {}
                 Next::After(wait) => {
@@ -595,7 +592,7 @@ impl Thread {
     fn open_again(
         &self,
         driver: ReplicaDriver,
-        open: fn(&dyn Reopens, VhostId) -> Result<(), String>,
+        open: fn(&dyn ReplicaRegistry, VhostId) -> Result<(), String>,
     ) {
         let shared = Arc::clone(&self.shared);
         let run = move || {
@@ -604,8 +601,7 @@ impl Thread {
             if shared.is_leaving.load(Ordering::Acquire) {
                 return;
             }
-            let registry = shared.reopener.get().expect("a replica is opened by a registry");
-            if let Err(problem) = open(&**registry, id) {
+            if let Err(problem) = open(shared.registry(), id) {
                 tracing::error!(
                     vhost = name,
                     "the replica cannot be opened anew: {problem}; the broker ends"
