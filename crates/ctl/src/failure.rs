@@ -47,7 +47,7 @@ pub(crate) enum Failure {
         shows_usage: bool,
     },
     /// A failure with a text for people, and a value for programs that read JSON.
-    Told {
+    WithDocument {
         /// Exit code of the process when the text is printed; with the value it is `UNAVAILABLE`.
         code: u8,
         /// Text, without the end of the last line.
@@ -104,8 +104,8 @@ impl Failure {
     /// The same failure, as this value for programs that read JSON.
     pub(crate) fn told(self, document: Value) -> Self {
         match self {
-            Self::Message { code, text, .. } | Self::Told { code, text, .. } => {
-                Self::Told { code, text, document }
+            Self::Message { code, text, .. } | Self::WithDocument { code, text, .. } => {
+                Self::WithDocument { code, text, document }
             }
             Self::Http(_) => self,
         }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn name_in_a_failure_ends_no_line() {
         let text = |failure| match failure {
-            Failure::Message { text, .. } | Failure::Told { text, .. } => text,
+            Failure::Message { text, .. } | Failure::WithDocument { text, .. } => text,
             Failure::Http(error) => panic!("{error:?}"),
         };
         assert_eq!(
@@ -179,6 +179,6 @@ mod tests {
         let told = Failure::error(NO_USER, "no 'a'").told_by("n@h");
         let document = json!({"message": "no 'a'", "node": "n@h", "result": "error"});
         let text = "Error:\nno 'a'".to_owned();
-        assert_eq!(told, Failure::Told { code: NO_USER, text, document });
+        assert_eq!(told, Failure::WithDocument { code: NO_USER, text, document });
     }
 }

@@ -177,7 +177,7 @@ fn perform(
             printed.out.push_str(&formatted(&output, formatter, style, node.name()));
             Ok(())
         }
-        Err(Failure::Told { document, .. }) if formatter == Formatter::Json => {
+        Err(Failure::WithDocument { document, .. }) if formatter == Formatter::Json => {
             let text = document.to_string();
             Err(FailureText { code: UNAVAILABLE, text, shows_usage: false })
         }
@@ -283,7 +283,7 @@ fn describe(
         Failure::Message { code, text, shows_usage } => {
             return FailureText { code, text, shows_usage };
         }
-        Failure::Told { code, text, .. } => {
+        Failure::WithDocument { code, text, .. } => {
             return FailureText { code, text, shows_usage: false };
         }
         Failure::Http(error) => error,

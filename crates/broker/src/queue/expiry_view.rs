@@ -59,7 +59,7 @@ pub struct ExpirySlice {
 }
 
 /// A message, or a whole page.
-enum Standing<'a> {
+enum WaitingItem<'a> {
     Message { arrived: Time, expiration_ms: Option<u64> },
     Page(&'a Page),
 }
@@ -69,29 +69,29 @@ impl Queue {
     /// between two slices may be seen twice, or not at all.
     pub fn expiry(&self, from: ExpiryCursor, count: usize) -> ExpirySlice {
         let mut slice = ExpirySlice::default();
-        let mut standing = self.standing_after(from.0);
+        let mut waiting = self.waiting_after(from.0);
         let mut passed = from;
-        for (at, one) in standing.by_ref().take(count) {
+        for (at, one) in waiting.by_ref().take(count) {
             passed = ExpiryCursor(at);
             match one {
-                Standing::Message { arrived, expiration_ms } => {
+                WaitingItem::Message { arrived, expiration_ms } => {
                     slice.arrived(arrived);
                     match self.settings.deadline(arrived, expiration_ms) {
                         Some(deadline) => slice.deadlines.push(deadline),
                         None => slice.never += 1,
                     }
                 }
-                Standing::Page(page) => {
+                WaitingItem::Page(page) => {
                     slice.arrived(page.first_arrived);
                     self.add_page(page, &mut slice);
                 }
             }
         }
-        slice.next = standing.next().map(|_| passed);
+        slice.next = waiting.next().map(|_| passed);
         slice
     }
 
-    fn standing_after(&self, passed: Passed) -> impl Iterator<Item = (Passed, Standing<'_>)> {
+    fn waiting_after(&self, passed: Passed) -> impl Iterator<Item = (Passed, WaitingItem<'_>)> {
         let (returned, fresh, delayed) = match passed {
             Passed::Returned(place) => (Some(place), Some(Place::START), Some(Time::default())),
             Passed::Fresh(place) => (None, Some(place), Some(Time::default())),
@@ -111,11 +111,11 @@ impl Queue {
             delayed.map(|((at, seq), entry)| (Passed::Delayed(at, seq), entry.expiry_key()));
         let one = |(passed, front): (Passed, ExpiryKey)| {
             let (arrived, expiration_ms) = (front.arrived, front.expiration_ms);
-            (passed, Standing::Message { arrived, expiration_ms })
+            (passed, WaitingItem::Message { arrived, expiration_ms })
         };
         returned
             .map(one)
-            .chain(fresh.filter_map(|next| fresh_standing(&next)))
+            .chain(fresh.filter_map(|next| fresh_waiting(&next)))
             .chain(delayed.map(one))
     }
 
@@ -138,16 +138,16 @@ impl Queue {
 }
 
 /// None for a message of a page that was read, which does not occur here.
-fn fresh_standing<'a>(next: &Next<'a>) -> Option<(Passed, Standing<'a>)> {
+fn fresh_waiting<'a>(next: &Next<'a>) -> Option<(Passed, WaitingItem<'a>)> {
     match next {
         Next::Here(id, Fresh { message, arrived, .. }) => {
             let expiration_ms = message.meta().expiration_ms;
-            let standing = Standing::Message { arrived: *arrived, expiration_ms };
-            Some((Passed::Fresh(Place::of(*id)), standing))
+            let waiting = WaitingItem::Message { arrived: *arrived, expiration_ms };
+            Some((Passed::Fresh(Place::of(*id)), waiting))
         }
         Next::Away(level, page) => {
             let last = EntryId { seq: page.last_seq, level: *level };
-            Some((Passed::Fresh(Place::of(last)), Standing::Page(page)))
+            Some((Passed::Fresh(Place::of(last)), WaitingItem::Page(page)))
         }
         Next::Read(..) => None,
     }

@@ -50,7 +50,7 @@ struct Campaign {
 
 /// The axis as a voter has told it.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ReportedAxis {
     clock: Option<LeaderClock>,
     saved: Option<LeaderClock>,
     tick: u64,
@@ -84,7 +84,7 @@ pub struct Member<L: EntryLog> {
     /// Members that ask for a vote in this turn, with the term of their last entry.
     asked: BTreeMap<u64, u64>,
     /// Axes that voters have told, one for each node.
-    told: BTreeMap<NodeId, Told>,
+    told: BTreeMap<NodeId, ReportedAxis>,
     /// The axis that was saved before the process began, on the own clock; none before the first turn.
     restored: Option<LeaderClock>,
     /// The axis beside the own wall clock, as the last turn knew it.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use storage::{EntryIndex, Term};
 
-use super::{Member, QuarantineReason, SnapshotOffer, Told};
+use super::{Member, QuarantineReason, ReportedAxis, SnapshotOffer};
 use crate::clock::LeaderClock;
 use crate::engine::EngineRole;
 use crate::entry_log::EntryLog;
@@ -153,7 +153,7 @@ impl<L: EntryLog> Member<L> {
         let is_possible = |clock: &LeaderClock| clock.term <= term && clock.node == node;
         let [clock, saved] = [answer.clock, answer.saved].map(|clock| clock.filter(is_possible));
         if self.engine.role() == EngineRole::Candidate && (clock.is_some() || saved.is_some()) {
-            self.told.insert(node, Told { clock, saved, tick: self.ticks });
+            self.told.insert(node, ReportedAxis { clock, saved, tick: self.ticks });
         }
     }
 }

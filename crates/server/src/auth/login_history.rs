@@ -28,7 +28,7 @@ impl Account {
 
 /// The recent history of a source or an account.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct RecentLogins {
     /// Wrong passwords, decaying with [`LOGIN_FAILURES_HALF_LIFE`].
     pub(crate) failures: u32,
     /// The turn of the last served login; 0 if there was none.
@@ -50,10 +50,10 @@ impl Remembered {
         Self { failures: self.failures * (-halves).exp2(), at: now, ..self }
     }
 
-    fn standing(self, now: Instant) -> Standing {
+    fn standing(self, now: Instant) -> RecentLogins {
         // Rounded; the cast saturates.
         let failures = self.faded(now).failures.round() as u32;
-        Standing { failures, served_at_turn: self.served_at_turn }
+        RecentLogins { failures, served_at_turn: self.served_at_turn }
     }
 }
 
@@ -65,12 +65,17 @@ pub(crate) struct LoginHistory {
 
 impl LoginHistory {
     /// The standing of a source.
-    pub(crate) fn of_source(&self, source: Source, now: Instant) -> Standing {
+    pub(crate) fn of_source(&self, source: Source, now: Instant) -> RecentLogins {
         self.by_key.get(&(source, None)).map(|known| known.standing(now)).unwrap_or_default()
     }
 
     /// The standing of an account of a source.
-    pub(crate) fn of_account(&self, source: Source, account: &Account, now: Instant) -> Standing {
+    pub(crate) fn of_account(
+        &self,
+        source: Source,
+        account: &Account,
+        now: Instant,
+    ) -> RecentLogins {
         let known = self.by_key.get(&(source, Some(account.clone())));
         known.map(|known| known.standing(now)).unwrap_or_default()
     }

@@ -14,7 +14,7 @@ use management::Protocol;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::auth::login_history::{Account, LoginHistory, Standing};
+use crate::auth::login_history::{Account, LoginHistory, RecentLogins};
 use crate::limits::{HASHING_MAX, LOGINS_WAITING_HTTP_MAX, LOGINS_WAITING_MAX};
 use crate::source::Source;
 
@@ -186,7 +186,7 @@ impl State {
     fn next_login(&mut self, now: Instant) -> Option<oneshot::Sender<Turn>> {
         self.turns += 1;
         let is_rotation = self.turns.is_multiple_of(4);
-        let rank = |standing: Standing| {
+        let rank = |standing: RecentLogins| {
             (if is_rotation { 0 } else { standing.failures }, standing.served_at_turn)
         };
         let source = *self

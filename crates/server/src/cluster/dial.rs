@@ -4,13 +4,13 @@ use std::io;
 
 use tokio::time::timeout;
 
-use super::counterpart::Counterpart;
 use super::handshake::HandshakeError;
 use super::hello::Purpose;
 use super::ids::NodeId;
 use super::links::Links;
 use super::peer::Peer;
 use super::refusal::Refusal;
+use super::remote_end::RemoteEnd;
 use super::shake::{connect, shake};
 use super::streams::NodeStream;
 use crate::limits::{LINK_CONNECT_TIMEOUT, LINK_HANDSHAKE_TIMEOUT, STREAM_DIAL_TIMEOUT};
@@ -82,7 +82,7 @@ impl Links {
         match shaken {
             Ok(shaken) => Ok(shaken.into_stream()),
             Err(HandshakeError::Refused(refusal)) => {
-                self.note_refusal(Counterpart::Node(&peer.node.name), &refusal);
+                self.note_refusal(RemoteEnd::Node(&peer.node.name), &refusal);
                 Err(refusal.into())
             }
             Err(HandshakeError::Io(error)) => Err(DialError::Io(error)),

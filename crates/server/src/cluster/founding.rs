@@ -68,7 +68,7 @@ impl ClusterRecord {
 
 /// The facts that a peer tells of itself in its hello and its introduction.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Told {
+pub(crate) struct PeerStatement {
     pub(crate) disk: DiskId,
     pub(crate) is_founded: bool,
     /// The disks that the peer remembers, its own included.
@@ -77,9 +77,9 @@ pub(crate) struct Told {
 
 /// The effect of what a peer has told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum StatementEffect {
     /// No change.
-    Known,
+    Unchanged,
     /// The record has changed: it must be on the disk before anything else is done.
     Changed,
     /// The node has taken a new disk in place of the one that it lost: its links must be opened anew, and what its
@@ -195,7 +195,11 @@ impl Founding {
     ///
     /// # Errors
     /// [`DiskProblem`]: the link is closed, and nothing has changed.
-    pub(crate) fn hear(&mut self, peer: &str, told: &Told) -> Result<Heard, DiskProblem> {
+    pub(crate) fn hear(
+        &mut self,
+        peer: &str,
+        told: &PeerStatement,
+    ) -> Result<StatementEffect, DiskProblem> {
         if !self.peers.contains(peer) {
             return Err(DiskProblem::Forgotten);
         }
@@ -232,11 +236,18 @@ impl Founding {
             self.record.is_founded = true;
         }
         self.found_if_agreed();
-        Ok(if self.record == before { Heard::Known } else { Heard::Changed })
+        Ok(if self.record == before {
+            StatementEffect::Unchanged
+        } else {
+            StatementEffect::Changed
+        })
     }
 
     /// Takes what a complete peer remembers of the disk of this node, which it may have lost.
-    fn hear_of_own_disk(&mut self, told: &Told) -> Result<Option<Heard>, DiskProblem> {
+    fn hear_of_own_disk(
+        &mut self,
+        told: &PeerStatement,
+    ) -> Result<Option<StatementEffect>, DiskProblem> {
         let own = self.record.disk;
         let remembered = told.disks.get(&NodeId::of(&self.record.node));
         let Some(remembered) = remembered.filter(|disk| **disk != own) else { return Ok(None) };
@@ -251,7 +262,7 @@ impl Founding {
                 self.record.is_newcomer = true;
                 self.record.peers.clear();
                 self.told.clear();
-                Ok(Some(Heard::TookNewDisk))
+                Ok(Some(StatementEffect::TookNewDisk))
             }
             None => Err(DiskProblem::OwnDiskLost),
         }
@@ -261,7 +272,7 @@ impl Founding {
     fn disks_of_others(
         &self,
         peer: &str,
-        told: &Told,
+        told: &PeerStatement,
     ) -> Result<Vec<(String, DiskId)>, DiskProblem> {
         let mut newer = Vec::new();
         for (name, ours) in self.record.peers.iter().filter(|(name, _)| *name != peer) {

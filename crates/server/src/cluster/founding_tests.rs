@@ -28,9 +28,9 @@ impl Nodes {
     }
 
     /// One direction of a link: `from` tells `to`.
-    fn tell(&mut self, from: usize, to: usize) -> Result<Heard, DiskProblem> {
+    fn tell(&mut self, from: usize, to: usize) -> Result<StatementEffect, DiskProblem> {
         let founding = &self.all[from];
-        let told = Told {
+        let told = PeerStatement {
             disk: founding.record.disk,
             is_founded: founding.is_founded(),
             disks: founding.disks(),
@@ -50,7 +50,7 @@ impl Nodes {
             if both.iter().any(Result::is_err) {
                 return false;
             }
-            if both.iter().all(|heard| *heard == Ok(Heard::Known)) {
+            if both.iter().all(|heard| *heard == Ok(StatementEffect::Unchanged)) {
                 return true;
             }
         }
@@ -140,7 +140,7 @@ fn lost_disk_is_replaced_if_the_operator_agrees() {
     nodes.replace_disk(1);
     // Its first disk is refused; then it knows that it has lost one.
     assert_eq!(nodes.tell(1, 0), Err(DiskProblem::PeerLostDisk));
-    assert_eq!(nodes.tell(0, 1), Ok(Heard::TookNewDisk));
+    assert_eq!(nodes.tell(0, 1), Ok(StatementEffect::TookNewDisk));
     assert!(!nodes.all[1].is_founded() && nodes.all[1].record.is_newcomer);
     nodes.restart(1);
     assert!(nodes.meet(0, 1));
@@ -158,7 +158,7 @@ fn lost_disk_is_replaced_if_the_operator_agrees() {
     assert_eq!(nodes.tell(0, 1), Err(DiskProblem::OwnDiskLost));
     // Its operator removes it.
     nodes.replace_disk(1);
-    assert_eq!(nodes.tell(2, 1), Ok(Heard::TookNewDisk));
+    assert_eq!(nodes.tell(2, 1), Ok(StatementEffect::TookNewDisk));
     assert!(nodes.meet(1, 2) && nodes.meet(0, 1));
     assert_eq!(nodes.all[0].record.peers["b@h"].generation(), 2);
 }
@@ -171,8 +171,8 @@ fn new_disk_is_no_reason_to_found_a_second_cluster() {
     nodes.replace_disk(2);
     assert!(nodes.meet(1, 2));
     assert_eq!(nodes.founded(), [true, false, false]);
-    assert_eq!(nodes.tell(0, 1), Ok(Heard::TookNewDisk));
-    assert_eq!(nodes.tell(0, 2), Ok(Heard::TookNewDisk));
+    assert_eq!(nodes.tell(0, 1), Ok(StatementEffect::TookNewDisk));
+    assert_eq!(nodes.tell(0, 2), Ok(StatementEffect::TookNewDisk));
     nodes.found_all();
     assert!(nodes.all[1..].iter().all(|node| node.record.is_newcomer));
 }
@@ -185,7 +185,7 @@ fn disagreement_is_told() {
     nodes.tell(2, 0).unwrap();
     nodes.lose_disk(1);
     assert!(nodes.meet(1, 2));
-    assert_eq!(nodes.tell(0, 2), Ok(Heard::Changed));
+    assert_eq!(nodes.tell(0, 2), Ok(StatementEffect::Changed));
     let of = "b@h".to_owned();
     assert_eq!(nodes.tell(2, 0), Err(DiskProblem::Disagreement { of: of.clone() }));
     assert_eq!(nodes.tell(0, 2), Err(DiskProblem::Disagreement { of }));
@@ -215,7 +215,7 @@ fn founded_nodes_meet_with_lists_of_different_age() {
         assert!(!nodes.all[0].set_nodes(&list(&[a, b]), position - 1), "it is older");
         assert!(nodes.meet(0, 1));
         assert_eq!(nodes.all[0].disks().len(), known.0.len());
-        assert_eq!(nodes.tell(0, 2), Ok(Heard::Known));
+        assert_eq!(nodes.tell(0, 2), Ok(StatementEffect::Unchanged));
     }
     assert_eq!(nodes.tell(2, 0), Err(DiskProblem::Forgotten));
     // The list is the memory after a restart, whatever the configuration says.

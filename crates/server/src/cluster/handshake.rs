@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::hello::{
-    EXPORTER_BYTES, Hello, HelloError, Known, Message, MessageError, MessageReader, Secret, Side,
-    Transcript, judge, refusal_message,
+    CheckContext, EXPORTER_BYTES, Hello, HelloError, Message, MessageError, MessageReader, Secret,
+    Side, Transcript, judge, refusal_message,
 };
 use super::peer::Peer;
 use super::refusal::Refusal;
@@ -67,7 +67,7 @@ pub(crate) struct Own<'a> {
     pub(crate) secret: &'a Secret,
     /// Bytes that both ends derive from the TLS session; none without TLS.
     pub(crate) exporter: Option<[u8; EXPORTER_BYTES]>,
-    pub(crate) known: Known<'a>,
+    pub(crate) known: CheckContext<'a>,
     /// Admits a listed node that has proved itself, or refuses it. The acceptor asks before its own proof.
     pub(crate) admit: &'a (dyn Fn(&Hello) -> Result<(), Refusal> + Sync),
 }
@@ -91,7 +91,7 @@ where
 {
     let done = converse(socket, own).await;
     if let Err(HandshakeError::Refused(refusal)) = &done
-        && !matches!(refusal, Refusal::Told(_))
+        && !matches!(refusal, Refusal::FromPeer(_))
     {
         // The peer may be gone.
         let _ = socket.write_all(&refusal_message(refusal.code())).await;
@@ -147,7 +147,7 @@ async fn receive<S: AsyncRead + Unpin>(socket: &mut S) -> Result<Message, Handsh
     loop {
         if let Some(message) = reader.next().map_err(Refusal::from)? {
             return match message {
-                Message::Refusal(code) => Err(Refusal::Told(code).into()),
+                Message::Refusal(code) => Err(Refusal::FromPeer(code).into()),
                 message @ (Message::Hello(_) | Message::Proof(_)) => Ok(message),
             };
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use management::LifecycleError;
 
 use super::links::{Links, join_at_start};
-use super::seek::{Seeker, Sought};
+use super::seek::{SeekOutcome, Seeker};
 use crate::clock::Clock;
 use crate::config::{CLUSTER_PORT, ClusterNode, ClusterOptions, Config};
 use crate::disk::cluster_file;
@@ -61,7 +61,7 @@ impl Joiner {
         let seeker = Seeker::new(&self.options, self.own.clone(), &self.data_dir, Clock::start());
         let seeker = seeker.map_err(|error| refused(error.to_string()))?;
         match seeker.ask_all(std::slice::from_ref(&seed)).await {
-            Sought::Found(record) if record.is_founded => {
+            SeekOutcome::Found(record) if record.is_founded => {
                 let written = match links {
                     Some(links) => links.write_joined(&record),
                     None => join_at_start(&self.data_dir, &record).map(|()| true),
@@ -74,23 +74,23 @@ impl Joiner {
                     false => Err(refused("the node belongs to a cluster already".to_owned())),
                 }
             }
-            Sought::Found(_) => Err(refused(format!(
+            SeekOutcome::Found(_) => Err(refused(format!(
                 "the cluster of node '{}' knows this node with another disk, which it has lost: forget it there \
                  (forget_cluster_node {}), and join again",
                 seed.name, self.own.name
             ))),
-            Sought::Nobody => Err(refused(format!(
+            SeekOutcome::Nobody => Err(refused(format!(
                 "node '{}' belongs to no cluster that is founded: its configuration must list nodes, at least itself, and \
                  all of them must have met",
                 seed.name
             ))),
-            Sought::Silent(reason) => Err(refused(format!(
+            SeekOutcome::Silent(reason) => Err(refused(format!(
                 "node '{}' cannot be asked at {}, where its links must listen: {reason}",
                 seed.name,
                 seed.address()
             ))),
-            Sought::NotNow(reason) => Err(refused(reason)),
-            Sought::Refused { node, reason } => {
+            SeekOutcome::NotNow(reason) => Err(refused(reason)),
+            SeekOutcome::Refused { node, reason } => {
                 Err(refused(format!("node '{node}' does not take this node in: {reason}")))
             }
         }

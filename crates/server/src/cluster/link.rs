@@ -11,15 +11,15 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::yield_now;
 
 use super::control::{Control, Ping};
-use super::counterpart::Counterpart;
 use super::events::LostCause;
 use super::hello::Hello;
-use super::link_output::{Left, LinkOutput};
+use super::link_output::{LinkOutput, Remaining};
 use super::links::{Links, stopped};
 use super::node_socket::WriteHalf;
 use super::peer::{OpenLink, Peer};
 use super::refusal::Refusal;
-use super::shake::Shaken;
+use super::remote_end::RemoteEnd;
+use super::shake::ProvedSocket;
 use super::wire::{Channel, FrameReader, WireError};
 use crate::clock::own_time::timeout;
 use crate::limits::{
@@ -28,8 +28,8 @@ use crate::limits::{
 };
 
 /// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
-pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
-    let Shaken { socket, local, remote, peer, hello, slot: _ } = shaken;
+pub(crate) async fn run(links: &Links, shaken: ProvedSocket) -> bool {
+    let ProvedSocket { socket, local, remote, peer, hello, slot: _ } = shaken;
     let (reads, writes) = socket.split();
     let output = LinkOutput::new(writes.shared(), Arc::clone(&peer.traffic));
     let addresses = (local, remote);
@@ -54,8 +54,8 @@ pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
     let last = match &cause {
         LostCause::Stopping => Some(Control::Goodbye),
         LostCause::Refused(refusal) => {
-            links.note_refusal(Counterpart::Node(&peer.node.name), refusal);
-            (!matches!(refusal, Refusal::Told(_))).then(|| Control::Refused(refusal.code()))
+            links.note_refusal(RemoteEnd::Node(&peer.node.name), refusal);
+            (!matches!(refusal, Refusal::FromPeer(_))).then(|| Control::Refused(refusal.code()))
         }
         LostCause::Closed(_)
         | LostCause::Silent
@@ -71,7 +71,7 @@ pub(crate) async fn run(links: &Links, shaken: Shaken) -> bool {
         drop(timeout(LINK_CLOSE_TIMEOUT, writer).await);
     }
     if !is_introduced && !matches!(cause, LostCause::Refused(_) | LostCause::Stopping) {
-        links.note_problem(Counterpart::Node(&peer.node.name), &cause.to_string());
+        links.note_problem(RemoteEnd::Node(&peer.node.name), &cause.to_string());
     }
     is_introduced
 }
@@ -188,7 +188,9 @@ impl Reading<'_> {
                 }
             }
             Some(Control::Users(users)) => self.peer.state.lock().users = users,
-            Some(Control::Refused(code)) => return Err(LostCause::Refused(Refusal::Told(code))),
+            Some(Control::Refused(code)) => {
+                return Err(LostCause::Refused(Refusal::FromPeer(code)));
+            }
             Some(Control::Goodbye) => return Err(LostCause::PeerStops),
             Some(Control::Followed(position)) => {
                 if let Some(local) = self.links.local.get() {
@@ -248,15 +250,15 @@ async fn write(links: &Links, link: &OpenLink, mut writes: WriteHalf) -> io::Err
         match write_waiting(&link.output, &mut writes).await {
             Err(error) => return error,
             // The other half has a turn.
-            Ok(Left::Frames | Left::Bytes) => yield_now().await,
-            Ok(Left::Nothing) if is_finishing => {
+            Ok(Remaining::Frames | Remaining::Bytes) => yield_now().await,
+            Ok(Remaining::Nothing) if is_finishing => {
                 let closed = match &mut writes {
                     WriteHalf::Plain(_) => Ok(()),
                     WriteHalf::Tls(socket) => socket.shutdown().await,
                 };
                 return closed.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
             }
-            Ok(Left::Nothing) => {
+            Ok(Remaining::Nothing) => {
                 let until = LINK_PING_ALONE_INTERVAL.saturating_sub(since_ping);
                 let until = until.max(Duration::from_millis(1));
                 drop(timeout(until, link.output.wakes.notified()).await);
@@ -266,12 +268,12 @@ async fn write(links: &Links, link: &OpenLink, mut writes: WriteHalf) -> io::Err
 }
 
 /// Writes waiting frames. Waits until the socket takes something, [`LINK_STALL`] at the most.
-async fn write_waiting(output: &LinkOutput, writes: &mut WriteHalf) -> io::Result<Left> {
+async fn write_waiting(output: &LinkOutput, writes: &mut WriteHalf) -> io::Result<Remaining> {
     let stalled = || io::Error::from(io::ErrorKind::TimedOut);
     match writes {
         WriteHalf::Plain(socket) => {
             let left = output.write(socket)?;
-            if left == Left::Bytes {
+            if left == Remaining::Bytes {
                 timeout(LINK_STALL, socket.writable()).await.map_err(|_| stalled())??;
             }
             Ok(left)
@@ -280,7 +282,7 @@ async fn write_waiting(output: &LinkOutput, writes: &mut WriteHalf) -> io::Resul
             let mut out = BytesMut::new();
             output.take(&mut out);
             if out.is_empty() {
-                return Ok(Left::Nothing);
+                return Ok(Remaining::Nothing);
             }
             while !out.is_empty() {
                 let written = timeout(LINK_STALL, socket.write_buf(&mut out));
@@ -291,7 +293,7 @@ async fn write_waiting(output: &LinkOutput, writes: &mut WriteHalf) -> io::Resul
                 output.sent(written);
             }
             timeout(LINK_STALL, socket.flush()).await.map_err(|_| stalled())??;
-            Ok(Left::Frames)
+            Ok(Remaining::Frames)
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct LinkOutput {
 
 /// The rest that a write to the socket has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Left {
+pub(super) enum Remaining {
     /// No rest.
     Nothing,
     /// Frames in the queue.
@@ -78,7 +78,7 @@ impl LinkOutput {
         // Whoever writes now may have looked at the queue before the frame was added.
         let Some(mut unsent) = self.unsent.try_lock() else { return false };
         // An error comes again when the thread of the links writes.
-        self.write_unsent(&socket, &mut unsent).is_ok_and(|left| left == Left::Nothing)
+        self.write_unsent(&socket, &mut unsent).is_ok_and(|left| left == Remaining::Nothing)
     }
 
     /// Writes waiting frames, about [`LINK_WRITE_BYTES`](crate::limits::LINK_WRITE_BYTES) at the most, as far as the
@@ -86,11 +86,11 @@ impl LinkOutput {
     ///
     /// # Errors
     /// Those of the socket; it is of no use any more.
-    pub(super) fn write(&self, socket: &OwnedWriteHalf) -> io::Result<Left> {
+    pub(super) fn write(&self, socket: &OwnedWriteHalf) -> io::Result<Remaining> {
         self.write_unsent(socket, &mut self.unsent.lock())
     }
 
-    fn write_unsent(&self, socket: &OwnedWriteHalf, bytes: &mut BytesMut) -> io::Result<Left> {
+    fn write_unsent(&self, socket: &OwnedWriteHalf, bytes: &mut BytesMut) -> io::Result<Remaining> {
         // What is added from now on is new.
         self.queue.take_news();
         if bytes.is_empty() {
@@ -103,11 +103,13 @@ impl LinkOutput {
                     bytes.advance(written);
                     self.sent(written);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Bytes),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Remaining::Bytes);
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(if self.queue.bytes() == 0 { Left::Nothing } else { Left::Frames })
+        Ok(if self.queue.bytes() == 0 { Remaining::Nothing } else { Remaining::Frames })
     }
 
     /// Takes waiting frames as chunks, if there is no socket: the caller writes them.
@@ -189,7 +191,7 @@ mod tests {
                 assert!(output.add(Channel::Ordered, frame.clone()));
                 output.flush();
             }
-            while output.write(&socket).unwrap() != Left::Nothing {
+            while output.write(&socket).unwrap() != Remaining::Nothing {
                 socket.writable().await.unwrap();
             }
         };

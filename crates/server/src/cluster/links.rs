@@ -12,17 +12,19 @@ use tokio::sync::{Notify, watch};
 
 use super::contact::Contact;
 use super::control::{Control, Facts, Introduction};
-use super::counterpart::Counterpart;
 use super::events::{LinkEvents, LocalNode, LostCause};
-use super::founding::{ClusterRecord, DiskProblem, Founding, Heard, RecordProblem, Told};
-use super::hello::{Hello, Known, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side};
+use super::founding::{
+    ClusterRecord, DiskProblem, Founding, PeerStatement, RecordProblem, StatementEffect,
+};
+use super::hello::{CheckContext, Hello, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side};
 use super::ids::{ClusterId, DiskId, NodeId};
 use super::levels::{LevelProblem, check_own, check_peer, risen};
 use super::logged_problems::LoggedProblems;
 use super::node_list::NodeList;
 use super::peer::{OpenLink, Peer};
 use super::refusal::{Refusal, RefusalCode};
-use super::replaced::Doubling;
+use super::remote_end::RemoteEnd;
+use super::replaced::ReplacementRate;
 use super::streams::Streams;
 use super::wire::Channel;
 use crate::auth::user_slots::UserCounts;
@@ -504,9 +506,9 @@ impl Links {
         &self,
         (peers, nodes): (&'a [Arc<Peer>], &'a NodeList),
         dialed: Option<&'a config::ClusterNode>,
-    ) -> Known<'a> {
+    ) -> CheckContext<'a> {
         let (cluster, record_level) = (self.cluster(), self.record_level());
-        Known { cluster, own: self.own, record_level, peers, nodes, dialed }
+        CheckContext { cluster, own: self.own, record_level, peers, nodes, dialed }
     }
 
     /// Checks the proved hello of a listed node that takes part in a stream.
@@ -554,7 +556,7 @@ impl Links {
         introduction: Introduction,
     ) -> Result<(), Refusal> {
         let Introduction { is_founded, disks } = introduction;
-        let (name, told) = (&peer.node.name, Told { disk, is_founded, disks });
+        let (name, told) = (&peer.node.name, PeerStatement { disk, is_founded, disks });
         check_peer(name, link.record_level, self.record_level())?;
         let (heard, is_newly_founded) = {
             let mut founding = self.founding.lock();
@@ -570,7 +572,7 @@ impl Links {
                 }
                 DiskProblem::Forgotten => Refusal::Node { name: name.clone() },
             })?;
-            if heard != Heard::Known {
+            if heard != StatementEffect::Unchanged {
                 let written = cluster_file::write(&self.data_dir, next.record());
                 written.map_err(|error| Refusal::OwnFile(error.to_string()))?;
             }
@@ -578,13 +580,13 @@ impl Links {
             *founding = next;
             (heard, founding.is_founded() && !was_founded)
         };
-        if heard == Heard::TookNewDisk {
+        if heard == StatementEffect::TookNewDisk {
             if let Some(events) = self.events.get() {
                 events.lost_disk();
             }
             return Err(Refusal::NewDisk { name: name.clone() });
         }
-        if heard == Heard::Changed {
+        if heard == StatementEffect::Changed {
             let introduction = Control::Introduction(self.introduction());
             link.tell(&introduction);
             let peers = self.peers();
@@ -614,15 +616,15 @@ impl Links {
             before.close(LostCause::Replaced);
             self.tell_lost(peer, &LostCause::Replaced);
         }
-        if doubling == Some(Doubling::New) {
+        if doubling == Some(ReplacementRate::TooOften) {
             tracing::error!(
                 "two processes say that they are node '{}', and take each other's links: one runs on a copy of the data \
                  directory of the other one. Stop the copy at once, and remove it",
                 peer.node.name
             );
         }
-        self.problems.lock().forget(&Counterpart::Node(&peer.node.name).to_string());
-        if doubling != Some(Doubling::Known) {
+        self.problems.lock().forget(&RemoteEnd::Node(&peer.node.name).to_string());
+        if doubling != Some(ReplacementRate::TooOftenReported) {
             tracing::info!(peer = %peer.node.name, address = %link.remote, "link is open");
         }
         if let Some(events) = self.events.get() {

@@ -10,7 +10,6 @@
 mod check;
 mod contact;
 mod control;
-mod counterpart;
 mod dial;
 pub(crate) mod discovery;
 #[cfg(test)]
@@ -36,6 +35,7 @@ pub(crate) mod nodes_at_start;
 mod peer;
 mod problems;
 mod refusal;
+mod remote_end;
 mod replaced;
 mod seek;
 mod send_queue;

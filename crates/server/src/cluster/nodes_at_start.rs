@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::discovery::{self, Resolver, WaitLog};
 use super::founding::ClusterRecord;
 use super::links::{ClusterError, Links, join_at_start, stopped};
-use super::seek::{Seeker, Sought};
+use super::seek::{SeekOutcome, Seeker};
 use crate::clock::Clock;
 use crate::config::{ClusterNode, ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
@@ -93,12 +93,12 @@ async fn join_listed(config: &Config, own: &str) -> Result<Option<Config>, Clust
     let mut log = Waits::new("this node waits to join its cluster");
     loop {
         match seeker.ask_all(nodes).await {
-            Sought::Nobody | Sought::Silent(_) => return Ok(None),
-            Sought::Found(record) => return join(config, &record).map(Some),
-            Sought::Refused { node, reason } => {
+            SeekOutcome::Nobody | SeekOutcome::Silent(_) => return Ok(None),
+            SeekOutcome::Found(record) => return join(config, &record).map(Some),
+            SeekOutcome::Refused { node, reason } => {
                 return Err(ClusterError::NotAdmitted { node, reason });
             }
-            Sought::NotNow(reason) => log.note(&reason),
+            SeekOutcome::NotNow(reason) => log.note(&reason),
         }
         tokio::time::sleep(JOIN_RETRY_INTERVAL).await;
     }
@@ -126,14 +126,13 @@ async fn find(
         let sought = seeker.ask_all(&nodes).await;
         let judged = listed.and_then(|listed| discovery::judge(own, dns, &listed, known));
         match (sought, judged) {
-            (Sought::Found(record), _) => return join(config, &record).map(Some),
-            (Sought::Refused { node, reason }, _) => {
+            (SeekOutcome::Found(record), _) => return join(config, &record).map(Some),
+            (SeekOutcome::Refused { node, reason }, _) => {
                 return Err(ClusterError::NotAdmitted { node, reason });
             }
-            (Sought::NotNow(reason), _) | (Sought::Nobody | Sought::Silent(_), Err(reason)) => {
-                log.note(&reason)
-            }
-            (Sought::Nobody | Sought::Silent(_), Ok(names)) => {
+            (SeekOutcome::NotNow(reason), _)
+            | (SeekOutcome::Nobody | SeekOutcome::Silent(_), Err(reason)) => log.note(&reason),
+            (SeekOutcome::Nobody | SeekOutcome::Silent(_), Ok(names)) => {
                 tracing::info!(nodes = names.join(", "), "DNS lists all nodes of the cluster");
                 return Ok(Some(with_nodes(config, nodes)));
             }
@@ -175,7 +174,7 @@ pub(crate) async fn seek_while_unfounded(
                 continue;
             }
         };
-        let Sought::Found(record) = sought else { continue };
+        let SeekOutcome::Found(record) = sought else { continue };
         match links.write_joined(&record) {
             Ok(is_written) => return is_written,
             Err(error) => tracing::error!("this node cannot join a cluster: {error}"),

@@ -14,7 +14,7 @@ use super::control::{Control, Facts, Ping};
 use super::events::LostCause;
 use super::ids::NodeId;
 use super::link_output::LinkOutput;
-use super::replaced::{Doubling, Replaced};
+use super::replaced::{Replaced, ReplacementRate};
 use super::skew::ClockSkew;
 use super::traffic::Traffic;
 use super::wire::Channel;
@@ -236,7 +236,7 @@ impl PeerState {
     }
 
     /// Notes that a link took the place of an open one.
-    pub(crate) fn note_replaced(&mut self, now_us: u64) -> Doubling {
+    pub(crate) fn note_replaced(&mut self, now_us: u64) -> ReplacementRate {
         self.replaced.note(now_us)
     }
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::counterpart::Counterpart;
 use super::links::Links;
 use super::refusal::{Refusal, RefusalCode};
+use super::remote_end::RemoteEnd;
 
 impl Links {
     /// Number of refused links by code.
@@ -15,14 +15,14 @@ impl Links {
     }
 
     /// Counts and logs a refused link.
-    pub(crate) fn note_refusal(&self, with: Counterpart<'_>, refusal: &Refusal) {
+    pub(crate) fn note_refusal(&self, with: RemoteEnd<'_>, refusal: &Refusal) {
         self.refused[refusal.code().index()].fetch_add(1, Ordering::Relaxed);
         self.note_problem(with, &refusal.to_string());
     }
 
     /// Notes the reason why there is no link, and logs it when it is new, and again from time to time.
-    pub(crate) fn note_problem(&self, with: Counterpart<'_>, reason: &str) {
-        if let Counterpart::Node(name) = with
+    pub(crate) fn note_problem(&self, with: RemoteEnd<'_>, reason: &str) {
+        if let RemoteEnd::Node(name) = with
             && let Some(peer) = self.peers().iter().find(|peer| peer.node.name == name)
         {
             peer.state.lock().note_problem(reason);

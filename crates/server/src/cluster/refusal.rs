@@ -213,7 +213,7 @@ pub(crate) enum Refusal {
     #[error("the last file descriptors are for the log")]
     Descriptors,
     #[error("the peer refuses links of this node: {}", .0.as_told())]
-    Told(RefusalCode),
+    FromPeer(RefusalCode),
 }
 
 impl Refusal {
@@ -243,7 +243,7 @@ impl Refusal {
             | Self::NotFounded
             | Self::Busy { .. }
             | Self::Descriptors
-            | Self::Told(_) => None,
+            | Self::FromPeer(_) => None,
         }
     }
 
@@ -269,7 +269,7 @@ impl Refusal {
             Self::Purpose(_) => RefusalCode::Purpose,
             Self::NotFounded => RefusalCode::NotFounded,
             Self::Busy { .. } | Self::Descriptors => RefusalCode::Busy,
-            Self::Told(code) => *code,
+            Self::FromPeer(code) => *code,
         }
     }
 }

@@ -17,17 +17,17 @@ pub(crate) struct Replaced {
 
 /// The judgement about a link that took the place of an open one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Doubling {
+pub(crate) enum ReplacementRate {
     /// Links are replaced seldom.
     Seldom,
     /// Links are replaced too often, as the operator is to be told.
-    New,
+    TooOften,
     /// Links are replaced too often, as the operator was told.
-    Known,
+    TooOftenReported,
 }
 
 impl Replaced {
-    pub(super) fn note(&mut self, now_us: u64) -> Doubling {
+    pub(super) fn note(&mut self, now_us: u64) -> ReplacementRate {
         if self.at_us.len() > LINKS_REPLACED_MAX {
             self.at_us.pop_front();
         }
@@ -35,9 +35,9 @@ impl Replaced {
         let is_often = self.is_often(now_us);
         let was_told = std::mem::replace(&mut self.is_told, is_often);
         match (is_often, was_told) {
-            (false, _) => Doubling::Seldom,
-            (true, false) => Doubling::New,
-            (true, true) => Doubling::Known,
+            (false, _) => ReplacementRate::Seldom,
+            (true, false) => ReplacementRate::TooOften,
+            (true, true) => ReplacementRate::TooOftenReported,
         }
     }
 
@@ -60,14 +60,14 @@ mod tests {
         for at in 0..=LINKS_REPLACED_MAX as u64 + 1 {
             noted.push(replaced.note(at * second_us));
         }
-        let seldom = noted.iter().filter(|it| **it == Doubling::Seldom).count();
+        let seldom = noted.iter().filter(|it| **it == ReplacementRate::Seldom).count();
         assert_eq!(seldom, LINKS_REPLACED_MAX);
-        assert_eq!(noted[seldom..], [Doubling::New, Doubling::Known]);
+        assert_eq!(noted[seldom..], [ReplacementRate::TooOften, ReplacementRate::TooOftenReported]);
         assert!(replaced.is_often(20 * second_us));
         assert!(!replaced.is_often(3600 * second_us));
         // Once a minute is no sign.
         for at in 100..200 {
-            assert_eq!(replaced.note(at * 60 * second_us), Doubling::Seldom);
+            assert_eq!(replaced.note(at * 60 * second_us), ReplacementRate::Seldom);
         }
     }
 }

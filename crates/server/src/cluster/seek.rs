@@ -20,12 +20,12 @@ const HOPS_MAX: usize = 4;
 
 /// The result of asking other nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Sought {
+pub(crate) enum SeekOutcome {
     /// The record for `cluster.json` of a node that belongs to the cluster of another one.
     Found(ClusterRecord),
     /// No node that answers belongs to a founded cluster.
     Nobody,
-    /// As [`Sought::Nobody`], because a node cannot be asked, for this reason.
+    /// As [`SeekOutcome::Nobody`], because a node cannot be asked, for this reason.
     Silent(String),
     /// A decision is not possible now, for this reason.
     NotNow(String),
@@ -72,13 +72,13 @@ impl Seeker {
     }
 
     /// Asks all nodes at once, but this one.
-    pub(crate) async fn ask_all(&self, nodes: &[ClusterNode]) -> Sought {
+    pub(crate) async fn ask_all(&self, nodes: &[ClusterNode]) -> SeekOutcome {
         let mut asked = JoinSet::new();
         for node in nodes.iter().filter(|node| node.name != self.own.name) {
             let (links, question) = (Arc::clone(&self.links), self.question.clone());
             asked.spawn(ask_through(links, node.clone(), question));
         }
-        let mut result = Sought::Nobody;
+        let mut result = SeekOutcome::Nobody;
         while let Some(answered) = asked.join_next().await {
             // One that panics has answered nothing.
             let Ok((node, answered)) = answered else { continue };
@@ -90,17 +90,17 @@ impl Seeker {
         result
     }
 
-    fn judge(&self, node: &str, answered: Result<JoinAnswer, DialError>) -> Sought {
+    fn judge(&self, node: &str, answered: Result<JoinAnswer, DialError>) -> SeekOutcome {
         let own = &self.own.name;
         match answered {
             // A founder that the others know already, and that is about to hear so from their links: what it has is the
             // cluster's, and must not be given up.
-            Ok(JoinAnswer::Admitted(..)) if self.question.content.is_some() => Sought::Nobody,
+            Ok(JoinAnswer::Admitted(..)) if self.question.content.is_some() => SeekOutcome::Nobody,
             Ok(JoinAnswer::Admitted(joined, disk)) => {
                 let JoinedCluster { cluster, position, nodes } = joined;
                 let others = nodes.members().filter(|(name, _)| name != own);
                 let peers = others.map(|(name, node)| (name.to_owned(), node.disk)).collect();
-                Sought::Found(ClusterRecord {
+                SeekOutcome::Found(ClusterRecord {
                     is_founded: true,
                     is_newcomer: true,
                     peers,
@@ -112,38 +112,40 @@ impl Seeker {
             Ok(JoinAnswer::LostDisk(JoinedCluster { cluster, position, nodes })) => {
                 let disk = self.links.record().disk;
                 let record = ClusterRecord::new(own, cluster, disk);
-                Sought::Found(ClusterRecord {
+                SeekOutcome::Found(ClusterRecord {
                     nodes: nodes.into(),
                     nodes_position: position,
                     ..record
                 })
             }
-            Ok(JoinAnswer::NotFounded) => Sought::Nobody,
+            Ok(JoinAnswer::NotFounded) => SeekOutcome::Nobody,
             Ok(JoinAnswer::Ask(leader)) => {
-                Sought::NotNow(format!("node '{node}' does not decide, but '{}'", leader.name))
+                SeekOutcome::NotNow(format!("node '{node}' does not decide, but '{}'", leader.name))
             }
-            Ok(JoinAnswer::NotNow(reason)) => Sought::NotNow(reason),
-            Ok(JoinAnswer::Refused(reason)) => Sought::Refused { node: node.to_owned(), reason },
+            Ok(JoinAnswer::NotNow(reason)) => SeekOutcome::NotNow(reason),
+            Ok(JoinAnswer::Refused(reason)) => {
+                SeekOutcome::Refused { node: node.to_owned(), reason }
+            }
             // The peer is about to start its service, or to stop.
-            Err(DialError::Refused(Refusal::Told(RefusalCode::Purpose | RefusalCode::Busy))) => {
-                Sought::NotNow(format!("node '{node}' does not decide now"))
-            }
+            Err(DialError::Refused(Refusal::FromPeer(
+                RefusalCode::Purpose | RefusalCode::Busy,
+            ))) => SeekOutcome::NotNow(format!("node '{node}' does not decide now")),
             Err(error) => {
                 tracing::debug!(node, "asked whether this node may join: {error}");
-                Sought::Silent(error.to_string())
+                SeekOutcome::Silent(error.to_string())
             }
         }
     }
 }
 
 /// The answer of one node counts more than that of another one.
-const fn rank(sought: &Sought) -> u8 {
+const fn rank(sought: &SeekOutcome) -> u8 {
     match sought {
-        Sought::Nobody => 0,
-        Sought::Silent(_) => 1,
-        Sought::NotNow(_) => 2,
-        Sought::Refused { .. } => 3,
-        Sought::Found(_) => 4,
+        SeekOutcome::Nobody => 0,
+        SeekOutcome::Silent(_) => 1,
+        SeekOutcome::NotNow(_) => 2,
+        SeekOutcome::Refused { .. } => 3,
+        SeekOutcome::Found(_) => 4,
     }
 }
 
@@ -199,19 +201,22 @@ mod tests {
     #[test]
     fn admitted_node_begins_with_the_list_and_its_disk() {
         let sought = seeker(None).judge("a@h", Ok(JoinAnswer::Admitted(joined(), DiskId(8))));
-        let Sought::Found(record) = sought else { panic!("{sought:?}") };
+        let SeekOutcome::Found(record) = sought else { panic!("{sought:?}") };
         assert!(record.is_founded && record.is_newcomer && record.disk == DiskId(8));
         assert_eq!(record.peers, [("a@h".to_owned(), DiskId(1))].into());
         assert_eq!((record.cluster, record.nodes_position), (ClusterId(5), 9));
         let sought = seeker(None).judge("a@h", Ok(JoinAnswer::LostDisk(joined())));
-        let Sought::Found(record) = sought else { panic!("{sought:?}") };
+        let SeekOutcome::Found(record) = sought else { panic!("{sought:?}") };
         assert!(!record.is_founded && record.disk == DiskId(7) && *record.nodes == joined().nodes);
     }
 
     #[test]
     fn founder_with_content_gives_up_nothing() {
         let admitted = Ok(JoinAnswer::Admitted(joined(), DiskId(7)));
-        assert_eq!(seeker(Some("vhost '/' has 3 records")).judge("a@h", admitted), Sought::Nobody);
+        assert_eq!(
+            seeker(Some("vhost '/' has 3 records")).judge("a@h", admitted),
+            SeekOutcome::Nobody
+        );
     }
 
     #[test]
@@ -219,7 +224,7 @@ mod tests {
         let seeker = seeker(None);
         let answers = [
             Err(DialError::Timeout),
-            Err(DialError::Refused(Refusal::Told(RefusalCode::Purpose))),
+            Err(DialError::Refused(Refusal::FromPeer(RefusalCode::Purpose))),
             Ok(JoinAnswer::Refused("full".to_owned())),
             Ok(JoinAnswer::Admitted(joined(), DiskId(7))),
         ];

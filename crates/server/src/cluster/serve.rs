@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::control::Control;
-use super::counterpart::Counterpart;
 use super::dial::DialError;
 use super::events::{LinkEvents, LocalNode};
 use super::handshake::HandshakeError;
@@ -21,11 +20,12 @@ use super::hello::Purpose;
 use super::link::run;
 use super::links::{ClusterError, Links, stopped};
 use super::majority_log::MajorityLog;
+use super::remote_end::RemoteEnd;
 use super::users::tell_users;
 
 use super::peer::Peer;
 use super::refusal::Refusal;
-use super::shake::{Shaken, connect, shake};
+use super::shake::{ProvedSocket, connect, shake};
 use crate::connection::admission::{Admission, Ticket};
 use crate::connection::listener::Listener;
 use crate::limits::{
@@ -133,7 +133,12 @@ async fn accept(
 }
 
 /// Shakes hands with whoever has connected. The place among strangers is free on return.
-async fn welcome(links: &Links, socket: TcpStream, from: IpAddr, ticket: Ticket) -> Option<Shaken> {
+async fn welcome(
+    links: &Links,
+    socket: TcpStream,
+    from: IpAddr,
+    ticket: Ticket,
+) -> Option<ProvedSocket> {
     let mut stopping = links.stopping.subscribe();
     let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shake(links, socket, None));
     let shaken = tokio::select! {
@@ -144,7 +149,7 @@ async fn welcome(links: &Links, socket: TcpStream, from: IpAddr, ticket: Ticket)
     match shaken {
         Ok(shaken) => Some(shaken),
         Err(HandshakeError::Refused(refusal)) => {
-            links.note_refusal(Counterpart::refused(from, &refusal), &refusal);
+            links.note_refusal(RemoteEnd::refused(from, &refusal), &refusal);
             None
         }
         Err(HandshakeError::Io(error)) => {
@@ -155,7 +160,7 @@ async fn welcome(links: &Links, socket: TcpStream, from: IpAddr, ticket: Ticket)
 }
 
 /// Runs a link that a peer has opened, or hands a stream to whoever serves its purpose.
-async fn open(links: &Links, shaken: Shaken) {
+async fn open(links: &Links, shaken: ProvedSocket) {
     if shaken.hello.purpose == Purpose::Link {
         run(links, shaken).await;
         return;
@@ -218,8 +223,8 @@ async fn keep_dialing(links: &Links, peer: &Peer) {
 }
 
 /// Connects to a peer and shakes hands. A problem is logged.
-async fn dial(links: &Links, peer: &Peer) -> Option<Shaken> {
-    let with = Counterpart::Node(&peer.node.name);
+async fn dial(links: &Links, peer: &Peer) -> Option<ProvedSocket> {
+    let with = RemoteEnd::Node(&peer.node.name);
     let (address, key) = (peer.node.address(), &peer.node.key);
     let socket = match timeout(LINK_CONNECT_TIMEOUT, connect(peer)).await {
         Ok(Ok(socket)) => socket,
@@ -283,7 +288,7 @@ async fn ask(links: &Links, peer: &Peer) {
         },
     };
     if peer.state.lock().current.is_none() {
-        links.note_problem(Counterpart::Node(&peer.node.name), &reason);
+        links.note_problem(RemoteEnd::Node(&peer.node.name), &reason);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::tls::links as link_tls;
 
 /// A socket whose handshake is done.
 #[derive(Debug)]
-pub(crate) struct Shaken {
+pub(crate) struct ProvedSocket {
     pub(crate) socket: NodeSocket,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
@@ -30,7 +30,7 @@ pub(crate) struct Shaken {
     pub(crate) slot: Option<StreamSlot>,
 }
 
-impl Shaken {
+impl ProvedSocket {
     /// The stream whose handshake is done.
     ///
     /// # Panics
@@ -51,7 +51,7 @@ pub(crate) async fn shake(
     links: &Links,
     socket: TcpStream,
     dialed: Option<(&Peer, Purpose)>,
-) -> Result<Shaken, HandshakeError> {
+) -> Result<ProvedSocket, HandshakeError> {
     // Batching already decides what is sent together.
     socket.set_nodelay(true)?;
     let (local, remote) = (socket.local_addr()?, socket.peer_addr()?);
@@ -93,7 +93,7 @@ pub(crate) async fn shake(
         admit: &admit,
     };
     let (hello, peer) = shake_hands(&mut socket, own).await?;
-    Ok(Shaken { socket, local, remote, peer, hello, slot: slot.into_inner() })
+    Ok(ProvedSocket { socket, local, remote, peer, hello, slot: slot.into_inner() })
 }
 
 /// Takes a place for a stream with a node that has proved itself.

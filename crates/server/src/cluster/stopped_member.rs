@@ -25,7 +25,7 @@ pub(crate) struct StoppedMember {
 
 /// The result of leaving the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Left {
+pub(crate) enum LeaveOutcome {
     /// The others do not know the node any more, or never took it in.
     Yes,
     /// For this reason, the node is still a member.
@@ -67,24 +67,28 @@ impl StoppedMember {
     }
 
     /// Lets the other nodes forget this one.
-    pub(crate) async fn leave(&self) -> Left {
-        let mut why = Left::Yes;
+    pub(crate) async fn leave(&self) -> LeaveOutcome {
+        let mut why = LeaveOutcome::Yes;
         for peer in self.links.peers().iter() {
             let name = &peer.node.name;
             why = match self.links.dial_peer(peer, Purpose::Http).await {
                 Ok(stream) => match self.ask_to_forget(stream).await {
-                    Ok(()) => return Left::Yes,
+                    Ok(()) => return LeaveOutcome::Yes,
                     Err((StatusCode::CONFLICT, reason)) => {
-                        return Left::No(format!("node '{name}' does not forget it: {reason}"));
+                        return LeaveOutcome::No(format!(
+                            "node '{name}' does not forget it: {reason}"
+                        ));
                     }
                     // Another node may lead.
                     Err((_, reason)) => {
-                        Left::No(format!("node '{name}' does not forget it: {reason}"))
+                        LeaveOutcome::No(format!("node '{name}' does not forget it: {reason}"))
                     }
                 },
-                Err(DialError::Refused(refusal)) if is_stranger(&refusal) => return Left::Yes,
-                Err(_) if why != Left::Yes => why,
-                Err(error) => Left::No(format!("node '{name}' cannot be asked: {error}")),
+                Err(DialError::Refused(refusal)) if is_stranger(&refusal) => {
+                    return LeaveOutcome::Yes;
+                }
+                Err(_) if why != LeaveOutcome::Yes => why,
+                Err(error) => LeaveOutcome::No(format!("node '{name}' cannot be asked: {error}")),
             };
         }
         why

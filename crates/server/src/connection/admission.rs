@@ -20,7 +20,7 @@ use crate::source::Source;
 
 /// The standing of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Standing {
+enum LoginState {
     /// Has proved nothing, since this time.
     Unproven(Instant),
     /// A login is being checked, since this time.
@@ -46,7 +46,7 @@ enum Claim {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     source: Source,
-    standing: Mutex<Standing>,
+    standing: Mutex<LoginState>,
     /// True from the arrival of a whole request until its answer begins.
     is_worked_for: AtomicBool,
     evicted: watch::Sender<bool>,
@@ -55,18 +55,18 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Creates a connection from `peer` that has proved nothing.
     pub(crate) fn new(peer: IpAddr) -> Self {
-        let standing = Mutex::new(Standing::Unproven(Instant::now()));
+        let standing = Mutex::new(LoginState::Unproven(Instant::now()));
         let (is_worked_for, evicted) = (AtomicBool::new(false), watch::Sender::new(false));
         Self { source: Source::from(peer), standing, is_worked_for, evicted }
     }
 
-    fn set(&self, standing: Standing) {
+    fn set(&self, standing: LoginState) {
         *self.standing.lock() = standing;
     }
 
     /// Notes progress: a request arrived, or the client took a byte of an answer.
     pub(crate) fn progressed(&self) {
-        if let Standing::Unproven(since) = &mut *self.standing.lock() {
+        if let LoginState::Unproven(since) = &mut *self.standing.lock() {
             *since = Instant::now();
         }
     }
@@ -84,22 +84,22 @@ impl Admitted {
     /// Notes that the answer is complete and the connection waits for its client again.
     pub(crate) fn waits_for_client(&self) {
         self.is_worked_for.store(false, Ordering::Relaxed);
-        self.set(Standing::Unproven(Instant::now()));
+        self.set(LoginState::Unproven(Instant::now()));
     }
 
     /// Notes that the login of the request is being checked.
     pub(crate) fn checks_login(&self) {
-        self.set(Standing::ChecksLogin(Instant::now()));
+        self.set(LoginState::ChecksLogin(Instant::now()));
     }
 
     /// Notes that the request belongs to a logged-in user.
     pub(crate) fn user_logged_in(&self) {
-        self.set(Standing::LoggedIn(Instant::now()));
+        self.set(LoginState::LoggedIn(Instant::now()));
     }
 
     /// Notes that the request belongs to the local administrator.
     pub(crate) fn local_administrator(&self) {
-        self.set(Standing::LocalAdministrator);
+        self.set(LoginState::LocalAdministrator);
     }
 
     /// True if the connection must be closed.
@@ -138,10 +138,10 @@ impl Entries {
     fn victim(&self) -> Option<u64> {
         let claim = |(number, entry): (&u64, &Arc<Admitted>)| {
             let claim = match *entry.standing.lock() {
-                Standing::Unproven(since) => Claim::Waits(since),
-                Standing::ChecksLogin(since) => Claim::ChecksLogin(since),
-                Standing::LoggedIn(since) => Claim::Works(Reverse(since)),
-                Standing::LocalAdministrator => return None,
+                LoginState::Unproven(since) => Claim::Waits(since),
+                LoginState::ChecksLogin(since) => Claim::ChecksLogin(since),
+                LoginState::LoggedIn(since) => Claim::Works(Reverse(since)),
+                LoginState::LocalAdministrator => return None,
             };
             let crowd = Reverse(self.counts.get(&entry.source).copied().unwrap_or(0));
             Some((crowd, claim, *number))

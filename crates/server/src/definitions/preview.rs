@@ -41,7 +41,7 @@ pub(super) fn preview(node: &Node, plan: Plan) -> Result<ImportPreview, ItemErro
     };
     let identities = identities(users, vhosts, vhost_limits, permissions, topic_permissions);
     let outcome = node.outcome(identities).map_err(|unchanged| not_taken_over(&unchanged))?;
-    let known = Known { node, before: &before, outcome: &outcome };
+    let known = ImportContext { node, before: &before, outcome: &outcome };
     let mut operator_policies = known.policies(&plan.policies, PolicyKind::Operator);
     operator_policies.extend(names.limits.iter().map(|name| known.limits(name)));
     operator_policies.extend(plan.ignored.iter().map(|planned| {
@@ -92,13 +92,13 @@ struct Topology {
 }
 
 /// The node before the import, and its users and vhosts after the import.
-struct Known<'a> {
+struct ImportContext<'a> {
     node: &'a Node,
     before: &'a Users,
     outcome: &'a Outcome,
 }
 
-impl Known<'_> {
+impl ImportContext<'_> {
     fn user(&self, name: &str) -> Compared {
         let shown = |user: &User| {
             let (hash, algorithm) = user.password.to_bytes();

@@ -23,7 +23,7 @@ pub(super) fn validate(
     plan: &Plan,
     checked: &BTreeSet<String>,
 ) -> Result<(), ItemError> {
-    let known = Known {
+    let known = PlanContext {
         node,
         users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
         vhosts: plan.vhosts.iter().map(|planned| planned.item.name.as_str()).collect(),
@@ -72,13 +72,13 @@ fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError
 }
 
 /// Existing users and vhosts, and those that the plan creates.
-struct Known<'a> {
+struct PlanContext<'a> {
     node: &'a Node,
     users: BTreeSet<&'a str>,
     vhosts: BTreeSet<&'a str>,
 }
 
-impl Known<'_> {
+impl PlanContext<'_> {
     fn check_user<T>(&self, planned: &Planned<T>, name: &str) -> Result<(), ItemError> {
         if self.users.contains(name) || self.node.auth.user(name).is_some() {
             return Ok(());

@@ -28,12 +28,12 @@ use crate::vhost::Vhosts;
 /// The backup that runs, or the last one.
 #[derive(Default, Debug)]
 pub(crate) struct Backups {
-    known: Mutex<Known>,
+    known: Mutex<JobAndTotals>,
     is_cancelled: AtomicBool,
 }
 
 #[derive(Default, Debug)]
-struct Known {
+struct JobAndTotals {
     job: Option<BackupJob>,
     totals: BackupTotals,
 }
@@ -205,7 +205,7 @@ impl Backups {
         }
         let is_cancelled = self.is_cancelled.load(Ordering::Acquire);
         let mut known = self.known.lock();
-        let Known { job: Some(job), totals } = &mut *known else { return };
+        let JobAndTotals { job: Some(job), totals } = &mut *known else { return };
         job.ended_ms = Some(clock.now().wall_ms());
         let directory = job.directory.clone();
         match result {

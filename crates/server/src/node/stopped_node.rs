@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::auth::ctl_token::{self, CtlToken};
 use crate::cluster::ClusterError;
 use crate::cluster::joiner::Joiner;
-use crate::cluster::stopped_member::{Left, StoppedMember};
+use crate::cluster::stopped_member::{LeaveOutcome, StoppedMember};
 use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
@@ -83,7 +83,7 @@ impl management::Lifecycle for Stopped {
                 LifecycleAction::Reset | LifecycleAction::ForceReset => {
                     if action == LifecycleAction::Reset
                         && let Some(member) = self.member()?
-                        && let Left::No(reason) = member.leave().await
+                        && let LeaveOutcome::No(reason) = member.leave().await
                     {
                         return Err(LifecycleError::Refused(format!(
                             "the node is a member of a cluster, and {reason}. force_reset resets it all the same; the \

@@ -57,14 +57,14 @@ const NODES_PER_ID: u64 = CLUSTER_NODES_MAX as u64 + 1;
 /// All jobs, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Redrives {
-    known: Mutex<Known>,
+    known: Mutex<JobTable>,
     store: Store,
     /// True once the node stops: jobs write their progress and go on in the next process.
     is_stopping: Arc<AtomicBool>,
 }
 
 #[derive(Default, Debug)]
-struct Known {
+struct JobTable {
     jobs: VecDeque<Arc<Job>>,
     last_id: u64,
     /// Replicated vhosts whose jobs this node has taken over, because it leads them.
@@ -75,7 +75,7 @@ impl Redrives {
     /// Reads the jobs of earlier processes from the data directory. Those that run wait for [`resume`].
     pub(crate) fn open(data_dir: &Path) -> Self {
         let store = Store::new(data_dir);
-        let mut known = Known::default();
+        let mut known = JobTable::default();
         for record in store.read_all() {
             known.last_id = known.last_id.max(record.job.id);
             let keeper = Keeper::File(store.clone());
@@ -212,7 +212,7 @@ impl Redrives {
     }
 }
 
-impl Known {
+impl JobTable {
     /// The jobs that this node has, the oldest first.
     fn here(&self) -> impl DoubleEndedIterator<Item = &Arc<Job>> {
         self.jobs.iter().filter(|job| job.keeper.is_here())
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn ids_grow_and_differ_between_the_nodes_of_a_cluster() {
-        let (mut first, mut second) = (Known::default(), Known::default());
+        let (mut first, mut second) = (JobTable::default(), JobTable::default());
         let ids = [first.next_id(1000, Some(0)), second.next_id(1000, Some(6))];
         assert_ne!(ids[0], ids[1]);
         // The next leader knows the jobs of the first one; its clock is behind.
@@ -264,7 +264,7 @@ mod tests {
         assert!(second.next_id(10, Some(6)) > ids[1]);
         assert!(first.next_id(10, Some(0)) > ids[0]);
         // Alone, ids are times.
-        let mut alone = Known::default();
+        let mut alone = JobTable::default();
         assert_eq!([1000, 1000, 10].map(|now_ms| alone.next_id(now_ms, None)), [1000, 1001, 1002]);
     }
 }

@@ -25,7 +25,7 @@ mod target;
 
 pub(crate) use driver::PreparedShipment;
 pub(crate) use nodes::{KnownNode, Nodes};
-pub(crate) use rebuild_queue::{RebuildQueue, Wanted};
+pub(crate) use rebuild_queue::{RebuildQueue, RebuildRequest};
 pub(crate) use replica::{Deposition, HandOverTask, ShipmentNeed, TransferError};
 pub(crate) use replicator::Replicator;
 pub(crate) use status::ReplicaStatus;

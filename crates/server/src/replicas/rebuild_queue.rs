@@ -11,14 +11,14 @@ use crate::disk::vhost_files::VhostId;
 
 /// A replica that is to be rebuilt, and the node that may lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RebuildRequest {
     pub(crate) need: ShipmentNeed,
     pub(crate) leader: Option<NodeId>,
 }
 
 #[derive(Default, Debug)]
 struct State {
-    wanted: BTreeMap<VhostId, Wanted>,
+    wanted: BTreeMap<VhostId, RebuildRequest>,
     vhosts_take_part: bool,
     is_stopping: bool,
 }
@@ -34,7 +34,7 @@ impl RebuildQueue {
     /// Lets a replica be rebuilt. A replica that runs goes on until all files are there, if it is only behind.
     pub(crate) fn want(&self, vhost: VhostId, need: ShipmentNeed, leader: Option<NodeId>) {
         let mut state = self.state.lock();
-        let wanted = state.wanted.entry(vhost).or_insert(Wanted { need, leader });
+        let wanted = state.wanted.entry(vhost).or_insert(RebuildRequest { need, leader });
         if need == ShipmentNeed::Replacement {
             wanted.need = need;
         }
@@ -61,7 +61,7 @@ impl RebuildQueue {
 
     /// Waits for a replica that may be rebuilt, and takes it: the next one behind `last` in turn, so that one that fails
     /// does not stop the others. None once the node stops.
-    pub(crate) fn next(&self, last: Option<VhostId>) -> Option<(VhostId, Wanted)> {
+    pub(crate) fn next(&self, last: Option<VhostId>) -> Option<(VhostId, RebuildRequest)> {
         let mut state = self.state.lock();
         loop {
             if state.is_stopping {
@@ -98,8 +98,8 @@ impl RebuildQueue {
 mod tests {
     use super::*;
 
-    fn wanted(need: ShipmentNeed, leader: Option<u64>) -> Wanted {
-        Wanted { need, leader: leader.and_then(NodeId::new) }
+    fn wanted(need: ShipmentNeed, leader: Option<u64>) -> RebuildRequest {
+        RebuildRequest { need, leader: leader.and_then(NodeId::new) }
     }
 
     #[test]

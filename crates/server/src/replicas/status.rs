@@ -69,10 +69,10 @@ pub(crate) struct ReplicaStatus {
 
 /// The statuses of all replicas, as the replicator told them last.
 #[derive(Default, Debug)]
-pub(crate) struct Statuses(Mutex<Told>);
+pub(crate) struct Statuses(Mutex<StatusTable>);
 
 #[derive(Default, Debug)]
-struct Told {
+struct StatusTable {
     replicas: BTreeMap<VhostId, ReplicaStatus>,
     /// Leaders seen since the start, by vhost: the last one, and the number of changes.
     leaders: BTreeMap<VhostId, (Option<Arc<str>>, u64)>,

@@ -20,7 +20,7 @@ use crate::cluster::{Links, Purpose};
 use crate::disk::private_files;
 use crate::disk::vhost_files::{VhostId, replica_path};
 use crate::limits::{EXIT_DISK, SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
-use crate::replicas::{RebuildQueue, ReplicaRegistry, Replicator, ShipmentNeed, Wanted};
+use crate::replicas::{RebuildQueue, RebuildRequest, ReplicaRegistry, Replicator, ShipmentNeed};
 
 /// Rebuilds replicas of this node, one at a time, on a thread of its own.
 #[derive(Debug)]
@@ -113,7 +113,12 @@ impl Receiver {
     }
 
     /// Asks the nodes in turn, the likely leader first.
-    async fn rebuild(&self, vhost: VhostId, name: &str, wanted: Wanted) -> Result<(), Failure> {
+    async fn rebuild(
+        &self,
+        vhost: VhostId,
+        name: &str,
+        wanted: RebuildRequest,
+    ) -> Result<(), Failure> {
         let nodes = self.replicator.nodes();
         let mut asked = Vec::new();
         let mut next: Vec<replication::NodeId> = nodes.others().collect();

@@ -12,7 +12,7 @@ use crate::config::ClusterNode;
 
 /// The knowledge of a node about its cluster when it judges a hello.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'a> {
+pub(crate) struct CheckContext<'a> {
     pub(crate) cluster: ClusterId,
     pub(crate) own: NodeId,
     /// The level of record kinds that the cluster has.
@@ -29,7 +29,7 @@ pub(crate) struct Known<'a> {
 /// # Errors
 /// [`Refusal`]: the node is another one than was dialed, of another cluster, unknown, or this one; or it does not read
 /// the records of the cluster. One that asks to join is told that in the answer to its question.
-pub(crate) fn judge(hello: &Hello, known: &Known<'_>) -> Result<Arc<Peer>, Refusal> {
+pub(crate) fn judge(hello: &Hello, known: &CheckContext<'_>) -> Result<Arc<Peer>, Refusal> {
     if hello.node == known.own {
         return Err(Refusal::OwnNode);
     }

@@ -13,7 +13,7 @@ mod tests;
 use super::fields::{Fields, Malformed, put_text};
 use super::ids::{ClusterId, DiskId, NodeId};
 
-pub(crate) use judge::{Known, judge};
+pub(crate) use judge::{CheckContext, judge};
 pub(crate) use messages::{Message, MessageError, MessageReader, refusal_message};
 pub(crate) use proof::{EXPORTER_BYTES, PROOF_BYTES, Secret, Side, Transcript};
 pub(crate) use purpose::Purpose;

@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
 use crate::cluster::hello::{
-    EXPORTER_BYTES, Hello, Known, Message, NONCE_BYTES, PROTOCOL, Purpose, RECORD_LEVEL, Secret,
-    Side, Transcript,
+    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, PROTOCOL, Purpose, RECORD_LEVEL,
+    Secret, Side, Transcript,
 };
 use crate::cluster::ids::{ClusterId, DiskId, NodeId};
 use crate::cluster::node_list::{ListedNode, NodeList};
@@ -81,7 +81,7 @@ impl Node {
             hello: &self.hello,
             secret: &self.secret,
             exporter: self.exporter,
-            known: Known {
+            known: CheckContext {
                 cluster: self.hello.cluster,
                 own: self.hello.node,
                 record_level: self.cluster_level,
@@ -154,7 +154,7 @@ async fn node_that_does_not_read_the_records_of_the_cluster_is_told_so() {
     // The level of an equal, a newer and an older node.
     for (reads, is_refused) in [(2, false), (3, false), (1, true)] {
         let refused = Refusal::RecordLevel { name: "c@h".to_owned(), ours: 2, theirs: reads };
-        let told = Refusal::Told(RefusalCode::RecordLevel);
+        let told = Refusal::FromPeer(RefusalCode::RecordLevel);
         let [dialed, accepted] = both(&node("c@h", 1, reads), &node("b@h", 2, 2)).await;
         match is_refused {
             true => assert_eq!([refusal(dialed), refusal(accepted)], [told, refused.clone()]),
@@ -189,7 +189,7 @@ async fn forgotten_node_is_told_so() {
     let forgotten = ListedNode { host, port: 1, disk, joins: 0, is_forgotten: true };
     acceptor.list.0.insert("c@h".to_owned(), forgotten);
     let [dialed, accepted] = both(&Node::new("c@h", 1), &acceptor).await;
-    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Forgotten));
+    assert_eq!(refusal(dialed), Refusal::FromPeer(RefusalCode::Forgotten));
     assert_eq!(refusal(accepted), Refusal::Forgotten { name: "c@h".to_owned() });
 }
 
@@ -205,7 +205,7 @@ async fn nodes_with_the_same_secret_shake_hands() {
     assert!(dialed.is_ok() && accepted.is_ok());
     // Somebody between them ends one TLS session and begins another.
     let [dialed, accepted] = both(&tls(&dialer, 5), &tls(&acceptor, 6)).await;
-    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Secret));
+    assert_eq!(refusal(dialed), Refusal::FromPeer(RefusalCode::Secret));
     assert_eq!(refusal(accepted), Refusal::Secret);
 }
 
@@ -214,13 +214,13 @@ async fn both_sides_hear_why_a_node_is_refused() {
     let (a, b) = (Node::new("a@h", 1), Node::new("b@h", 2));
     let stranger = Node { secret: Secret::new("another secret"), ..a.clone() };
     let [dialed, accepted] = both(&stranger, &b).await;
-    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Secret));
+    assert_eq!(refusal(dialed), Refusal::FromPeer(RefusalCode::Secret));
     assert_eq!(refusal(accepted), Refusal::Secret);
 
     let mut other = a.clone();
     other.hello.cluster = ClusterId(9);
     let [dialed, accepted] = both(&other, &b).await;
-    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Cluster));
+    assert_eq!(refusal(dialed), Refusal::FromPeer(RefusalCode::Cluster));
     let (ours, theirs) = (b.hello.cluster, ClusterId(9));
     assert_eq!(refusal(accepted), Refusal::Cluster { name: "a@h".to_owned(), ours, theirs });
 
@@ -243,7 +243,7 @@ async fn both_sides_hear_why_a_node_is_refused() {
     let mut newer = a.clone();
     newer.hello.protocol = (4, 5);
     let [dialed, accepted] = both(&newer, &b).await;
-    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Version));
+    assert_eq!(refusal(dialed), Refusal::FromPeer(RefusalCode::Version));
     assert_eq!(refusal(accepted), Refusal::Version { oldest: 4, newest: 5 });
 }
 
@@ -259,7 +259,7 @@ async fn streams_are_admitted_or_refused_before_the_proof() {
 
     let full = Node { refuses_streams: true, ..acceptor.clone() };
     let [dialed, accepted] = both(&dialer, &full).await;
-    assert_eq!(refusal(dialed), Refusal::Told(RefusalCode::Busy));
+    assert_eq!(refusal(dialed), Refusal::FromPeer(RefusalCode::Busy));
     assert_eq!(refusal(accepted), Refusal::Busy { max: 1 });
 
     // A purpose of a later version.
@@ -359,7 +359,7 @@ async fn strangers_are_told_from_nodes() {
         (b"\x01\xff\xff", Refusal::TooLong),
         (b"\x02\x20\x00aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Refusal::Malformed),
         (b"\x01\x03\x00abc", Refusal::NotALink),
-        (b"\x03\x01\x00\x05", Refusal::Told(RefusalCode::Secret)),
+        (b"\x03\x01\x00\x05", Refusal::FromPeer(RefusalCode::Secret)),
     ] {
         assert_eq!(refusal(told(bytes).await), expected);
     }

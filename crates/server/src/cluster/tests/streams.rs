@@ -103,7 +103,7 @@ async fn streams_beyond_a_limit_are_refused_until_others_end() {
     drop(near);
     // The peer has forgotten nothing.
     let refused = refusal(a.links.dial(cluster.id(1), Purpose::Shipment).await);
-    assert_eq!(refused, Refusal::Told(RefusalCode::Busy));
+    assert_eq!(refused, Refusal::FromPeer(RefusalCode::Busy));
     drop(far);
     assert!(a.links.dial(cluster.id(1), Purpose::Shipment).await.is_ok());
 }
@@ -112,7 +112,7 @@ async fn streams_beyond_a_limit_are_refused_until_others_end() {
 async fn streams_need_a_handler_a_listed_node_and_a_running_one() {
     let (cluster, a, mut b) = founded("no-streams");
     let refused = refusal(a.links.dial(cluster.id(1), Purpose::Http).await);
-    assert_eq!(refused, Refusal::Told(RefusalCode::Purpose));
+    assert_eq!(refused, Refusal::FromPeer(RefusalCode::Purpose));
     b.refuses(RefusalCode::Purpose);
     let unknown = a.links.dial(NodeId(5), Purpose::Http).await;
     assert!(matches!(unknown, Err(DialError::Unknown)), "{unknown:?}");
@@ -150,5 +150,5 @@ async fn streams_are_refused_to_a_node_with_another_disk() {
     let b = cluster.start(1);
     // Nothing is founded with the new disk, but the disk is the reason.
     let refused = refusal(b.links.dial(cluster.id(0), Purpose::Http).await);
-    assert_eq!(refused, Refusal::Told(RefusalCode::Disk));
+    assert_eq!(refused, Refusal::FromPeer(RefusalCode::Disk));
 }

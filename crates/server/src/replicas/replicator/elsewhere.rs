@@ -14,7 +14,7 @@ const LEAD_TIME: Duration = Duration::from_secs(1);
 
 /// A node that leads a vhost, as it has told.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct LeadReport {
     leader: NodeId,
     term: u64,
     at: Instant,
@@ -24,7 +24,7 @@ struct Told {
 #[derive(Debug)]
 struct Elsewhere {
     target: Arc<dyn ReplicaTarget>,
-    told: Option<Told>,
+    told: Option<LeadReport>,
 }
 
 /// The vhosts without a member on this node.
@@ -40,7 +40,7 @@ impl VhostsElsewhere {
         leader: Option<NodeId>,
         at: Instant,
     ) {
-        let told = leader.map(|leader| Told { leader, term: 0, at });
+        let told = leader.map(|leader| LeadReport { leader, term: 0, at });
         self.0.insert(target.id(), Elsewhere { target, told });
     }
 
@@ -63,7 +63,7 @@ impl VhostsElsewhere {
             return false;
         }
         let is_new = vhost.told.is_none_or(|told| told.leader != leader);
-        vhost.told = Some(Told { leader, term, at });
+        vhost.told = Some(LeadReport { leader, term, at });
         if is_new {
             vhost.target.set_leader(name);
         }
@@ -74,7 +74,7 @@ impl VhostsElsewhere {
     pub(super) fn leaderless(&mut self, now: Instant, gone: Option<NodeId>) -> Vec<VhostId> {
         let mut leaderless = Vec::new();
         for (id, vhost) in &mut self.0 {
-            let is_over = |told: &mut Told| {
+            let is_over = |told: &mut LeadReport| {
                 Some(told.leader) == gone || now.saturating_duration_since(told.at) > LEAD_TIME
             };
             if vhost.told.take_if(is_over).is_some() {
