@@ -21,18 +21,21 @@ type Files<'a> = BTreeMap<ModulePath, &'a str>;
 type Graph = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 
 /// Files in circles that were there before the rule, by crate.
-const CEILINGS: Ceilings = &[("fuzz", 2)];
+const CEILINGS: Ceilings = &[("fuzz", 1)];
 
 /// Checks the imports of every crate.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    ceilings::above(all_circles(tree), CEILINGS, "xtask/src/tidy/circles.rs")
+}
+
+fn all_circles(tree: &Tree) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<(&str, &RustSource)>> = BTreeMap::new();
     for (file, source) in tree.rust_sources() {
         if let Some((folder, _)) = file.path.split_once("/src/") {
             crates.entry(folder).or_default().push((&file.path, source));
         }
     }
-    let findings = crates.into_values().flat_map(|sources| circles(&sources)).collect();
-    ceilings::above(findings, CEILINGS)
+    crates.into_values().flat_map(|sources| circles(&sources)).collect()
 }
 
 /// One finding for each circle, at its first file.
@@ -321,7 +324,7 @@ mod tests {
             files.iter().map(|(path, text)| (format!("crates/a/src/{path}"), *text)).collect();
         let files: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        let found = lines(&check(&Tree::of(&files)));
+        let found = lines(&all_circles(&Tree::of(&files)));
         found.replace("crates/a/src/", "").replace("; move the shared item below both", "")
     }
 

@@ -10,7 +10,10 @@ mod circles;
 mod compatibility;
 mod dependencies;
 mod doc_lines;
+mod fields;
 mod finding;
+mod functions;
+mod implementors;
 mod layers;
 mod leftovers;
 mod licences;
@@ -19,6 +22,7 @@ mod module_doc;
 mod names;
 mod places;
 mod purity;
+mod ratchet;
 mod reachable;
 mod references;
 mod rooms;
@@ -29,6 +33,7 @@ mod test_names;
 mod text;
 mod tree;
 mod web;
+mod wording;
 mod workspace;
 
 use anyhow::{Result, bail};
@@ -53,6 +58,10 @@ const RULES: &[Rule] = &[
     Rule { name: "circles", check: circles::check },
     Rule { name: "rooms", check: rooms::check },
     Rule { name: "size", check: size::check },
+    Rule { name: "functions", check: functions::check },
+    Rule { name: "fields", check: fields::check },
+    Rule { name: "implementors", check: implementors::check },
+    Rule { name: "wording", check: wording::check },
     Rule { name: "names", check: names::check },
     Rule { name: "leftovers", check: leftovers::check },
     Rule { name: "test-names", check: test_names::check },

@@ -1,10 +1,11 @@
-//! At most ten files at the root of a crate: the rest lie in folders that have a name.
+//! At most ten files at the root of a crate and eighteen in any other folder: the rest lie in folders that have a name.
 //!
 //! Counts the files of `src` that are no binaries of their own in `src/bin`.
 
 use std::collections::BTreeMap;
 
 use super::finding::Finding;
+use super::ratchet::{self, Counted, Exceptions, Limit};
 use super::tree::Tree;
 
 /// Files at the root of a crate, with `lib.rs` and `main.rs`.
@@ -19,8 +20,60 @@ const MORE: &[(&str, usize, &str)] = &[
     ("storage", 13, "one log"),
 ];
 
-/// Checks the root folder of every crate.
+/// Files in a folder below the root.
+const FOLDER_FILES_MAX: usize = 18;
+
+/// Folders with more.
+const FOLDERS: Exceptions = &[
+    ("crates/broker/src/exchange", 19),
+    ("crates/broker/src/queue", 31),
+    ("crates/broker/src/vhost/lifecycle", 19),
+    ("crates/broker/src/vhost/state", 21),
+    ("crates/ctl/src/commands", 45),
+    ("crates/management/src/api", 23),
+    ("crates/management/src/node", 24),
+    ("crates/server/src/cluster", 40),
+    ("crates/server/src/disk", 28),
+    ("crates/server/src/node", 36),
+    ("crates/server/src/vhost", 27),
+    ("xtask/src/tidy", 31),
+];
+
+/// Checks the folders of every crate.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = roots(tree);
+    let limit = Limit {
+        most: FOLDER_FILES_MAX,
+        exceptions: FOLDERS,
+        list: "xtask/src/tidy/rooms.rs",
+        unit: "files",
+        hint: "move those that belong together into a folder",
+    };
+    findings.extend(ratchet::check(&folders(tree), limit));
+    findings
+}
+
+/// The folders below the roots of crates, with the numbers of their files.
+fn folders(tree: &Tree) -> Vec<Counted> {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    for (file, _) in tree.rust_sources().filter(|(file, _)| file.path.contains("/src/")) {
+        if let Some((folder, _)) = file.path.rsplit_once('/')
+            && !folder.ends_with("/src")
+        {
+            *numbers.entry(folder).or_default() += 1;
+        }
+    }
+    let counted = |(folder, number): (&str, usize)| Counted {
+        name: folder.to_owned(),
+        path: folder.to_owned(),
+        line: 1,
+        number,
+    };
+    numbers.into_iter().map(counted).collect()
+}
+
+/// Checks the root folder of every crate.
+fn roots(tree: &Tree) -> Vec<Finding> {
     let mut roots: BTreeMap<&str, usize> = BTreeMap::new();
     for (file, _) in tree.rust_sources() {
         let below = file.crate_folder().zip(file.path.split_once("/src/"));
@@ -60,7 +113,7 @@ mod tests {
             let files = files(number);
             let files: Vec<(&str, &str)> =
                 files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-            lines(&check(&Tree::of(&files)))
+            lines(&roots(&Tree::of(&files)))
         };
         assert_eq!(findings(10), "");
         assert_eq!(
@@ -68,5 +121,14 @@ mod tests {
             "crates/a/src:1: 11 files at the root of the crate, at most 10: move those that belong \
              together into a folder\n"
         );
+    }
+
+    #[test]
+    fn files_of_folders_are_counted() {
+        let files =
+            [("crates/a/src/b/c.rs", ""), ("crates/a/src/b/d.rs", ""), ("crates/a/src/e.rs", "")];
+        let counted = folders(&Tree::of(&files));
+        assert_eq!(counted.len(), 1);
+        assert_eq!((&*counted[0].name, counted[0].number), ("crates/a/src/b", 2));
     }
 }
