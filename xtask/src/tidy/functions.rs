@@ -14,7 +14,7 @@ const LINES_MAX: usize = 70;
 const EXCEPTIONS: Exceptions = &[
     ("crates/broker/src/record/encode.rs encode_without_body", 71),
     ("crates/broker/src/vhost/log/replay.rs apply_record", 104),
-    ("crates/ctl/src/commands/cluster_status.rs cluster_status", 71),
+    ("crates/ctl/src/commands/cluster/cluster_status.rs cluster_status", 71),
     ("crates/management/src/api/nodes/mod.rs to_json", 75),
     ("crates/management/src/api/queues/mod.rs to_row", 88),
     ("crates/management/src/findings/kind.rs about", 87),

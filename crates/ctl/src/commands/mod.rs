@@ -1,95 +1,58 @@
-//! All commands, one file per subject.
+//! All commands: one file per subject, one folder per area.
 
-mod absent;
-mod backup;
+mod access;
 mod clients;
-mod cluster_status;
-mod completion;
-mod death_history;
-mod definitions;
-mod delays;
-mod diagnostics;
-mod dlq;
-mod doctor;
-mod eval;
-mod features;
-mod given_reasons;
-mod help;
-mod import_preview;
-mod leadership;
-mod lifecycle;
-mod limits;
-mod listeners;
-mod maintenance;
-mod members;
-mod membership;
-mod memory;
-mod parameters;
-mod peek;
-mod permissions;
-mod plugins;
-mod policies;
-mod policy_preview;
+mod cluster;
+mod node;
+mod program;
 mod queues;
-mod quorum_queue;
-mod redrives;
-mod replicas;
-mod report;
-mod schedules;
-mod status;
-mod topic_permissions;
-mod topology;
-mod tracing;
-mod upgrade;
-mod users;
-mod vhosts;
-mod watermarks;
+mod settings;
 
-pub(crate) use absent::absent;
+pub(crate) use program::absent::absent;
 
 use crate::command::Command;
 use crate::tool::Tool;
 
 /// The commands of all files.
 const ALL: &[&[Command]] = &[
-    help::COMMANDS,
-    completion::COMMANDS,
-    lifecycle::COMMANDS,
-    backup::COMMANDS,
-    users::COMMANDS,
-    permissions::COMMANDS,
-    topic_permissions::COMMANDS,
-    vhosts::COMMANDS,
-    leadership::COMMANDS,
-    membership::COMMANDS,
-    members::COMMANDS,
-    limits::COMMANDS,
-    parameters::COMMANDS,
-    policies::COMMANDS,
-    policy_preview::COMMANDS,
-    queues::COMMANDS,
-    peek::COMMANDS,
-    dlq::COMMANDS,
-    death_history::COMMANDS,
-    delays::COMMANDS,
-    doctor::COMMANDS,
-    redrives::COMMANDS,
-    schedules::COMMANDS,
-    topology::COMMANDS,
-    clients::COMMANDS,
-    tracing::COMMANDS,
-    definitions::COMMANDS,
-    features::COMMANDS,
-    watermarks::COMMANDS,
-    status::COMMANDS,
-    cluster_status::COMMANDS,
-    report::COMMANDS,
-    maintenance::COMMANDS,
-    eval::COMMANDS,
-    listeners::COMMANDS,
-    diagnostics::COMMANDS,
-    upgrade::COMMANDS,
-    plugins::COMMANDS,
+    program::help::COMMANDS,
+    program::completion::COMMANDS,
+    node::lifecycle::COMMANDS,
+    node::backup::COMMANDS,
+    access::users::COMMANDS,
+    access::permissions::COMMANDS,
+    access::topic_permissions::COMMANDS,
+    access::vhosts::COMMANDS,
+    cluster::leadership::COMMANDS,
+    cluster::membership::COMMANDS,
+    cluster::members::COMMANDS,
+    access::limits::COMMANDS,
+    access::parameters::COMMANDS,
+    settings::policies::COMMANDS,
+    settings::policy_preview::COMMANDS,
+    queues::listed_queues::COMMANDS,
+    queues::peek::COMMANDS,
+    queues::dlq::COMMANDS,
+    queues::death_history::COMMANDS,
+    queues::delays::COMMANDS,
+    node::doctor::COMMANDS,
+    queues::redrives::COMMANDS,
+    queues::schedules::COMMANDS,
+    clients::topology::COMMANDS,
+    clients::connections::COMMANDS,
+    clients::tracing::COMMANDS,
+    settings::definitions::COMMANDS,
+    program::features::COMMANDS,
+    node::watermarks::COMMANDS,
+    node::status::COMMANDS,
+    cluster::cluster_status::COMMANDS,
+    node::report::COMMANDS,
+    node::maintenance::COMMANDS,
+    program::eval::COMMANDS,
+    node::listeners::COMMANDS,
+    node::diagnostics::COMMANDS,
+    node::upgrade::COMMANDS,
+    program::plugins::COMMANDS,
 ];
 
 /// The commands that a tool has.

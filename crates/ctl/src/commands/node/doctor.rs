@@ -1,0 +1,204 @@
+//! Checks for operators and monitors: `doctor` and `dlq check`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::command::{Call, Command, Section};
+use crate::failure::Failure;
+use crate::format::Output;
+use crate::http::path;
+use crate::printable::in_line;
+use crate::term::Term;
+
+pub(in crate::commands) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Monitoring,
+        "doctor",
+        "doctor [--vhost <vhost>] [--timeout <timeout>]",
+        "Lists everything that is wrong, with the way to mend it; exit code 1 for warnings, 2 for errors",
+        doctor,
+    )
+    .everywhere()
+    .banner(|call| format!("Diagnosing node {} ...", call.node.name())),
+    Command::new(
+        Section::Queues,
+        "dlq check",
+        "dlq check [--vhost <vhost>] [--timeout <timeout>]",
+        "Checks where dead letters go; exit code 1 for warnings, 2 if dead letters are lost",
+        check,
+    )
+    .everywhere()
+    .banner(|call| format!("Checking dead letters of node {} ...", call.node.name())),
+];
+
+/// Exit code for warnings without errors.
+const WARNING: u8 = 1;
+/// Exit code for errors.
+const ERROR: u8 = 2;
+
+/// The path of a resource for all vhosts, or for the one in the options.
+fn of_vhosts(call: &Call<'_>, names: &[&str]) -> String {
+    let vhost = call.options.text("vhost");
+    path(&names.iter().copied().chain(vhost).collect::<Vec<_>>())
+}
+
+fn get(call: &Call<'_>, path: &str) -> Result<Value, Failure> {
+    call.node.api.find(path)?.ok_or_else(|| Failure::no_such_vhost(call.vhost()))
+}
+
+fn all<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    of.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn word<'a>(of: &'a Value, name: &str) -> &'a str {
+    of.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn count(of: &Value, name: &str) -> u64 {
+    of.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn doctor(call: &Call<'_>) -> Result<Output, Failure> {
+    let told = get(call, &of_vhosts(call, &["health", "findings"]))?;
+    let findings: Vec<&Value> = all(&told, "findings").collect();
+    let mut text = text(&findings, "Nothing is wrong.");
+    if told.get("includes_node") == Some(&json!(false)) && call.options.text("vhost").is_none() {
+        text.push_str("\nThe node was not examined: your user lacks the tag monitoring.");
+    }
+    Ok(graded(text, &findings, told.clone()))
+}
+
+fn check(call: &Call<'_>) -> Result<Output, Failure> {
+    let findings = get(call, &of_vhosts(call, &["health", "findings"]))?;
+    let map = get(call, &format!("{}?page=1&page_size=1", of_vhosts(call, &["dead-letter-map"])))?;
+    let lost = all(&findings, "findings").filter(|one| word(one, "kind") == "dead_letters_lost");
+    let found: Vec<&Value> = lost.chain(all(&map, "warning_groups")).collect();
+    let text = text(&found, "All dead letters have a place to go.");
+    Ok(graded(text, &found, json!({"findings": found})))
+}
+
+/// The output with the exit code for these findings.
+fn graded(text: String, findings: &[&Value], told: Value) -> Output {
+    let has = |severity| findings.iter().any(|one| word(one, "severity") == severity);
+    let code = match (has("error"), has("warning")) {
+        (true, _) => ERROR,
+        (false, true) => WARNING,
+        (false, false) => 0,
+    };
+    Output::Graded { output: Box::new(Output::Both(text, told)), code }
+}
+
+/// The findings for people, and a line with their number.
+fn text(findings: &[&Value], nothing: &str) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let severity = word(finding, "severity").to_uppercase();
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(text, "{severity:8} {}", in_line(word(finding, "text")));
+        let named: Vec<String> =
+            all(finding, "resources").chain(all(finding, "queues")).map(named).collect();
+        for name in &named {
+            let _ = writeln!(text, "         - {}", in_line(name));
+        }
+        let more = count(finding, "count").saturating_sub(named.len() as u64);
+        if !named.is_empty() && more > 0 {
+            let _ = writeln!(text, "         - and {more} more");
+        }
+        let mends = [word(finding, "command"), word(finding, "docs")];
+        let mends: Vec<&str> = mends.into_iter().filter(|mend| !mend.is_empty()).collect();
+        if let [command, docs] = mends.as_slice() {
+            let _ = writeln!(text, "         See: {} (docs/{docs})", in_line(command));
+        } else if let [docs] = mends.as_slice() {
+            let _ = writeln!(text, "         See: docs/{docs}");
+        }
+    }
+    let number = |severity: &str| {
+        let found = findings.iter().filter(|one| word(one, "severity") == severity).count();
+        let plural = if found == 1 { "" } else { "s" };
+        (found > 0).then(|| format!("{found} {severity}{plural}"))
+    };
+    let numbers: Vec<String> = ["error", "warning"].iter().filter_map(|one| number(one)).collect();
+    text.push_str(&if numbers.is_empty() { nothing.to_owned() } else { numbers.join(", ") });
+    text
+}
+
+/// A resource: its name, its vhost, and details.
+fn named(resource: &Value) -> String {
+    let mut text = Term::of(resource.get("name")).shown();
+    let vhost = word(resource, "vhost");
+    if !vhost.is_empty() && word(resource, "type") != "vhost" {
+        let _ = write!(text, " in vhost {vhost}");
+    }
+    let detail = word(resource, "detail");
+    if !detail.is_empty() {
+        let _ = write!(text, ": {detail}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(severity: &str) -> Value {
+        json!({
+            "severity": severity,
+            "text": "7 queues lose dead letters (34/s).",
+            "count": 7,
+            "resources": [
+                {"type": "queue", "vhost": "/", "name": "payments", "detail": "17/s"},
+                {"type": "vhost", "vhost": "v", "name": "v", "detail": ""},
+            ],
+            "command": "leveretctl dlq check",
+            "docs": "guides/find-lost-messages.md",
+        })
+    }
+
+    #[test]
+    fn findings_are_printed_with_names_and_the_way_to_mend_them() {
+        let (error, plain) = (finding("error"), json!({"severity": "info", "text": "So it is."}));
+        assert_eq!(
+            text(&[&error, &plain], "Nothing."),
+            "ERROR    7 queues lose dead letters (34/s).
+         - payments in vhost /: 17/s
+         - v
+         - and 5 more
+         See: leveretctl dlq check (docs/guides/find-lost-messages.md)
+INFO     So it is.
+1 error"
+        );
+        assert_eq!(text(&[], "Nothing."), "Nothing.");
+    }
+
+    #[test]
+    fn name_in_a_finding_ends_no_line() {
+        let finding = json!({
+            "severity": "error", "text": "queue 'a\nb'", "count": 1, "command": "leveretctl x 'a\nb'", "docs": "d",
+            "resources": [{"type": "queue", "vhost": "v\nw", "name": "a\rb", "detail": "\u{2028}"}],
+        });
+        let text = text(&[&finding], "");
+        assert_eq!(
+            text.lines().collect::<Vec<_>>(),
+            [
+                "ERROR    queue 'a\\u000ab'",
+                "         - a\\u000db in vhost v\\u000aw: \\u2028",
+                "         See: leveretctl x 'a\\u000ab' (docs/d)",
+                "1 error",
+            ]
+        );
+    }
+
+    #[test]
+    fn exit_code_is_that_of_the_worst_finding() {
+        let code = |severities: &[&str]| {
+            let findings: Vec<Value> = severities.iter().map(|one| finding(one)).collect();
+            let findings: Vec<&Value> = findings.iter().collect();
+            let output = graded(String::new(), &findings, Value::Null);
+            let Output::Graded { code, .. } = output else { panic!("{output:?}") };
+            code
+        };
+        assert_eq!([&[] as &[&str], &["info"]].map(code), [0, 0]);
+        assert_eq!([&["info", "warning"][..], &["warning", "error"]].map(code), [1, 2]);
+    }
+}

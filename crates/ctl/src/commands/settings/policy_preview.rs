@@ -1,0 +1,126 @@
+//! Commands of Leveret: explanation of a queue's settings, and preview of a policy.
+
+use serde_json::{Value, json};
+
+use super::policies::{OPERATOR_POLICIES, POLICIES, SWITCHES, described};
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::{DATA, Failure};
+use crate::format::{Formatter, Output, Style, formatted};
+use crate::http::{HttpError, path};
+use crate::rows::{rows_of, same};
+use crate::term::Term;
+
+pub(in crate::commands) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Queues,
+        "explain_queue",
+        "explain_queue [--vhost <vhost>] <queue>",
+        "Shows the effective settings of a queue, their sources, and the overridden values",
+        explain,
+    )
+    .everywhere()
+    .words(1, 1)
+    .banner(|call| format!("Explaining queue '{}' in vhost '{}' ...", call.word(0), call.vhost())),
+    Command::new(
+        Section::Policies,
+        "dry_run_policy",
+        "dry_run_policy [--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] \
+         [--operator] <name> <pattern> <definition> | --clear <name>",
+        "Shows the effects of a policy, or of its removal, without changing anything",
+        dry_run,
+    )
+    .words(1, 3)
+    .switches(DRY_RUN)
+    .check(|call| match (call.has("clear"), call.words.len()) {
+        (true, 1) | (false, 3) => Ok(()),
+        (true, _) => Err(Failure::too_many_arguments()),
+        (false, _) => Err(Failure::not_enough_arguments()),
+    })
+    .banner(|call| {
+        let does = if call.has("clear") { "Clearing" } else { "Setting" };
+        let kind = if call.has("operator") { "operator policy" } else { "policy" };
+        format!("{does} {kind} \"{}\" on vhost \"{}\" would do ...", call.word(0), call.vhost())
+    }),
+];
+
+const DRY_RUN: &[Switch] =
+    &[SWITCHES[0], SWITCHES[1], Switch::flag("operator"), Switch::flag("clear")];
+
+/// A table as text, for answers that are also shown as a whole.
+fn table(rows: Vec<Vec<(String, Term)>>) -> String {
+    let style = Style { has_header: true, is_unicode: true };
+    formatted(&rows.into(), Formatter::Table, style, "")
+}
+
+fn explain(call: &Call<'_>) -> Result<Output, Failure> {
+    let answer = call.node.api.find(&path(&["queues", call.vhost(), call.word(0), "explain"]))?;
+    let answer = answer.ok_or_else(not_found)?;
+    let keys = answer.get("keys").cloned().unwrap_or_default();
+    let rows = rows_of(&keys, |key| {
+        vec![
+            same(key, "key"),
+            same(key, "value"),
+            same(key, "source"),
+            same(key, "source_name"),
+            ("lost".to_owned(), Term::text(lost(key))),
+        ]
+    });
+    Ok(Output::Both(table(rows), answer))
+}
+
+/// Values that a key has overridden: `policy ttl: 60000 (why)`.
+fn lost(key: &Value) -> String {
+    let text = |one: &Value, field| Term::of(one.get(field)).shown();
+    let one = |one: &Value| {
+        let source = format!("{} {}", text(one, "source"), text(one, "source_name"));
+        format!("{}: {} ({})", source.trim(), text(one, "value"), text(one, "why"))
+    };
+    let all = key.get("lost").and_then(Value::as_array);
+    all.into_iter().flatten().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn dry_run(call: &Call<'_>) -> Result<Output, Failure> {
+    let kind = if call.has("operator") { OPERATOR_POLICIES } else { POLICIES };
+    let policy = if call.has("clear") { json!({"delete": true}) } else { described(call)? };
+    let at = path(&[kind, call.vhost(), call.word(0), "dry-run"]);
+    let answer = match call.node.api.post(&at, &policy) {
+        Err(HttpError::Refused { status: 404, .. }) if call.has("clear") => {
+            return Err(Failure::no_such_parameter());
+        }
+        Err(HttpError::Refused { status: 404, .. }) => {
+            return Err(Failure::no_such_vhost(call.vhost()));
+        }
+        result => result?,
+    };
+    let totals = answer.as_object().into_iter().flatten().filter(|(_, value)| value.is_number());
+    let mut text: String = totals.map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let columns = ["name", "type", "messages", "expired", "dead_lettered", "dropped"];
+    let queues = answer.get("queues").cloned().unwrap_or_default();
+    let rows = rows_of(&queues, |queue| columns.map(|name| same(queue, name)).to_vec());
+    if !rows.is_empty() {
+        text.push('\n');
+        text.push_str(&table(rows));
+    }
+    Ok(Output::Both(text, answer))
+}
+
+/// There is no such queue.
+pub(in crate::commands) fn not_found() -> Failure {
+    Failure::plain(DATA, "Object (queue, stream, exchange, etc) was not found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overridden_values_are_shown_with_the_reason() {
+        let key = json!({"lost": [
+            {"source": "policy", "source_name": "ttl", "value": 60000, "why": "the lower wins"},
+            {"source": "argument", "source_name": null, "value": "a", "why": "limited"},
+        ]});
+        assert_eq!(lost(&key), "policy ttl: 60000 (the lower wins); argument: a (limited)");
+        assert_eq!(lost(&json!({})), "");
+    }
+}
