@@ -8,9 +8,8 @@ use std::sync::Arc;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableRef};
 
-use super::encode::{
-    KEYS_OF_BEFORE, Kind, MESSAGE_DIED, MESSAGE_DIED_UNSHARED, MESSAGE_MAYBE_SEEN,
-};
+use super::encode::{KEYS_OF_BEFORE, MESSAGE_DIED, MESSAGE_DIED_UNSHARED, MESSAGE_MAYBE_SEEN};
+use super::kind::Kind;
 use super::{BindingRecord, Digest, Entries, ExchangeRecord, QueueDigest, QueueRecord, Record};
 use crate::access::INTERNAL_USER;
 use crate::death_history::{Death, DeathHistory, DeathReason, DeathSummary};

@@ -8,6 +8,7 @@
 mod decode;
 mod digest;
 mod encode;
+mod kind;
 
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ pub use decode::{DecodeError, Decoded, Envelopes};
 pub(crate) use digest::definition_hash;
 pub use digest::{Digest, QueueDigest};
 pub(crate) use encode::put_message;
-pub use encode::record_description;
+pub use kind::{RecordRole, record_description};
 
+use self::kind::{About, Keeps, Kind};
 use crate::death_history::DeathReason;
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber, RedriveId};
@@ -192,178 +194,114 @@ pub struct BindingRecord {
     pub arguments: Table,
 }
 
-/// The effect of a record on other records, for a log that does not understand their contents.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecordRole {
-    /// The record is needed as long as something refers to it.
-    Stands,
-    /// The record ends one reference to the record it is about; it may also be needed itself.
-    Releases,
-    /// The record replaces earlier records of the same kind about the same entry or queue.
-    Annotates,
-    /// The record ends references to many records.
-    EndsMany,
-    /// Combines `Releases` and `EndsMany`: the record ends a reference to the record it is about, and
-    /// references to many others.
-    ReleasesMany,
-}
-
 impl Record {
-    /// The meaning of the record for the log.
-    pub fn role(&self) -> RecordRole {
+    const fn kind_of(&self) -> Kind {
         match self {
-            Self::Publish { .. }
-            | Self::Schedule { .. }
-            | Self::DeclareQueue(_)
-            | Self::DeclareExchange(_)
-            | Self::Bind(_)
-            | Self::Digest(_)
-            | Self::HandOver { .. } => RecordRole::Stands,
-            Self::Settle { .. }
-            | Self::DeadLetter { .. }
-            | Self::DeleteExchange { .. }
-            | Self::Unbind(_)
-            | Self::SetPolicy { .. }
-            | Self::ClearPolicy { .. }
-            | Self::SetRedrive { .. }
-            | Self::ClearRedrive { .. } => RecordRole::Releases,
-            Self::Requeue { .. }
-            | Self::Annotate { .. }
-            | Self::Ready { .. }
-            | Self::Reschedule { .. }
-            | Self::Pend { .. }
-            | Self::Delivered { .. } => RecordRole::Annotates,
-            Self::Purge { .. } => RecordRole::EndsMany,
-            Self::DeleteQueue { .. } => RecordRole::ReleasesMany,
+            Self::Publish { .. } => Kind::Publish,
+            Self::Settle { .. } => Kind::Settle,
+            Self::DeadLetter { .. } => Kind::DeadLetter,
+            Self::Requeue { .. } => Kind::Requeue,
+            Self::Pend { .. } => Kind::Pend,
+            Self::Delivered { .. } => Kind::Delivered,
+            Self::Purge { .. } => Kind::Purge,
+            Self::Schedule { .. } => Kind::Schedule,
+            Self::Ready { .. } => Kind::Ready,
+            Self::Reschedule { .. } => Kind::Reschedule,
+            Self::Annotate { .. } => Kind::Annotate,
+            Self::DeclareQueue(_) => Kind::DeclareQueue,
+            Self::DeleteQueue { .. } => Kind::DeleteQueue,
+            Self::DeclareExchange(_) => Kind::DeclareExchange,
+            Self::DeleteExchange { .. } => Kind::DeleteExchange,
+            Self::Bind(_) => Kind::Bind,
+            Self::Unbind(_) => Kind::Unbind,
+            Self::SetPolicy { .. } => Kind::SetPolicy,
+            Self::ClearPolicy { .. } => Kind::ClearPolicy,
+            Self::SetRedrive { .. } => Kind::SetRedrive,
+            Self::ClearRedrive { .. } => Kind::ClearRedrive,
+            Self::Digest(_) => Kind::Digest,
+            Self::HandOver { .. } => Kind::HandOver,
         }
+    }
+
+    /// The code of the kind, as stored in the log.
+    pub const fn kind(&self) -> u8 {
+        self.kind_of() as u8
+    }
+
+    /// The meaning of the record for the log.
+    pub const fn role(&self) -> RecordRole {
+        self.kind_of().row().role
     }
 
     /// True if the record changes the queues that publishes reach: one of a queue, an exchange, a binding or a policy.
     pub(crate) fn is_definition(&self) -> bool {
-        match self {
-            Self::DeclareQueue(_)
-            | Self::DeleteQueue { .. }
-            | Self::DeclareExchange(_)
-            | Self::DeleteExchange { .. }
-            | Self::Bind(_)
-            | Self::Unbind(_)
-            | Self::SetPolicy { .. }
-            | Self::ClearPolicy { .. } => true,
-            Self::Publish { .. }
-            | Self::Schedule { .. }
-            | Self::Ready { .. }
-            | Self::Reschedule { .. }
-            | Self::Settle { .. }
-            | Self::DeadLetter { .. }
-            | Self::Requeue { .. }
-            | Self::Annotate { .. }
-            | Self::Pend { .. }
-            | Self::Delivered { .. }
-            | Self::Purge { .. }
-            | Self::SetRedrive { .. }
-            | Self::ClearRedrive { .. }
-            | Self::Digest(_)
-            | Self::HandOver { .. } => false,
+        self.kind_of().row().about == About::Definitions
+    }
+
+    /// The message in the record, if any; its body is the last part of the encoded record.
+    pub const fn message(&self) -> Option<&Message> {
+        if let Self::Publish { message, .. }
+        | Self::Schedule { message, .. }
+        | Self::DeadLetter { message, .. } = self
+        {
+            Some(message)
+        } else {
+            None
         }
     }
 
-    /// The record that is left of one whose own references have ended: the log keeps it because it ends those of another
-    /// record. The record that ended it may be gone.
+    /// The rest of a record whose own references have ended: the log keeps it because it ends a reference to another
+    /// record. The record that ended it may be gone. Other records end none, or have no references of their own.
     pub(crate) fn spent(self) -> Self {
-        match self {
-            Self::DeadLetter { queue, entry, .. } => Self::Settle { queue, entry },
-            Self::SetPolicy { kind, policy } => {
-                Self::ClearPolicy { kind, name: Arc::clone(&policy.name) }
-            }
-            Self::SetRedrive { id, .. } => Self::ClearRedrive { id },
-            // These end no other record, or have no references of their own.
-            Self::Publish { .. }
-            | Self::Schedule { .. }
-            | Self::Ready { .. }
-            | Self::Reschedule { .. }
-            | Self::Settle { .. }
-            | Self::Requeue { .. }
-            | Self::Annotate { .. }
-            | Self::Pend { .. }
-            | Self::Delivered { .. }
-            | Self::Purge { .. }
-            | Self::DeclareQueue(_)
-            | Self::DeleteQueue { .. }
-            | Self::DeclareExchange(_)
-            | Self::DeleteExchange { .. }
-            | Self::Bind(_)
-            | Self::Unbind(_)
-            | Self::ClearPolicy { .. }
-            | Self::ClearRedrive { .. }
-            | Self::Digest(_)
-            | Self::HandOver { .. } => self,
+        if let Self::DeadLetter { queue, entry, .. } = self {
+            Self::Settle { queue, entry }
+        } else if let Self::SetPolicy { kind, policy } = &self {
+            Self::ClearPolicy { kind: *kind, name: Arc::clone(&policy.name) }
+        } else if let Self::SetRedrive { id, .. } = self {
+            Self::ClearRedrive { id }
+        } else {
+            self
         }
     }
 
-    /// The oldest version of the log's format whose builds know the record. Builds of version 1 would leave out
-    /// delivery times, headers that a consumer gives, delayed exchanges, and policies with keys of later builds. Version 3
-    /// is that of replicated logs.
+    /// The oldest version of the log's format whose builds know the record: the version of its kind, or of a field that
+    /// later builds have added. Builds of version 1 would leave out delivery times, headers that a consumer gives, delayed
+    /// exchanges, and policies with keys of later builds. Version 3 came with replicated logs.
     pub fn format_version(&self) -> u32 {
-        match self {
-            Self::SetRedrive { .. }
-            | Self::ClearRedrive { .. }
-            | Self::Digest(_)
-            | Self::HandOver { .. }
-            | Self::Reschedule { scheduled_for_ms: Some(_), .. } => 3,
-            Self::Schedule { .. }
-            | Self::Ready { .. }
-            | Self::Reschedule { .. }
-            | Self::Annotate { .. } => 2,
-            Self::DeclareExchange(exchange) if exchange.store.is_some() => 2,
-            Self::SetPolicy { policy, .. } => {
-                let keys = policy.definition.iter().map(|(key, _)| key.setting());
-                keys.map(Setting::format_version).max().unwrap_or(1)
-            }
-            Self::Publish { .. }
-            | Self::Settle { .. }
-            | Self::DeadLetter { .. }
-            | Self::Requeue { .. }
-            | Self::Pend { .. }
-            | Self::Delivered { .. }
-            | Self::Purge { .. }
-            | Self::DeclareQueue(_)
-            | Self::DeleteQueue { .. }
-            | Self::DeclareExchange(_)
-            | Self::DeleteExchange { .. }
-            | Self::Bind(_)
-            | Self::Unbind(_)
-            | Self::ClearPolicy { .. } => 1,
-        }
+        let of_fields = if let Self::Reschedule { scheduled_for_ms: Some(_), .. } = self {
+            3
+        } else if let Self::DeclareExchange(ExchangeRecord { store: Some(_), .. }) = self {
+            2
+        } else if let Self::SetPolicy { policy, .. } = self {
+            let keys = policy.definition.iter().map(|(key, _)| key.setting());
+            keys.map(Setting::format_version).max().unwrap_or(1)
+        } else {
+            1
+        };
+        of_fields.max(self.kind_of().row().since)
     }
 
     /// The number of references to the record: copies of a message, or one definition.
     pub fn references(&self) -> u16 {
-        match self {
-            Self::Publish { entries, .. }
-            | Self::Schedule { entries, .. }
-            | Self::DeadLetter { entries, .. } => {
-                u16::try_from(entries.len()).expect("a record names ENTRIES_PER_RECORD_MAX queues")
+        match self.kind_of().row().keeps {
+            Keeps::Nothing => 0,
+            Keeps::Object => 1,
+            Keeps::Places => {
+                let places = self.entries().expect("a record of this kind has places");
+                u16::try_from(places.len()).expect("a record names ENTRIES_PER_RECORD_MAX queues")
             }
-            Self::DeclareQueue(_)
-            | Self::DeclareExchange(_)
-            | Self::Bind(_)
-            | Self::SetPolicy { .. }
-            | Self::SetRedrive { .. } => 1,
-            Self::Settle { .. }
-            | Self::DeleteExchange { .. }
-            | Self::Unbind(_)
-            | Self::ClearPolicy { .. }
-            | Self::ClearRedrive { .. }
-            | Self::Requeue { .. }
-            | Self::Annotate { .. }
-            | Self::Ready { .. }
-            | Self::Reschedule { .. }
-            | Self::Pend { .. }
-            | Self::Delivered { .. }
-            | Self::Purge { .. }
-            | Self::DeleteQueue { .. }
-            | Self::Digest(_)
-            | Self::HandOver { .. } => 0,
+        }
+    }
+
+    /// The places that the message of the record has entered.
+    const fn entries(&self) -> Option<&Entries> {
+        if let Self::Publish { entries, .. }
+        | Self::Schedule { entries, .. }
+        | Self::DeadLetter { entries, .. } = self
+        {
+            Some(entries)
+        } else {
+            None
         }
     }
 }
