@@ -90,8 +90,7 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/node/followed",
         "crates/server/src/node/metadata",
         "crates/server/src/disk/death_line",
-        "crates/server/src/disk/cluster_file",
-        "crates/server/src/disk/node_file",
+        "crates/server/src/disk/json_files/",
         "crates/server/src/redrive/record",
         "crates/server/src/redrive/store",
     ]

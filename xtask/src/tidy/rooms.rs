@@ -32,7 +32,7 @@ const FOLDERS: Exceptions = &[
     ("crates/management/src/api", 23),
     ("crates/management/src/node", 24),
     ("crates/server/src/cluster", 40),
-    ("crates/server/src/disk", 28),
+    ("crates/server/src/disk", 26),
     ("crates/server/src/node", 36),
     ("crates/server/src/vhost", 27),
     ("xtask/src/tidy", 31),

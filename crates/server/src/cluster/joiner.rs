@@ -10,7 +10,7 @@ use super::links::{Links, join_at_start};
 use super::seek::{SeekOutcome, Seeker};
 use crate::clock::Clock;
 use crate::config::{CLUSTER_PORT, ClusterNode, ClusterOptions, Config};
-use crate::disk::cluster_file;
+use crate::disk::json_files::cluster_file;
 use crate::node::identity::node_name;
 
 /// A node that may join the cluster of another one, by command.

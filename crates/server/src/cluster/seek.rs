@@ -13,7 +13,8 @@ use super::links::{ClusterError, Links};
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::Clock;
 use crate::config::{ClusterNode, ClusterOptions};
-use crate::disk::{cluster_file, content};
+use crate::disk::content;
+use crate::disk::json_files::cluster_file;
 
 /// Nodes that are asked one after the other, because each names the next.
 const HOPS_MAX: usize = 4;

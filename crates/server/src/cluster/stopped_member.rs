@@ -13,7 +13,7 @@ use super::refusal::{Refusal, RefusalCode};
 use super::streams::NodeStream;
 use crate::clock::Clock;
 use crate::config::ClusterOptions;
-use crate::disk::cluster_file;
+use crate::disk::json_files::cluster_file;
 use crate::http::peers::answer_on;
 use crate::limits::FORGET_TIMEOUT;
 

@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::free_space::free_bytes;
-use crate::disk::node_file::INCOMPLETE_BACKUP;
+use crate::disk::json_files::cluster_file;
+use crate::disk::json_files::node_file::INCOMPLETE_BACKUP;
 use crate::disk::private_files::{self, sync};
-use crate::disk::{cluster_file, stand_alone};
+use crate::disk::stand_alone;
 use crate::limits::BACKUP_PATH_BYTES_MAX;
 
 /// The files and directories of a backup; the mark of an incomplete one is the last.

@@ -12,7 +12,7 @@ use broker::{Vhost, VhostOptions};
 use storage::{OpenReport, RealDirectory};
 
 use crate::disk::data_dir::DataDir;
-use crate::disk::node_file::{self, VhostEntry};
+use crate::disk::json_files::node_file::{self, VhostEntry};
 use crate::disk::page_files::PageFiles;
 use crate::disk::private_files;
 use crate::disk::recovery::damaged_record;
@@ -166,7 +166,7 @@ fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::node_file::NodeFile;
+    use crate::disk::json_files::node_file::NodeFile;
 
     #[test]
     fn check_reports_missing_brokers_and_vhosts() {

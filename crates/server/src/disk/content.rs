@@ -4,7 +4,7 @@ use std::path::Path;
 
 use storage::RealDirectory;
 
-use crate::disk::node_file;
+use crate::disk::json_files::node_file;
 use crate::disk::vhost_files::vhost_path;
 
 /// A description of what the vhosts of a data directory have, which nobody writes; none if all are empty.

@@ -6,17 +6,16 @@
 pub(crate) mod backup_copy;
 pub(crate) mod backup_target;
 pub(crate) mod check;
-pub(crate) mod cluster_file;
 pub(crate) mod content;
 pub(crate) mod data_dir;
 pub(crate) mod death_files;
 mod death_line;
 pub(crate) mod free_space;
+pub(crate) mod json_files;
 #[cfg(test)]
 mod log_tests;
 pub(crate) mod log_writer;
 pub(crate) mod node_disk;
-pub(crate) mod node_file;
 pub(crate) mod page_files;
 pub(crate) mod page_progress;
 pub(crate) mod pager;

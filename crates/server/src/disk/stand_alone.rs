@@ -15,8 +15,8 @@ use storage::{IgnoreRecords, LogOptions, OpenError, RealDirectory, ReplicatedLog
 use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, NodeId};
 use crate::cluster::node_list::NodeList;
-use crate::disk::cluster_file::{self, ClusterFileError};
-use crate::disk::node_file::{self, NodeFileError};
+use crate::disk::json_files::cluster_file::{self, ClusterFileError};
+use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::private_files::{self, sync};
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::{VhostId, replica_path};
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::cluster::ids::DiskId;
     use crate::cluster::node_list::ListedNode;
-    use crate::disk::node_file::{NodeFile, VhostEntry};
+    use crate::disk::json_files::node_file::{NodeFile, VhostEntry};
 
     const GROUPS: [VhostId; 3] = [VhostId::METADATA, VhostId(1), VhostId(2)];
     const OLD: ClusterId = ClusterId(5);

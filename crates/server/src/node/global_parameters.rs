@@ -10,13 +10,13 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use management::{GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX};
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::disk::node_file::{self, NodeFileError};
+use crate::disk::json_files::node_file::{self, NodeFileError};
+use crate::disk::json_files::sealed_json;
 
 const NAME: &str = "global_parameters.json";
 const FORMAT: u64 = 1;
-const CHECKSUM: &str = "sha256";
 
 /// The parameter that is created with the node.
 const CLUSTER_ID: &str = "internal_cluster_id";
@@ -134,10 +134,8 @@ impl GlobalParameters {
         let mut values = self.values.lock();
         let mut changed = values.clone();
         change(&mut changed);
-        let mut root = json!({"format": FORMAT, "global_parameters": changed});
-        root[CHECKSUM] = Value::String(node_file::checksum(&root));
-        // In one line: with lines that are indented, a value of short parts would have many times its bytes.
-        let text = format!("{root}\n");
+        let root = json!({"format": FORMAT, "global_parameters": changed});
+        let text = sealed_json::text(root, false);
         // The next start reads this file: what it could not read must not replace what it can.
         if parse(text.as_bytes()).as_ref() != Ok(&changed) {
             let error = io::Error::other("the values could not be read again");
@@ -161,9 +159,9 @@ fn bytes_of(name: &str, value: &Value) -> usize {
 /// Reads the file; none if it does not exist yet.
 fn read(data_dir: &Path) -> Result<Option<BTreeMap<String, Value>>, NodeFileError> {
     let path = data_dir.join(NAME);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    let text = match sealed_json::read(&path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
     parse(&text).map(Some).map_err(|problem| NodeFileError::Damaged { path, problem })
@@ -174,13 +172,7 @@ fn read(data_dir: &Path) -> Result<Option<BTreeMap<String, Value>>, NodeFileErro
 /// # Errors
 /// What is wrong with it.
 fn parse(text: &[u8]) -> Result<BTreeMap<String, Value>, String> {
-    let mut root: Map<String, Value> =
-        serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let told = root.remove(CHECKSUM);
-    let mut root = Value::Object(root);
-    if told != Some(Value::String(node_file::checksum(&root))) {
-        return Err(format!("'{CHECKSUM}' does not fit what it says"));
-    }
+    let mut root = sealed_json::open(text)?;
     match root.get_mut("global_parameters").map(Value::take) {
         Some(Value::Object(values)) => Ok(values.into_iter().collect()),
         _ => Err("'global_parameters' is missing".to_owned()),

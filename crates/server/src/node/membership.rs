@@ -15,7 +15,7 @@ use crate::cluster::ids::{DiskId, NodeId};
 use crate::cluster::join::{JoinAnswer, JoinQuestion, JoinedCluster, read_question, write_answer};
 use crate::cluster::node_list::{Admission, Joining, ListedNode, NodeList};
 use crate::cluster::{NodeStream, StreamHandler, levels};
-use crate::disk::node_file::NodeFileError;
+use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
 use crate::limits::{FORGET_SETTLE, FORGET_SETTLE_INTERVAL};
 use crate::node::Node;

@@ -11,7 +11,7 @@ use replication::MemberId;
 
 use crate::cluster::PLACEMENT_LEVEL;
 use crate::cluster::node_list::NodeList;
-use crate::disk::node_file::VhostEntry;
+use crate::disk::json_files::node_file::VhostEntry;
 use crate::metadata::placement::{Choice, Placement};
 use crate::node::Node;
 

@@ -7,7 +7,7 @@ use management::ChangeError;
 
 use crate::cluster::RECORD_LEVEL;
 use crate::cluster::levels::check_own;
-use crate::disk::cluster_file;
+use crate::disk::json_files::cluster_file;
 use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
 use crate::node::metadata::unable;

@@ -15,7 +15,7 @@ use parking_lot::MutexGuard;
 
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User, Users};
-use crate::disk::node_file::{self, NodeFileError, VhostEntry};
+use crate::disk::json_files::node_file::{self, NodeFileError, VhostEntry};
 use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX, USER_NAME_BYTES_MAX};
 use crate::metadata::placement::Placement;

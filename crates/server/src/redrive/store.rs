@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::record::Record;
-use crate::disk::{node_file, private_files};
+use crate::disk::json_files::{node_file, sealed_json};
+use crate::disk::private_files;
 use crate::limits::{REDRIVE_FILE_BYTES_MAX, REDRIVES_READ_MAX};
 
 const DIRECTORY: &str = "redrives";
 const FORMAT: u64 = 1;
-const CHECKSUM: &str = "sha256";
 
 /// The files of redrive jobs in a data directory that is not in use.
 #[derive(PartialEq, Eq, Default, Debug)]
@@ -101,13 +101,7 @@ impl Store {
             return Err(format!("its file is longer than {REDRIVE_FILE_BYTES_MAX} bytes"));
         }
         let text = std::fs::read(&path).map_err(|error| error.to_string())?;
-        let mut root: Map<String, Value> =
-            serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-        let expected = root.remove(CHECKSUM);
-        let root = Value::Object(root);
-        if expected != Some(Value::String(node_file::checksum(&root))) {
-            return Err(format!("'{CHECKSUM}' does not fit what it says"));
-        }
+        let root = Value::Object(sealed_json::open(&text)?);
         if root.get("format").and_then(Value::as_u64) != Some(FORMAT) {
             return Err("its file has another format".to_owned());
         }
@@ -131,8 +125,8 @@ impl Store {
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
         let mut root = record.to_json();
         root["format"] = Value::from(FORMAT);
-        root[CHECKSUM] = Value::String(node_file::checksum(&root));
-        let written = node_file::replace(&directory, &name(record.job.id), &format!("{root}\n"));
+        let written =
+            node_file::replace(&directory, &name(record.job.id), &sealed_json::text(root, false));
         written.map_err(|error| error.to_string())
     }
 

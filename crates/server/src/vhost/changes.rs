@@ -9,7 +9,7 @@ use management::{VhostLimit, VhostSettings, maximum};
 use replica::Contents;
 
 use super::handle::{OpenRefused, State, VhostHandle};
-use crate::disk::node_file::VhostEntry;
+use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::recovery_pages::PageRecovery;
 
 impl VhostHandle {

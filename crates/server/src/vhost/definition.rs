@@ -6,7 +6,7 @@ use management::VhostSettings;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use replication::MemberId;
 
-use crate::disk::node_file::VhostEntry;
+use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
 

@@ -19,7 +19,7 @@ use super::handle::{Threads, VhostHandle};
 use super::place::Presence;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
+use crate::disk::json_files::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::disk::recovery::RestoreError;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};

@@ -14,10 +14,10 @@ use broker::access::{PermissionPattern, Permissions};
 use management::{VhostSettings, limits_from_json, limits_to_json};
 use replication::MemberId;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
+use crate::disk::json_files::sealed_json;
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
@@ -27,8 +27,6 @@ const NAME: &str = "node.json";
 pub(crate) const INCOMPLETE_BACKUP: &str = "backup.json.new";
 /// Format 1 had no settings and limits, and vhosts could not be deleted.
 const FORMAT: u64 = 2;
-/// The key of the checksum, which covers everything else in the file, written without spaces.
-const CHECKSUM: &str = "sha256";
 /// The key of the position in the log of the metadata of a cluster.
 const FOLLOWED: &str = "metadata_position";
 
@@ -96,9 +94,9 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
     if data_dir.join(INCOMPLETE_BACKUP).exists() {
         return Err(NodeFileError::IncompleteBackup { path: data_dir.to_owned() });
     }
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    let text = match sealed_json::read(&path) {
+        Ok(Some(text)) => text,
+        Ok(None) => {
             // The file is written before the first vhost is created.
             let has_vhosts = data_dir.join("vhosts").is_dir();
             return if has_vhosts { Err(NodeFileError::Missing { path }) } else { Ok(None) };
@@ -106,17 +104,14 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
     let damaged = |problem: String| NodeFileError::Damaged { path: path.clone(), problem };
-    let mut root: Value =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    let root: Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    // A later format may have another checksum.
     match root.get("format").and_then(Value::as_u64) {
         Some(1 | FORMAT) => {}
         Some(version) => return Err(NodeFileError::Version { path, version }),
         None => return Err(damaged("'format' is missing".to_owned())),
     }
-    let told = root.as_object_mut().and_then(|root| root.remove(CHECKSUM));
-    if told != Some(Value::String(checksum(&root))) {
-        return Err(damaged(format!("'{CHECKSUM}' does not fit what it says")));
-    }
+    let root = sealed_json::open(&text).map(Value::Object).map_err(damaged)?;
     parse(&root)
         .ok_or_else(|| damaged("something in it is missing or of the wrong type".to_owned()))
         .map(Some)
@@ -192,12 +187,6 @@ fn texts(list: &Value) -> Option<Vec<String>> {
     all(list, |text| text.as_str().map(str::to_owned))
 }
 
-/// The checksum of the file: a hash of its contents.
-pub(crate) fn checksum(root: &Value) -> String {
-    let hash = Sha256::digest(root.to_string().as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
@@ -259,8 +248,7 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
     if let Some(position) = followed {
         root[FOLLOWED] = Value::from(*position);
     }
-    root[CHECKSUM] = Value::String(checksum(&root));
-    replace(data_dir, NAME, &format!("{root:#}\n"))
+    replace(data_dir, NAME, &sealed_json::text(root, true))
 }
 
 /// Replaces a file of a data directory, durably.
@@ -424,14 +412,13 @@ mod tests {
     #[test]
     fn format_1_is_read() {
         let folder = folder("older");
-        let mut root = json!({
+        let root = json!({
             "format": 1,
             "vhosts": [{"name": "/", "id": 1}, {"name": "v", "id": 4}],
             "users": [{"name": "anna", "password_hash": "", "tags": [], "permissions": [],
                 "hashing_algorithm": "rabbit_password_hashing_sha256", "topic_permissions": []}],
         });
-        root[CHECKSUM] = Value::String(checksum(&root));
-        std::fs::write(folder.join(NAME), root.to_string()).unwrap();
+        std::fs::write(folder.join(NAME), sealed_json::text(root, false)).unwrap();
         let NodeFile { next_vhost_id, vhosts, users, .. } = read(&folder).unwrap().unwrap();
         assert_eq!(next_vhost_id, 5);
         assert_eq!(vhosts.iter().map(|vhost| vhost.id.0).collect::<Vec<_>>(), [1, 4]);

@@ -2,7 +2,6 @@
 //! Replaced as a whole, durably, with a checksum.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -11,22 +10,22 @@ use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, DiskId};
 use crate::cluster::levels::FIRST_RECORD_LEVEL;
 use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
-use crate::disk::node_file::{self, NodeFileError, checksum};
+use crate::disk::json_files::node_file::{self, NodeFileError};
+use crate::disk::json_files::sealed_json;
 
 /// Name of the file.
 pub(crate) const NAME: &str = "cluster.json";
 const FORMAT: u64 = 1;
-const CHECKSUM: &str = "sha256";
 
 /// The reason why the file cannot be used.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum ClusterFileError {
     #[error("cannot read {path}: {error}")]
-    Read { path: PathBuf, error: io::Error },
+    Read { path: PathBuf, error: std::io::Error },
     #[error(
         "{path} is damaged: {problem}; without it the node could vote twice, so that nothing is changed"
     )]
-    Damaged { path: PathBuf, problem: &'static str },
+    Damaged { path: PathBuf, problem: String },
     #[error("{path} has format version {version}, but this Leveret knows version {FORMAT}")]
     Version { path: PathBuf, version: u64 },
 }
@@ -37,23 +36,23 @@ pub(crate) enum ClusterFileError {
 /// [`ClusterFileError`], a sentence for the operator.
 pub(crate) fn read(data_dir: &Path) -> Result<Option<ClusterRecord>, ClusterFileError> {
     let path = data_dir.join(NAME);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    let text = match sealed_json::read(&path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
         Err(error) => return Err(ClusterFileError::Read { path, error }),
     };
     let damaged = |problem| ClusterFileError::Damaged { path: path.clone(), problem };
-    let mut root: Value = serde_json::from_slice(&text).map_err(|_| damaged("it is not JSON"))?;
+    let root: Value =
+        serde_json::from_slice(&text).map_err(|_| damaged("it is not JSON".to_owned()))?;
+    // A later format may have another checksum.
     match root.get("format").and_then(Value::as_u64) {
         Some(FORMAT) => {}
         Some(version) => return Err(ClusterFileError::Version { path, version }),
-        None => return Err(damaged("'format' is missing")),
+        None => return Err(damaged("'format' is missing".to_owned())),
     }
-    let told = root.as_object_mut().and_then(|root| root.remove(CHECKSUM));
-    if told != Some(Value::String(checksum(&root))) {
-        return Err(damaged("'sha256' does not fit what it says"));
-    }
-    parse(&root).ok_or_else(|| damaged("something in it is missing or of the wrong type")).map(Some)
+    let root = sealed_json::open(&text).map(Value::Object).map_err(damaged)?;
+    let wrong = "something in it is missing or of the wrong type";
+    parse(&root).ok_or_else(|| damaged(wrong.to_owned())).map(Some)
 }
 
 fn parse(root: &Value) -> Option<ClusterRecord> {
@@ -138,8 +137,7 @@ pub(crate) fn write(data_dir: &Path, record: &ClusterRecord) -> Result<(), NodeF
     if record.are_nodes_due {
         root["nodes_due"] = Value::Bool(true);
     }
-    root[CHECKSUM] = Value::String(checksum(&root));
-    node_file::replace(data_dir, NAME, &format!("{root:#}\n"))
+    node_file::replace(data_dir, NAME, &sealed_json::text(root, true))
 }
 
 #[cfg(test)]
@@ -181,12 +179,11 @@ mod tests {
             assert!(read(&folder).is_err() || is_space, "byte {at}");
         }
         let mut first: Value = serde_json::from_str(&text).unwrap();
-        for later in ["newcomer", "nodes", "nodes_position", "record_level", "nodes_due", CHECKSUM]
+        for later in ["newcomer", "nodes", "nodes_position", "record_level", "nodes_due", "sha256"]
         {
             first.as_object_mut().unwrap().remove(later);
         }
-        first[CHECKSUM] = Value::String(checksum(&first));
-        std::fs::write(&path, first.to_string()).unwrap();
+        std::fs::write(&path, sealed_json::text(first, false)).unwrap();
         let read_back = read(&folder).unwrap().unwrap();
         assert!(read_back.is_founded && !read_back.is_newcomer && read_back.nodes.is_empty());
         assert_eq!(read_back.record_level, FIRST_RECORD_LEVEL);

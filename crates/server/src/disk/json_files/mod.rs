@@ -1,0 +1,5 @@
+//! The files of a data directory that are JSON, each replaced as a whole.
+
+pub(crate) mod cluster_file;
+pub(crate) mod node_file;
+pub(crate) mod sealed_json;
