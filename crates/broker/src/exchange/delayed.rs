@@ -5,13 +5,14 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{TableRef, Value};
 
 use super::kind::ExchangeType;
+use crate::entry::Entry;
+use crate::entry::meter::QueueMemory;
+use crate::entry::totals::CountedBytes;
 use crate::ids::{EntryId, Lsn, PageId, QueueNumber};
 use crate::page::EndedMessages;
-use crate::queue::scheduled::Scheduled;
-use crate::queue::scheduled_pages::RemovedMessage;
-use crate::queue::totals::CountedBytes;
-use crate::queue::{Entry, QueueMemory};
 use crate::refusal::Refusal;
+use crate::scheduled::Scheduled;
+use crate::scheduled::pages::RemovedMessage;
 use crate::time::Time;
 
 /// The exchange type by which a delayed exchange with these arguments routes.

@@ -27,11 +27,11 @@ use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
 
 use crate::collections::SmallSet;
+use crate::entry::meter::{Meter, MeterShare};
 use crate::ids::{ExchangeId, Lsn};
 use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
 use crate::policy::EffectivePolicies;
-use crate::queue::meter::{Meter, MeterShare};
 use crate::queue_type::QueueType;
 use crate::record::ExchangeRecord;
 use crate::refusal::Refusal;

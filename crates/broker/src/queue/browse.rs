@@ -5,13 +5,13 @@ use std::ops::Bound;
 
 use super::level::{Fresh, Level, Page, Piece};
 use super::ready::{Place, Ready};
-use super::scheduled::ScheduledAt;
-use super::scheduled_pages::PagedPlace;
 use super::{Entry, Queue};
 use crate::browse::{BrowseCursor, BrowsedMessage, CursorPosition};
 use crate::ids::{EntryId, PageId};
 use crate::page::PagedMessage;
 use crate::publish_properties::delivery_time::scheduled_message;
+use crate::scheduled::ScheduledAt;
+use crate::scheduled::pages::PagedPlace;
 use crate::time::Time;
 
 /// Pages that were read for browsing, with their messages.

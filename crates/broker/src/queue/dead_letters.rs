@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::entry::Entry;
-use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::death_history::DeathReason;
+use crate::entry::Entry;
+use crate::entry::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::ids::EntryId;
 
 /// The dead messages of a queue.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::entry::Entry;
 use super::resolved_keys::ResolvedKeys;
+use crate::entry::Entry;
 use crate::ids::QueueNumber;
 use crate::setting::{DelayedRetryType, DeliveryCount, PolicyKey, Ratio, RetrySchedule};
 

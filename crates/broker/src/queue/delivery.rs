@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::entry::Entry;
-use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::channel_key::ChannelKey;
 use crate::collections::Rare;
+use crate::entry::Entry;
+use crate::entry::totals::{CountedBytes, PersistentMessages, Totals};
 
 /// The deliveries of a queue. The messages themselves are held by the channels that they were delivered on.
 #[derive(Debug)]

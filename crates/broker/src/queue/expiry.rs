@@ -3,11 +3,11 @@
 //! A TTL that all messages share needs no list, because the oldest message has the earliest deadline. Messages
 //! with an `expiration` of their own are listed.
 
-use super::entry::{Entry, ExpiryKey};
 use super::settings::Settings;
 use super::waiting::WaitingMessages;
 use crate::collections::Rare;
 use crate::deadlines::Deadlines;
+use crate::entry::{Entry, ExpiryKey};
 use crate::ids::EntryId;
 use crate::setting::ExpiryOrder;
 use crate::time::Time;

@@ -7,9 +7,9 @@ use std::ops::Bound;
 
 use super::Queue;
 use super::browse::Next;
-use super::entry::ExpiryKey;
 use super::level::{Fresh, Page};
 use super::ready::Place;
+use crate::entry::ExpiryKey;
 use crate::ids::EntryId;
 use crate::time::Time;
 

@@ -5,10 +5,10 @@
 //! suffice to decide whether all or none of its messages would leave; otherwise the result is a range.
 
 use super::Queue;
-use super::entry::Entry;
 use super::level::{Level, Page, Piece};
 use super::ready::ReturnTo;
 use super::settings::Settings;
+use crate::entry::Entry;
 use crate::message::Message;
 use crate::setting::{ExpiryOrder, Overflow};
 use crate::time::Time;

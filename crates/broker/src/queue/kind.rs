@@ -5,7 +5,7 @@
 
 use super::consumers::Activation;
 use super::ready::ReturnTo;
-use super::totals::CountedBytes;
+use crate::entry::totals::CountedBytes;
 use crate::limits::{QUORUM_PRIORITY_DEFAULT, QUORUM_PRIORITY_MAX};
 use crate::queue_type::QueueType;
 

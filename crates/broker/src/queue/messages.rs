@@ -1,15 +1,15 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
 use super::dead_letters::PendingDeadLetters;
-use super::entry::ExpiryKey;
 use super::ready::ReturnTo;
-use super::scheduled::Scheduled;
-use super::scheduled_pages::RemovedMessage;
 use super::{DropCause, Entry, Queue, Settings};
 use crate::death_history::DeathReason;
+use crate::entry::ExpiryKey;
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::EndedMessages;
+use crate::scheduled::Scheduled;
+use crate::scheduled::pages::RemovedMessage;
 use crate::setting::{
     DeadLetterStrategy, DelayedRetryOrder, DeliveryCount, DeliveryLimitAction, ExpiryOrder,
     Overflow,

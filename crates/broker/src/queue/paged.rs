@@ -1,10 +1,10 @@
 //! Paging of a queue: writing pages, reading them back, and the facts about the pages that are not read.
 
-use super::entry::Entry;
 use super::level::{Level, Page};
 use super::ready::{Place, Ready};
-use super::totals::CountedBytes;
 use super::{Queue, QueueCounters};
+use crate::entry::Entry;
+use crate::entry::totals::CountedBytes;
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{PAGED_DUE_AHEAD_MS, TAIL_PAGE_ARRIVALS};
 use crate::message::Message;

@@ -9,11 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entry::{Entry, ExpiryKey};
 use super::level::{Fresh, Level};
-use super::meter::Meter;
-use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::collections::Rare;
+use crate::entry::meter::{Meter, QueueMemory};
+use crate::entry::totals::{CountedBytes, PersistentMessages, Totals};
+use crate::entry::{Entry, ExpiryKey};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::Paging;
@@ -60,13 +60,6 @@ impl Place {
     fn is_in_front(self) -> bool {
         self.0 >> Self::SEQ_BITS == 0
     }
-}
-
-/// The limits and the count of the memory that the waiting messages of a vhost take.
-#[derive(Clone, Debug)]
-pub(crate) struct QueueMemory {
-    pub(crate) paging: Paging,
-    pub(crate) meter: Meter,
 }
 
 /// The ready messages of a queue.

@@ -1,8 +1,8 @@
 //! The traces of a queue outside of it: its record in the log, its bindings, and its share of the vhost's
 //! memory.
 
-use super::meter::{Meter, MeterShare};
 use crate::collections::SmallSet;
+use crate::entry::meter::{Meter, MeterShare};
 use crate::exchange::Binding;
 use crate::ids::{ExchangeId, Lsn};
 

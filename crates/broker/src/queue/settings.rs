@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::arguments::QueueArguments;
 use super::delayed_retry::DelayedRetry;
-use super::entry::ExpiryKey;
 use super::resolved_keys::{QueueDefaults, ResolvedKeys};
 use crate::dead_letter::DeadLetterTarget;
+use crate::entry::ExpiryKey;
 use crate::policy::EffectivePolicies;
 use crate::policy::decision::Decision;
 use crate::setting::{

@@ -3,13 +3,13 @@
 //! A returned message that waits keeps its place and its deadline. A scheduled message gets its place when it
 //! becomes ready, and expires no earlier than its TTL after that.
 
-use super::delayed::Delayed;
-use super::entry::{Entry, ExpiryKey};
 use super::ready::Ready;
-use super::scheduled::Scheduled;
-use super::totals::CountedBytes;
+use crate::entry::totals::CountedBytes;
+use crate::entry::{Entry, ExpiryKey};
 use crate::ids::{EntryId, PageId};
 use crate::page::EndedMessages;
+use crate::scheduled::Scheduled;
+use crate::scheduled::delayed::Delayed;
 use crate::time::Time;
 
 /// Ready, delayed and scheduled messages.

@@ -1,9 +1,9 @@
 //! Memory of the messages that wait in queues, and the numbers of their pages.
 
+use crate::entry::meter::Meter;
+use crate::entry::meter::QueueMemory;
 use crate::ids::PageId;
 use crate::page::Paging;
-use crate::queue::QueueMemory;
-use crate::queue::meter::Meter;
 
 /// Options, page numbers and memory that all queues of a vhost share.
 #[derive(Debug)]

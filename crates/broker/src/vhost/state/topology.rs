@@ -11,10 +11,10 @@ use std::sync::Arc;
 use slotmap::SlotMap;
 
 use crate::collections::Lookup;
+use crate::entry::meter::Meter;
 use crate::exchange::{Binding, Destination, Exchange};
 use crate::ids::{ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::message::Name;
-use crate::queue::meter::Meter;
 use crate::queue::{Queue, QueueArguments};
 
 /// The exchanges, queues and bindings of a vhost.

@@ -7,12 +7,12 @@ use crate::access::{Access, Permission};
 use crate::ids::QueueNumber;
 use crate::limits::SCHEDULED_LISTED_MAX;
 use crate::page::{PageLocation, PageOwner};
-use crate::queue::scheduled::{Scheduled, ScheduledAt};
 use crate::refusal::Refusal;
 use crate::schedule::{
     ScheduleSelector, ScheduleTarget, ScheduledContent, ScheduledCursor, ScheduledFilter,
     ScheduledMessage, ScheduledPage,
 };
+use crate::scheduled::{Scheduled, ScheduledAt};
 use crate::time::Time;
 use crate::vhost::Vhost;
 

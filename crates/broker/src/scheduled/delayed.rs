@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
-use super::entry::{Entry, ExpiryKey};
-use super::totals::{CountedBytes, PersistentMessages, Totals};
+use crate::entry::totals::{CountedBytes, PersistentMessages, Totals};
+use crate::entry::{Entry, ExpiryKey};
 use crate::ids::EntryId;
 use crate::message::MessageSizes;
 use crate::time::Time;
@@ -174,7 +174,7 @@ impl Delayed {
     }
 
     /// Marks the durable messages that are ready at `now` as possibly delivered before a crash.
-    pub(super) fn mark_due_as_seen(&mut self, now: Time) {
+    pub(crate) fn mark_due_as_seen(&mut self, now: Time) {
         for (_, seq) in self.places.range(..=(now, u64::MAX)) {
             if let Some(DelayedMessage { entry, .. }) = self.entries.get_mut(seq)
                 && entry.is_durable()

@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::Entry;
-use super::delayed::DelayedMessage;
-use super::page_index::PageIndex;
-use super::scheduled_page::{ScheduledPage, Slot, SlotState, TimePlace};
-use super::totals::{CountedBytes, PersistentMessages, Totals};
+use crate::entry::Entry;
+use crate::entry::page_index::PageIndex;
+use crate::entry::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{PAGED_DUE_AHEAD_MS, PAGED_DUE_MAX, PAGED_DUE_MIN};
 use crate::page::{EndedMessages, PagedMessage};
 use crate::publish_properties::delivery_time::scheduled_message;
 use crate::publish_properties::schedule_headers::schedule_id_of;
 use crate::schedule::ScheduleId;
+use crate::scheduled::delayed::DelayedMessage;
+use crate::scheduled::page::{ScheduledPage, Slot, SlotState, TimePlace};
 use crate::time::Time;
 
 /// A message in a page that waits for another time than its page says.

@@ -2,16 +2,16 @@
 //!
 //! Where many messages wait, most of them are in pages on disk; those with the next delivery times are in memory.
 
+pub(crate) mod delayed;
+mod page;
+pub(crate) mod pages;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::delayed::{Delayed, DelayedMessage};
-use super::entry::Entry;
-use super::meter::MeterShare;
-use super::ready::QueueMemory;
-use super::scheduled_page::TimePlace;
-use super::scheduled_pages::{PagedPlace, RemovedMessage, ScheduledPages};
-use super::totals::{CountedBytes, PersistentMessages};
+use crate::entry::Entry;
+use crate::entry::meter::{MeterShare, QueueMemory};
+use crate::entry::totals::{CountedBytes, PersistentMessages};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{
     HEAD_PAGES, PAGED_DUE_AHEAD_MS, PAGED_PER_ARRIVED, SCHEDULED_HEAD_PAGES, SCHEDULED_LONG_MS,
@@ -21,6 +21,9 @@ use crate::page::{EndedMessages, PageSelection, PagedMessage, Pages, Paging};
 use crate::publish_properties::delivery_time::scheduled_message;
 use crate::publish_properties::schedule_headers::schedule_id_of;
 use crate::schedule::{ScheduleId, ScheduleSelector};
+use crate::scheduled::delayed::{Delayed, DelayedMessage};
+use crate::scheduled::page::TimePlace;
+use crate::scheduled::pages::{PagedPlace, RemovedMessage, ScheduledPages};
 use crate::time::Time;
 
 /// Scheduled messages of one queue or delayed exchange.

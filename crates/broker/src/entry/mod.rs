@@ -1,5 +1,9 @@
 //! A message in a queue, with the facts that the queue adds.
 
+pub(crate) mod meter;
+pub(crate) mod page_index;
+pub(crate) mod totals;
+
 use crate::ids::{EntryId, Lsn};
 use crate::message::Message;
 use crate::time::Time;

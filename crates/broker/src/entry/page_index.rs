@@ -25,7 +25,7 @@ enum Chunk {
 
 /// The page of each message by its number.
 #[derive(Default, Debug)]
-pub(super) struct PageIndex {
+pub(crate) struct PageIndex {
     chunks: BTreeMap<u64, Chunk>,
 }
 
@@ -34,12 +34,12 @@ fn parts(seq: u64) -> (u64, u8) {
 }
 
 impl PageIndex {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { chunks: BTreeMap::new() }
     }
 
     /// The page of a message.
-    pub(super) fn get(&self, seq: u64) -> Option<u32> {
+    pub(crate) fn get(&self, seq: u64) -> Option<u32> {
         let (chunk, low) = parts(seq);
         match self.chunks.get(&chunk)? {
             Chunk::Sparse(pages) => {
@@ -51,7 +51,7 @@ impl PageIndex {
     }
 
     /// Notes the page of a message that is in no page.
-    pub(super) fn insert(&mut self, seq: u64, page: u32) {
+    pub(crate) fn insert(&mut self, seq: u64, page: u32) {
         let (chunk, low) = parts(seq);
         let chunk = self.chunks.entry(chunk).or_insert_with(|| Chunk::Sparse(Vec::new()));
         match chunk {
@@ -72,7 +72,7 @@ impl PageIndex {
     }
 
     /// Forgets a message that is in a page.
-    pub(super) fn remove(&mut self, seq: u64) {
+    pub(crate) fn remove(&mut self, seq: u64) {
         let (number, low) = parts(seq);
         let chunk = self.chunks.get_mut(&number).expect("the message is in a page");
         let left = match chunk {

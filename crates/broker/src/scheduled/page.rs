@@ -1,11 +1,11 @@
 //! One page of scheduled messages: the messages are on disk, the facts about them in memory.
 
-use super::Entry;
-use super::delayed::DelayedMessage;
-use super::totals::CountedBytes;
 use crate::collections::PackedNumbers;
+use crate::entry::Entry;
+use crate::entry::totals::CountedBytes;
 use crate::ids::{EntryId, Lsn};
 use crate::page::{PageRecords, PagedMessage, PagedMeta};
+use crate::scheduled::delayed::DelayedMessage;
 use crate::time::Time;
 
 /// The place of a message among the scheduled ones: its delivery time, then its number.

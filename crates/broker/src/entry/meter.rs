@@ -3,6 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::page::Paging;
+
+/// The limits and the count of the memory that the waiting messages of a vhost take.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueMemory {
+    pub(crate) paging: Paging,
+    pub(crate) meter: Meter,
+}
+
 /// The sum for one vhost; every queue has a handle. Only calls of the vhost change the sum, so relaxed loads
 /// and stores are enough.
 #[derive(Clone, Default, Debug)]
