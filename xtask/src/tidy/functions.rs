@@ -16,7 +16,6 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/broker/src/vhost/log/replay.rs apply_record", 104),
     ("crates/ctl/src/commands/cluster/cluster_status.rs cluster_status", 71),
     ("crates/management/src/api/nodes/mod.rs to_json", 75),
-    ("crates/management/src/api/queues/mod.rs to_row", 88),
     ("crates/management/src/findings/kind.rs about", 87),
     ("crates/management/src/metrics/deaths.rs write", 71),
     ("crates/server/src/config/cluster.rs warnings", 81),

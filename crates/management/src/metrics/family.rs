@@ -1,6 +1,6 @@
 //! Families over many objects: of each object, or of their sum.
 
-use crate::metrics::text::{Kind, Labels, Namespace, Text, Value};
+use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value};
 
 /// The level of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,15 +70,22 @@ pub(super) fn write<T>(
 ) {
     for family in families {
         let mut samples = text.family(namespace, family.name, family.kind, family.help);
-        match objects {
-            Objects::Sum(sum) => {
-                if let Some(value) = (family.value)(sum) {
+        objects.put_all(&mut samples, family.value);
+    }
+}
+
+impl<T> Objects<'_, T> {
+    /// Puts a value of each object that has it.
+    pub(super) fn put_all(&self, samples: &mut Samples<'_>, value: impl Fn(&T) -> Option<Value>) {
+        match self {
+            Self::Sum(sum) => {
+                if let Some(value) = value(sum) {
                     samples.put("", value);
                 }
             }
-            Objects::Each(objects, labels) => {
+            Self::Each(objects, labels) => {
                 for ((_, object), labels) in objects.iter().zip(labels.iter()) {
-                    if let Some(value) = (family.value)(object) {
+                    if let Some(value) = value(object) {
                         samples.put(labels, value);
                     }
                 }

@@ -68,7 +68,7 @@ pub(super) const TOTALS: [Family<Scrape>; 4] = [
     gauge("connections", "Connections", |s| sum(s, |v| v.connections.len() as u64)),
     gauge("channels", "Channels", |s| sum(s, |v| v.channels.len() as u64)),
     gauge("consumers", "Consumers of queues", |s| {
-        sum(s, |v| v.queues.iter().map(|queue| queue.consumers).sum())
+        sum(s, |v| v.queues.iter().map(|queue| queue.levels.consumers).sum())
     }),
     gauge("queues", "Queues", |s| sum(s, |v| v.queues.len() as u64)),
 ];

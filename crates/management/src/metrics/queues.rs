@@ -1,81 +1,32 @@
 //! Families of queues.
 
-use crate::metrics::family::{Family, counter, gauge, whole};
-use crate::metrics::text::Value;
+use crate::metrics::family::{Family, Objects, counter, gauge, whole};
+use crate::metrics::text::{Kind, Namespace, Text, Value};
+use crate::snapshot::queue_levels::{LEVELS, Level, LevelGroup};
 use crate::snapshot::scrape::QueueScrape;
 
-/// Families of `queue_coarse_metrics`.
-pub(super) const COARSE: [Family<QueueScrape>; 3] = [
-    gauge("queue_messages_ready", "Messages that wait for a consumer", |q| whole(q.ready.messages)),
-    gauge("queue_messages_unacked", "Messages delivered and not acknowledged", |q| {
-        whole(q.unacked.messages)
-    }),
-    gauge("queue_messages", "Messages in the queue, in whichever state", |q| {
-        whole(q.total().messages)
-    }),
-];
+/// Writes the levels of a group.
+pub(super) fn write_levels(
+    text: &mut Text,
+    namespace: Namespace,
+    group: LevelGroup,
+    objects: &Objects<'_, QueueScrape>,
+) {
+    for row in LEVELS {
+        if let Some((_, name)) = row.family.filter(|(of, _)| *of == group) {
+            let value = |queue: &QueueScrape| shown((row.value)(&queue.levels));
+            let mut samples = text.family(namespace, name, Kind::Gauge, row.meaning);
+            objects.put_all(&mut samples, value);
+        }
+    }
+}
 
-/// The family of `queue_consumer_count`, also part of `queue_metrics`.
-pub(super) const CONSUMER_COUNT: [Family<QueueScrape>; 1] =
-    [gauge("queue_consumers", "Consumers of the queue", |q| whole(q.consumers))];
-
-/// Families of `queue_metrics`, without the number of consumers.
-pub(super) const METRICS: [Family<QueueScrape>; 17] = [
-    gauge(
-        "queue_consumer_capacity",
-        "Share of time in which a consumer could take a message",
-        capacity,
-    ),
-    gauge("queue_consumer_utilisation", "The same as queue_consumer_capacity", capacity),
-    gauge("queue_messages_ram", "Ready and unacknowledged messages in memory", |q| {
-        whole(q.ready_in_memory().messages + q.unacked.messages)
-    }),
-    gauge(
-        "queue_messages_ram_bytes",
-        "Bytes of ready and unacknowledged messages in memory",
-        |q| whole(q.ready_in_memory().bytes + q.unacked.bytes),
-    ),
-    gauge("queue_messages_ready_ram", "Ready messages in memory", |q| {
-        whole(q.ready_in_memory().messages)
-    }),
-    gauge("queue_messages_unacked_ram", "Unacknowledged messages, which are all in memory", |q| {
-        whole(q.unacked.messages)
-    }),
-    gauge("queue_messages_persistent", "Messages that outlive a restart", |q| {
-        whole(q.persistent.messages)
-    }),
-    gauge("queue_messages_persistent_bytes", "Bytes of messages that outlive a restart", |q| {
-        whole(q.persistent.bytes)
-    }),
-    gauge("queue_messages_bytes", "Bytes of all messages in the queue", |q| whole(q.total().bytes)),
-    gauge("queue_messages_ready_bytes", "Bytes of ready messages", |q| whole(q.ready.bytes)),
-    gauge("queue_messages_unacked_bytes", "Bytes of unacknowledged messages", |q| {
-        whole(q.unacked.bytes)
-    }),
-    gauge("queue_messages_paged_out", "Ready messages that wait on disk", |q| {
-        whole(q.paged_out.messages)
-    }),
-    gauge("queue_messages_paged_out_bytes", "Bytes of ready messages that wait on disk", |q| {
-        whole(q.paged_out.bytes)
-    }),
-    gauge(
-        "queue_head_message_timestamp",
-        "The timestamp property of the message that is delivered next, in seconds of the epoch",
-        |q| q.head_timestamp_s.map(Value::Whole),
-    ),
-    gauge("queue_messages_delayed", "Messages that wait before they are ready", |q| {
-        whole(q.delayed.messages)
-    }),
-    gauge("queue_messages_dlx_pending", "Dead messages that are kept", |q| {
-        whole(q.pending.messages)
-    }),
-    gauge("queue_messages_dlx_pending_bytes", "Bytes of dead messages that are kept", |q| {
-        whole(q.pending.bytes)
-    }),
-];
-
-fn capacity(queue: &QueueScrape) -> Option<Value> {
-    Some(Value::Micros(queue.consumer_capacity_ppm))
+fn shown(level: Level) -> Option<Value> {
+    match level {
+        Level::Whole(number) => Some(Value::Whole(number)),
+        Level::Millionths(share) => Some(Value::Micros(share)),
+        Level::Missing => None,
+    }
 }
 
 /// Families of `queue_delivery_metrics`.

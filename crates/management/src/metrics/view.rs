@@ -5,6 +5,7 @@ use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
 use crate::metrics::{clients, exchanges, node, queues, sums};
+use crate::snapshot::queue_levels::LevelGroup;
 use crate::snapshot::scrape::{
     ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
 };
@@ -134,11 +135,11 @@ impl<'a> MetricsView<'a> {
             Group::Node => node::write(text, namespace, &node::METRICS, scrape),
             Group::NodePersister => node::files(text, namespace, scrape),
             Group::AuthAttempts => node::logins(text, namespace, scrape),
-            Group::QueueCoarse => self.queues(text, &queues::COARSE),
-            Group::QueueConsumerCount => self.queues(text, &queues::CONSUMER_COUNT),
+            Group::QueueCoarse => self.levels(text, LevelGroup::Coarse),
+            Group::QueueConsumerCount => self.levels(text, LevelGroup::ConsumerCount),
             Group::Queue => {
-                self.queues(text, &queues::CONSUMER_COUNT);
-                self.queues(text, &queues::METRICS);
+                self.levels(text, LevelGroup::ConsumerCount);
+                self.levels(text, LevelGroup::Queue);
             }
             Group::QueueDelivery => self.queues(text, &queues::DELIVERIES),
             Group::QueuePublished => self.published(text),
@@ -182,6 +183,10 @@ impl<'a> MetricsView<'a> {
             ]);
         }
         labels.iter().for_each(|labels| samples.put(labels, 1));
+    }
+
+    fn levels(&self, text: &mut Text, group: LevelGroup) {
+        queues::write_levels(text, self.namespace, group, &self.queues.objects());
     }
 
     fn queues(&self, text: &mut Text, families: &[Family<QueueScrape>]) {

@@ -11,6 +11,7 @@ use broker::{
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::fields;
 use crate::snapshot::moment::wall_ms;
+use crate::snapshot::queue_levels::QueueLevels;
 
 /// A queue in a list, before its fields are copied.
 #[derive(Clone, Debug)]
@@ -52,36 +53,18 @@ pub struct QueueSnapshot {
     pub(crate) arguments: Table,
     pub(crate) policies: EffectivePolicies,
     pub(crate) settings: Settings,
-    pub(crate) ready: Amount,
-    pub(crate) unacked: Amount,
-    pub(crate) delayed: Amount,
-    pub(crate) pending: Amount,
+    pub(crate) levels: QueueLevels,
     /// The time until which returned messages in strict order hold the queue, in milliseconds of the epoch.
     pub(crate) held_until_ms: Option<u64>,
     /// The times at which the first and the last returned message that waits are ready, in milliseconds of the epoch.
     pub(crate) returned_ready_ms: Option<(u64, u64)>,
-    pub(crate) paged_out: Amount,
-    /// Messages that survive a restart.
-    pub(crate) persistent: Amount,
-    /// Property `timestamp` of the next message, in seconds of the epoch.
-    pub(crate) head_timestamp_s: Option<u64>,
-    pub(crate) consumers: u32,
     /// True if the queue is full and refuses publishes.
     pub(crate) refuses_publishes: bool,
-    /// Share of the recent past in which a consumer could have taken a message, in parts per million.
-    pub(crate) consumer_capacity_ppm: u64,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
     /// The sampled numbers, in the order of [`fields::QUEUE`].
     pub(crate) numbers: fields::QueueNumbers,
     pub(crate) counters: QueueCounters,
-}
-
-/// A number of messages and their bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Amount {
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
 }
 
 impl QueueSnapshot {
@@ -110,9 +93,6 @@ impl QueueSnapshot {
     }
 
     fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>, now: Now) -> Self {
-        let amount = |messages, bytes| Amount { messages, bytes };
-        let (paged_out, paged_out_bytes) = queue.paged_out();
-        let persistent = queue.persistent();
         Self {
             vhost: vhost.name().clone(),
             name: queue.name.clone(),
@@ -126,20 +106,12 @@ impl QueueSnapshot {
             arguments: queue.arguments.table.clone(),
             policies: queue.policies.clone(),
             settings: queue.settings.clone(),
-            ready: amount(queue.ready_count(), queue.ready_bytes()),
-            unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
-            delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
-            pending: amount(queue.pending_count(), queue.pending_bytes()),
+            levels: QueueLevels::of(queue, now),
             held_until_ms: queue.held_until().map(|at| wall_ms(now, at)),
             returned_ready_ms: queue
                 .returned_ready_at()
                 .map(|(next, last)| (wall_ms(now, next), wall_ms(now, last))),
-            paged_out: amount(paged_out, paged_out_bytes),
-            persistent: amount(persistent.messages, persistent.bytes),
-            head_timestamp_s: queue.head_timestamp_s(),
-            consumers: queue.consumer_count(),
             refuses_publishes: queue.refuses_publishes(),
-            consumer_capacity_ppm: queue.consumer_capacity_ppm(now.time),
             exclusive_consumer: queue
                 .consumers()
                 .find(|consumer| consumer.exclusive)
@@ -148,24 +120,6 @@ impl QueueSnapshot {
                 .single_active_consumer()
                 .map(|consumer| consumer.tag.clone()),
             counters: queue.counters.clone(),
-        }
-    }
-
-    /// Messages held in memory.
-    pub(crate) fn in_memory(&self) -> Amount {
-        let all = self.total();
-        Amount {
-            messages: all.messages.saturating_sub(self.paged_out.messages),
-            bytes: all.bytes.saturating_sub(self.paged_out.bytes),
-        }
-    }
-
-    /// All messages of the queue.
-    pub(crate) fn total(&self) -> Amount {
-        let all = [self.ready, self.unacked, self.delayed, self.pending];
-        Amount {
-            messages: all.iter().map(|amount| amount.messages).sum(),
-            bytes: all.iter().map(|amount| amount.bytes).sum(),
         }
     }
 }

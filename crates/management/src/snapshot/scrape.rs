@@ -12,7 +12,7 @@ use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traf
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
-use crate::snapshot::queue::Amount;
+use crate::snapshot::queue_levels::QueueLevels;
 
 /// All numbers at one moment.
 #[derive(Debug)]
@@ -56,17 +56,7 @@ pub struct VhostScrape {
 pub(crate) struct QueueScrape {
     pub(crate) name: Name,
     pub(crate) kind: QueueType,
-    pub(crate) ready: Amount,
-    pub(crate) unacked: Amount,
-    pub(crate) delayed: Amount,
-    pub(crate) pending: Amount,
-    pub(crate) paged_out: Amount,
-    /// Messages that survive a restart.
-    pub(crate) persistent: Amount,
-    pub(crate) consumers: u64,
-    /// Share of the recent past in which a consumer could have taken a message, in parts per million.
-    pub(crate) consumer_capacity_ppm: u64,
-    pub(crate) head_timestamp_s: Option<u64>,
+    pub(crate) levels: QueueLevels,
     pub(crate) oldest_age_us: Option<u64>,
     pub(crate) first_deadline_us: Option<u64>,
     pub(crate) lease_ends_us: Option<u64>,
@@ -185,21 +175,10 @@ impl Scraping {
 
 impl QueueScrape {
     fn of(queue: &Queue, now: Now) -> Self {
-        let amount = |messages, bytes| Amount { messages, bytes };
-        let (paged_out, paged_out_bytes) = queue.paged_out();
-        let persistent = queue.persistent();
         Self {
             name: queue.name.clone(),
             kind: queue.kind(),
-            ready: amount(queue.ready_count(), queue.ready_bytes()),
-            unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
-            delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
-            pending: amount(queue.pending_count(), queue.pending_bytes()),
-            paged_out: amount(paged_out, paged_out_bytes),
-            persistent: amount(persistent.messages, persistent.bytes),
-            consumers: u64::from(queue.consumer_count()),
-            consumer_capacity_ppm: queue.consumer_capacity_ppm(now.time),
-            head_timestamp_s: queue.head_timestamp_s(),
+            levels: QueueLevels::of(queue, now),
             oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
             first_deadline_us: queue.first_deadline().map(Time::as_micros),
             lease_ends_us: queue.lease_ends().map(Time::as_micros),
@@ -210,40 +189,12 @@ impl QueueScrape {
 
     /// Adds another queue: counts are summed, ages and deadlines are the earliest.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (sum, part) in [
-            (&mut self.ready, other.ready),
-            (&mut self.unacked, other.unacked),
-            (&mut self.delayed, other.delayed),
-            (&mut self.pending, other.pending),
-            (&mut self.paged_out, other.paged_out),
-            (&mut self.persistent, other.persistent),
-        ] {
-            sum.messages += part.messages;
-            sum.bytes += part.bytes;
-        }
-        self.consumers += other.consumers;
+        self.levels.add(&other.levels);
         self.oldest_age_us = self.oldest_age_us.max(other.oldest_age_us);
         let first = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         self.first_deadline_us = first(self.first_deadline_us, other.first_deadline_us);
         self.lease_ends_us = first(self.lease_ends_us, other.lease_ends_us);
         self.next_delivery_us = first(self.next_delivery_us, other.next_delivery_us);
-    }
-
-    /// All messages of the queue.
-    pub(crate) fn total(&self) -> Amount {
-        let all = [self.ready, self.unacked, self.delayed, self.pending];
-        Amount {
-            messages: all.iter().map(|amount| amount.messages).sum(),
-            bytes: all.iter().map(|amount| amount.bytes).sum(),
-        }
-    }
-
-    /// Messages ready for delivery that are in memory.
-    pub(crate) fn ready_in_memory(&self) -> Amount {
-        Amount {
-            messages: self.ready.messages.saturating_sub(self.paged_out.messages),
-            bytes: self.ready.bytes.saturating_sub(self.paged_out.bytes),
-        }
     }
 }
 

@@ -39,6 +39,7 @@ use crate::json::timestamp::rfc3339;
 use crate::node::Caller;
 use crate::snapshot::fields::{QUEUE, StatsKind};
 use crate::snapshot::queue::{QueueKey, QueueSnapshot};
+use crate::snapshot::queue_levels::{LEVELS, Level, QueueLevels};
 use place::{Places, QueuePlace};
 
 /// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
@@ -234,39 +235,19 @@ fn to_row<'a>(
         return row;
     }
     if query.disable_stats {
-        row.put("messages", || json!(queue.total().messages));
-        row.put("messages_ready", || json!(queue.ready.messages));
-        row.put("messages_unacknowledged", || json!(queue.unacked.messages));
+        row.put("messages", || json!(queue.levels.total().messages));
+        row.put("messages_ready", || json!(queue.levels.ready.messages));
+        row.put("messages_unacknowledged", || json!(queue.levels.unacked.messages));
         return row;
     }
     rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
-    row.put("message_bytes", || json!(queue.total().bytes));
-    row.put("message_bytes_ready", || json!(queue.ready.bytes));
-    row.put("message_bytes_unacknowledged", || json!(queue.unacked.bytes));
-    let in_memory = queue.in_memory();
-    row.put("messages_ram", || json!(in_memory.messages));
-    row.put("message_bytes_ram", || json!(in_memory.bytes));
-    let ready_in_memory = queue.ready.messages.saturating_sub(queue.paged_out.messages);
-    row.put("messages_ready_ram", || json!(ready_in_memory));
-    row.put("messages_unacknowledged_ram", || json!(queue.unacked.messages));
-    // Approximate: bodies only; the rest of a message depends on its headers.
-    row.put("memory", || json!(in_memory.bytes));
-    row.put("messages_persistent", || json!(queue.persistent.messages));
-    row.put("message_bytes_persistent", || json!(queue.persistent.bytes));
-    row.put("messages_paged_out", || json!(queue.paged_out.messages));
-    row.put("message_bytes_paged_out", || json!(queue.paged_out.bytes));
+    put_levels(&mut row, &queue.levels);
     // Erlang's counters: tools read them, and they are always 0 here.
     row.put("reductions", || json!(0));
     row.put("reductions_details", || json!({"rate": 0.0}));
     row.put("garbage_collection", || COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
-    row.put("consumers", || json!(queue.consumers));
     row.put("refuses_publishes", || json!(queue.refuses_publishes));
     row.put("held_until_ms", || json!(queue.held_until_ms));
-    row.put("head_message_timestamp", || json!(queue.head_timestamp_s));
-    #[expect(clippy::cast_precision_loss, reason = "at most a million")]
-    let capacity = queue.consumer_capacity_ppm as f64 / 1e6;
-    row.put("consumer_capacity", || json!(capacity));
-    row.put("consumer_utilisation", || json!(capacity));
     if let Some(idle_since_ms) = trend.idle_since_ms {
         row.put("idle_since", || json!(rfc3339(idle_since_ms)));
     }
@@ -278,8 +259,6 @@ fn to_row<'a>(
     }
     row.put("single_active_consumer_tag", || json!(queue.single_active_consumer.as_deref()));
     put_delays(&mut row, queue);
-    row.put("messages_dlx", || json!(queue.pending.messages));
-    row.put("message_bytes_dlx", || json!(queue.pending.bytes));
     if queue.kind == QueueType::Classic {
         row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
     }
@@ -290,9 +269,21 @@ fn to_row<'a>(
     row
 }
 
+/// Puts the levels that are fields.
+fn put_levels(row: &mut Row<'_>, levels: &QueueLevels) {
+    for level in LEVELS {
+        let Some(field) = level.field else { continue };
+        row.put(field, || match (level.value)(levels) {
+            Level::Whole(number) => json!(number),
+            #[expect(clippy::cast_precision_loss, reason = "at most a million")]
+            Level::Millionths(share) => json!(share as f64 / 1e6),
+            Level::Missing => Value::Null,
+        });
+    }
+}
+
 /// Puts what delays messages, and until when. RabbitMQ knows it of quorum queues.
 fn put_delays(row: &mut Row<'_>, queue: &QueueSnapshot) {
-    row.put("messages_delayed", || json!(queue.delayed.messages));
     if let Some((next_ms, last_ms)) = queue.returned_ready_ms {
         row.put("next_delayed_at", || json!(next_ms));
         row.put("last_delayed_at", || json!(last_ms));
