@@ -1,4 +1,4 @@
-//! Every crate that a shipped crate depends on has a line in ARCHITECTURE.md that says why.
+//! Every library that a shipped crate depends on has a line in `docs/internals/dependencies.md` that says why.
 //!
 //! Knows the names only; whether the reason is good is a question for review.
 
@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::tree::Tree;
 
 /// The document that gives the reasons.
-const DOCUMENT: &str = "ARCHITECTURE.md";
+const DOCUMENT: &str = "docs/internals/dependencies.md";
 
 /// Checks that the direct dependencies of the shipped crates are documented.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -37,7 +37,7 @@ mod tests {
         let dependency =
             |name: &str| Dependency { name: name.to_owned(), member: None, is_for_tests };
         let mut tree = Tree::of(&[
-            ("ARCHITECTURE.md", "* `bytes`: bodies are shared, not copied.\n"),
+            (DOCUMENT, "* `bytes`: bodies are shared, not copied.\n"),
             ("crates/broker/Cargo.toml", "[dependencies]\nbytes = \"1\"\nslotmap = \"1\"\n"),
         ]);
         tree.packages.push(Package {
@@ -52,8 +52,8 @@ mod tests {
     fn dependency_without_a_reason_is_a_fault() {
         assert_eq!(
             findings("crates/broker", false),
-            "crates/broker/Cargo.toml:3: `slotmap` has no line in ARCHITECTURE.md: say there why \
-             we need it\n"
+            "crates/broker/Cargo.toml:3: `slotmap` has no line in docs/internals/dependencies.md: \
+             say there why we need it\n"
         );
     }
 
