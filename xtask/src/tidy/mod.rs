@@ -5,6 +5,7 @@
 //! gives it a tree of a few lines. What clippy
 //! can check is its own: no rule here repeats one of its lints.
 
+mod architecture;
 mod ceilings;
 mod circles;
 mod compatibility;
@@ -53,6 +54,7 @@ const RULES: &[Rule] = &[
     Rule { name: "layers", check: layers::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "dependencies", check: dependencies::check },
+    Rule { name: "architecture", check: architecture::check },
     Rule { name: "licences", check: licences::check },
     Rule { name: "reachable", check: reachable::check },
     Rule { name: "circles", check: circles::check },

@@ -1,4 +1,4 @@
-//! The node as the HTTP API sees it: ten traits, which the server implements.
+//! The node as the HTTP API sees it: traits that the server implements.
 //!
 //! A read copies its result under a vhost's lock; formatting happens without the lock. A write returns a
 //! [`ChangeFuture`], which completes when the change is on disk.
