@@ -28,9 +28,9 @@ def test_answers_differ_from_rabbitmqs_on_purpose_only(by_broker, pytestconfig):
     assert on_purpose.unused() == []
 
 
-def test_reasons_are_those_in_compatibility(by_broker):
+def test_reasons_are_those_on_the_page(by_broker):
     by_broker(rabbitmq=None, leveret=None)
-    text = (ROOT / pages.COMPATIBILITY).read_text()
+    text = (ROOT / pages.TABLE).read_text()
     assert pages.with_reasons(text, verdicts.OnPurpose()) == text, "`cargo xtask compare` writes the list"
 
 

@@ -1,22 +1,19 @@
-"""The pages that a comparison writes: the table of all answers, and the differences on purpose in COMPATIBILITY."""
+"""The page that a comparison writes: the differences on purpose with their reasons, and the table of all answers."""
 
 import commands
 import endpoints
 from verdicts import VERDICTS
 
 TABLE = "docs/reference/compared-with-rabbitmq.md"
-COMPATIBILITY = "COMPATIBILITY.md"
 BEGIN, END = "<!-- compared: begin -->", "<!-- compared: end -->"
 
 
 def write(root, parts, on_purpose, version):
-    (root / TABLE).write_text(document(parts, version))
-    page = root / COMPATIBILITY
-    page.write_text(with_reasons(page.read_text(), on_purpose))
+    (root / TABLE).write_text(document(parts, on_purpose, version))
 
 
 def with_reasons(text, on_purpose):
-    """COMPATIBILITY with the list of differences on purpose."""
+    """The page with the list of differences on purpose."""
     before, _, rest = text.partition(BEGIN)
     _, _, behind = rest.partition(END)
     return f"{before}{BEGIN}\n{reasons(on_purpose)}{END}{behind}"
@@ -52,7 +49,7 @@ def table(title, rows):
     return "\n".join(out) + "\n"
 
 
-def document(parts, version):
+def document(parts, on_purpose, version):
     left_out = "; ".join(f"`{path}` ({why})" for path, why in endpoints.LEFT_OUT)
     tables = "\n".join(table(title, rows) for title, rows in parts.items())
     return "\n".join([
@@ -61,7 +58,11 @@ def document(parts, version):
         "compares fields and types of JSON, reasons of refusals, what is shown after an odd value, and exit codes, output",
         "and JSON of commands, except names of nodes, addresses, process ids and what only Erlang has. \"without\" is a field",
         "that only RabbitMQ has, \"more\" one that only Leveret has.",
-        "[COMPATIBILITY.md](../../COMPATIBILITY.md#differences-on-purpose) has the reason of each difference.", "",
+        "[Differences on purpose](#differences-on-purpose) has the reason of each difference.", "",
+        "## Differences on purpose", "",
+        "A test compares in every run. What differs has one of these reasons",
+        "([`on_purpose.toml`](../../tests/compare/on_purpose.toml)); in what is asked, `*` stands for anything.", "",
+        with_reasons(f"{BEGIN}{END}", on_purpose), "",
         tables,
         f"Not asked for, because Leveret has no such part: {left_out}.", "",
         f"Commands that are not asked for: {commands.LEFT_OUT}.", "",

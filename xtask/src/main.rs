@@ -81,7 +81,7 @@ enum Task {
     Explore(explore::Options),
     /// Compare Leveret with `RabbitMQ`: every endpoint, odd values, every command
     ///
-    /// Writes docs/reference/compared-with-rabbitmq.md, and the list of differences in COMPATIBILITY.md. `RabbitMQ`'s answers are
+    /// Writes docs/reference/compared-with-rabbitmq.md. `RabbitMQ`'s answers are
     /// kept; with its addresses it is asked anew. It needs the user guest and nothing of value in it; its application is
     /// stopped and started.
     Compare(compare::Options),
