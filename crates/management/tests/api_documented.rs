@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = "../../docs/reference/http-api-endpoints.md";
+const MATRIX: &str = "../../docs/reference/compatibility-matrix.md";
 const METHODS: [&str; 4] = ["get", "put", "post", "delete"];
 
 type Routes = BTreeMap<String, BTreeSet<String>>;
@@ -110,5 +111,21 @@ fn every_route_of_the_api_is_documented_with_its_methods() {
     }
     for path in documented.keys() {
         assert!(routes.contains_key(path), "{path} in {PAGE} is no route");
+    }
+}
+
+#[test]
+fn paths_in_the_matrix_are_documented() {
+    let text = fs::read_to_string(MATRIX).unwrap();
+    let (_, section) = text.split_once("\n## HTTP\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let paths: Vec<&str> =
+        names.filter(|name| name.starts_with("/api/") && *name != "/api/index.html").collect();
+    assert!(paths.len() > 70, "{}", paths.len());
+    let documented = documented();
+    for path in paths {
+        assert!(documented.contains_key(&with_signs(path)), "{path} in {MATRIX}, not in {PAGE}");
     }
 }

@@ -2,12 +2,19 @@
 //!
 //! In the source it is a comment that begins with the mark, a topic and a colon; in the document
 //! it is the mark and the same topic in backticks. The rule checks both directions, so neither
-//! side can be changed alone. It does not know whether the two texts agree.
+//! side can be changed alone. Each difference in the document has a reason, and the document stays short. The rule does
+//! not know whether the texts agree.
 
 use super::finding::Finding;
 use super::tree::Tree;
 
 const DOCUMENT: &str = "COMPATIBILITY.md";
+
+/// Words of the document: what a user reads before a migration. The matrix in docs/reference has the rest.
+const WORDS_MAX: usize = 5000;
+
+/// Cells of a row about a difference, the last one with its reason.
+const CELLS: usize = 4;
 
 /// Mark at the beginning of a comment about a deviation.
 const MARK: &str = "COMPAT:";
@@ -44,6 +51,29 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                  place"
             );
             findings.push(Finding::at(path, *line, message));
+        }
+    }
+    findings.extend(unfinished(tree.text(DOCUMENT).unwrap_or_default()));
+    findings
+}
+
+/// Rows without a reason, and a document that is too long.
+fn unfinished(document: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let words = document.split_whitespace().count();
+    if words > WORDS_MAX {
+        let message =
+            format!("{words} words: {WORDS_MAX} at most; the matrix has what is no difference");
+        findings.push(Finding::in_file(DOCUMENT, message));
+    }
+    for (index, line) in document.lines().enumerate() {
+        let Some(row) = line.strip_prefix("| ").and_then(|row| row.strip_suffix('|')) else {
+            continue;
+        };
+        let cells: Vec<&str> = row.split(" |").collect();
+        if cells.len() == CELLS && cells.last().is_some_and(|reason| reason.trim().is_empty()) {
+            let message = "no reason for the difference".to_owned();
+            findings.push(Finding::at(DOCUMENT, index + 1, message));
         }
     }
     findings
@@ -119,6 +149,22 @@ mod tests {
             "COMPATIBILITY.md:2: no comment `COMPAT: table depth: ...` in the source: take the \
              entry out, or mark the place\n"
         );
+    }
+
+    #[test]
+    fn difference_needs_a_reason() {
+        let head = "# C\n| Topic | Theirs | Ours | Reason |\n| --- | --- | --- | --- |\n";
+        assert_eq!(findings("", &format!("{head}| a | b | c | d |\n| a | b |\n")), "");
+        assert_eq!(
+            findings("", &format!("{head}| a | b | c | |\n")),
+            "COMPATIBILITY.md:4: no reason for the difference\n"
+        );
+    }
+
+    #[test]
+    fn long_document_is_a_fault() {
+        let text = format!("# C\n{}", "word\n".repeat(WORDS_MAX));
+        assert!(findings("", &text).starts_with("COMPATIBILITY.md:1: 5002 words: 5000 at most"));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(crate) fn of(tool: Tool) -> impl Iterator<Item = &'static Command> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
@@ -77,6 +77,30 @@ mod tests {
             assert!(command.words.0 <= command.words.1, "{}", command.name);
             assert_eq!(seen.insert(command.name, ()), None, "{}", command.name);
         }
+    }
+
+    #[test]
+    fn matrix_lists_every_command_and_no_other() {
+        let page = include_str!("../../../../docs/reference/compatibility-matrix.md");
+        let (_, section) = page.split_once("\n## Commands\n").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        let (mut there, mut not_there) = (BTreeSet::new(), BTreeSet::new());
+        for row in section.lines().filter(|line| line.starts_with("| ")).skip(2) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let names = cells[1].trim_start_matches("rabbitmq-plugins: ").split(", ");
+            let verdict = if cells[2] == "no" { &mut not_there } else { &mut there };
+            for name in names {
+                assert!(verdict.insert(name), "{name} stands there twice");
+            }
+        }
+        let names = |tool| of(tool).map(|command| command.name);
+        let all: BTreeSet<&str> = names(Tool::Leveretctl).chain(names(Tool::Plugins)).collect();
+        let wrong: Vec<_> = there.symmetric_difference(&all).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+        assert!(all.is_disjoint(&not_there));
+        let absent_ones: Vec<&str> = absent::names().collect();
+        assert!(absent_ones.len() > 40);
+        assert!(absent_ones.iter().all(|name| not_there.contains(name)), "{not_there:?}");
     }
 
     #[test]

@@ -106,6 +106,12 @@ pub(crate) fn absent(name: &str) -> Option<Failure> {
     Some(Failure::plain(UNAVAILABLE, format!("Error: '{name}' is not available: {reason}")))
 }
 
+/// The names of these commands.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ABSENT.iter().flat_map(|(_, names)| names.iter().copied())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
