@@ -64,6 +64,21 @@ fn help_texts_of_the_page_link_to_served_pages_and_anchors() {
 }
 
 #[test]
+fn findings_link_to_served_pages_and_anchors() {
+    let anchors = anchors();
+    let kinds = include_str!("../src/findings/kind.rs");
+    let mut links = 0;
+    for link in kinds.split('"').skip(1).step_by(2).filter(|text| text.contains(".md")) {
+        links += 1;
+        let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let there = anchors.get(format!("docs/{}", path.replace(".md", ".html")).as_str());
+        let there = there.unwrap_or_else(|| panic!("{link}"));
+        assert!(anchor.is_empty() || there.contains(anchor), "{link}");
+    }
+    assert!(links > 10, "{links}");
+}
+
+#[test]
 fn documentation_loads_nothing_from_elsewhere() {
     for (path, text) in PAGES.iter().filter(|(path, _)| path.ends_with(".html")) {
         for source in text.split(" src=\"").skip(1) {

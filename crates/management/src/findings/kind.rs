@@ -87,7 +87,7 @@ impl FindingKind {
             Self::NodeDoubled => about("node_doubled", NODES, CLUSTER_STATUS, LOST_NODE),
             Self::NodeUnreachable => about("node_unreachable", NODES, CLUSTER_STATUS, LOST_NODE),
             Self::ReplicaNotRebuilt => of_replicas("replica_not_rebuilt"),
-            Self::ClocksDiffer => about("clocks_differ", NODES, "", "guides/three-nodes.md"),
+            Self::ClocksDiffer => about("clocks_differ", NODES, "", CLOCKS),
             Self::VhostDown => about("vhost_down", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::LogDamaged => about("log_damaged", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::CertificateExpires => {
@@ -130,9 +130,7 @@ impl FindingKind {
                 "leveretctl resume_listeners",
                 "reference/leveretctl.md",
             ),
-            Self::NodeDrained => {
-                about("node_drained", NODES, "rabbitmq-upgrade revive", "guides/three-nodes.md")
-            }
+            Self::NodeDrained => about("node_drained", NODES, "rabbitmq-upgrade revive", DRAINED),
             Self::DescriptorsShort => {
                 about("descriptors_short", NODES, "leveretctl status", "reference/limits.md")
             }
@@ -167,7 +165,9 @@ const QUEUES: &str = "#/queues?sort=total&reverse=1";
 const NODES: &str = "#/nodes";
 const REPLICAS: &str = "#/replicas";
 const CLUSTER_STATUS: &str = "leveretctl cluster_status";
-const LOST_NODE: &str = "guides/three-nodes.md#when-a-node-is-lost";
+const LOST_NODE: &str = "reference/clusters.md#when-a-node-is-lost";
+const CLOCKS: &str = "reference/clusters.md#what-comes-again";
+const DRAINED: &str = "guides/three-nodes-in-production.md#restart-nodes-one-by-one";
 const CHECK: &str = "leveretctl dlq check";
 const LOST: &str = "guides/find-lost-messages.md";
 const LENGTHS: &str = "leveretctl list_queues name messages consumers policy";
