@@ -29,23 +29,34 @@ def reasons(on_purpose):
     return "\n".join(lines) + "\n"
 
 
+def printable(text):
+    """In one line, without characters that nobody sees."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def escaped(text):
-    """In one line of a table, without characters that nobody sees."""
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-    return shown.replace("|", "\\|")
+    """The same in a cell of a table."""
+    return printable(text).replace("|", "\\|")
 
 
 def table(title, rows):
     count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
     summary = ", ".join(f"{number} {verdict}" for verdict, number in count.items())
-    out = [f"## {title}", "", f"{len(rows)} asked: {summary}.", "", "| Asked | | Difference |", "| --- | --- | --- |"]
     seen = {}
     for row in rows:
         seen.setdefault(row.what, []).append(row)
+    equal, different = [], []
     for what, same in seen.items():
         worst = max(same, key=lambda row: VERDICTS.index(row.verdict))
         notes = "; ".join(dict.fromkeys(note for row in same for note in row.notes))
-        out.append(f"| `{escaped(what)}` | {worst.verdict} | {escaped(notes)} |")
+        if worst.verdict == VERDICTS[0] and not notes:
+            equal.append(f"`{printable(what)}`")
+        else:
+            different.append(f"| `{escaped(what)}` | {worst.verdict} | {escaped(notes)} |")
+    out = [f"## {title}", "", f"{len(rows)} asked: {summary}.", "", "| Asked | | Difference |", "| --- | --- | --- |"]
+    out += different
+    if equal:
+        out += ["", "Equal: " + ",\n".join(equal) + "."]
     return "\n".join(out) + "\n"
 
 
