@@ -17,7 +17,7 @@ struct Layer {
     may_know: &'static [&'static str],
 }
 
-/// The crates from the bottom to the top, as ARCHITECTURE.md lists them.
+/// The crates from the bottom to the top.
 const LAYERS: &[Layer] = &[
     Layer { name: "amqp", may_know: &[] },
     Layer { name: "broker", may_know: &["amqp"] },
