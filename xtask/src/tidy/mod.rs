@@ -5,42 +5,16 @@
 //! gives it a tree of a few lines. What clippy
 //! can check is its own: no rule here repeats one of its lints.
 
-mod architecture;
-mod ceilings;
-mod circles;
-mod compatibility;
-mod dependencies;
-mod doc_lines;
-mod fields;
-mod finding;
-mod functions;
-mod implementors;
-mod layers;
-mod leftovers;
-mod licences;
-mod markdown;
-mod module_doc;
-mod names;
-mod places;
-mod purity;
-mod ratchet;
-mod reachable;
-mod references;
-mod rooms;
-mod rust_source;
-mod size;
-mod test_index;
-mod test_names;
-mod text;
-mod tree;
-mod web;
-mod wording;
-mod workspace;
+mod code;
+mod crates;
+mod documents;
+mod report;
+mod sources;
 
 use anyhow::{Result, bail};
 
-use self::finding::{Finding, Weight};
-use self::tree::Tree;
+use self::report::finding::{Finding, Weight};
+use self::sources::tree::Tree;
 
 /// A rule of taste.
 struct Rule {
@@ -51,31 +25,31 @@ struct Rule {
 
 /// Every rule, in the order of the report.
 const RULES: &[Rule] = &[
-    Rule { name: "layers", check: layers::check },
-    Rule { name: "purity", check: purity::check },
-    Rule { name: "dependencies", check: dependencies::check },
-    Rule { name: "architecture", check: architecture::check },
-    Rule { name: "licences", check: licences::check },
-    Rule { name: "reachable", check: reachable::check },
-    Rule { name: "circles", check: circles::check },
-    Rule { name: "rooms", check: rooms::check },
-    Rule { name: "size", check: size::check },
-    Rule { name: "functions", check: functions::check },
-    Rule { name: "fields", check: fields::check },
-    Rule { name: "implementors", check: implementors::check },
-    Rule { name: "wording", check: wording::check },
-    Rule { name: "names", check: names::check },
-    Rule { name: "leftovers", check: leftovers::check },
-    Rule { name: "test-names", check: test_names::check },
-    Rule { name: "module-doc", check: module_doc::check },
-    Rule { name: "doc-lines", check: doc_lines::check },
-    Rule { name: "references", check: references::check },
-    Rule { name: "compatibility", check: compatibility::check },
-    Rule { name: "markdown", check: markdown::check },
-    Rule { name: "places", check: places::check },
-    Rule { name: "text", check: text::check },
-    Rule { name: "web", check: web::check },
-    Rule { name: "test-index", check: test_index::check },
+    Rule { name: "layers", check: crates::layers::check },
+    Rule { name: "purity", check: crates::purity::check },
+    Rule { name: "dependencies", check: crates::dependencies::check },
+    Rule { name: "architecture", check: documents::architecture::check },
+    Rule { name: "licences", check: crates::licences::check },
+    Rule { name: "reachable", check: crates::reachable::check },
+    Rule { name: "circles", check: crates::circles::check },
+    Rule { name: "rooms", check: crates::rooms::check },
+    Rule { name: "size", check: code::size::check },
+    Rule { name: "functions", check: code::functions::check },
+    Rule { name: "fields", check: code::fields::check },
+    Rule { name: "implementors", check: code::implementors::check },
+    Rule { name: "wording", check: code::wording::check },
+    Rule { name: "names", check: code::names::check },
+    Rule { name: "leftovers", check: code::leftovers::check },
+    Rule { name: "test-names", check: code::test_names::check },
+    Rule { name: "module-doc", check: code::module_doc::check },
+    Rule { name: "doc-lines", check: code::doc_lines::check },
+    Rule { name: "references", check: code::references::check },
+    Rule { name: "compatibility", check: documents::compatibility::check },
+    Rule { name: "markdown", check: documents::markdown::check },
+    Rule { name: "places", check: documents::places::check },
+    Rule { name: "text", check: documents::text::check },
+    Rule { name: "web", check: documents::web::check },
+    Rule { name: "test-index", check: documents::test_index::check },
 ];
 
 /// Findings in the whole tree.

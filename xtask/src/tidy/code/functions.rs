@@ -1,0 +1,130 @@
+//! At most seventy lines in a function: a longer one is read twice.
+//!
+//! Counts lines with code, from the name to the last brace. Clippy's limit (90) refuses what no list excuses.
+
+use crate::tidy::report::finding::Finding;
+use crate::tidy::report::ratchet::{self, Counted, Exceptions, Limit};
+use crate::tidy::sources::rust_source::{RustSource, words};
+use crate::tidy::sources::tree::Tree;
+
+/// Lines of code of a function.
+const LINES_MAX: usize = 70;
+
+/// Functions with more.
+const EXCEPTIONS: Exceptions = &[
+    ("crates/broker/src/record/encode.rs encode_without_body", 71),
+    ("crates/broker/src/vhost/log/replay.rs apply_record", 104),
+    ("crates/ctl/src/commands/cluster/cluster_status.rs cluster_status", 71),
+    ("crates/management/src/api/nodes/mod.rs to_json", 75),
+    ("crates/management/src/findings/kind.rs about", 85),
+    ("crates/management/src/metrics/deaths.rs write", 71),
+    ("crates/server/src/config/cluster.rs warnings", 81),
+    ("crates/server/src/connection/process.rs process", 82),
+    ("crates/server/src/connection/task.rs drive", 82),
+    ("crates/server/src/definitions/apply.rs apply", 89),
+    ("crates/server/src/lib.rs run", 94),
+    ("crates/server/src/node/start.rs start", 90),
+    ("crates/server/src/replicas/replicator/thread.rs advance", 77),
+    ("crates/server/src/replicas/replicator/thread.rs take", 76),
+    ("crates/sim/src/plan.rs draw", 85),
+    ("crates/storage/src/recovery/mod.rs read_file", 88),
+    ("crates/storage/src/segment_reader.rs scan", 91),
+    ("fuzz/examples/seeds.rs cluster_frames", 75),
+    ("fuzz/examples/seeds.rs histories", 180),
+    ("fuzz/src/session/words.rs frames", 137),
+    ("xtask/src/test/actions.rs run", 73),
+];
+
+/// Checks every function.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let limit = Limit {
+        most: LINES_MAX,
+        exceptions: EXCEPTIONS,
+        list: "xtask/src/tidy/code/functions.rs",
+        unit: "lines",
+        hint: "which step of it has a name?",
+    };
+    ratchet::check(&functions(tree), limit)
+}
+
+/// The functions of production code, with the numbers of their lines. Of functions with one name in a file, the
+/// longest counts.
+fn functions(tree: &Tree) -> Vec<Counted> {
+    let mut longest: Vec<Counted> = Vec::new();
+    for (file, source) in tree.rust_sources().filter(|(file, _)| !file.is_test()) {
+        for counted in functions_in(&file.path, source) {
+            match longest.iter_mut().rev().find(|known| known.name == counted.name) {
+                Some(known) if known.number < counted.number => *known = counted,
+                Some(_) => {}
+                None => longest.push(counted),
+            }
+        }
+    }
+    longest
+}
+
+fn functions_in(path: &str, source: &RustSource) -> Vec<Counted> {
+    let mut counted = Vec::new();
+    for at in source.mentions("fn").filter(|at| !source.is_test(*at)) {
+        let rest = &source.code[at..];
+        let Some((name_at, name)) = words(rest).nth(1) else { continue };
+        // The type of a function has no name.
+        if rest["fn".len()..name_at].contains('(') {
+            continue;
+        }
+        let Some(length) = function_length(rest) else { continue };
+        let lines = rest[..length].lines().filter(|line| !line.trim().is_empty()).count();
+        counted.push(Counted {
+            name: format!("{path} {name}"),
+            path: path.to_owned(),
+            line: source.line(at),
+            number: lines,
+        });
+    }
+    counted
+}
+
+/// Length of the function that begins here; none without a body.
+fn function_length(code: &str) -> Option<usize> {
+    let (mut braces, mut groups) = (0_usize, 0_usize);
+    for (at, byte) in code.bytes().enumerate() {
+        match byte {
+            b'{' => braces += 1,
+            b'}' if braces <= 1 => return Some(at + 1),
+            b'}' => braces -= 1,
+            b'(' | b'[' => groups += 1,
+            b')' | b']' => groups = groups.saturating_sub(1),
+            b';' if braces == 0 && groups == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(text: &str) -> Vec<(String, usize)> {
+        let tree = Tree::of(&[("a.rs", text)]);
+        functions(&tree).into_iter().map(|counted| (counted.name, counted.number)).collect()
+    }
+
+    #[test]
+    fn lines_with_code_are_counted() {
+        let text = "impl A {\n  fn b(c: [u8; 2]) -> D {\n    // e\n\n    f { g }\n  }\n}";
+        assert_eq!(counts(text), [("a.rs b".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn the_longest_of_a_name_counts() {
+        let text = "fn a() {}\nfn a() {\n}\nfn a() {}";
+        assert_eq!(counts(text), [("a.rs a".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn declarations_types_and_tests_are_no_functions() {
+        let text = "trait A { fn b(&self); }\nstruct C { d: fn(E) -> F }\n#[cfg(test)]\nmod g { fn h() {} }";
+        assert_eq!(counts(text), []);
+    }
+}
