@@ -114,8 +114,9 @@ impl Consumer {
 pub(crate) enum Activation {
     /// Every consumer is active.
     All,
-    /// Only the oldest consumer is active (single active consumer in classic queues).
-    OldestFirst,
+    /// Only one consumer is active, until it is gone; then the one of the highest priority (single active consumer in
+    /// classic queues).
+    UntilGone,
     /// Only the consumer of the highest priority is active; it takes over once the active one has no
     /// unacknowledged deliveries (single active consumer in quorum queues).
     PriorityFirst,
@@ -148,7 +149,7 @@ pub(crate) struct Consumers {
     all: SparseDeque<ConsumerId, Consumer>,
     /// Consumers with room by priority, highest first.
     rings: Vec<Ring>,
-    /// Highest priority first, oldest first among equals; used only with `Activation::PriorityFirst`.
+    /// Highest priority first, oldest first among equals; used only if a single consumer is active.
     ranking: Rare<BTreeSet<(Reverse<i64>, ConsumerId)>>,
     active: Option<ConsumerId>,
     /// The id of the last consumer; 0 if there was none.
@@ -209,7 +210,7 @@ impl Consumers {
         self.last_id += 1;
         let id = ConsumerId(self.last_id);
         consumer.id = id;
-        if self.activation == Activation::PriorityFirst {
+        if self.is_single_active() {
             self.ranking.or_default().insert((Reverse(consumer.priority), id));
         }
         self.all.push_back(id, consumer);
@@ -350,11 +351,7 @@ impl Consumers {
 
     /// The consumer that should be active, if only one may be active.
     fn best(&self) -> Option<&Consumer> {
-        match self.activation {
-            Activation::All => None,
-            Activation::OldestFirst => self.all.front().map(|(_, oldest)| oldest),
-            Activation::PriorityFirst => self.get(self.ranking.get()?.first()?.1),
-        }
+        self.get(self.ranking.get()?.first()?.1)
     }
 
     /// Chooses the active consumer, if only one may be active.
@@ -362,7 +359,7 @@ impl Consumers {
         let Some(best) = self.best() else { return };
         let stays = self.active().is_some_and(|active| match self.activation {
             Activation::PriorityFirst => active.priority >= best.priority || active.unacked > 0,
-            Activation::All | Activation::OldestFirst => true,
+            Activation::All | Activation::UntilGone => true,
         });
         if !stays {
             self.active = Some(best.id);

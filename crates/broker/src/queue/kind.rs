@@ -75,7 +75,7 @@ impl QueueType {
     pub(crate) const fn activation(self, single_active_consumer: bool) -> Activation {
         match (single_active_consumer, self) {
             (false, _) => Activation::All,
-            (true, Self::Classic) => Activation::OldestFirst,
+            (true, Self::Classic) => Activation::UntilGone,
             (true, Self::Quorum) => Activation::PriorityFirst,
         }
     }

@@ -105,9 +105,6 @@ impl Vhost {
             (None, _) => return Err(Refusal::not_found(self.exchange_resource(&source))),
             (Some(_), None) => return Err(Refusal::not_found(resource)),
         };
-        if let Destination::Queue(queue) = destination_id {
-            self.check_owner(at, queue)?;
-        }
         let exchange = self.topology.known_exchange(source_id);
         if exchange.routing_type == ExchangeType::Topic
             && let Some(connection) = self.connections.get(at.connection)
@@ -119,7 +116,10 @@ impl Vhost {
         let binding = Binding { destination: destination_id, routing_key, arguments };
         if add {
             let to_queue = match destination_id {
-                Destination::Queue(id) => Some(self.topology.known_queue(id).kind()),
+                Destination::Queue(id) => {
+                    self.check_owner(at, id)?;
+                    Some(self.topology.known_queue(id).kind())
+                }
                 Destination::Exchange(_) => None,
             };
             exchange.check_binding(&binding.routing_key, bind.arguments, to_queue)?;
@@ -130,7 +130,7 @@ impl Vhost {
             }
             self.bind(source_id, &binding);
         } else {
-            self.unbind(source_id, &binding);
+            self.unbind_own(at, source_id, &binding)?;
         }
         Ok(())
     }
@@ -155,6 +155,23 @@ impl Vhost {
             let lsn = self.log(Record::Bind(record));
             self.topology.binding_logged(source, binding.clone(), lsn);
         }
+    }
+
+    /// Removes a binding. The queue may be another connection's only if the binding is not there.
+    fn unbind_own(
+        &mut self,
+        at: ChannelKey,
+        source: ExchangeId,
+        binding: &Binding,
+    ) -> Result<(), Refusal> {
+        if !self.topology.known_exchange(source).has(binding) {
+            return Ok(());
+        }
+        if let Destination::Queue(queue) = binding.destination {
+            self.check_owner(at, queue)?;
+        }
+        self.unbind(source, binding);
+        Ok(())
     }
 
     /// Removes a binding, and an auto-delete exchange with its last binding.
