@@ -4,7 +4,8 @@
 //! proves; its lines are commands, and the effects of each command stand below it, indented. Time
 //! only moves where a script says so. After every command the invariants of the vhost are checked.
 //! `UPDATE=1 cargo test -p leveret-broker --test core scripts` writes the effects as they are; read the
-//! difference before you commit it.
+//! difference before you commit it. `tests/blackbox/test_scripts.py` plays what a socket can show against a real broker;
+//! comments that begin with `# RabbitMQ` are for it.
 //!
 //! Beside what is written down there are random histories of the same lines. Nothing is compared with
 //! a second implementation there, as in `model`: what is checked after every line is what must always
