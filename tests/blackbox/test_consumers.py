@@ -78,18 +78,6 @@ def test_prefetch_does_not_limit_basic_get(ch, kind):
     assert [message.body for message in ch.get_unacked(q, 3)] == ["a", "b", "c"]
 
 
-def test_a_global_prefetch_is_shared_by_the_consumers_of_a_channel(ch):
-    q = ch.queue()
-    ch.qos(2)
-    ch.qos(3, is_global=True)
-    one, two = ch.consume(q), ch.consume(q)
-    ch.publish(q, *"abcdef")
-    have(ch, 3, one, two)
-    assert len(one.messages) <= 2 and len(two.messages) <= 2
-    ch.ack(one.messages[0])
-    have(ch, 4, one, two)
-
-
 def test_delivery_tags_count_everything_a_channel_delivers(ch, kind):
     q = ch.queue(kind)
     ch.publish(q, *"abcd")
@@ -218,28 +206,6 @@ def in_exclusive_use(q):
     return f"queue '{q}' in vhost '/' in exclusive use"
 
 
-def test_an_exclusive_consumer_of_a_classic_queue_keeps_others_out(ch):
-    q = ch.queue()
-    consumer = ch.consume(q, exclusive=True)
-    ch.refuses(lambda c: c.consume(q), 403, in_exclusive_use(q))
-    ch.refuses(lambda c: c.consume(q, exclusive=True), 403, in_exclusive_use(q))
-    consumer.cancel()
-    ch.connection.channel().consume(q)
-
-
-def test_an_exclusive_consumer_is_refused_where_there_is_one_already(ch):
-    q = ch.queue()
-    ch.consume(q)
-    ch.refuses(lambda c: c.consume(q, exclusive=True), 403, in_exclusive_use(q))
-
-
-def test_basic_get_works_beside_an_exclusive_consumer(ch):
-    q = ch.queue()
-    ch.consume(q, exclusive=True, prefetch=1)
-    ch.publish(q, "a", "b")
-    assert ch.connection.channel().get(q).body == "b"
-
-
 def test_a_quorum_queue_ignores_the_exclusive_flag(ch):
     q = ch.queue("quorum")
     ch.consume(q, exclusive=True)
@@ -247,17 +213,6 @@ def test_a_quorum_queue_ignores_the_exclusive_flag(ch):
 
 
 # --- priorities
-
-
-def test_a_consumer_of_higher_priority_gets_everything_until_it_is_full(ch, kind):
-    q = ch.queue(kind)
-    low = ch.consume(q, prefetch=10)
-    high = ch.consume(q, prefetch=3, arguments={"x-priority": 5})
-    for n in range(5):
-        ch.publish(q, str(n))
-    have(ch, 5, low, high)
-    assert high.bodies == ["0", "1", "2"]
-    assert low.bodies == ["3", "4"]
 
 
 def test_a_negative_priority_is_lower_than_none(ch, kind):

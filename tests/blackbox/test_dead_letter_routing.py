@@ -112,14 +112,6 @@ def test_death_headers_are_matched_only_with_x(ch, dlq, header, value, x_match, 
     assert ch.stays(dlq, 1 if routed else 0, 0.15)
 
 
-def test_a_binding_of_x_keys_only_matches_everything_under_all(ch, dlq):
-    dlx = ch.exchange("headers", name="dlx")
-    ch.bind(dlq, dlx, **{"x-match": "all", "x-first-death-reason": "expired"})
-    q = ch.queue(dead_letter_exchange=dlx)
-    ch.kill(q)
-    assert ch.take(dlq).deaths == [(q, "rejected", 1)]
-
-
 def test_the_alternate_exchange_of_the_dead_letter_exchange_is_used(ch, kind, dlq):
     alternate = ch.exchange("fanout", name="ae")
     dlx = ch.exchange("direct", name="dlx", alternate_exchange=alternate)

@@ -54,13 +54,6 @@ def test_a_message_that_is_pushed_out_is_dead_lettered(ch, kind, dlq):
     assert (dead.body, dead.deaths) == ("old", [(q, "maxlen", 1)])
 
 
-def test_a_message_beyond_the_delivery_limit_is_dead_lettered(ch, dlq):
-    q = ch.queue("quorum", delivery_limit=0, **dead_letters_to(dlq))
-    ch.publish(q, "m")
-    ch.reject(ch.get_unacked(q), requeue=True)
-    assert ch.take(dlq).deaths == [(q, "delivery_limit", 1)]
-
-
 def test_a_requeued_message_is_not_dead_lettered(ch, kind, dlq):
     q = ch.queue(kind, **dead_letters_to(dlq))
     ch.publish(q, "m")
@@ -84,35 +77,12 @@ def test_the_messages_of_a_deleted_queue_are_not_dead_lettered(ch, kind, dlq):
     assert ch.stays(dlq, 0)
 
 
-def test_the_messages_of_an_auto_deleted_queue_are_not_dead_lettered(ch, dlq):
-    q = ch.queue(auto_delete=True, **dead_letters_to(dlq))
-    ch.publish(q, "a", "b")
-    ch.consume(q, prefetch=1).cancel()
-    ch.vanishes(q)
-    assert ch.stays(dlq, 0)
-
-
-def test_the_messages_of_an_exclusive_queue_are_not_dead_lettered_when_its_connection_closes(ch, client, dlq):
-    owner = client.channel().confirm_select()
-    q = owner.queue(exclusive=True, **dead_letters_to(dlq))
-    owner.publish(q, "a", "b")
-    owner.connection.close()
-    ch.vanishes(q)
-    assert ch.stays(dlq, 0)
-
-
 def test_cancelling_a_consumer_dead_letters_nothing(ch, kind, dlq):
     q = ch.queue(kind, **dead_letters_to(dlq))
     ch.publish(q, "m")
     consumer = ch.consume(q)
     consumer.next()
     consumer.cancel()
-    assert ch.stays(dlq, 0)
-
-
-def test_messages_refused_by_reject_publish_are_not_dead_lettered(ch, dlq):
-    q = ch.queue(max_length=1, overflow="reject-publish", **dead_letters_to(dlq))
-    assert ch.publish(q, "a", "b") == "aN"
     assert ch.stays(dlq, 0)
 
 

@@ -96,34 +96,12 @@ def test_after_a_cancel_the_channel_may_consume_replies_again(ch, replies, reque
     assert again.next().body == "reply"
 
 
-def test_the_consumer_of_replies_must_not_acknowledge(ch):
-    ch.refuses(lambda c: c.consume(REPLY_TO), 406, "reply consumer cannot acknowledge")
-
-
-def test_a_channel_has_one_consumer_of_replies(ch):
-    def consume_twice(channel):
-        channel.consume(REPLY_TO, auto_ack=True)
-        channel.consume(REPLY_TO, auto_ack=True)
-
-    ch.refuses(consume_twice, 406, "reply consumer already set")
-
-
-def test_a_request_needs_a_consumer_of_replies_on_its_channel(ch, request_queue):
-    refusal = "fast reply consumer does not exist"
-    ch.refuses(lambda c: c.publish(request_queue, "request", reply_to=REPLY_TO), 406, refusal)
-
-
 def test_a_request_after_the_cancel_of_the_reply_consumer_is_refused(ch, request_queue):
     def request(channel):
         channel.consume(REPLY_TO, auto_ack=True).cancel()
         channel.publish(request_queue, "request", reply_to=REPLY_TO)
 
     ch.refuses(request, 406, "fast reply consumer does not exist")
-
-
-def test_declaring_the_pseudo_queue_is_a_no_op(ch):
-    declared = ch.passive(REPLY_TO)
-    assert (declared.queue, declared.message_count, declared.consumer_count) == (REPLY_TO, 0, 1)
 
 
 @pytest.mark.parametrize("use", ["get", "purge", "bind"])

@@ -1,7 +1,6 @@
 """Exchanges: how each type routes, alternate exchanges, exchange-to-exchange bindings, CC and BCC."""
 
 import pytest
-from pika import spec
 
 from field_table import Wire
 
@@ -46,13 +45,6 @@ def test_several_bindings_of_one_queue_give_one_copy(ch):
         ch.bind(q, x, key)
     ch.publish("a", "m", exchange=x)
     assert ch.drain(q) == ["m"]
-
-
-def test_a_fanout_exchange_ignores_the_key(ch):
-    x = ch.exchange("fanout")
-    queues = ch.bound(x, "a", "", "c")
-    ch.publish("whatever", "m", exchange=x)
-    assert reached(ch, queues) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("pattern, key, matches", [
@@ -137,44 +129,6 @@ def test_headers_bindings_of_one_queue_are_alternatives(ch):
     assert ch.drain(q) == []
 
 
-# --- alternate exchanges
-
-
-def test_alternate_exchange_gets_unroutable_messages(ch):
-    alternate = ch.exchange("fanout", name="ae")
-    x = ch.exchange("direct", alternate_exchange=alternate)
-    routed, rest = ch.queue(), ch.queue(name="rest")
-    ch.bind(routed, x, "known")
-    ch.bind(rest, alternate)
-    ch.publish("known", "routed", exchange=x)
-    ch.publish("unknown", "rest", exchange=x)
-    assert ch.drain(routed) == ["routed"]
-    message = ch.get(rest)
-    assert (message.body, message.exchange, message.routing_key) == ("rest", x, "unknown")
-
-
-def test_alternate_exchanges_may_follow_each_other(ch):
-    last, q = ch.exchange("fanout", name="last"), ch.queue()
-    ch.bind(q, last)
-    middle = ch.exchange("direct", name="middle", alternate_exchange=last)
-    ch.publish("k", "m", exchange=ch.exchange("direct", alternate_exchange=middle))
-    assert ch.drain(q) == ["m"]
-
-
-def test_a_cycle_of_alternate_exchanges_ends(ch, client):
-    a, b = client.name("a"), client.name("b")
-    ch.exchange("direct", a, alternate_exchange=b)
-    ch.exchange("direct", b, alternate_exchange=a)
-    assert ch.publish("k", "m", exchange=a, mandatory=True) == "a"
-    assert ch.returned[-1].reply == (312, "NO_ROUTE")
-
-
-def test_a_missing_alternate_exchange_loses_the_message(ch, client):
-    x = ch.exchange("direct", alternate_exchange=client.name("missing"))
-    assert ch.publish("k", "m", exchange=x, mandatory=True) == "a"
-    assert ch.returned[-1].reply == (312, "NO_ROUTE")
-
-
 # --- exchange to exchange
 
 
@@ -192,17 +146,6 @@ def test_exchanges_can_be_bound_to_exchanges(ch):
     assert ch.get(q) is None
 
 
-def test_a_cycle_of_exchanges_delivers_one_copy(ch):
-    a, b = ch.exchange("fanout", name="a"), ch.exchange("fanout", name="b")
-    ch.bind_exchange(b, a)
-    ch.bind_exchange(a, b)
-    q = ch.queue()
-    ch.bind(q, a)
-    ch.bind(q, b)
-    ch.publish("", "m", exchange=a)
-    assert ch.drain(q) == ["m"]
-
-
 def test_a_message_that_reaches_an_exchange_by_two_ways_is_delivered_once(ch):
     source, end, q = ch.exchange("fanout", name="source"), ch.exchange("fanout", name="end"), ch.queue()
     ch.bind(q, end)
@@ -214,37 +157,7 @@ def test_a_message_that_reaches_an_exchange_by_two_ways_is_delivered_once(ch):
     assert ch.drain(q) == ["m"]
 
 
-def test_an_internal_exchange_is_reached_through_another(ch):
-    internal, x, q = ch.exchange("fanout", name="internal", internal=True), ch.exchange("fanout"), ch.queue()
-    ch.bind(q, internal)
-    ch.bind_exchange(internal, x)
-    ch.publish("", "m", exchange=x)
-    assert ch.drain(q) == ["m"]
-
-
 # --- lifetime
-
-
-def test_an_auto_delete_exchange_goes_with_its_last_binding(ch):
-    x, q = ch.exchange("direct", auto_delete=True), ch.queue()
-    ch.bind(q, x, "a")
-    ch.bind(q, x, "b")
-    ch.unbind(q, x, "a")
-    assert ch.publish("b", "m", exchange=x) == "a"
-    ch.unbind(q, x, "b")
-    ch.refuses(lambda c: c.publish("b", "m", exchange=x), 404, f"no exchange '{x}' in vhost '/'")
-
-
-def test_an_auto_delete_exchange_goes_with_the_queue_that_was_bound(ch):
-    x, q = ch.exchange("direct", auto_delete=True), ch.queue()
-    ch.bind(q, x, "a")
-    ch.delete(q)
-    ch.refuses(lambda c: c.publish("a", "m", exchange=x), 404, f"no exchange '{x}' in vhost '/'")
-
-
-def test_an_auto_delete_exchange_that_nothing_was_bound_to_stays(ch):
-    x = ch.exchange("direct", auto_delete=True)
-    assert ch.publish("k", "m", exchange=x) == "a"
 
 
 def test_an_auto_delete_exchange_that_is_bound_to_another_goes_when_its_own_bindings_go(ch):
@@ -253,20 +166,6 @@ def test_an_auto_delete_exchange_that_is_bound_to_another_goes_when_its_own_bind
     ch.bind(q, x)
     ch.unbind(q, x)
     ch.refuses(lambda c: c.publish("", "m", exchange=x), 404, f"no exchange '{x}' in vhost '/'")
-
-
-def test_deleting_an_exchange_removes_its_bindings(ch):
-    x, q = ch.exchange("fanout"), ch.queue()
-    ch.bind(q, x)
-    ch.delete_exchange(x)
-    ch.exchange("fanout", x)
-    ch.publish("", "m", exchange=x)
-    assert ch.stays(q, 0, 0.1)
-
-
-def test_a_passive_exchange_declaration_ignores_type_and_arguments(ch):
-    x = ch.exchange("fanout")
-    ch.rpc(spec.Exchange.Declare(exchange=x, type="topic", passive=True), spec.Exchange.DeclareOk)
 
 
 # --- CC and BCC
@@ -281,25 +180,6 @@ def test_cc_and_bcc_add_routing_keys(ch):
         assert (message.exchange, message.routing_key) == (x, "key")
         assert message.headers == {"CC": ["cc1", "cc2"]}
     assert ch.get(queues[4]) is None
-
-
-def test_cc_works_on_the_default_exchange(ch, client):
-    one, two = ch.queue(), ch.queue()
-    ch.publish(one, "m", headers={"CC": [two]})
-    assert [ch.drain(q) for q in (one, two)] == [["m"], ["m"]]
-
-
-def test_a_message_with_bcc_only_is_delivered_without_that_header(ch):
-    q = ch.queue()
-    ch.publish(q, "m", headers={"BCC": ["x"], "kept": 1})
-    assert ch.get(q).headers == {"kept": 1}
-
-
-def test_cc_matches_topics(ch):
-    x = ch.exchange("topic")
-    queues = ch.bound(x, "a.*", "b.*", "c.*")
-    ch.publish("a.1", "m", exchange=x, headers={"CC": ["b.1"]})
-    assert reached(ch, queues) == [0, 1]
 
 
 def test_lower_case_cc_is_just_a_header(ch):

@@ -166,12 +166,6 @@ def test_a_message_larger_than_the_byte_limit_is_acked_and_dropped(ch, kind, dlq
     assert ch.count(q) == 0
 
 
-@pytest.mark.parametrize("bodies, outcomes", [(["12345", "12345", "1"], "aaN"), (["12345678901"], "N")])
-def test_reject_publish_refuses_what_exceeds_the_byte_limit_of_a_classic_queue(ch, bodies, outcomes):
-    q = ch.queue(max_length_bytes=10, overflow="reject-publish")
-    assert "".join(ch.publish(q, body) for body in bodies) == outcomes
-
-
 @pytest.mark.better
 def test_reject_publish_refuses_what_exceeds_the_byte_limit_of_a_quorum_queue(ch, by_broker):
     q = ch.queue("quorum", max_length_bytes=30, overflow="reject-publish")
@@ -230,22 +224,6 @@ def test_reject_publish_accepts_again_when_there_is_room(ch, kind):
     assert outcomes.startswith("aaaaa") and outcomes.endswith("N")
     ch.drain(q)
     ch.poll(lambda: ch.publish(q, "m") == "a")
-
-
-def test_publisher_is_nacked_when_one_of_several_queues_refuses(ch):
-    x = ch.exchange("fanout")
-    full, roomy = ch.queue(name="full", max_length=1, overflow="reject-publish"), ch.queue(name="roomy")
-    for q in (full, roomy):
-        ch.bind(q, x)
-    assert ch.publish("", *"0123", exchange=x) == "aNNN"
-    ch.reaches(roomy, 4)
-    assert ch.count(full) == 1
-
-
-def test_a_refused_mandatory_message_is_not_returned(ch):
-    q = ch.queue(max_length=0, overflow="reject-publish")
-    assert ch.publish(q, "m", mandatory=True) == "N"
-    assert ch.returned == []
 
 
 def test_a_requeued_message_is_always_accepted(ch, kind):

@@ -4,7 +4,6 @@ import pytest
 from pika import spec
 
 from expectations import dead_letters_to
-from replies import Closed
 
 # --- confirms
 
@@ -14,36 +13,6 @@ def test_every_message_is_confirmed_once_and_in_count(ch, kind):
     other = ch.connection.channel().confirm_select()
     assert other.publish(q, *[str(n) for n in range(200)]) == "a" * 200
     assert ch.count(q) == 200
-
-
-def test_confirms_count_from_one_after_confirm_select(ch):
-    q = ch.queue()
-    other = ch.connection.channel()
-    other.publish(q, "unconfirmed")
-    other.confirm_select()
-    other.publish(q, "m")
-    assert [m.delivery_tag for m in other.heard if isinstance(m, spec.Basic.Ack)] == [1]
-
-
-def test_confirm_select_twice_changes_nothing(ch):
-    q = ch.queue()
-    assert ch.publish(q, "a") == "a"
-    ch.rpc(spec.Confirm.Select(), spec.Confirm.SelectOk)
-    assert ch.publish(q, "b") == "a"
-    assert [m.delivery_tag for m in ch.heard if isinstance(m, spec.Basic.Ack)] == [1, 2]
-
-
-def test_confirm_select_without_an_answer(ch):
-    q = ch.queue()
-    other = ch.connection.channel()
-    other.send(spec.Confirm.Select(nowait=True))
-    other.confirming = True
-    assert other.publish(q, "m") == "a"
-
-
-def test_an_unroutable_message_is_confirmed(ch, client):
-    assert ch.publish(client.name("nowhere"), "m") == "a"
-    assert ch.publish("k", "m", exchange=ch.exchange("fanout")) == "a"
 
 
 @pytest.mark.parametrize("delivery_mode", [None, 1, 2])
@@ -79,30 +48,9 @@ def test_a_mandatory_message_that_no_queue_takes_comes_back_whole(ch, client):
     assert (properties.message_id, properties.headers, properties.expiration) == ("id", {"a": 1}, "1000")
 
 
-def test_the_return_comes_before_the_confirm(ch, client):
-    ch.publish(client.name("nowhere"), "a", "b", mandatory=True)
-    names = [type(method).__name__ for method in ch.heard if isinstance(method, (spec.Basic.Return, spec.Basic.Ack))]
-    assert names[0] == "Return"
-    assert names.count("Return") == 2
-    last_ack = len(names) - 1 - names[::-1].index("Ack")
-    assert names[:last_ack].count("Return") == 2
-
-
 def test_a_mandatory_message_that_is_routed_does_not_come_back(ch, kind):
     q = ch.queue(kind)
     ch.publish(q, "m", mandatory=True)
-    assert ch.returned == []
-
-
-def test_a_message_that_is_not_mandatory_does_not_come_back(ch, client):
-    ch.publish(client.name("nowhere"), "m")
-    assert ch.returned == []
-
-
-def test_a_message_routed_by_the_alternate_exchange_does_not_come_back(ch):
-    alternate, q = ch.exchange("fanout", name="ae"), ch.queue()
-    ch.bind(q, alternate)
-    ch.publish("nobody", "m", exchange=ch.exchange("direct", alternate_exchange=alternate), mandatory=True)
     assert ch.returned == []
 
 
@@ -191,60 +139,6 @@ def test_an_unknown_delivery_tag_in_a_transaction_is_refused_at_once(ch):
         channel.ack(1)
 
     ch.refuses(ack_nothing, 406, "unknown delivery tag 1")
-
-
-def test_mandatory_messages_come_back_at_commit_before_commit_ok(ch, client):
-    tx = ch.connection.channel().tx_select()
-    tx.publish(client.name("nowhere"), "m", mandatory=True)
-    tx.sync()
-    assert tx.returned == []
-    tx.tx_commit()
-    assert [message.body for message in tx.returned] == ["m"]
-    names = [type(method).__name__ for method in tx.heard]
-    assert names.index("Return") < names.index("CommitOk")
-
-
-def test_a_commit_with_nothing_in_it_succeeds(ch):
-    ch.connection.channel().tx_select().tx_commit()
-
-
-def test_tx_select_twice_is_fine(ch):
-    ch.connection.channel().tx_select().tx_select().tx_commit()
-
-
-def test_a_commit_that_a_queue_refuses_closes_the_channel_and_the_rest_stays_done(ch):
-    full, roomy = ch.queue(name="full", max_length=1, overflow="reject-publish"), ch.queue(name="roomy")
-    tx = ch.connection.channel().tx_select()
-    tx.publish(roomy, "before")
-    tx.publish(full, *"abcd")
-    tx.publish(roomy, "after")
-    with pytest.raises(Closed) as refused:
-        tx.tx_commit()
-    assert refused.value.said == ("channel", 406, "PRECONDITION_FAILED - partial tx completion")
-    ch.reaches(full, 1)
-    ch.reaches(roomy, 2)
-
-
-def test_a_publish_to_an_unknown_exchange_in_a_transaction_is_refused_at_once(ch, client):
-    x = client.name("missing")
-
-    def publish(channel):
-        channel.tx_select()
-        channel.publish("k", "m", exchange=x)
-
-    ch.refuses(publish, 404, f"no exchange '{x}' in vhost '/'")
-
-
-def test_a_transaction_is_routed_when_it_is_published_not_when_it_commits(ch):
-    x, q, late = ch.exchange("fanout"), ch.queue(), ch.queue(name="late")
-    ch.bind(q, x)
-    tx = ch.connection.channel().tx_select()
-    tx.publish("", "m", exchange=x)
-    tx.sync()
-    ch.bind(late, x)
-    tx.tx_commit()
-    ch.reaches(q, 1)
-    assert ch.stays(late, 0, 0.15)
 
 
 # --- order

@@ -73,22 +73,6 @@ def test_the_last_declared_queue_of_a_channel_is_meant_by_an_empty_name(ch):
     assert ch.get("").body == "m"
 
 
-def test_the_last_declared_queue_is_the_routing_key_when_both_are_empty(ch):
-    q, x = ch.queue(), ch.exchange("direct")
-    ch.bind("", x, "")
-    ch.publish(q, "m", exchange=x)
-    assert ch.get(q).body == "m"
-
-
-@pytest.mark.parametrize("use", ["get", "consume", "purge", "bind"])
-def test_an_empty_name_needs_a_queue_declared_before(ch, use):
-    actions = {
-        "get": lambda c: c.get(""), "consume": lambda c: c.consume(""), "purge": lambda c: c.purge(""),
-        "bind": lambda c: c.bind("", "amq.direct", "k"),
-    }
-    ch.refuses(actions[use], 404, "no previously declared queue")
-
-
 # --- counts
 
 
@@ -111,16 +95,6 @@ def test_a_passive_declaration_ignores_flags_and_arguments(ch, kind):
     q = ch.queue(kind)
     method = spec.Queue.Declare(queue=q, passive=True, auto_delete=True, arguments={"x-message-ttl": "nonsense"})
     assert ch.rpc(method, spec.Queue.DeclareOk).queue == q
-
-
-def test_a_passive_declaration_of_a_missing_queue_is_refused(ch, client):
-    name = client.name("missing")
-    ch.refuses(lambda c: c.passive(name), 404, f"no queue '{name}' in vhost '/'")
-
-
-def test_an_empty_name_means_no_earlier_queue_in_a_passive_declaration(ch):
-    ch.queue()
-    ch.refuses(lambda c: c.passive(""), 404, "no queue '' in vhost '/'")
 
 
 # --- equivalence
@@ -231,13 +205,6 @@ def test_durable_is_compared_before_auto_delete_and_that_before_arguments(ch):
                inequivalent("auto_delete", q, "true", "false"))
 
 
-def test_another_exclusiveness_is_locked_even_for_the_owner(ch):
-    q = ch.queue(name="exclusive", exclusive=True)
-    ch.refuses(lambda c: c.queue(name=q), 405, LOCKED.format(queue=q))
-    q = ch.queue()
-    ch.refuses(lambda c: c.queue(name=q, exclusive=True), 405, LOCKED.format(queue=q))
-
-
 def test_exclusiveness_is_compared_before_durability(ch):
     q = ch.queue()
     ch.refuses(lambda c: c.queue(name=q, exclusive=True, durable=False), 405, LOCKED.format(queue=q))
@@ -256,11 +223,6 @@ def test_the_max_age_of_a_stream_is_compared_as_a_duration(ch):
 
 
 # --- permissions
-
-
-def test_the_reserved_prefix_is_reported_before_a_missing_permission(bob):
-    _, mine = bob(configure=NOTHING)
-    mine.refuses(lambda c: declare(c, "amq.foo"), 403, "queue name 'amq.foo' contains reserved prefix 'amq.*'")
 
 
 def test_declaring_needs_configure_access_even_if_the_arguments_are_wrong(bob, prefix):

@@ -53,15 +53,6 @@ def test_a_reject_or_a_lost_channel_counts_as_acquired_and_as_a_failed_delivery(
     ]
 
 
-def test_the_counts_are_kept_apart(ch):
-    q = ch.queue("quorum")
-    ch.publish(q, "m")
-    for how in ("nack", "reject", "nack"):
-        give_back(ch, q, how)
-    ch.reaches(q, 1)
-    assert ch.get(q).headers == {"x-acquired-count": 3, "x-delivery-count": 1}
-
-
 def test_a_message_that_stayed_with_the_broker_has_no_counts(ch):
     q = ch.queue("quorum")
     ch.publish(q, "a", "b")
@@ -125,14 +116,6 @@ def test_lost_channels_reach_the_limit(ch):
     for _ in range(2):
         give_back(ch, q, "close")
     assert ch.take(dlq).deaths == [(q, "delivery_limit", 1)]
-
-
-def test_without_a_dead_letter_exchange_the_message_is_dropped_at_the_limit(ch):
-    q = ch.queue("quorum", delivery_limit=0)
-    ch.publish(q, "m", "next")
-    ch.reject(ch.get_unacked(q), requeue=True)
-    ch.reaches(q, 1)
-    assert ch.get(q).body == "next"
 
 
 def test_a_limit_that_is_no_integer_is_accepted_and_means_the_default(ch):
