@@ -283,21 +283,21 @@ impl Vhost {
             self.deliver_reply(*requester, &message);
         }
         let mut plan = EnqueuePlan::default();
-        let mut refused = false;
+        let (mut refused, mut older) = (false, None);
         if !route.holders.is_empty() {
-            refused = self.hold_publish(&route.holders, &message, &mut plan);
+            (refused, older) = self.hold_publish(&route.holders, &message, &mut plan);
         }
         if let Some(ready_at) = delivery_time.and_then(|time| self.ready_at(*time, &message)) {
-            return self.schedule_publish(route, &message, plan, ready_at, refused);
+            return self.schedule_publish(route, &message, plan, ready_at, (refused, older));
         }
         let add = |id, queue: &mut Queue| plan.add(id, queue, &message);
         refused |= self.plan_queues(&route.queues, &message, add);
-        let lsn = self.enqueue(message, &plan);
+        let lsn = self.enqueue(message, &plan).max(older);
         Verdict::of(refused, lsn)
     }
 
     /// Lets a publish into its queues, to be ready at `ready_at`, and into the delayed exchanges of `plan`, which hold
-    /// the message as it was published.
+    /// the message as it was published, unless some of them have refused it, or older messages stay there.
     #[cold]
     fn schedule_publish(
         &mut self,
@@ -305,36 +305,36 @@ impl Vhost {
         message: &Message,
         mut plan: EnqueuePlan,
         ready_at: Time,
-        refused: bool,
+        (refused, older): (bool, Option<Lsn>),
     ) -> Verdict {
         let held = self.enqueue(message.clone(), &std::mem::take(&mut plan));
         let message = self.scheduled(message, ready_at);
         let named = NamedSchedule::of_message(&message);
-        let (queues, has_no_room) = self.admit(named.as_ref(), &route.queues, Holder::Queue);
+        let admitted = self.admit(named.as_ref(), &route.queues, Holder::Queue);
         let replaces = named.as_ref().and_then(NamedSchedule::replaces);
         let schedule =
             |id, queue: &mut Queue| plan.schedule(id, queue, &message, ready_at, replaces);
-        let is_full = self.plan_queues(&queues, &message, schedule);
+        let is_full = self.plan_queues(&admitted.targets, &message, schedule);
         self.collect_places(&plan.delayed, named.as_ref());
-        let lsn = self.enqueue(message, &plan).max(held);
-        Verdict::of(refused || has_no_room || is_full, lsn)
+        let lsn = self.enqueue(message, &plan).max(held).max(older).max(admitted.older);
+        Verdict::of(refused || admitted.has_no_room || is_full, lsn)
     }
 
-    /// Reserves places for a publish in the delayed exchanges that hold the message. True if one of them has no room
-    /// for the schedule id.
+    /// Reserves places for a publish in the delayed exchanges that hold the message. Returns true if one of them has no room
+    /// for the schedule id, and the position behind the older messages that stay there instead.
     #[cold]
     fn hold_publish(
         &mut self,
         holders: &[ExchangeId],
         message: &Message,
         plan: &mut EnqueuePlan,
-    ) -> bool {
+    ) -> (bool, Option<Lsn>) {
         let named = NamedSchedule::of_message(message);
-        let (holders, has_no_room) = self.admit(named.as_ref(), holders, Holder::Exchange);
+        let admitted = self.admit(named.as_ref(), holders, Holder::Exchange);
         let replaces = named.as_ref().and_then(NamedSchedule::replaces);
-        self.hold_in_exchanges(&holders, message, replaces, plan);
+        self.hold_in_exchanges(&admitted.targets, message, replaces, plan);
         self.collect_places(&plan.delayed, named.as_ref());
-        has_no_room
+        (admitted.has_no_room, admitted.older)
     }
 
     /// The time at which a publish is ready; none if the message does not wait. A message with a schedule id waits for

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::ids::{EntryId, QueueNumber};
+use crate::ids::{EntryId, Lsn, QueueNumber};
 use crate::limits::{SCHEDULE_CHANGE_WORK, SCHEDULES_PER_ID_MAX};
 use crate::publish_properties::schedule_headers::NamedSchedule;
 use crate::record::Record;
@@ -25,26 +25,42 @@ enum NameUse {
     Full,
 }
 
+/// The targets of a publish that may wait.
+pub(in crate::vhost) struct Admitted<'a, Id: Copy> {
+    /// The targets in which the message may wait.
+    pub(in crate::vhost) targets: Cow<'a, [Id]>,
+    /// True if one of the others has no room for the name.
+    pub(in crate::vhost) has_no_room: bool,
+    /// The position of the log behind the older messages that stay instead of the new one; none if there are none. If one of
+    /// them was lost after the new one was confirmed, both would be gone.
+    pub(in crate::vhost) older: Option<Lsn>,
+}
+
 /// Publishes with a schedule id.
 impl Vhost {
-    /// The targets of a publish in which it may wait, and whether one of the others has no room for the name.
+    /// The targets of a publish in which it may wait.
     pub(in crate::vhost) fn admit<'a, Id: Copy>(
         &mut self,
         named: Option<&NamedSchedule>,
         targets: &'a [Id],
         holder: impl Fn(Id) -> Holder,
-    ) -> (Cow<'a, [Id]>, bool) {
-        let Some(named) = named else { return (Cow::Borrowed(targets), false) };
-        let mut is_full = false;
+    ) -> Admitted<'a, Id> {
+        let (mut has_no_room, mut older) = (false, None);
+        let Some(named) = named else {
+            return Admitted { targets: Cow::Borrowed(targets), has_no_room, older };
+        };
         let mut open = Vec::with_capacity(targets.len());
         for target in targets {
             match self.name_use(holder(*target), named) {
                 NameUse::Open => open.push(*target),
-                NameUse::Kept => self.counters.schedules.kept += 1,
-                NameUse::Full => is_full = true,
+                NameUse::Kept => {
+                    self.counters.schedules.kept += 1;
+                    older = Some(self.log.last());
+                }
+                NameUse::Full => has_no_room = true,
             }
         }
-        (Cow::Owned(open), is_full)
+        Admitted { targets: Cow::Owned(open), has_no_room, older }
     }
 
     fn name_use(&self, holder: Holder, named: &NamedSchedule) -> NameUse {
