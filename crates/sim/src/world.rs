@@ -11,7 +11,8 @@ use storage::OpenError;
 
 use crate::checks::book::Book;
 use crate::clients::client::{Client, Part, Place, Source};
-use crate::clients::topology::{CLEAN, END, HOP, REJECT, Topology, WORK};
+use crate::clients::draw::draw_clients;
+use crate::clients::topology::Topology;
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::network::{Arrival, Network};
 use crate::cluster::node::{Damage, Node, StartError};
@@ -71,19 +72,7 @@ impl World {
             .map(|number| Node::new(number, placement.clone(), plan.sabotage, &mut random))
             .collect();
         let network = Network::new(all, Random(random.next()));
-        let mut clients = vec![Client::new(Part::Declares, Vec::new())];
-        let (publish, consume) = plan.clients;
-        clients.extend((0..publish).map(|_| Client::new(Part::Publishes, Vec::new())));
-        for _ in 0..consume {
-            let all = [WORK[0], WORK[1], END, REJECT, CLEAN, HOP];
-            let mut queues: Vec<usize> = Vec::new();
-            for queue in all {
-                if random.percent(if queue == HOP { 10 } else { 50 }) {
-                    queues.push(queue);
-                }
-            }
-            clients.push(Client::new(Part::Consumes, queues));
-        }
+        let clients = draw_clients(plan.clients, &mut random);
         let mut world = Self {
             now_us: 1_000_000,
             nodes,
