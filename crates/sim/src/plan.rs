@@ -73,6 +73,8 @@ pub struct Plan {
     pub spares: usize,
     /// Clients that publish, and that consume.
     pub clients: (usize, usize),
+    /// Clients that schedule messages; none if the run has no schedules.
+    pub schedulers: usize,
     /// Time for which faults happen and clients work, in microseconds.
     pub chaos_us: u64,
     /// Octets of entries that a log keeps for members that are behind.
@@ -115,8 +117,18 @@ impl Plan {
             }
             false => (0, 0),
         };
-        let mut plan =
-            Self { seed, nodes, spares, clients, chaos_us, retention_bytes, nemeses, sabotage };
+        let schedulers = draw_schedulers(seed);
+        let mut plan = Self {
+            seed,
+            nodes,
+            spares,
+            clients,
+            schedulers,
+            chaos_us,
+            retention_bytes,
+            nemeses,
+            sabotage,
+        };
         let mut has_rot = false;
         for _ in 0..count {
             let at_us = CALM_US + random.below(chaos_us - CALM_US);
@@ -141,19 +153,7 @@ impl Plan {
             has_rot |= matches!(nemesis, Nemesis::Forget(_));
             plan.nemeses.push((at_us, nemesis));
         }
-        // Another sequence again.
-        let mut states = Random(seed ^ 0xA1A2);
-        let states_count = if states.percent(40) { 1 + states.below(4) } else { 0 };
-        for _ in 0..states_count {
-            let at_us = CALM_US + states.below(chaos_us - CALM_US);
-            let node = below(&mut states, nodes + spares);
-            let for_us = 100_000 + states.below(4_000_000);
-            let nemesis = match states.percent(60) {
-                true => Nemesis::Alarm(node, for_us),
-                false => Nemesis::Drain(node, for_us),
-            };
-            plan.nemeses.push((at_us, nemesis));
-        }
+        plan.add_states();
         if sabotage == Some(Sabotage::VoteForgotten) {
             // Two votes in one term matter to few elections: there are many.
             let times = (CALM_US..plan.chaos_us).step_by(4_000_000);
@@ -186,6 +186,22 @@ impl Plan {
         }
         plan.nemeses.sort_by_key(|(at_us, _)| *at_us);
         plan
+    }
+
+    /// Adds alarms and drained nodes, by another sequence again.
+    fn add_states(&mut self) {
+        let mut states = Random(self.seed ^ 0xA1A2);
+        let count = if states.percent(40) { 1 + states.below(4) } else { 0 };
+        for _ in 0..count {
+            let at_us = CALM_US + states.below(self.chaos_us - CALM_US);
+            let node = below(&mut states, self.nodes + self.spares);
+            let for_us = 100_000 + states.below(4_000_000);
+            let nemesis = match states.percent(60) {
+                true => Nemesis::Alarm(node, for_us),
+                false => Nemesis::Drain(node, for_us),
+            };
+            self.nemeses.push((at_us, nemesis));
+        }
     }
 
     fn nemesis(&self, random: &mut Random) -> Nemesis {
@@ -223,6 +239,12 @@ impl Plan {
             _ => Nemesis::Transfer(node),
         }
     }
+}
+
+/// The number of clients that schedule messages.
+fn draw_schedulers(seed: u64) -> usize {
+    let mut random = Random(seed ^ 0x5C4D);
+    if random.percent(40) { 1 + below(&mut random, 2) } else { 0 }
 }
 
 /// A number below a bound.

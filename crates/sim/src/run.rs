@@ -32,6 +32,10 @@ pub struct Counts {
     pub dead_letters: u64,
     /// Dead letters that were redriven.
     pub redriven: u64,
+    /// Messages with the name of a schedule that were published.
+    pub scheduled: u64,
+    /// Operations on schedules that have found messages, and that have found none.
+    pub operations: (u64, u64),
     /// Committed entries.
     pub entries: u64,
     /// Starts of processes and replicas.
@@ -57,6 +61,9 @@ impl AddAssign for Counts {
         self.deliveries += more.deliveries;
         self.dead_letters += more.dead_letters;
         self.redriven += more.redriven;
+        self.scheduled += more.scheduled;
+        self.operations.0 += more.operations.0;
+        self.operations.1 += more.operations.1;
         self.entries += more.entries;
         self.starts += more.starts;
         self.rebuilt += more.rebuilt;
@@ -72,11 +79,12 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { published, confirmed, deliveries, dead_letters, .. } = self;
         let Self { redriven, entries, starts, rebuilt, moved, barriers, .. } = self;
+        let Self { scheduled, operations: (found, not_found), .. } = self;
         let Self { pages_written, pages_read, pages_ended, .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
-             {redriven} redriven, {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
+             {redriven} redriven, {scheduled} scheduled ({found} operations, {not_found} without effect), {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
              {barriers} barriers, pages: {pages_written} written, {pages_read} read, {pages_ended} ended"
         )
     }
@@ -119,6 +127,8 @@ fn outcome(mut world: World) -> Outcome {
         deliveries: world.book.deliveries,
         dead_letters: ledger.dead_letters,
         redriven: ledger.redriven_count,
+        scheduled: world.book.schedules.published(),
+        operations: (world.book.schedules.found, world.book.schedules.not_found),
         entries: ledger.len(),
         starts: world.starts,
         rebuilt: world.rebuilt,

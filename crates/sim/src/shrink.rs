@@ -39,6 +39,10 @@ pub fn shrink(plan: &Plan) -> Plan {
                 best = smaller;
             }
         }
+        let without = Plan { schedulers: 0, ..best.clone() };
+        if without != best && fails(&without) {
+            best = without;
+        }
         let last_us = best.nemeses.last().map_or(3_000_000, |(at_us, _)| *at_us + 500_000);
         for chaos_us in [last_us, best.chaos_us / 2, best.chaos_us * 3 / 4] {
             let smaller = Plan { chaos_us, ..best.clone() };

@@ -11,7 +11,7 @@ use storage::OpenError;
 
 use crate::checks::book::Book;
 use crate::clients::client::{Client, Part, Place, Source};
-use crate::clients::draw::draw_clients;
+use crate::clients::draw::{add_schedulers, draw_clients};
 use crate::clients::topology::Topology;
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::network::{Arrival, Network};
@@ -65,14 +65,15 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plan: Plan, keeps_story: bool) -> Self {
         let mut random = Random(plan.seed);
-        let topology = Topology::draw(&mut random);
+        let mut topology = Topology::draw(&mut random);
         let placement = Placement::on_founders(plan.nodes);
         let all = plan.nodes + plan.spares;
         let nodes = (0..all)
             .map(|number| Node::new(number, placement.clone(), plan.sabotage, &mut random))
             .collect();
         let network = Network::new(all, Random(random.next()));
-        let clients = draw_clients(plan.clients, &mut random);
+        let mut clients = draw_clients(plan.clients, &mut random);
+        add_schedulers(plan.seed, plan.schedulers, &mut topology, &mut clients);
         let mut world = Self {
             now_us: 1_000_000,
             nodes,

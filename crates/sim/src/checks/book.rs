@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::checks::ledger::Ledger;
+use crate::checks::schedules::ScheduleBook;
 use crate::clients::topology::Topology;
 use crate::cluster::pages::PageCounts;
 use crate::plan::FAST_PPM;
@@ -50,6 +51,24 @@ pub(crate) struct MessageFacts {
 }
 
 impl MessageFacts {
+    /// A message that is published now.
+    pub(crate) fn published(first: usize, (published_us, root): (u64, u64)) -> Self {
+        Self {
+            first,
+            published_us,
+            root,
+            own_ms: None,
+            delay_ms: 0,
+            is_confirmed: false,
+            is_acked: false,
+            settled_us: None,
+            emptied: Emptied::Never,
+            handed: BTreeMap::new(),
+            redriven_since: None,
+            redrives: 0,
+        }
+    }
+
     /// Number of times that leaders have moved it out of the queue of dead letters, the last one perhaps without a commit.
     fn redrives_made(&self) -> u64 {
         self.redrives + u64::from(self.redriven_since.is_some())
@@ -76,6 +95,7 @@ pub(crate) struct Book {
     pub(crate) topology: Topology,
     pub(crate) messages: BTreeMap<u64, MessageFacts>,
     pub(crate) ledger: Ledger,
+    pub(crate) schedules: ScheduleBook,
     /// Term of the newest leader that serves clients.
     pub(crate) newest_term: u64,
     leaders: BTreeMap<u64, usize>,
@@ -101,6 +121,7 @@ impl Book {
     pub(crate) fn new(topology: Topology, keeps_notes: bool) -> Self {
         Self {
             ledger: Ledger::new(),
+            schedules: ScheduleBook::default(),
             topology,
             messages: BTreeMap::new(),
             newest_term: 0,
@@ -153,7 +174,8 @@ impl Book {
 
     pub(crate) fn confirmed(&mut self, id: u64) {
         self.note(format_args!("message {id} is confirmed"));
-        let has_entered = self.ledger.has_entered(id);
+        let has_entered = self.ledger.has_entered(id)
+            | self.schedules.confirmed(id, &self.ledger.waits, &mut self.violations);
         let Some(message) = self.messages.get_mut(&id) else { return };
         message.is_confirmed = true;
         // A message that was acknowledged before its batch was written is never in the log.
@@ -223,6 +245,15 @@ impl Book {
         if counts && passed_us + passed_us * FAST_PPM / 1_000_000 + 20 < needed_us {
             self.violation(format!("early: {whence} after {passed_us} us of {needed_us}"));
         }
+        if let Some(why) = self.schedules.fault_of_delivery(id, (now_us, root), is_stale) {
+            self.violation(format!("{why}: {whence}"));
+        }
+    }
+
+    /// An operation on messages that wait is answered.
+    pub(crate) fn operated(&mut self, request: u64, is_found: bool) {
+        self.note(format_args!("operation {request} is answered, found: {is_found}"));
+        self.schedules.answered(request, is_found, &self.ledger.waits, &mut self.violations);
     }
 
     /// A client acknowledges a message for good.
@@ -300,6 +331,7 @@ impl Book {
             .iter()
             .filter(|(_, it)| it.is_confirmed && !it.is_acked && it.emptied == Emptied::Never)
             .map(|(id, _)| *id)
+            .filter(|id| !self.schedules.is_gone(*id))
             .collect();
         if let Some(first) = lost.first() {
             self.violation(format!("{} confirmed messages are lost, first {first}", lost.len()));
@@ -308,9 +340,17 @@ impl Book {
 
     /// Looks for faults that a committed entry has shown.
     pub(crate) fn look_at_ledger(&mut self) {
-        let messages = &self.messages;
-        let is_done =
-            |id: u64| messages.get(&id).is_none_or(|it| it.is_acked || it.emptied > Emptied::Never);
+        let entries = self.ledger.len();
+        let waits = &mut self.ledger.waits;
+        let changes = waits.take_events();
+        self.violations.extend(waits.take_faults());
+        self.schedules.follow(changes, entries, waits, &mut self.violations);
+        let (messages, schedules) = (&self.messages, &self.schedules);
+        let is_done = |id: u64| {
+            let message = messages.get(&id);
+            message.is_none_or(|it| it.is_acked || it.emptied > Emptied::Never)
+                || schedules.is_gone(id)
+        };
         let faults = self.ledger.take_faults(&is_done);
         self.violations.extend(faults);
         for (id, queue) in self.ledger.take_redriven() {

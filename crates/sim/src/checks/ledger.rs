@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use broker::time::Time;
-use broker::{EntryId, Envelopes, Message, QueueNumber, Record, Replay, Vhost, VhostOptions};
+use broker::{EntryId, Envelopes, QueueNumber, Record, Replay, Vhost, VhostOptions};
 use replica::NoPages;
 use storage::{EntryContent, Flags, LogEntry};
 
 use crate::checks::hash::{add, hash};
+use crate::checks::message_id::id_of;
+use crate::checks::waits::Waits;
 use crate::clients::topology::DEAD_LETTERS;
 use crate::cluster::redrive_job::RedriveJob;
 use crate::plan::FAST_PPM;
@@ -34,6 +36,8 @@ pub(crate) struct Ledger {
     /// Messages that a purge has kept, because they were on their way to a client.
     kept: BTreeSet<u64>,
     touched: BTreeSet<u64>,
+    /// Messages that wait for their delivery time.
+    pub(crate) waits: Waits,
     /// Messages that have left for good without a death.
     left: Vec<u64>,
     faults: Vec<String>,
@@ -63,12 +67,6 @@ pub(crate) fn state_of(vhost: &Vhost) -> u64 {
     vhost.redrives().fold(queues, |sum, (id, job)| hash(job, add(sum, id.0)))
 }
 
-/// The number of a message of the run, which its body begins with.
-pub(crate) fn id_of(message: &Message) -> Option<u64> {
-    let id = message.body().first_chunk::<8>()?;
-    Some(u64::from_le_bytes(*id))
-}
-
 impl Ledger {
     pub(crate) fn new() -> Self {
         let options = VhostOptions { delivers_after_commit: true, ..VhostOptions::default() };
@@ -85,6 +83,7 @@ impl Ledger {
             delivered: BTreeMap::new(),
             kept: BTreeSet::new(),
             touched: BTreeSet::new(),
+            waits: Waits::default(),
             left: Vec::new(),
             faults: Vec::new(),
             proposed_at: BTreeMap::new(),
@@ -182,6 +181,7 @@ impl Ledger {
             let decoded = decoded.map_err(|error| error.to_string())?;
             let is_spent = record.flags.has(Flags::SPENT);
             self.follow(&decoded.record, is_spent);
+            self.waits.follow(&decoded.record, entry.index.0, Time::from_micros(entry.axis_us));
             let lsn = broker::Lsn(record.lsn.0);
             let applied = self.reference.apply(lsn, decoded, is_spent, &mut NoPages, &mut |_| ());
             applied.map_err(|divergence| format!("record {lsn}: {divergence}"))?;

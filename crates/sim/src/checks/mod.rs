@@ -3,3 +3,6 @@
 pub(crate) mod book;
 pub(crate) mod hash;
 pub(crate) mod ledger;
+pub(crate) mod message_id;
+pub(crate) mod schedules;
+pub(crate) mod waits;

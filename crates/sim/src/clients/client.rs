@@ -1,6 +1,6 @@
 //! A client: it publishes and waits for confirms, or consumes and settles, over octets of AMQP.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use amqp::content_header::{ContentHeader, write_content_header};
 use amqp::frame::{FrameType, split_frame, write_body_frames};
@@ -15,7 +15,10 @@ use broker::redrive::redrive_count_in;
 use simdisk::Random;
 
 use crate::checks::book::{Book, Emptied, Handed, MessageFacts};
+use crate::clients::confirms::Confirms;
 use crate::clients::handshake::{FRAME_MAX, frame};
+use crate::clients::operations::{OPERATIONS_CHANNEL, Operations};
+use crate::clients::schedules;
 use crate::clients::topology::{CLEAN, END, HOP, REJECT, RULED, WAIT, WORK};
 
 /// The deletion of the queue `clean`.
@@ -29,6 +32,8 @@ pub(crate) enum Part {
     Declares,
     Publishes,
     Consumes,
+    /// Publishes messages that wait, and operates on them.
+    Schedules,
 }
 
 /// An answer that a client waits for.
@@ -92,8 +97,8 @@ pub(crate) struct Client {
     pub(crate) newest_us: u64,
     input: Vec<u8>,
     asked: VecDeque<Ask>,
-    published: u64,
-    unconfirmed: BTreeMap<u64, u64>,
+    confirms: Confirms,
+    operations: Operations,
     unacked: VecDeque<Unacked>,
     /// Acknowledged, and no answer behind it.
     acked: Vec<u64>,
@@ -117,8 +122,8 @@ impl Client {
             newest_us: 0,
             input: Vec::new(),
             asked: VecDeque::new(),
-            published: 0,
-            unconfirmed: BTreeMap::new(),
+            confirms: Confirms::default(),
+            operations: Operations::default(),
             unacked: VecDeque::new(),
             acked: Vec::new(),
             open: None,
@@ -144,6 +149,10 @@ impl Client {
         match self.part {
             Part::Declares => {
                 self.declared = 0;
+                for method in book.topology.declare_schedules() {
+                    out.extend(method);
+                    self.asked.push_back(Ask::Any);
+                }
                 for queue in 0..book.topology.queues.len() {
                     out.extend(book.topology.declare(queue, false));
                     self.asked.push_back(Ask::Declared(queue, book.doubts));
@@ -152,6 +161,11 @@ impl Client {
             Part::Publishes => {
                 out.extend(frame(1, ConfirmSelect { nowait: false }));
                 self.asked.push_back(Ask::Any);
+            }
+            Part::Schedules => {
+                out.extend(frame(1, ConfirmSelect { nowait: false }));
+                self.asked.push_back(Ask::Any);
+                out.extend(Operations::begin());
             }
             Part::Consumes => {
                 let count = u16::try_from(1 + random.below(20)).unwrap_or(1);
@@ -176,8 +190,8 @@ impl Client {
             book.doubts += u64::from(matches!(ask, Ask::Recreated(_)));
         }
         self.asked.clear();
-        self.published = 0;
-        self.unconfirmed.clear();
+        self.confirms = Confirms::default();
+        self.operations = Operations::default();
         self.unacked.clear();
         self.acked.clear();
         self.open = None;
@@ -194,9 +208,13 @@ impl Client {
     ) -> Vec<u8> {
         match self.part {
             Part::Declares => Vec::new(),
-            Part::Publishes if self.drains => Vec::new(),
+            Part::Publishes | Part::Schedules if self.drains => Vec::new(),
             Part::Publishes => self.publish(book, next_id, (now_us, root), random),
             Part::Consumes => self.settle(book, random),
+            Part::Schedules => {
+                let channels = (&mut self.confirms, &mut self.operations);
+                schedules::act(channels, book, next_id, (now_us, root), random)
+            }
         }
     }
 
@@ -227,29 +245,20 @@ impl Client {
         }
         for _ in 0..1 + random.below(6) {
             *next_id += 1;
-            self.published += 1;
-            self.unconfirmed.insert(self.published, *next_id);
+            self.confirms.sends(*next_id);
             let queues = [WORK[0], WORK[0], WORK[1], WAIT, WAIT, HOP, REJECT, CLEAN, RULED];
             let first = queues[usize::try_from(random.below(9)).unwrap_or(0)];
             let own_ms = (first == WAIT && random.percent(40)).then(|| random.below(2_500));
             let is_work = WORK.contains(&first);
             let delay_ms = if is_work && random.percent(15) { random.below(2_000) } else { 0 };
             let facts = MessageFacts {
-                first,
-                published_us,
-                root,
                 own_ms,
                 delay_ms,
-                is_confirmed: false,
-                is_acked: false,
-                settled_us: None,
                 emptied: match first == CLEAN && book.is_clean_in_doubt() {
                     true => Emptied::Deleted,
                     false => Emptied::Never,
                 },
-                handed: BTreeMap::new(),
-                redriven_since: None,
-                redrives: 0,
+                ..MessageFacts::published(first, (published_us, root))
             };
             book.messages.insert(*next_id, facts);
             let len = match random.below(20) {
@@ -317,6 +326,10 @@ impl Client {
         let mut rest = input.as_slice();
         while let Ok(Some((frame, used))) = split_frame(rest, FRAME_MAX) {
             rest = &rest[used..];
+            if frame.channel == OPERATIONS_CHANNEL {
+                self.operations.heard(&frame, book);
+                continue;
+            }
             let goes_on = match frame.frame_type {
                 FrameType::Method => match Method::decode(frame.payload) {
                     Ok(method) => self.method(&method, book, now_us),
@@ -379,18 +392,11 @@ impl Client {
                 });
             }
             Method::BasicAck(ack) => {
-                let seqs: Vec<u64> = match ack.multiple {
-                    true => self.unconfirmed.range(..=ack.delivery_tag).map(|it| *it.0).collect(),
-                    false => vec![ack.delivery_tag],
-                };
-                for seq in seqs {
-                    if let Some(id) = self.unconfirmed.remove(&seq) {
-                        book.confirmed(id);
-                    }
-                }
+                let confirmed = self.confirms.take(ack.delivery_tag, ack.multiple);
+                confirmed.into_iter().for_each(|id| book.confirmed(id));
             }
             Method::BasicNack(nack) => {
-                self.unconfirmed.remove(&nack.delivery_tag);
+                self.confirms.take(nack.delivery_tag, false);
             }
             // The consumer comes before the queue is there again.
             Method::ChannelClose(close) if close.reply_text.contains("no queue 'clean'") => {

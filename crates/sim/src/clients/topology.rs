@@ -25,6 +25,11 @@ pub(crate) const END: usize = 4;
 pub(crate) const REJECT: usize = 5;
 pub(crate) const CLEAN: usize = 6;
 pub(crate) const RULED: usize = 7;
+/// The queue in which messages wait for their delivery time, in runs that have it.
+pub(crate) const LATER: usize = 8;
+
+/// Name of that queue.
+pub(crate) const SCHEDULE_QUEUE: &str = "later";
 
 /// Name of the queue in which dead letters end.
 pub(crate) const DEAD_LETTERS: &str = "end";

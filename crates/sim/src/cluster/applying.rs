@@ -7,6 +7,7 @@ use storage::{EntryIndex, LogEntry, Record, References, Term};
 
 use super::process::{Context, Job, Later, Process};
 use super::serving::Serving;
+use crate::faults::sabotage::Sabotage;
 
 impl Process {
     /// Prepares the next file of the log and compacts it, now and then.
@@ -112,6 +113,9 @@ impl Process {
         let now = self.now(ctx.reading);
         let last = self.replica.applier().applied_position();
         self.serving.promote(now, last, ctx.has_alarm);
+        if self.sabotage == Some(Sabotage::ScheduleForgotten) {
+            self.serving.forget_schedule(now);
+        }
         let stalls = self.stalls;
         self.replica.promoted(term, || stalls);
         if self.replica.service() == Service::Leads(term) {

@@ -66,7 +66,9 @@ fn change(sabotage: Sabotage, effect: Effect) -> Vec<Effect> {
         }
         (sabotage, Effect::Log { lsn, at, about, ended, record, is_joined }) => {
             let is_withheld = match &record {
+                Record::Settle { .. } if is_joined => sabotage == Sabotage::ReplacementTorn,
                 Record::Settle { .. } => sabotage == Sabotage::SettlementLost,
+                Record::Reschedule { .. } => sabotage == Sabotage::RescheduleLost,
                 Record::Purge { .. } => sabotage == Sabotage::PurgeLost,
                 Record::Delivered { .. } => sabotage == Sabotage::MarkLost,
                 Record::SetPolicy { .. } => sabotage == Sabotage::PolicyLost,

@@ -17,3 +17,4 @@ mod sim_log;
 pub(crate) mod skipping;
 pub(crate) mod transfer;
 mod turns;
+mod waiting;

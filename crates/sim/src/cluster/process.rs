@@ -29,7 +29,7 @@ const ENTRIES_PER_DIGEST: u32 = 50;
 const UNAPPLIED_BYTES_MAX: usize = 2 * 1024;
 
 /// Time for which a leader may find due work at each look, in microseconds.
-const LATE_US_MAX: u64 = 1_000_000;
+pub(super) const LATE_US_MAX: u64 = 1_000_000;
 
 /// Time after which due work is tried again while the lead is being handed over, in microseconds.
 const FROZEN_RETRY_US: u64 = 5_000;
@@ -133,6 +133,8 @@ pub(crate) struct Process {
     pub(super) is_redrive_due: bool,
     /// The time since when each look has found due work.
     late_since_us: Option<u64>,
+    /// The time since when each look has found an overdue message.
+    pub(super) overdue_since_us: Option<u64>,
     /// Page tasks that are not done.
     page_job: Option<PageJob>,
     pub(super) inbox: Vec<Input>,
@@ -183,6 +185,7 @@ impl Process {
             redrives: Vec::new(),
             is_redrive_due: false,
             late_since_us: None,
+            overdue_since_us: None,
             page_job: None,
             inbox: Vec::new(),
             ticks: 0,
@@ -298,6 +301,9 @@ impl Process {
         if ctx.now_us - since_us > LATE_US_MAX {
             let number = ctx.number;
             ctx.book.violation(format!("node {number} does not do work that is due at {wake:?}"));
+        }
+        if is_serving {
+            self.look_at_schedules(now, ctx);
         }
     }
 

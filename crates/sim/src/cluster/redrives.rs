@@ -6,7 +6,7 @@ use broker::{BrowseCursor, Lsn, MessageState, RedriveId};
 
 use super::process::{Context, Later, Process};
 use super::redrive_job::{RedriveJob, RedriveRun};
-use crate::checks::ledger::id_of;
+use crate::checks::message_id::id_of;
 use crate::clients::handshake::everything;
 use crate::clients::topology::DEAD_LETTERS;
 use crate::faults::sabotage::Sabotage;

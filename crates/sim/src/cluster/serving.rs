@@ -1,15 +1,21 @@
 //! The vhost of a node, and the ends of its clients: what the server has behind the lock of a vhost.
 
+use amqp::method::BasicAck;
 use amqp::reply_code::ReplyCode;
 use broker::page::{PageLocation, PageRead};
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{ConnectionId, Lsn, Request, Vhost};
+use broker::{
+    Command, ConnectionId, Lsn, Request, ScheduleOperation, ScheduleRequest, ScheduleSelector,
+    ScheduleTarget, ScheduledFilter, Vhost,
+};
 use replica::{ClientEnd, Contents, HandOverTask, LocalVhost, LogReplay, Ticked, Wait};
 use session::{Outbox, Session, Step};
 use storage::Written;
 
-use crate::clients::handshake::{FRAME_MAX, everything, session};
+use crate::clients::handshake::{FRAME_MAX, everything, frame, session};
+use crate::clients::operations::OPERATIONS_CHANNEL;
+use crate::clients::topology::SCHEDULE_QUEUE;
 use crate::cluster::effects::Sabotaged;
 use crate::cluster::pages::SimPages;
 use crate::cluster::skipping::Skipping;
@@ -35,6 +41,8 @@ pub(crate) struct SimEnd {
     wait: Option<Wait>,
     is_closing: bool,
     is_stalled: bool,
+    /// Operations that a sabotage has answered.
+    operations: u64,
 }
 
 impl ClientEnd for SimEnd {
@@ -133,6 +141,7 @@ impl Serving {
             wait: None,
             is_closing: false,
             is_stalled: false,
+            operations: 0,
         };
         Some(self.local.open(now, "client", everything(), true, Some(end)))
     }
@@ -195,16 +204,54 @@ impl Serving {
                 return;
             }
             let rest = input.to_vec();
+            let is_operation = |request: &&Request<'_>| {
+                request.channel.0 == OPERATIONS_CHANNEL
+                    && matches!(request.command, Command::Publish(_))
+            };
+            let operations = requests.iter().filter(is_operation).count();
             let mut requests = requests.into_iter();
             let mut wait = None;
             while requests.len() > 0 {
                 self.local.apply(now, connection, &mut requests, WORK_PER_LOCK);
                 wait = self.finish(now);
             }
+            if self.sabotage == Some(Sabotage::OperationAnsweredEarly) {
+                self.answer_operations(connection, operations);
+            }
             if let Some(link) = self.local.clients_mut().get_mut(connection) {
                 link.end.input = rest;
                 link.end.wait = wait;
             }
+        }
+    }
+
+    /// A sabotage: answers the next operations of a client.
+    fn answer_operations(&mut self, connection: ConnectionId, count: usize) {
+        let Some(link) = self.local.clients_mut().get_mut(connection) else { return };
+        for _ in 0..count {
+            link.end.operations += 1;
+            let ack = BasicAck { delivery_tag: link.end.operations, multiple: false };
+            let bytes = frame(OPERATIONS_CHANNEL, ack);
+            self.departed.push(Departed { client: link.end.client, bytes, is_last: false });
+        }
+    }
+
+    /// A sabotage: drops a message that waits.
+    pub(super) fn forget_schedule(&mut self, now: Now) {
+        let access = everything();
+        let Some(vhost) = self.leading() else { return };
+        let target = Some(ScheduleTarget::Queue(SCHEDULE_QUEUE.into()));
+        let filter = ScheduledFilter { target, ..ScheduledFilter::default() };
+        let waiting = vhost.scheduled_messages(&filter, &access, None, 1);
+        for message in waiting.messages {
+            let request = ScheduleRequest {
+                target: message.target,
+                selector: ScheduleSelector::Handle(message.handle),
+                operation: ScheduleOperation::Cancel,
+            };
+            let dropped = vhost.operate_on_schedules(now, &request, &access);
+            assert!(dropped.is_ok(), "the message waits");
+            vhost.drain_effects();
         }
     }
 

@@ -95,6 +95,14 @@ pub enum Sabotage {
     RedriveNotCleared,
     /// The vhost does not hear that an alarm is over.
     AlarmEndWithheld,
+    /// Operations on messages that wait are answered at once.
+    OperationAnsweredEarly,
+    /// A new leader forgets a message that waits.
+    ScheduleForgotten,
+    /// New delivery times do not reach the log.
+    RescheduleLost,
+    /// A message that is replaced stays in the log.
+    ReplacementTorn,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
@@ -145,6 +153,10 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("pager-not-woken", Sabotage::PagerNotWoken, 0),
     ("redrive-not-cleared", Sabotage::RedriveNotCleared, 0),
     ("alarm-end-withheld", Sabotage::AlarmEndWithheld, 4),
+    ("operation-answered-early", Sabotage::OperationAnsweredEarly, 1),
+    ("schedule-forgotten", Sabotage::ScheduleForgotten, 2),
+    ("reschedule-lost", Sabotage::RescheduleLost, 1),
+    ("replacement-torn", Sabotage::ReplacementTorn, 1),
 ];
 
 impl Sabotage {
