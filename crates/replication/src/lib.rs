@@ -18,6 +18,7 @@ mod engine;
 mod entry_log;
 mod frame;
 mod ids;
+pub mod levels;
 pub mod limits;
 mod member;
 mod membership;

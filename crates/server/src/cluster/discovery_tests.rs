@@ -5,10 +5,11 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use replication::levels::FIRST_RECORD_LEVEL;
+
 use super::discovery::*;
 use super::founding::ClusterRecord;
 use super::ids::{ClusterId, DiskId};
-use super::levels::FIRST_RECORD_LEVEL;
 use super::node_list::NodeList;
 use crate::config::DnsDiscovery;
 

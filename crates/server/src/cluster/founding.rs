@@ -21,8 +21,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use replication::levels::FIRST_RECORD_LEVEL;
+
 use super::ids::{ClusterId, DiskId, NodeId};
-use super::levels::FIRST_RECORD_LEVEL;
 use super::node_list::{ListedNode, NodeList};
 
 /// The memory of a node of its cluster, in `cluster.json`.

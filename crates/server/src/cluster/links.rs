@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
+use replication::levels::{LevelProblem, check_level, risen};
 use tokio::sync::{Notify, watch};
 
 use super::contact::Contact;
@@ -18,7 +19,7 @@ use super::founding::{
 };
 use super::hello::{CheckContext, Hello, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side};
 use super::ids::{ClusterId, DiskId, NodeId};
-use super::levels::{LevelProblem, check_own, check_peer, risen};
+use super::levels::check_peer;
 use super::logged_problems::LoggedProblems;
 use super::node_list::NodeList;
 use super::peer::{OpenLink, Peer};
@@ -158,7 +159,7 @@ impl Links {
             };
         }
         if let Some(known) = &known {
-            check_own(options.record_level, known.record_level)?;
+            check_level(options.record_level, known.record_level)?;
         }
         let links = Self::with_record(options, name, data_dir, clock, home, known.clone())?;
         let founding = links.founding.lock();

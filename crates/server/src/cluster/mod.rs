@@ -54,7 +54,7 @@ pub(crate) use check::check_bytes;
 pub(crate) use contact::Contact;
 pub(crate) use control::Facts;
 pub(crate) use events::{LinkEvents, LocalNode, LostCause};
-pub(crate) use hello::{PLACEMENT_LEVEL, Purpose, RECORD_LEVEL};
+pub(crate) use hello::Purpose;
 pub(crate) use links::{ClusterError, FrameClass, Links};
 pub(crate) use node_socket::NodeSocket;
 pub(crate) use peer::Peer;

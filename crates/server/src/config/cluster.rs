@@ -4,12 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use replication::levels::RECORD_LEVEL;
+
 use super::TlsOptions;
 use super::discovery::{
     BACKEND, DNS_HOSTNAME, DiscoveryBackend, DiscoveryKeys, DnsDiscovery, TARGET_SIZE,
 };
 use super::values::node_name;
-use crate::cluster::RECORD_LEVEL;
 use crate::disk::private_files;
 use crate::limits::{CLUSTER_SECRET_BYTES, CLUSTER_SECRET_BYTES_GOOD, SHIPMENT_BANDWIDTH_BYTES};
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use management::ChangeError;
+use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
-use crate::cluster::levels::FIRST_RECORD_LEVEL;
 use crate::cluster::node_list::{ListedNode, NodeList};
 use crate::disk::json_files::cluster_file;
 use crate::disk::json_files::node_file::{self, VhostEntry};

@@ -8,8 +8,8 @@ use management::{
     ChangeError, MemberChange, MemberChangeKind, MemberError, VhostChange, VhostSettings,
 };
 use replication::MemberId;
+use replication::levels::check_placement_level;
 
-use crate::cluster::PLACEMENT_LEVEL;
 use crate::cluster::node_list::NodeList;
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::metadata::placement::{Choice, Placement};
@@ -20,7 +20,7 @@ impl Node {
     pub(super) fn place(&self, vhosts: &mut [VhostEntry], nodes: &NodeList) {
         let mut replicas: BTreeMap<String, usize> =
             nodes.members().map(|(name, _)| (name.to_owned(), 0)).collect();
-        if replicas.is_empty() || self.record_level() < PLACEMENT_LEVEL {
+        if replicas.is_empty() || check_placement_level(self.record_level()).is_err() {
             return;
         }
         for vhost in &*vhosts {
@@ -58,7 +58,7 @@ impl Node {
     /// The settings of a new vhost.
     pub(super) fn new_settings(&self) -> VhostSettings {
         let replicas = self.cluster.as_ref().and_then(|links| links.options.default_replicas);
-        let replicas = replicas.filter(|_| self.record_level() >= PLACEMENT_LEVEL);
+        let replicas = replicas.filter(|_| check_placement_level(self.record_level()).is_ok());
         VhostSettings { replicas, ..VhostSettings::default() }
     }
 
@@ -74,14 +74,8 @@ impl Node {
     }
 
     fn check_placement_level(&self) -> Result<(), ChangeError> {
-        let level = self.record_level();
-        if level < PLACEMENT_LEVEL {
-            return Err(ChangeError::Unable(format!(
-                "the number of replicas can be set once all nodes read records of level {PLACEMENT_LEVEL}; the cluster \
-                 has level {level}"
-            )));
-        }
-        Ok(())
+        check_placement_level(self.record_level())
+            .map_err(|problem| ChangeError::Unable(problem.to_string()))
     }
 
     /// Gives nodes a replica of vhosts, or takes it away: all of these, or none. The number of replicas of each vhost is that

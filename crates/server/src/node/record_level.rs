@@ -4,9 +4,8 @@
 //! whenever a peer tells what it has followed, as each does first on a new link.
 
 use management::ChangeError;
+use replication::levels::{RECORD_LEVEL, check_level};
 
-use crate::cluster::RECORD_LEVEL;
-use crate::cluster::levels::check_own;
 use crate::disk::json_files::cluster_file;
 use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
@@ -29,7 +28,7 @@ impl Node {
     /// A sentence: this node does not read the records of its cluster, or its disk refuses.
     pub(super) fn settle_record_level(&self, level: u16) -> Result<(), String> {
         let Some(links) = &self.cluster else { return Ok(()) };
-        check_own(self.own_record_level(), level).map_err(|problem| problem.to_string())?;
+        check_level(self.own_record_level(), level).map_err(|problem| problem.to_string())?;
         let has_risen = links.raise_record_level(level).map_err(|error| error.to_string())?;
         if let Some(replication) = self.replication.as_ref().filter(|_| has_risen) {
             replication.follow_nodes(links);

@@ -12,7 +12,7 @@ use replication::{MemberId, RunId};
 use crate::clock::Clock;
 use crate::cluster::ids::NodeId;
 use crate::cluster::node_list::{FOUNDER_INCARNATIONS, ListedNode};
-use crate::cluster::{LinkEvents, Links, LostCause, PLACEMENT_LEVEL};
+use crate::cluster::{LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
 use crate::metadata::Metadata;
@@ -249,7 +249,7 @@ fn nodes_of(links: &Links) -> Nodes {
         my_name: links.name.as_str().into(),
         known: peers.iter().map(|peer| known(&peer.node.name)).chain(me).collect(),
         forgotten: forgotten.collect(),
-        tell_leads: links.record_level() >= PLACEMENT_LEVEL,
+        tell_leads: replication::levels::tells_leads(links.record_level()),
     }
 }
 

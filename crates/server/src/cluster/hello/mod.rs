@@ -28,17 +28,6 @@ const STREAM_PROTOCOL: (u16, u16) = (2, 3);
 /// Oldest and newest version that a node offers that asks to join.
 const JOIN_PROTOCOL: (u16, u16) = (3, 3);
 
-/// Level of the kinds of records that this build reads: it rises by one when kinds, or new contents of a kind, are added.
-///
-/// | Level | Adds |
-/// | --- | --- |
-/// | 1 | everything before there were levels |
-/// | 2 | the level of the cluster as an item of the metadata; a vhost names the nodes that have its replicas; leaders tell the other nodes so |
-pub(crate) const RECORD_LEVEL: u16 = 2;
-
-/// The level from which a vhost may be on some of the nodes.
-pub(crate) const PLACEMENT_LEVEL: u16 = 2;
-
 /// First bytes of a hello.
 const MAGIC: [u8; 8] = *b"LVRTLINK";
 

@@ -1,6 +1,7 @@
 //! Hellos and messages: read back, cut, changed.
 
 use proptest::prelude::*;
+use replication::levels::RECORD_LEVEL;
 
 use super::messages::{MessageError, type_bytes_max};
 use super::*;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use replication::levels::RECORD_LEVEL;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
 use crate::cluster::hello::{
-    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, PROTOCOL, Purpose, RECORD_LEVEL,
-    Secret, Side, Transcript,
+    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side,
+    Transcript,
 };
 use crate::cluster::ids::{ClusterId, DiskId, NodeId};
 use crate::cluster::node_list::{ListedNode, NodeList};

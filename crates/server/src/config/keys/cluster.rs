@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use replication::levels::RECORD_LEVEL;
+
 use super::tls::{self, Links};
-use crate::cluster::RECORD_LEVEL;
 use crate::config::cluster::ClusterNode;
 use crate::config::discovery::{BACKEND, DNS_HOSTNAME, DiscoveryBackend, TARGET_SIZE};
 use crate::config::key::Key;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, DiskId};
-use crate::cluster::levels::FIRST_RECORD_LEVEL;
 use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::json_files::sealed_json;
