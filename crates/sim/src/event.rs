@@ -30,6 +30,10 @@ pub(crate) enum Event {
     Room(usize),
     /// A node learns of a change of the nodes that are to have the replica.
     Placed(usize, usize),
+    /// A node learns that the level of record kinds has risen.
+    Risen(usize),
+    /// A node gets a version that reads up to this level.
+    Version(usize, u16),
     /// The process of a node goes on.
     Resume(usize),
     /// The alarm of a node may be over.

@@ -1,5 +1,6 @@
 //! Nodes that get the replica and lose it, as changes of the metadata that one node after the other learns of.
 
+use replication::levels::RECORD_LEVEL;
 use replication::{FrameClass, LeadsNotice, LedGroup, Role};
 use simdisk::Disk;
 
@@ -19,24 +20,28 @@ impl World {
 
     /// Another node is to have the replica, if there is one without.
     pub(crate) fn join(&mut self) {
-        if let Some(node) = self.node_without() {
-            self.place(|placement| placement.add(node));
+        if let Some(node) = self.node_without()
+            && self.may_place()
+        {
+            self.place(RECORD_LEVEL, |placement| placement.add(node));
         }
     }
 
     /// One of the nodes is not to have the replica any more, if there are enough others.
     pub(crate) fn leave(&mut self, number: usize) {
         let nodes = self.placement().nodes();
-        if nodes.len() > MEMBERS_MIN {
-            self.place(|placement| placement.remove(nodes[number % nodes.len()]));
+        if nodes.len() > MEMBERS_MIN && self.may_place() {
+            self.place(RECORD_LEVEL, |placement| placement.remove(nodes[number % nodes.len()]));
         }
     }
 
     /// Another node is to have the replica in place of one that has it.
     pub(crate) fn move_replica(&mut self, number: usize) {
         let nodes = self.placement().nodes();
-        if let Some(node) = self.node_without() {
-            self.place(|placement| {
+        if let Some(node) = self.node_without()
+            && self.may_place()
+        {
+            self.place(RECORD_LEVEL, |placement| {
                 placement.remove(nodes[number % nodes.len()]);
                 placement.add(node);
             });
@@ -50,7 +55,8 @@ impl World {
         let node = self.node_without();
         if node.is_some() || nodes.len() > MEMBERS_MIN {
             self.cut_power(gone, 0);
-            self.place(|placement| {
+            // The list of the nodes is older than the levels.
+            self.place(self.placement().level, |placement| {
                 placement.forget(gone);
                 node.into_iter().for_each(|node| placement.add(node));
             });
@@ -68,9 +74,9 @@ impl World {
         free.get(below(&mut self.random, free.len().max(1))).copied()
     }
 
-    fn place(&mut self, change: impl FnOnce(&mut Placement)) {
+    fn place(&mut self, level: u16, change: impl FnOnce(&mut Placement)) {
         let mut placement = self.placement().clone();
-        placement.version += 1;
+        (placement.version, placement.level) = (placement.version + 1, level);
         if self.plan.sabotage == Some(Sabotage::IncarnationReused) {
             placement.forget_former();
         }
@@ -87,10 +93,11 @@ impl World {
 
     /// A node learns which nodes are to have the replica.
     pub(crate) fn placed(&mut self, node: usize, version: usize) {
-        let there = &mut self.nodes[node];
-        if version <= there.placement.version {
+        let there = &self.nodes[node];
+        if version <= there.placement.version || !self.can_learn_placement(node, version) {
             return;
         }
+        let there = &mut self.nodes[node];
         there.placement = self.placements[version].clone();
         if !there.placement.has(node) {
             there.lacks_replica = false;
@@ -109,6 +116,9 @@ impl World {
         let told: Vec<Option<LedGroup>> =
             (0..self.nodes.len()).map(|to| process.replica.member().told_to(node_id(to))).collect();
         self.with(from, |process, ctx| process.look_at_members(ctx));
+        if !self.tells_leads(from) {
+            return;
+        }
         for (to, led) in told.into_iter().enumerate() {
             if let Some(led) = led {
                 let notice = LeadsNotice { nodes: pair(from, to), led: vec![led] };
@@ -119,6 +129,7 @@ impl World {
 
     /// A node hears that another one leads in a term, and that its group has no voter here.
     pub(crate) fn hear_of_leader(&mut self, node: usize, notice: &LeadsNotice) {
+        self.check_notice(node);
         let there = &self.nodes[node];
         let Some(process) = &there.process else { return };
         let is_left_out = |led| process.replica.is_left_out(led, &there.placement);

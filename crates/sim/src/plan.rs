@@ -1,5 +1,6 @@
 //! The plan of a run: drawn from its seed at once, so that a run can be repeated without a part of it.
 
+use replication::levels::{FIRST_RECORD_LEVEL, RECORD_LEVEL};
 use simdisk::Random;
 
 use crate::faults::sabotage::Sabotage;
@@ -60,6 +61,8 @@ pub enum Nemesis {
     Forget(usize),
     /// The leader is killed while all links are slow by so much, and some of the others while they vote.
     Storm(u64),
+    /// A node is restarted with a version that reads up to this level of record kinds.
+    Version(usize, u16),
 }
 
 /// The plan of a run.
@@ -75,6 +78,8 @@ pub struct Plan {
     pub clients: (usize, usize),
     /// Clients that schedule messages; none if the run has no schedules.
     pub schedulers: usize,
+    /// Nodes that begin with a version of the first level of record kinds; none if the cluster has risen before.
+    pub older: Vec<usize>,
     /// Time for which faults happen and clients work, in microseconds.
     pub chaos_us: u64,
     /// Octets of entries that a log keeps for members that are behind.
@@ -124,6 +129,7 @@ impl Plan {
             spares,
             clients,
             schedulers,
+            older: Vec::new(),
             chaos_us,
             retention_bytes,
             nemeses,
@@ -154,6 +160,7 @@ impl Plan {
             plan.nemeses.push((at_us, nemesis));
         }
         plan.add_states();
+        plan.add_versions();
         if sabotage == Some(Sabotage::VoteForgotten) {
             // Two votes in one term matter to few elections: there are many.
             let times = (CALM_US..plan.chaos_us).step_by(4_000_000);
@@ -202,6 +209,46 @@ impl Plan {
             };
             self.nemeses.push((at_us, nemesis));
         }
+    }
+
+    /// Adds nodes of an older version, their upgrades, and changes that need the newer one, by another sequence again.
+    fn add_versions(&mut self) {
+        use Sabotage::{IncarnationReused, LostDiskVotes, VoteForgotten};
+        let mut versions = Random(self.seed ^ 0x1E7E);
+        let has_own_faults =
+            matches!(self.sabotage, Some(IncarnationReused | LostDiskVotes | VoteForgotten));
+        if has_own_faults || !versions.percent(30) {
+            return;
+        }
+        // All nodes have the replica until the level rises.
+        self.nodes = if versions.percent(50) { NODES_MAX } else { self.nodes + self.spares };
+        self.spares = 0;
+        let first = below(&mut versions, self.nodes);
+        let older = (0..self.nodes).filter(|node| *node == first || versions.percent(50));
+        self.older = older.collect();
+        for node in self.older.clone() {
+            if versions.percent(80) {
+                self.add(&mut versions, Nemesis::Version(node, RECORD_LEVEL));
+            }
+        }
+        for _ in 0..versions.below(3) {
+            let node = below(&mut versions, self.nodes);
+            self.add(&mut versions, Nemesis::Version(node, FIRST_RECORD_LEVEL));
+        }
+        for _ in 0..1 + versions.below(6) {
+            let number = below(&mut versions, NODES_MAX);
+            let change = match versions.below(3) {
+                0 => Nemesis::Join,
+                1 => Nemesis::Leave(number),
+                _ => Nemesis::Move(number),
+            };
+            self.add(&mut versions, change);
+        }
+    }
+
+    /// Adds a fault at a drawn time.
+    fn add(&mut self, random: &mut Random, nemesis: Nemesis) {
+        self.nemeses.push((CALM_US + random.below(self.chaos_us - CALM_US), nemesis));
     }
 
     fn nemesis(&self, random: &mut Random) -> Nemesis {

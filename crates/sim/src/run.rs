@@ -36,6 +36,8 @@ pub struct Counts {
     pub scheduled: u64,
     /// Operations on schedules that have found messages, and that have found none.
     pub operations: (u64, u64),
+    /// Times that the level of record kinds has risen, and changes of the nodes that were refused below it.
+    pub levels: (u64, u64),
     /// Committed entries.
     pub entries: u64,
     /// Starts of processes and replicas.
@@ -64,6 +66,8 @@ impl AddAssign for Counts {
         self.scheduled += more.scheduled;
         self.operations.0 += more.operations.0;
         self.operations.1 += more.operations.1;
+        self.levels.0 += more.levels.0;
+        self.levels.1 += more.levels.1;
         self.entries += more.entries;
         self.starts += more.starts;
         self.rebuilt += more.rebuilt;
@@ -80,11 +84,13 @@ impl fmt::Display for Counts {
         let Self { published, confirmed, deliveries, dead_letters, .. } = self;
         let Self { redriven, entries, starts, rebuilt, moved, barriers, .. } = self;
         let Self { scheduled, operations: (found, not_found), .. } = self;
+        let Self { levels: (risen, refused), .. } = self;
         let Self { pages_written, pages_read, pages_ended, .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
              {redriven} redriven, {scheduled} scheduled ({found} operations, {not_found} without effect), {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
+             {risen} levels risen, {refused} changes refused, \
              {barriers} barriers, pages: {pages_written} written, {pages_read} read, {pages_ended} ended"
         )
     }
@@ -128,6 +134,7 @@ fn outcome(mut world: World) -> Outcome {
         dead_letters: ledger.dead_letters,
         redriven: ledger.redriven_count,
         scheduled: world.book.schedules.published(),
+        levels: (world.levels.risen, world.levels.refused),
         operations: (world.book.schedules.found, world.book.schedules.not_found),
         entries: ledger.len(),
         starts: world.starts,
@@ -156,12 +163,13 @@ fn heal(world: &mut World) {
         world.start(node);
         world.with(node, Process::alarm_changed);
     }
+    world.upgrade_all();
 }
 
 /// True if one node serves clients, and all have applied the committed log up to this entry.
 fn agrees(world: &World, up_to: u64) -> bool {
     let is_as_placed = |node: &Node| node.process.is_some() == world.placement().has(node.number);
-    if !world.nodes.iter().all(is_as_placed) {
+    if !world.nodes.iter().all(is_as_placed) || !world.has_newest_level() {
         return false;
     }
     let processes: Vec<&Process> =

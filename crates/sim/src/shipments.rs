@@ -48,6 +48,7 @@ impl World {
             let process = there.process.as_ref().filter(|_| !there.is_paused);
             process.is_some_and(|it| it.replica.can_prepare(need))
                 && self.network.reaches(*other, node)
+                && self.levels.accept(*other, node)
         };
         if let Some(leader) = (0..self.nodes.len()).find(can_ship) {
             self.with(leader, |process, ctx| process.prepare(node_id(node), need, ctx));
@@ -67,6 +68,8 @@ impl World {
             // The leader does not know yet that the node was chosen again.
             return;
         }
+        self.check_levels(from, node);
+        let there = &mut self.nodes[node];
         let plan = shipment.plan();
         match Installation::begin(there.incoming.clone(), GROUP.0, plan) {
             Ok(installation) => {
@@ -117,6 +120,7 @@ impl World {
 
     /// All octets are there: they take the place of the replica.
     fn install(&mut self, node: usize, transfer: Transfer) {
+        self.check_levels(transfer.from.0, node);
         let there = &self.nodes[node];
         if there.process.as_ref().is_some_and(|process| process.is_writing) {
             // The write of the turn ends first.

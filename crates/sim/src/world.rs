@@ -14,6 +14,7 @@ use crate::clients::client::{Client, Part, Place, Source};
 use crate::clients::draw::{add_schedulers, draw_clients};
 use crate::clients::topology::Topology;
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
+use crate::cluster::levels::Levels;
 use crate::cluster::network::{Arrival, Network};
 use crate::cluster::node::{Damage, Node, StartError};
 use crate::cluster::placement::Placement;
@@ -58,6 +59,8 @@ pub(crate) struct World {
     pub(crate) moved: u64,
     /// The nodes that were to have the replica, one choice after the other.
     pub(crate) placements: Vec<Placement>,
+    /// The levels of record kinds.
+    pub(crate) levels: Levels,
     /// Until then, a node that has voted for another ends at once.
     pub(crate) ambush_until_us: u64,
 }
@@ -71,6 +74,8 @@ impl World {
         let nodes = (0..all)
             .map(|number| Node::new(number, placement.clone(), plan.sabotage, &mut random))
             .collect();
+        let mut levels = Levels::new(all, &plan.older);
+        levels.accepts_older = plan.sabotage == Some(Sabotage::OlderPeerAccepted);
         let network = Network::new(all, Random(random.next()));
         let mut clients = draw_clients(plan.clients, &mut random);
         add_schedulers(plan.seed, plan.schedulers, &mut topology, &mut clients);
@@ -91,6 +96,7 @@ impl World {
             rebuilt: 0,
             moved: 0,
             placements: vec![placement],
+            levels,
             ambush_until_us: 0,
             plan,
         };
@@ -144,11 +150,13 @@ impl World {
     fn paused(&self, event: &Event) -> Option<usize> {
         let node = match event {
             Event::Tick(node) | Event::Ping(node) | Event::Lost(node, _) => *node,
+            Event::Risen(node) => *node,
             Event::Later(node, ..) | Event::Bytes(_, node, ..) => *node,
             Event::Arrival(arrival) => arrival.to,
             Event::Look
             | Event::Start(_)
             | Event::Placed(..)
+            | Event::Version(..)
             | Event::Ask(..)
             | Event::Chunk(_)
             | Event::Client(_)
@@ -207,6 +215,8 @@ impl World {
             Event::Heal(from, to) => self.heal_direction(from, to),
             Event::Room(node) => self.nodes[node].disk.free_room(),
             Event::Placed(node, version) => self.placed(node, version),
+            Event::Risen(node) => self.risen(node),
+            Event::Version(node, reads) => self.change_version(node, reads),
             Event::Resume(node) => self.resume(node),
             Event::AlarmOver(node) => self.with(node, Process::alarm_changed),
             Event::Strike(node, down_us) => self.kill(node, down_us),
@@ -310,9 +320,10 @@ impl World {
 
     pub(crate) fn start(&mut self, node: usize) {
         let there = &self.nodes[node];
-        if there.process.is_some() || self.placement().is_forgotten(node) {
+        if there.process.is_some() || self.placement().is_forgotten(node) || !self.may_start(node) {
             return;
         }
+        let there = &self.nodes[node];
         let votes = self.plan.sabotage == Some(Sabotage::LostDiskVotes);
         if there.damage == Damage::Lost && !votes || !there.has_replica {
             self.replace(node);
@@ -471,6 +482,7 @@ impl World {
             return;
         }
         let Arrival { from, to, frame, .. } = arrival;
+        self.check_levels(*from, *to);
         self.story.add(&self.now_us.to_le_bytes());
         self.story.add(frame);
         let group = FrameHeader::read(frame).map(|header| header.group);
@@ -498,8 +510,9 @@ impl World {
                 self.with(node, Process::look_for_late_work);
             }
         }
-        let nodes = &self.nodes;
-        let changes = self.network.look(&|node| nodes[node].process.is_some(), self.now_us);
+        let Self { nodes, levels, network, now_us, .. } = self;
+        let is_running = |node: usize| nodes[node].process.is_some();
+        let changes = network.look(&is_running, &|one, other| levels.accept(one, other), *now_us);
         for change in changes {
             let (one, other) = (change.one, change.other);
             let state = if change.is_up { "connected" } else { "apart" };
@@ -510,6 +523,7 @@ impl World {
                 });
             }
         }
+        self.look_at_levels();
     }
 
     pub(crate) fn arrivals(&mut self, arrivals: Vec<(u64, Arrival)>) {

@@ -3,6 +3,7 @@
 pub(crate) mod applying;
 mod effects;
 pub(crate) mod ids;
+pub(crate) mod levels;
 pub(crate) mod network;
 pub(crate) mod node;
 mod pager;

@@ -85,6 +85,10 @@ impl Network {
         &mut self.directions[from * self.nodes + to]
     }
 
+    pub(crate) fn is_up(&self, one: usize, other: usize) -> bool {
+        one != other && self.links[one.min(other) * self.nodes + one.max(other)].is_up
+    }
+
     pub(crate) fn is_current(&mut self, arrival: &Arrival) -> bool {
         self.link(arrival.from, arrival.to).epoch == arrival.epoch
     }
@@ -189,8 +193,13 @@ impl Network {
         (was_up && !direction.is_cut).then(|| (now_us + delay_us).max(newest_us + 1))
     }
 
-    /// Breaks links that are silent, and connects nodes anew where nothing is in the way.
-    pub(crate) fn look(&mut self, is_running: &dyn Fn(usize) -> bool, now_us: u64) -> Vec<Changed> {
+    /// Breaks links that are silent, and connects nodes anew that accept each other where nothing is in the way.
+    pub(crate) fn look(
+        &mut self,
+        is_running: &dyn Fn(usize) -> bool,
+        accept: &dyn Fn(usize, usize) -> bool,
+        now_us: u64,
+    ) -> Vec<Changed> {
         let mut changes = Vec::new();
         for one in 0..self.nodes {
             for other in one + 1..self.nodes {
@@ -206,7 +215,7 @@ impl Network {
                 if is_up && (is_silent || !both_run) {
                     self.break_link(one, other);
                     changes.push(Changed { one, other, is_up: false });
-                } else if !is_up && !is_cut && both_run {
+                } else if !is_up && !is_cut && both_run && accept(one, other) {
                     self.break_link(one, other);
                     self.link(one, other).is_up = true;
                     changes.push(Changed { one, other, is_up: true });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use replication::levels::FIRST_RECORD_LEVEL;
 use replication::{GroupPlacement, MemberId, NodeId};
 
 use crate::cluster::ids::{node_id, node_number};
@@ -16,6 +17,8 @@ const INCARNATIONS: u16 = 64;
 pub(crate) struct Placement {
     /// Number of changes that have led to it.
     pub(crate) version: usize,
+    /// The level of record kinds of the metadata that tell of it.
+    pub(crate) level: u16,
     /// The nodes, each with the first incarnation of its members.
     chosen: BTreeMap<usize, u16>,
     /// Nodes that were chosen before, each with the first incarnation for the next time.
@@ -28,6 +31,7 @@ impl Placement {
     pub(crate) fn on_founders(founders: usize) -> Self {
         Self {
             version: 0,
+            level: FIRST_RECORD_LEVEL,
             chosen: (0..founders).map(|node| (node, 1)).collect(),
             former: BTreeMap::new(),
             forgotten: BTreeSet::new(),

@@ -2,3 +2,4 @@
 
 mod nemeses;
 pub(crate) mod sabotage;
+mod versions;

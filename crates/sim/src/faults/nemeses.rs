@@ -68,6 +68,7 @@ impl World {
             Nemesis::Move(number) => self.move_replica(number),
             Nemesis::Forget(number) => self.forget(number),
             Nemesis::Storm(slow_us) => self.storm(slow_us),
+            Nemesis::Version(node, reads) => self.change_version(node, reads),
         }
     }
 
@@ -100,6 +101,7 @@ impl World {
         let there = &mut self.nodes[node];
         (there.disk, there.incoming) = (Disk::new(), Disk::new());
         there.damage = Damage::Lost;
+        self.lose_level(node);
         self.tell(format_args!("node {node} has lost its disk"));
     }
 

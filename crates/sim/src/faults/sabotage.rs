@@ -103,6 +103,14 @@ pub enum Sabotage {
     RescheduleLost,
     /// A message that is replaced stays in the log.
     ReplacementTorn,
+    /// Metadata and notices that only newer versions read are written before the level has risen.
+    NewerBeforeRisen,
+    /// Nodes accept peers that read less than the cluster has.
+    OlderPeerAccepted,
+    /// The level rises although a node is not connected.
+    LevelRisenEarly,
+    /// The level does not rise.
+    LevelWithheld,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
@@ -157,6 +165,10 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("schedule-forgotten", Sabotage::ScheduleForgotten, 2),
     ("reschedule-lost", Sabotage::RescheduleLost, 1),
     ("replacement-torn", Sabotage::ReplacementTorn, 1),
+    ("newer-before-risen", Sabotage::NewerBeforeRisen, 1),
+    ("older-peer-accepted", Sabotage::OlderPeerAccepted, 71),
+    ("level-risen-early", Sabotage::LevelRisenEarly, 6),
+    ("level-withheld", Sabotage::LevelWithheld, 1),
 ];
 
 impl Sabotage {
