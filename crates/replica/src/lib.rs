@@ -24,6 +24,7 @@ mod log;
 mod log_queue;
 mod output;
 mod pages;
+pub mod relay;
 mod replica;
 mod request;
 mod service;

@@ -311,7 +311,7 @@ pub(crate) const LINK_SILENCE: Duration = Duration::from_secs(1);
 
 /// Time without a byte of a node after which it counts as away, and the clients that it passes on, or that are passed on to
 /// it, as gone: [`LINK_SILENCE`], and twice the longest pause between two attempts to open a link.
-pub(crate) const PEER_AWAY: Duration = Duration::from_secs(3);
+pub(crate) const PEER_AWAY: Duration = replica::limits::PEER_AWAY;
 
 /// Time without a byte after which the operating system asks the other end of a stream of a client whether it is there, the
 /// interval at which it asks again, and the questions without an answer after which the stream is closed: the other node
@@ -369,19 +369,6 @@ pub(crate) const ADOPT_TEXT_BYTES_MAX: usize = 4096;
 
 /// Time for an `Adopt` to arrive.
 pub(crate) const ADOPT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Octets that a relay reads at once.
-pub(crate) const RELAY_READ_BYTES: usize = 64 * 1024;
-
-/// Time for the leader of a relayed client to close it before the entry node does, once there is another leader; only a
-/// leader that is connected can.
-pub(crate) const RELAY_LEADER_GRACE: Duration = Duration::from_secs(1);
-
-/// Time without any leader after which a node closes the clients whose leader it does not hear: a few elections.
-pub(crate) const RELAY_LEADERLESS: Duration = Duration::from_secs(8);
-
-/// Time for the rest of a frame, and for the client's answer, when a relay closes a client.
-pub(crate) const RELAY_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Threads for links; one encrypts a gigabyte a second.
 pub(crate) const LINK_THREADS: usize = 1;
@@ -660,7 +647,7 @@ pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Time for which a client that opens a vhost waits for its leader, while this node hears a majority that may elect one: an
 /// election takes 1 to 3 seconds, and clients wait 10 seconds for an answer.
-pub(crate) const LEADER_WAIT: Duration = Duration::from_secs(8);
+pub(crate) const LEADER_WAIT: Duration = replica::limits::LEADER_WAIT;
 
 /// Bytes of a file that are shipped at once: a receiver writes as much, and a cut costs no more.
 pub(crate) const SHIPMENT_CHUNK_BYTES: usize = 256 * 1024;
@@ -704,7 +691,7 @@ pub(crate) const LEADS_TRANSFER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const IMPORT_LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time after which a client that waits for a leader looks again, because the vhost was opened anew meanwhile.
-pub(crate) const LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const LEADER_CHECK_INTERVAL: Duration = replica::limits::LEADER_CHECK_INTERVAL;
 
 /// Time for the import of definitions by another node: hashing of the passwords of many users, and writing.
 pub(crate) const PEER_IMPORT_TIMEOUT: Duration = Duration::from_secs(300);

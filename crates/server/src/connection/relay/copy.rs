@@ -9,21 +9,20 @@ use std::time::Duration;
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
+use replica::limits::{RELAY_CLOSE_TIMEOUT, RELAY_READ_BYTES};
+use replica::relay::{FrameTracker, Leader, time_left};
 use session::Session;
 use tokio::io::Interest;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::ends::{Ends, write_all};
-use super::frames::FrameTracker;
 use crate::clock::own_time;
 use crate::cluster::Contact;
 use crate::cluster::ids::NodeId;
 use crate::connection::read_buffer::ReadBuffer;
 use crate::connection::socket::{Reader, Writer};
-use crate::limits::{
-    LINGER_TIMEOUT, RELAY_CLOSE_TIMEOUT, RELAY_LEADER_GRACE, RELAY_LEADERLESS, RELAY_READ_BYTES,
-};
+use crate::limits::LINGER_TIMEOUT;
 use crate::node::{Node, shutdown_refusal};
 
 /// A client whose vhost another node leads, from its adoption on.
@@ -272,29 +271,6 @@ pub(crate) async fn away(node: &Node, other: &str) {
     }
 }
 
-/// The leader of a relayed client's vhost, as the entry node knows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leader {
-    Same,
-    Another,
-    /// None; `may_elect` while this node hears a majority that may elect one.
-    None {
-        may_elect: bool,
-    },
-}
-
-/// The time for which a relay to a leader goes on, if nothing changes; none if no end is in sight.
-fn time_left(leader: Leader, is_linked: bool) -> Option<Duration> {
-    match leader {
-        Leader::Same => None,
-        Leader::Another if is_linked => Some(RELAY_LEADER_GRACE),
-        // It cannot close its clients itself.
-        Leader::Another => Some(Duration::ZERO),
-        Leader::None { may_elect: false } if !is_linked => Some(Duration::ZERO),
-        Leader::None { .. } => Some(RELAY_LEADERLESS),
-    }
-}
-
 /// Completes when another node leads the vhost, or none for long, or the leader is not one of the cluster any more. The old
 /// leader closes its clients itself, if it can.
 async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
@@ -332,23 +308,5 @@ async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
                 break;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn relay_ends_at_once_with_a_leader_that_cannot_close_its_clients() {
-        assert_eq!(time_left(Leader::Another, false), Some(Duration::ZERO));
-        assert_eq!(time_left(Leader::Another, true), Some(RELAY_LEADER_GRACE));
-        // An election may give the same leader again.
-        for is_linked in [false, true] {
-            let electing = Leader::None { may_elect: true };
-            assert_eq!(time_left(electing, is_linked), Some(RELAY_LEADERLESS));
-            assert_eq!(time_left(Leader::Same, is_linked), None);
-        }
-        assert_eq!(time_left(Leader::None { may_elect: false }, false), Some(Duration::ZERO));
     }
 }

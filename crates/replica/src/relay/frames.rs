@@ -20,7 +20,7 @@ const CONNECTION_CLOSE_OK: [u8; METHOD_BYTES] = [0, 10, 0, 51];
 
 /// The place in a stream of frames.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct FrameTracker {
+pub struct FrameTracker {
     head: [u8; HEADER_BYTES + METHOD_BYTES],
     /// Octets in `head`.
     head_bytes: usize,
@@ -32,22 +32,25 @@ pub(super) struct FrameTracker {
 
 impl FrameTracker {
     /// True if the next octet begins a frame.
-    pub(super) fn is_at_boundary(&self) -> bool {
+    #[must_use]
+    pub fn is_at_boundary(&self) -> bool {
         self.head_bytes == 0 && self.left == 0
     }
 
     /// True if `connection.close` or `connection.close-ok` has passed.
-    pub(super) fn is_closing(&self) -> bool {
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
         self.has_close || self.has_close_ok
     }
 
     /// True if `connection.close-ok` has passed.
-    pub(super) fn has_close_ok(&self) -> bool {
+    #[must_use]
+    pub fn has_close_ok(&self) -> bool {
         self.has_close_ok
     }
 
     /// Passes octets.
-    pub(super) fn pass(&mut self, mut octets: &[u8]) {
+    pub fn pass(&mut self, mut octets: &[u8]) {
         while !octets.is_empty() {
             let used = self.pass_frame(octets);
             octets = octets.get(used..).unwrap_or_default();
@@ -55,7 +58,7 @@ impl FrameTracker {
     }
 
     /// Passes octets up to the end of a frame, and returns their number.
-    pub(super) fn pass_frame(&mut self, octets: &[u8]) -> usize {
+    pub fn pass_frame(&mut self, octets: &[u8]) -> usize {
         let mut used = 0;
         while self.left == 0 && used < octets.len() {
             let wanted = self.head_wanted();
