@@ -1,7 +1,8 @@
 //! The first frames of a stream for a client: `Adopt`, with everything that the leader must know of the client, and its
 //! answer.
 //!
-//! Both are a length (4 octets, little-endian) and that many octets. Texts are bounded; the peer is a proved node of the
+//! The judgement is that of [`replica::relay`]; the description is here, because it tells of TLS in the words of the
+//! management API. Both frames are a length (4 octets, little-endian) and that many octets. Texts are bounded; the peer is a proved node of the
 //! cluster, and still its octets are read like those of a stranger.
 
 use std::io;
@@ -9,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use amqp::table::{Table, TableRef};
 use management::{CertificateDetails, TlsDetails};
+use replica::relay::Answer;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::cluster::fields::{Fields, Malformed};
@@ -31,18 +33,6 @@ pub(super) struct Adopt {
     /// The table in `connection.start-ok`.
     pub(super) properties: Table,
     pub(super) tls: Option<TlsDetails>,
-}
-
-/// The answer of the leader. The octets of AMQP follow `Adopted`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
-    Adopted,
-    /// The receiver does not lead the vhost; perhaps it knows the node that does.
-    NotLeading(Option<String>),
-    /// The user or the vhost is not known here.
-    Unknown,
-    /// The receiver stops.
-    Stopping,
 }
 
 const ADOPTED: u8 = 1;
@@ -108,38 +98,36 @@ impl Adopt {
     }
 }
 
-impl Answer {
-    /// The octets of the frame, without its length.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        match self {
-            Self::Adopted => vec![ADOPTED],
-            Self::NotLeading(leader) => {
-                let mut out = vec![NOT_LEADING];
-                put(&mut out, leader.as_deref().unwrap_or_default());
-                out
-            }
-            Self::Unknown => vec![UNKNOWN],
-            Self::Stopping => vec![STOPPING],
+/// The octets of the frame of an answer, without its length.
+pub(super) fn encode_answer(answer: &Answer) -> Vec<u8> {
+    match answer {
+        Answer::Adopted => vec![ADOPTED],
+        Answer::NotLeading(leader) => {
+            let mut out = vec![NOT_LEADING];
+            put(&mut out, leader.as_deref().unwrap_or_default());
+            out
         }
+        Answer::Unknown => vec![UNKNOWN],
+        Answer::Stopping => vec![STOPPING],
     }
+}
 
-    /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`Malformed`].
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields(bytes);
-        Ok(match fields.u8()? {
-            ADOPTED => Self::Adopted,
-            NOT_LEADING => {
-                let leader = text(&mut fields)?;
-                Self::NotLeading(Some(leader).filter(|leader| !leader.is_empty()))
-            }
-            UNKNOWN => Self::Unknown,
-            STOPPING => Self::Stopping,
-            _ => return Err(Malformed),
-        })
-    }
+/// Reads the frame of an answer.
+///
+/// # Errors
+/// [`Malformed`].
+pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, Malformed> {
+    let mut fields = Fields(bytes);
+    Ok(match fields.u8()? {
+        ADOPTED => Answer::Adopted,
+        NOT_LEADING => {
+            let leader = text(&mut fields)?;
+            Answer::NotLeading(Some(leader).filter(|leader| !leader.is_empty()))
+        }
+        UNKNOWN => Answer::Unknown,
+        STOPPING => Answer::Stopping,
+        _ => return Err(Malformed),
+    })
 }
 
 /// Reads an `Adopt` or an answer, for fuzzing.
@@ -148,8 +136,8 @@ impl Answer {
 /// When one that was read is not written as one that is read again with the same result.
 pub(crate) fn check_bytes(is_answer: bool, bytes: &[u8]) {
     if is_answer {
-        let Ok(answer) = Answer::decode(bytes) else { return };
-        assert_eq!(Answer::decode(&answer.encode()), Ok(answer), "an answer is read again");
+        let Ok(answer) = decode_answer(bytes) else { return };
+        assert_eq!(decode_answer(&encode_answer(&answer)), Ok(answer), "an answer is read again");
     } else {
         let Ok(adopt) = Adopt::decode(bytes) else { return };
         assert_eq!(Adopt::decode(&adopt.encode()), Ok(adopt), "an adopt is read again");
@@ -303,10 +291,10 @@ mod tests {
             Answer::Unknown,
             Answer::Stopping,
         ] {
-            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+            assert_eq!(decode_answer(&encode_answer(&answer)), Ok(answer));
         }
-        assert_eq!(Answer::decode(&[9]), Err(Malformed));
-        assert_eq!(Answer::decode(&[]), Err(Malformed));
+        assert_eq!(decode_answer(&[9]), Err(Malformed));
+        assert_eq!(decode_answer(&[]), Err(Malformed));
     }
 
     #[tokio::test]
@@ -325,7 +313,7 @@ mod tests {
             octets in proptest::collection::vec(any::<u8>(), 0..300),
             changes in proptest::collection::vec((0_usize..300, any::<u8>()), 0..4),
         ) {
-            let _ = (Adopt::decode(&octets), Answer::decode(&octets));
+            let _ = (Adopt::decode(&octets), decode_answer(&octets));
             let mut bytes = adopt().encode();
             for (at, octet) in changes {
                 let at = at % bytes.len();

@@ -1,4 +1,5 @@
-//! The copy of octets between a client and the leader of its vhost, and the end of it.
+//! The copy of octets between a client and the leader of its vhost, and the end of it, as the values of [`replica::relay`]
+//! decide.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amqp::method::MethodId;
-use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
-use replica::limits::{RELAY_CLOSE_TIMEOUT, RELAY_READ_BYTES};
-use replica::relay::{FrameTracker, Leader, time_left};
+use broker::time::Time;
+use replica::limits::RELAY_READ_BYTES;
+use replica::relay::{Downwards, End, Farewell, Leader, LeaderWatch, Step, Upwards, leader_lost};
 use session::Session;
 use tokio::io::Interest;
 use tokio::task::yield_now;
+use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
 use super::ends::{Ends, write_all};
@@ -40,17 +42,10 @@ pub(crate) struct Relay {
     pub(crate) session: Session,
 }
 
-/// The end of a relay.
+/// The end of the copy.
 #[derive(Debug)]
-enum RelayEnd {
-    /// The leader has ended the connection, after `connection.close` or its answer.
-    Closed,
-    /// The client is gone, or does not read.
-    ClientGone,
-    /// The client must be closed; no frame to it is cut.
-    Close(Refusal),
-    /// The client gets no rest of a frame, so that its socket can only be closed.
-    Cut,
+enum CopyEnd {
+    Decided(End),
     ClientFailed(io::Error),
 }
 
@@ -61,34 +56,37 @@ impl Relay {
         tracing::info!(%peer, vhost, %leader, "relayed to the leader of the vhost");
         let node = Arc::clone(&self.node);
         let _relayed = node.clients.relay();
-        let (mut up, mut down) = (FrameTracker::default(), FrameTracker::default());
+        let (mut up, mut down) = (Upwards::default(), Downwards::new(&vhost));
         let end = self.copy(&mut up, &mut down).await;
         match end {
-            RelayEnd::Closed => {
+            CopyEnd::Decided(End::Closed) => {
                 tracing::info!(%peer, "disconnected");
                 self.linger().await;
             }
-            RelayEnd::ClientGone => tracing::info!(%peer, "client went away without closing"),
-            RelayEnd::ClientFailed(error) => tracing::info!(%peer, %error, "connection lost"),
-            RelayEnd::Close(refusal) => {
+            CopyEnd::Decided(End::ClientGone) => {
+                tracing::info!(%peer, "client went away without closing");
+            }
+            CopyEnd::Decided(End::Close(refusal)) => {
                 let reason = refusal.explanation.as_str();
                 tracing::info!(%peer, vhost, %leader, reason, "relayed client is closed");
                 // The client may be gone.
-                drop(timeout(RELAY_CLOSE_TIMEOUT, self.close(&refusal, up)).await);
+                drop(self.close(&refusal, up.farewell(now())).await);
                 self.linger().await;
             }
-            RelayEnd::Cut => {
+            CopyEnd::Decided(End::Cut) => {
                 tracing::info!(%peer, vhost, %leader, "connection lost: the leader is lost within a frame");
             }
+            CopyEnd::ClientFailed(error) => tracing::info!(%peer, %error, "connection lost"),
         }
     }
 
-    async fn copy(&mut self, up: &mut FrameTracker, down: &mut FrameTracker) -> RelayEnd {
-        let lost = lost(&self.vhost);
+    async fn copy(&mut self, up: &mut Upwards, down: &mut Downwards) -> CopyEnd {
         let ended = pin!(ended(&self.node, &self.vhost, &self.leader));
         let Self { client, stream, buffer, .. } = self;
+        // Before anything else, so that whoever closes the client knows where its next frame begins.
+        up.read(buffer.unread());
         let upwards = pass_up(&mut client.reads, buffer, &mut stream.writes, up);
-        let downwards = pass_down(&mut stream.reads, &mut client.writes, down, ended, lost);
+        let downwards = pass_down(&mut stream.reads, &mut client.writes, down, ended);
         tokio::select! {
             end = downwards => end,
             end = upwards => end,
@@ -96,19 +94,22 @@ impl Relay {
     }
 
     /// Sends `connection.close` to the client and waits for its answer.
-    async fn close(&mut self, refusal: &Refusal, mut up: FrameTracker) -> io::Result<()> {
+    async fn close(&mut self, refusal: &Refusal, mut farewell: Farewell) -> io::Result<()> {
         let mut out = Vec::new();
         self.session.fail(self.node.clock.time(), refusal, MethodId::NONE, &mut out);
-        write_all(&mut self.client.writes, &out).await?;
-        let (reads, buffer) = (&mut self.client.reads, &mut self.buffer);
-        while !up.has_close_ok() {
-            if !next(reads, buffer).await? {
-                break;
-            }
-            up.pass(buffer.unread());
+        let (client, buffer) = (&mut self.client, &mut self.buffer);
+        let until = farewell.until();
+        let closed = async {
+            write_all(&mut client.writes, &out).await?;
+            // They were read for the leader, and the farewell knows them.
             buffer.consume_all();
-        }
-        Ok(())
+            while !farewell.is_over() && next(&mut client.reads, buffer).await? {
+                farewell.read(buffer.unread());
+                buffer.consume_all();
+            }
+            Ok(())
+        };
+        by(Some(until), closed).await.unwrap_or(Ok(()))
     }
 
     /// Gives the client time to read the last octets, and to close its end.
@@ -140,94 +141,116 @@ async fn next(reads: &mut Reader, buffer: &mut ReadBuffer) -> io::Result<bool> {
     }
 }
 
-/// Passes on the octets of the client.
+/// Passes on the octets of the client, of which the first are in the buffer.
 async fn pass_up(
     reads: &mut Reader,
     buffer: &mut ReadBuffer,
     writes: &mut Writer,
-    tracker: &mut FrameTracker,
-) -> RelayEnd {
+    up: &mut Upwards,
+) -> CopyEnd {
     loop {
-        tracker.pass(buffer.unread());
         if write_all(writes, buffer.unread()).await.is_err() {
             // The other direction sees that the leader is gone.
             std::future::pending::<()>().await;
         }
+        up.taken();
         buffer.consume_all();
         yield_now().await;
         match next(reads, buffer).await {
-            Ok(true) => {}
+            Ok(true) => up.read(buffer.unread()),
             Ok(false) => break,
-            Err(error) => return RelayEnd::ClientFailed(error),
+            Err(error) => return CopyEnd::ClientFailed(error),
         }
     }
-    // The leader ends the connection when it hears that the client is gone.
     drop(writes.shutdown().await);
-    sleep(RELAY_CLOSE_TIMEOUT).await;
-    RelayEnd::ClientGone
+    up.client_ended(now());
+    loop {
+        if let Some(end) = up.end(now()) {
+            return CopyEnd::Decided(end);
+        }
+        drop(by(up.ends_at(), std::future::pending::<()>()).await);
+    }
 }
 
 /// Passes on the octets of the leader until it ends, or until the client must be closed.
 async fn pass_down(
     reads: &mut Reader,
     writes: &mut Writer,
-    tracker: &mut FrameTracker,
+    down: &mut Downwards,
     mut ended: Pin<&mut impl Future<Output = Refusal>>,
-    lost: Refusal,
-) -> RelayEnd {
-    let (mut buffer, mut reason) = (ReadBuffer::default(), None);
+) -> CopyEnd {
+    let mut buffer = ReadBuffer::default();
     loop {
-        if let Some(refusal) = reason.take_if(|_| tracker.is_at_boundary()) {
-            return if tracker.is_closing() { RelayEnd::Closed } else { RelayEnd::Close(refusal) };
-        }
-        let read = match reason {
-            Some(_) => match timeout(RELAY_CLOSE_TIMEOUT, next(reads, &mut buffer)).await {
-                Ok(read) => read,
-                Err(_) => return RelayEnd::Cut,
-            },
-            None => tokio::select! {
-                biased;
-                read = next(reads, &mut buffer) => read,
-                refusal = &mut ended => {
-                    reason = Some(refusal);
-                    continue;
-                }
-            },
+        let until = match down.step() {
+            Step::Read(until) => until,
+            Step::End(end) => return CopyEnd::Decided(end),
         };
-        if !matches!(read, Ok(true)) {
-            return match tracker.is_at_boundary() {
-                _ if tracker.is_closing() => RelayEnd::Closed,
-                true => RelayEnd::Close(reason.unwrap_or(lost)),
-                false => RelayEnd::Cut,
-            };
-        }
-        let octets = buffer.unread();
-        let count = match reason {
-            Some(_) => tracker.pass_frame(octets),
-            None => {
-                tracker.pass(octets);
-                octets.len()
+        let read = tokio::select! {
+            biased;
+            read = by(until, next(reads, &mut buffer)) => read,
+            refusal = &mut ended, if !down.must_close() => {
+                down.close(refusal, now());
+                continue;
             }
         };
-        let written = {
-            let mut writing = pin!(write_all(writes, octets.get(..count).unwrap_or_default()));
-            tokio::select! {
-                biased;
-                written = &mut writing => Some(written),
-                refusal = &mut ended, if reason.is_none() => {
-                    reason = Some(refusal);
-                    timeout(RELAY_CLOSE_TIMEOUT, writing).await.ok()
-                }
-                () = hung_up(reads) => timeout(RELAY_CLOSE_TIMEOUT, writing).await.ok(),
-            }
-        };
-        match written {
-            Some(Ok(())) => {}
-            Some(Err(error)) => return RelayEnd::ClientFailed(error),
-            None => return RelayEnd::ClientGone,
+        match read {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false) | Err(_)) => return CopyEnd::Decided(down.leader_ended()),
+            Err(_) => return CopyEnd::Decided(down.read_expired()),
+        }
+        let count = down.read(buffer.unread());
+        let octets = buffer.unread().get(..count).unwrap_or_default();
+        if let Err(end) = write_down(octets, writes, reads, down, &mut ended).await {
+            return end;
         }
         buffer.consume_all();
         yield_now().await;
+    }
+}
+
+/// Lets the client take octets, for as long as it may.
+async fn write_down(
+    octets: &[u8],
+    writes: &mut Writer,
+    reads: &Reader,
+    down: &mut Downwards,
+    ended: &mut Pin<&mut impl Future<Output = Refusal>>,
+) -> Result<(), CopyEnd> {
+    let mut writing = pin!(write_all(writes, octets));
+    let written = loop {
+        tokio::select! {
+            biased;
+            written = by(down.write_until(), &mut writing) => break written,
+            refusal = &mut *ended, if !down.must_close() => down.close(refusal, now()),
+            () = hung_up(reads), if down.write_until().is_none() => down.hung_up(now()),
+        }
+    };
+    match written {
+        Ok(Ok(())) => {
+            down.taken();
+            Ok(())
+        }
+        Ok(Err(error)) => Err(CopyEnd::ClientFailed(error)),
+        Err(_) => Err(CopyEnd::Decided(down.write_expired())),
+    }
+}
+
+/// The time of relays: that for which this process has run, because it accuses others.
+fn now() -> Time {
+    Time::from_micros(own_time::now().as_micros())
+}
+
+/// Waits for a future, no longer than until a time.
+///
+/// # Errors
+/// If the future has not completed by then.
+async fn by<T>(until: Option<Time>, future: impl Future<Output = T>) -> Result<T, Elapsed> {
+    match until {
+        None => Ok(future.await),
+        Some(until) => {
+            let left = Duration::from_micros(until.micros_since(now()));
+            own_time::timeout(left, future).await
+        }
     }
 }
 
@@ -246,19 +269,14 @@ fn ready_error(reads: &Reader) -> bool {
     reads.tcp().take_error().is_ok_and(|error| error.is_some())
 }
 
-/// The refusal of a client whose leader is lost.
-fn lost(vhost: &str) -> Refusal {
-    Refusal::new(ReplyCode::ConnectionForced, format!("leader of vhost '{vhost}' is lost"))
-}
-
 /// Completes when a relayed client must be closed, with the reason.
 async fn ended(node: &Node, vhost: &str, leader: &str) -> Refusal {
     let mut closing = node.lifecycle.closing_clients.subscribe();
     tokio::select! {
         // The sender lives as long as the node.
         _ = closing.wait_for(|is| *is) => shutdown_refusal(),
-        () = leader_lost(node, vhost, leader) => lost(vhost),
-        () = away(node, leader) => lost(vhost),
+        () = superseded(node, vhost, leader) => leader_lost(vhost),
+        () = away(node, leader) => leader_lost(vhost),
     }
 }
 
@@ -273,9 +291,10 @@ pub(crate) async fn away(node: &Node, other: &str) {
 
 /// Completes when another node leads the vhost, or none for long, or the leader is not one of the cluster any more. The old
 /// leader closes its clients itself, if it can.
-async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
+async fn superseded(node: &Node, vhost: &str, leader: &str) {
     let contact = node.cluster.as_ref().and_then(|links| links.contact(NodeId::of(leader)));
     let Some(mut contact) = contact else { return };
+    let mut watch = LeaderWatch::default();
     loop {
         let handle = node.vhosts.get(vhost);
         let leaders = handle.as_ref().and_then(|handle| handle.leaders());
@@ -285,11 +304,9 @@ async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
         };
         loop {
             let is_linked = *contact.borrow_and_update() == Contact::Linked;
-            let known = match &*leaders.borrow_and_update() {
-                Some(now) if **now == *leader => Leader::Same,
-                Some(_) => Leader::Another,
-                None => Leader::None { may_elect: handle.may_elect() },
-            };
+            let known = leaders.borrow_and_update().clone();
+            let known = Leader::beside(leader, known.as_deref(), || handle.may_elect());
+            watch.look(known, is_linked, now());
             // False when the vhost was opened anew.
             let changed = async {
                 tokio::select! {
@@ -297,13 +314,7 @@ async fn leader_lost(node: &Node, vhost: &str, leader: &str) {
                     changed = contact.changed() => changed.is_ok(),
                 }
             };
-            let is_open = match time_left(known, is_linked) {
-                None => changed.await,
-                Some(left) => match own_time::timeout(left, changed).await {
-                    Ok(is_open) => is_open,
-                    Err(_) => return,
-                },
-            };
+            let Ok(is_open) = by(watch.until(), changed).await else { return };
             if !is_open {
                 break;
             }

@@ -2,19 +2,20 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
+use broker::time::Time;
+use replica::relay::{Answer, Found, Reply, Seek, is_cut_off, is_superseded};
 use tokio::time::{sleep, timeout};
 
-use super::adopt::{Adopt, Answer, read_frame, write_frame};
+use super::adopt::{Adopt, decode_answer, read_frame, write_frame};
 use super::ends::Adopted;
 use crate::cluster::ids::NodeId;
 use crate::cluster::{Links, NodeStream, Purpose};
 use crate::connection::socket::Reader;
 use crate::connection::task::{Connection, End};
-use crate::limits::{ADOPT_BYTES_MAX, LEADER_CHECK_INTERVAL, LEADER_WAIT};
+use crate::limits::{ADOPT_BYTES_MAX, LEADER_CHECK_INTERVAL};
 use crate::node::Node;
 use crate::vhost::NotLeading;
 
@@ -62,76 +63,58 @@ impl Connection {
     }
 }
 
-/// Asks the leader of the vhost to adopt the client, and the next leader if it is another one meanwhile, for
-/// [`LEADER_WAIT`] at the most. None if this node has become the leader, or nobody is, or if neither the leader is heard
-/// nor a majority that may elect another one.
+/// Lets the leader of the vhost adopt the client, as [`Seek`] decides. None if this node answers `connection.open` itself.
 ///
 /// # Errors
 /// The refusal for the client.
 async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopted>, Refusal> {
-    let (until, mut stopping) = (Instant::now() + LEADER_WAIT, node.lifecycle.stopping.subscribe());
-    let mut hint: Option<String> = None;
-    loop {
-        let known = node.vhosts.leader_elsewhere(&adopt.vhost);
-        let told = hint.take().filter(|leader| *leader != links.name).map(Arc::from);
-        let Some(leader) = told.or(known) else { return Ok(None) };
-        let left = until.saturating_duration_since(Instant::now());
-        let asked = tokio::select! {
-            asked = timeout(left, ask(links, &leader, adopt)) => asked,
-            () = superseded(node, &adopt.vhost, &leader) => {
-                Ok(Err("another node leads the vhost since then".to_owned()))
+    let began = Instant::now();
+    let now = || Time::from_micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+    let mut stopping = node.lifecycle.stopping.subscribe();
+    let mut seek = Seek::new(&links.name, &adopt.vhost, &adopt.user, now());
+    while let Some(leader) = seek.next(|| node.vhosts.leader_elsewhere(&adopt.vhost)) {
+        let left = || Duration::from_micros(seek.until().micros_since(now()));
+        let (reply, stream) = tokio::select! {
+            asked = timeout(left(), ask(links, &leader, adopt)) => match asked {
+                Ok(Ok((answer, stream))) => (Reply::Answer(answer), Some(stream)),
+                Ok(Err(problem)) => (Reply::Failed(problem), None),
+                Err(_) => (Reply::Silent, None),
+            },
+            () = superseded(node, &adopt.vhost, &leader) => (Reply::Superseded, None),
+            () = cut_off(node, links, adopt, &leader) => {
+                (Reply::CutOff(out_of_reach(node, &adopt.vhost)), None)
             }
-            () = cut_off(node, links, adopt, &leader) => return out_of_reach(node, &adopt.vhost),
-            _ = stopping.wait_for(|is| *is) => return Ok(None),
+            _ = stopping.wait_for(|is| *is) => (Reply::Stops, None),
         };
-        let mut is_unknown = false;
-        let problem = match asked {
-            Ok(Ok((Answer::Adopted, stream))) => {
-                return Ok(Some(Adopted { stream, vhost: adopt.vhost.clone(), leader }));
+        match seek.heard(reply, now()) {
+            Found::Adopted(leader) => {
+                let adopted = |stream| Adopted { stream, vhost: adopt.vhost.clone(), leader };
+                return Ok(stream.map(adopted));
             }
-            // A user or vhost that is new here may be known there soon.
-            Ok(Ok((Answer::Unknown, _))) => {
-                is_unknown = true;
-                "it does not know the user".to_owned()
+            Found::Here => break,
+            Found::Refused(refusal) => return Err(refusal),
+            Found::Again => {
+                sleep(LEADER_CHECK_INTERVAL).await;
+                let left = Duration::from_micros(seek.until().micros_since(now()));
+                drop(timeout(left, node.vhosts.leader_settled(&adopt.vhost)).await);
             }
-            Ok(Ok((Answer::NotLeading(next), _))) => {
-                hint = next;
-                "it leads the vhost no more".to_owned()
-            }
-            Ok(Ok((Answer::Stopping, _))) => "it stops".to_owned(),
-            Ok(Err(problem)) => problem,
-            Err(_) => "it does not answer".to_owned(),
-        };
-        if Instant::now() + LEADER_CHECK_INTERVAL >= until {
-            let (vhost, user) = (&adopt.vhost, &adopt.user);
-            if is_unknown {
-                let text = format!("access to vhost '{vhost}' refused for user '{user}'");
-                return Err(Refusal::not_allowed(text));
-            }
-            let text = format!("vhost '{vhost}' is led by node '{leader}', and {problem}");
-            return Err(Refusal::new(ReplyCode::InternalError, text));
         }
-        sleep(LEADER_CHECK_INTERVAL).await;
-        let left = until.saturating_duration_since(Instant::now());
-        drop(timeout(left, node.vhosts.leader_settled(&adopt.vhost)).await);
     }
+    Ok(None)
 }
 
 /// Completes when neither the leader is heard nor a majority that may elect another one.
 async fn cut_off(node: &Node, links: &Links, adopt: &Adopt, leader: &str) {
-    let may_go_on = || {
-        let handle = node.vhosts.get(&adopt.vhost);
-        links.hears(NodeId::of(leader)) || handle.is_none_or(|handle| handle.may_elect())
-    };
-    while may_go_on() {
+    let may_elect = || node.vhosts.get(&adopt.vhost).is_none_or(|handle| handle.may_elect());
+    while !is_cut_off(links.hears(NodeId::of(leader)), may_elect) {
         sleep(LEADER_CHECK_INTERVAL).await;
     }
 }
 
 /// The refusal of a client whose vhost has a leader that is not heard, although this node may not have taken note of the loss.
-fn out_of_reach(node: &Node, vhost: &str) -> Result<Option<Adopted>, Refusal> {
-    let Some(handle) = node.vhosts.get(vhost) else { return Ok(None) };
-    Err(NotLeading { leader: None, ..handle.not_leading() }.into())
+fn out_of_reach(node: &Node, vhost: &str) -> Option<Refusal> {
+    let handle = node.vhosts.get(vhost)?;
+    Some(NotLeading { leader: None, ..handle.not_leading() }.into())
 }
 
 /// Completes when another node has become the leader of the vhost than the one that is asked, which may be silent.
@@ -139,11 +122,10 @@ async fn superseded(node: &Node, vhost: &str, asked: &str) {
     loop {
         let leaders = node.vhosts.get(vhost).and_then(|handle| handle.leaders());
         let Some(mut leaders) = leaders else { return std::future::pending().await };
-        // The node that is asked may be one of which this node was only told.
         let first = leaders.borrow_and_update().clone();
         while leaders.changed().await.is_ok() {
             let now = leaders.borrow_and_update().clone();
-            if now != first && now.is_some_and(|now| *now != *asked) {
+            if is_superseded(asked, first.as_deref(), now.as_deref()) {
                 return;
             }
         }
@@ -165,6 +147,6 @@ async fn ask(links: &Links, node: &str, adopt: &Adopt) -> Result<(Answer, NodeSt
     let lost = |error: io::Error| format!("it closed the stream: {error}");
     write_frame(&mut stream, &octets).await.map_err(lost)?;
     let answer = read_frame(&mut stream).await.map_err(lost)?;
-    let answer = Answer::decode(&answer).map_err(|_| "its answer cannot be read".to_owned())?;
+    let answer = decode_answer(&answer).map_err(|_| "its answer cannot be read".to_owned())?;
     Ok((answer, stream))
 }

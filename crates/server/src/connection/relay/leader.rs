@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
+use replica::relay::{Answer, Standing, judge};
 use session::{Resumed, Session};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::adopt::{Adopt, Answer, read_frame, write_frame};
+use super::adopt::{Adopt, encode_answer, read_frame, write_frame};
 use super::ends::Ends;
 use crate::cluster::{NodeStream, StreamHandler};
 use crate::connection::admission::Admitted;
@@ -58,9 +59,9 @@ async fn serve(mut stream: NodeStream, node: Arc<Node>) {
         tracing::warn!(%entry, "a client of this node cannot be adopted: its description is malformed");
         return;
     };
-    let answer = judge(&node, &adopt).await;
+    let answer = answer(&node, &adopt).await;
     let is_adopted = answer == Answer::Adopted;
-    let told = timeout(ADOPT_TIMEOUT, write_frame(&mut stream, &answer.encode())).await;
+    let told = timeout(ADOPT_TIMEOUT, write_frame(&mut stream, &encode_answer(&answer))).await;
     if !is_adopted || !matches!(told, Ok(Ok(()))) {
         return;
     }
@@ -97,21 +98,38 @@ async fn serve(mut stream: NodeStream, node: Arc<Node>) {
     drop(slot);
 }
 
-/// Decides whether this node can take a client. Limits and permissions are checked later, and answered to the client.
-async fn judge(node: &Node, adopt: &Adopt) -> Answer {
-    if *node.lifecycle.stopping.borrow() {
-        return Answer::Stopping;
+/// Judges whether this node can take a client.
+async fn answer(node: &Node, adopt: &Adopt) -> Answer {
+    let asked = Asked { node, adopt };
+    if let Some(answer) = judge(&asked, false) {
+        return answer;
     }
-    // A node that is elected serves soon.
     node.vhosts.leader_settled(&adopt.vhost).await;
-    let Some(handle) = node.vhosts.get(&adopt.vhost) else { return Answer::Unknown };
-    if node.auth.user(&adopt.user).is_none() {
-        return Answer::Unknown;
+    judge(&asked, true).expect("a node that has settled judges")
+}
+
+/// A node that is asked to adopt a client.
+struct Asked<'a> {
+    node: &'a Node,
+    adopt: &'a Adopt,
+}
+
+impl Standing for Asked<'_> {
+    fn is_stopping(&self) -> bool {
+        *self.node.lifecycle.stopping.borrow()
     }
-    match handle.check_room() {
-        Err(OpenRefused::NotLeading(problem)) => {
-            Answer::NotLeading(problem.leader.map(|leader| leader.to_string()))
+
+    fn knows_client(&self) -> bool {
+        let Self { node, adopt } = self;
+        node.vhosts.get(&adopt.vhost).is_some() && node.auth.user(&adopt.user).is_some()
+    }
+
+    fn leads(&self) -> Result<(), Option<String>> {
+        match self.node.vhosts.get(&self.adopt.vhost).map(|handle| handle.check_room()) {
+            Some(Err(OpenRefused::NotLeading(problem))) => {
+                Err(problem.leader.map(|leader| leader.to_string()))
+            }
+            Some(Ok(()) | Err(OpenRefused::Deleted | OpenRefused::Full(_))) | None => Ok(()),
         }
-        Ok(()) | Err(OpenRefused::Deleted | OpenRefused::Full(_)) => Answer::Adopted,
     }
 }
