@@ -10,7 +10,8 @@ use simdisk::Random;
 use storage::OpenError;
 
 use crate::checks::book::Book;
-use crate::clients::client::{Client, Part, Place, Source};
+use crate::clients::client::Part;
+use crate::clients::client::Client;
 use crate::clients::draw::{add_schedulers, draw_clients};
 use crate::clients::topology::Topology;
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
@@ -19,7 +20,6 @@ use crate::cluster::network::{Arrival, Network};
 use crate::cluster::node::{Damage, Node, StartError};
 use crate::cluster::placement::Placement;
 use crate::cluster::process::{Context, Input, Later, Process};
-use crate::cluster::redrive_job::RedriveJob;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::Plan;
@@ -50,9 +50,9 @@ pub(crate) struct World {
     pub(crate) random: Random,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
-    next_id: u64,
+    pub(crate) next_id: u64,
     /// Redrives that were asked for.
-    redrives: u64,
+    pub(crate) redrives: u64,
     pub(crate) is_ready: bool,
     pub(crate) starts: u64,
     pub(crate) rebuilt: u64,
@@ -530,164 +530,6 @@ impl World {
         for (at_us, arrival) in arrivals {
             self.after(at_us - self.now_us, Event::Arrival(arrival));
         }
-    }
-
-    // ---- clients ----
-
-    /// Passes on what leaves a node for clients.
-    fn depart(&mut self, node: usize) {
-        let Some(process) = &mut self.nodes[node].process else { return };
-        let departed = std::mem::take(&mut process.serving.departed);
-        if departed.is_empty() {
-            return;
-        }
-        let (term, stale_ticks) = match process.serves() {
-            Some(term) if term < self.book.newest_term => (term, Some(process.stale_ticks)),
-            Some(term) => (term, None),
-            // A leader that was just deposed, before its clients are closed.
-            None => (process.served, None),
-        };
-        let source = Source { node, term, stale_ticks };
-        for departed in departed {
-            let client = &mut self.clients[departed.client];
-            if client.place.is_none_or(|place| place.node != node) {
-                continue;
-            }
-            self.story.add(&departed.bytes);
-            let goes_on = client.heard(&departed.bytes, source, &mut self.book, self.now_us);
-            if !goes_on || departed.is_last {
-                client.disconnected(&mut self.book);
-            }
-        }
-    }
-
-    /// A client does something.
-    fn client(&mut self, number: usize) {
-        let is_declaring = self.clients[number].part == Part::Declares;
-        let pause_us = match self.clients[number].drains {
-            true if is_declaring => 500_000,
-            true => 5_000,
-            false => 500 + self.random.below(30_000),
-        };
-        self.after(pause_us, Event::Client(number));
-        if !is_declaring && !self.is_ready {
-            return;
-        }
-        if self.clients[number].place.is_none() {
-            return self.connect(number);
-        }
-        if is_declaring {
-            self.declare(number);
-            return;
-        }
-        if self.random.percent(1) && !self.clients[number].drains {
-            return self.disconnect(number);
-        }
-        let Some(place) = self.clients[number].place else { return };
-        let term = self.nodes[place.node].process.as_ref().and_then(Process::serves);
-        let root = self.book.root_of(term.unwrap_or(0));
-        let Self { clients, book, next_id, random, now_us, .. } = self;
-        let bytes = clients[number].act(book, next_id, (*now_us, root), random);
-        self.send_bytes(number, bytes);
-    }
-
-    /// Once all queues are declared, the others begin.
-    fn declare(&mut self, number: usize) {
-        let all = self.book.topology.queues.len();
-        if !self.is_ready && self.clients[number].declared == all {
-            self.is_ready = true;
-            self.tell(format_args!("all queues are declared"));
-        }
-        if self.is_ready && !self.clients[number].drains && self.random.percent(2) {
-            return self.begin_redrive(number);
-        }
-        if self.is_ready && (self.clients[number].drains || self.random.percent(2)) {
-            let ttl_ms = crate::clients::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
-            let policy = Topology::policy(ttl_ms);
-            let Some(place) = self.clients[number].place else { return };
-            self.with(place.node, |process, ctx| {
-                let now = process.now(ctx.reading);
-                process.serving.write(now, |vhost| {
-                    vhost.set_policy(now, broker::PolicyKind::User, policy);
-                });
-                process.touched(ctx);
-            });
-            // Another leader may have lost it.
-            self.disconnect(number);
-        }
-    }
-
-    /// Has dead letters redriven at the node of a client, if no other redrive runs.
-    fn begin_redrive(&mut self, number: usize) {
-        let Some(place) = self.clients[number].place else { return };
-        if self.book.ledger.has_redrive() {
-            return;
-        }
-        self.redrives += 1;
-        let limit = 1 + u8::try_from(self.random.below(60)).expect("a small bound");
-        let job = RedriveJob { limit, moved_max: 0, to_first: self.random.percent(50) };
-        let id = self.redrives;
-        self.tell(format_args!("redrive {id} of {limit} messages is asked for"));
-        self.with(place.node, |process, ctx| process.begin_redrive(id, job, ctx));
-    }
-
-    fn connect(&mut self, number: usize) {
-        let node = usize::try_from(self.random.below(self.nodes.len() as u64)).unwrap_or(0);
-        if self.nodes[node].is_paused {
-            return;
-        }
-        let reading = self.nodes[node].reading(self.now_us);
-        let Some(process) = &mut self.nodes[node].process else { return };
-        let now = process.now(reading);
-        if process.serves().is_none() {
-            return;
-        }
-        let Some(connection) = process.serving.connect(number, now) else { return };
-        let place = Place { node, run: process.run, connection };
-        let bytes = self.clients[number].connected(place, &mut self.book, &mut self.random);
-        self.send_bytes(number, bytes);
-    }
-
-    pub(crate) fn disconnect(&mut self, number: usize) {
-        let Some(place) = self.clients[number].place else { return };
-        self.clients[number].disconnected(&mut self.book);
-        self.with(place.node, |process, ctx| {
-            if process.run == place.run {
-                let now = process.now(ctx.reading);
-                process.serving.disconnect(place.connection, now);
-                process.touched(ctx);
-            }
-        });
-    }
-
-    fn send_bytes(&mut self, number: usize, bytes: Vec<u8>) {
-        let Some(Place { node, run, .. }) = self.clients[number].place else { return };
-        if bytes.is_empty() {
-            return;
-        }
-        let delay_us = 20 + self.random.below(500);
-        let client = &mut self.clients[number];
-        client.newest_us = (self.now_us + delay_us).max(client.newest_us + 1);
-        let wait_us = client.newest_us - self.now_us;
-        let epoch = client.epoch;
-        self.after(wait_us, Event::Bytes(number, node, run, epoch, bytes));
-    }
-
-    fn bytes(&mut self, number: usize, node: usize, run: u64, epoch: u64, bytes: &[u8]) {
-        let client = &self.clients[number];
-        let Some(place) = client.place.filter(|place| place.node == node && place.run == run)
-        else {
-            return;
-        };
-        if client.epoch != epoch {
-            return;
-        }
-        self.story.add(bytes);
-        self.with(node, |process, ctx| {
-            let now = process.now(ctx.reading);
-            process.serving.receive(place.connection, bytes, now);
-            process.touched(ctx);
-        });
     }
 }
 

@@ -7,3 +7,4 @@ pub(crate) mod handshake;
 pub(crate) mod operations;
 mod schedules;
 pub(crate) mod topology;
+mod traffic;
