@@ -41,6 +41,9 @@ struct Options {
     /// Leave out a guard, and run seeds until the checks see it; `all` takes one guard after the other
     #[arg(long, value_name = "NAME", value_parser = sabotages, conflicts_with = "check")]
     sabotage: Option<Sabotages>,
+    /// Let clients connect to any node in every run, not in a share of them
+    #[arg(long)]
+    any_node: bool,
     /// Run the seeds, one of them twice, those that found something once, and then every sabotage
     #[arg(long)]
     check: bool,
@@ -80,8 +83,10 @@ fn main() -> ExitCode {
             let mut command = Options::command();
             command.error(ErrorKind::ArgumentConflict, "--seed takes one sabotage").exit()
         }
-        (Some(seed), Some(Sabotages::One(sabotage))) => one(seed, Some(sabotage), options.story),
-        (Some(seed), None) => one(seed, None, options.story),
+        (Some(seed), Some(Sabotages::One(sabotage))) => {
+            one(&options.plan(seed, Some(sabotage)), options.story)
+        }
+        (Some(seed), None) => one(&options.plan(seed, None), options.story),
         (None, Some(Sabotages::All)) => {
             let seen =
                 SABOTAGES.iter().filter(|(_, sabotage, _)| catch(options.seeds(), *sabotage));
@@ -89,7 +94,7 @@ fn main() -> ExitCode {
         }
         (None, Some(Sabotages::One(sabotage))) => catch(options.seeds(), sabotage),
         (None, None) if options.check => check(options.seeds()),
-        (None, None) => many(options.seeds()),
+        (None, None) => many(options.seeds(), options.any_node),
     };
     if has_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -97,6 +102,11 @@ fn main() -> ExitCode {
 impl Options {
     fn seeds(&self) -> Range<u64> {
         self.first..self.first.saturating_add(self.seeds)
+    }
+
+    fn plan(&self, seed: u64, sabotage: Option<Sabotage>) -> Plan {
+        let drawn = Plan::draw(seed, sabotage);
+        Plan { any_node: self.any_node || drawn.any_node, ..drawn }
     }
 }
 
@@ -107,8 +117,8 @@ fn check(seeds: Range<u64>) -> bool {
         println!("seed {} does not repeat itself", seeds.start);
         return false;
     }
-    many(seeds)
-        && kept().all(|seed| many(seed..seed + 1))
+    many(seeds, false)
+        && kept().all(|seed| many(seed..seed + 1, false))
         && SABOTAGES.iter().all(|(_, sabotage, seed)| {
             catch(iter::once(*seed).chain(0..SEEDS_OF_SABOTAGE), *sabotage)
         })
@@ -131,16 +141,15 @@ fn catch(seeds: impl IntoIterator<Item = u64>, sabotage: Sabotage) -> bool {
     false
 }
 
-/// Runs one seed, and prints its story.
-fn one(seed: u64, sabotage: Option<Sabotage>, shown: usize) -> bool {
-    let plan = Plan::draw(seed, sabotage);
-    let outcome = run(&plan, true);
+/// Runs a plan, and prints its story.
+fn one(plan: &Plan, shown: usize) -> bool {
+    let outcome = run(plan, true);
     println!("{plan:#?}");
     tell(&outcome, shown);
     if outcome.violations.is_empty() {
         return true;
     }
-    let small = shrink(&plan);
+    let small = shrink(plan);
     println!("a smaller run that fails: {small:#?}");
     tell(&run(&small, true), shown);
     false
@@ -155,13 +164,15 @@ fn tell(outcome: &Outcome, shown: usize) {
 }
 
 /// Runs many seeds; the first failure ends them.
-fn many(seeds: Range<u64>) -> bool {
+fn many(seeds: Range<u64>, any_node: bool) -> bool {
     let mut counts = Counts::default();
     for seed in seeds.clone() {
-        let outcome = run(&Plan::draw(seed, None), false);
+        let drawn = Plan::draw(seed, None);
+        let outcome = run(&Plan { any_node: any_node || drawn.any_node, ..drawn }, false);
         if let Some(violation) = outcome.violations.first() {
             println!("seed {seed}: {violation}");
-            println!("repeat with: --seed {seed}");
+            let any_node = if any_node { " --any-node" } else { "" };
+            println!("repeat with: --seed {seed}{any_node}");
             return false;
         }
         counts += outcome.counts;

@@ -82,6 +82,8 @@ pub struct Plan {
     pub older: Vec<usize>,
     /// Time for which faults happen and clients work, in microseconds.
     pub chaos_us: u64,
+    /// True if clients connect to any node, which passes them on to the leader.
+    pub any_node: bool,
     /// Octets of entries that a log keeps for members that are behind.
     pub retention_bytes: u64,
     /// Faults, each with its time in microseconds.
@@ -95,6 +97,9 @@ pub(crate) const MEMBERS_MIN: usize = 3;
 
 /// Most nodes of a run.
 const NODES_MAX: usize = 5;
+
+/// The share of the runs in which clients connect to any node, in percent.
+const ANY_NODE_PERCENT: u64 = 40;
 
 /// Time without faults at the beginning, in microseconds.
 const CALM_US: u64 = 3_500_000;
@@ -123,6 +128,7 @@ impl Plan {
             false => (0, 0),
         };
         let schedulers = draw_schedulers(seed);
+        let any_node = Random(seed ^ 0xE_47A7).percent(ANY_NODE_PERCENT);
         let mut plan = Self {
             seed,
             nodes,
@@ -131,6 +137,7 @@ impl Plan {
             schedulers,
             older: Vec::new(),
             chaos_us,
+            any_node,
             retention_bytes,
             nemeses,
             sabotage,

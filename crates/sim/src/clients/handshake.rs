@@ -26,6 +26,14 @@ pub(crate) fn frame<'a>(channel: u16, method: impl Into<Method<'a>>) -> Vec<u8> 
 
 /// A session behind its handshake.
 pub(crate) fn session(now: Time) -> Session {
+    let mut session = entry_session(now);
+    session.vhost_opened(now, &mut Vec::new());
+    assert!(session.is_running(), "the handshake is over");
+    session
+}
+
+/// A session up to `connection.open`.
+pub(crate) fn entry_session(now: Time) -> Session {
     let mut session = Session::new(Arc::new(SessionOptions::default()), now);
     let mut out = Vec::new();
     let mut capabilities = TableBuilder::new();
@@ -46,11 +54,10 @@ pub(crate) fn session(now: Time) -> Session {
         let mut input = bytes.as_slice();
         match session.next(&mut input, &mut out) {
             Step::Login(_) => session.login_accepted(&mut out),
-            Step::OpenVhost(_) => session.vhost_opened(now, &mut out),
+            Step::OpenVhost(_) => return session,
             Step::More => {}
             step => panic!("the handshake asks for {step:?}"),
         }
     }
-    assert!(session.is_running(), "the handshake is over");
-    session
+    panic!("the client opens the vhost")
 }

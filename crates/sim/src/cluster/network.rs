@@ -159,6 +159,11 @@ impl Network {
             && !self.directions[to * self.nodes + from].is_cut
     }
 
+    /// True if two nodes have a link.
+    pub(crate) fn is_up(&mut self, one: usize, other: usize) -> bool {
+        self.link(one, other).is_up
+    }
+
     pub(crate) fn slow(&mut self, from: usize, to: usize, slow_us: u64) {
         self.direction(from, to).slow_us = slow_us;
     }

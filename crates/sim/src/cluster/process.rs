@@ -110,6 +110,8 @@ pub(crate) struct Process {
     pub(crate) serving: Serving,
     pub(super) jobs: VecDeque<Job>,
     pub(super) is_applying: bool,
+    /// The node that leads the vhost, as far as this one knows.
+    pub(crate) leader: Option<NodeId>,
     /// The last term in which the node served clients; 0 before the first.
     pub(crate) served: u64,
     pub(crate) is_writing: bool,
@@ -172,6 +174,7 @@ impl Process {
             serving,
             jobs: VecDeque::new(),
             is_applying: false,
+            leader: None,
             served: 0,
             is_writing: false,
             turn_us: 0,

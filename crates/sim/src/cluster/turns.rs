@@ -243,7 +243,8 @@ impl Process {
     pub(super) fn carry_out(&mut self, ctx: &mut Context<'_>) {
         for output in self.replica.take_outputs() {
             match output {
-                Output::Leader(_) | Output::OutOfRoom(_) => {}
+                Output::Leader(leader) => self.leader = leader,
+                Output::OutOfRoom(_) => {}
                 Output::Committed(entry, effects) => self.committed(entry, effects, ctx),
                 Output::Promote { .. } if self.sabotage == Some(Sabotage::PromotionWithheld) => {}
                 Output::Promote { term, mut shift_us } => {
