@@ -4,6 +4,7 @@ use replica::ShipmentNeed;
 
 use crate::cluster::network::Arrival;
 use crate::cluster::process::Later;
+use crate::relays::ends::RelayEvent;
 
 /// An event.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,6 +39,8 @@ pub(crate) enum Event {
     Resume(usize),
     /// The alarm of a node may be over.
     AlarmOver(usize),
+    /// A piece of a stream, or octets of a relayed client, arrive.
+    Relayed(RelayEvent),
     /// A node is killed for so long.
     Strike(usize, u64),
 }

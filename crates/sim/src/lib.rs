@@ -22,7 +22,6 @@ mod event;
 mod faults;
 mod moves;
 mod plan;
-#[expect(dead_code, reason = "the nodes drive it from the next change on")]
 mod relays;
 mod run;
 mod shipments;

@@ -128,7 +128,7 @@ impl Plan {
             false => (0, 0),
         };
         let schedulers = draw_schedulers(seed);
-        let any_node = Random(seed ^ 0xE_47A7).percent(ANY_NODE_PERCENT);
+        let any_node = connect_anywhere(seed, sabotage);
         let mut plan = Self {
             seed,
             nodes,
@@ -299,6 +299,12 @@ impl Plan {
 fn draw_schedulers(seed: u64) -> usize {
     let mut random = Random(seed ^ 0x5C4D);
     if random.percent(40) { 1 + below(&mut random, 2) } else { 0 }
+}
+
+/// True if clients of a run connect to any node, by another sequence again.
+fn connect_anywhere(seed: u64, sabotage: Option<Sabotage>) -> bool {
+    Random(seed ^ 0xE_47A7).percent(ANY_NODE_PERCENT)
+        || sabotage.is_some_and(Sabotage::needs_relays)
 }
 
 /// A number below a bound.

@@ -54,6 +54,8 @@ pub struct Counts {
     pub pages_read: u64,
     /// Pages that were dropped with messages in them.
     pub pages_ended: u64,
+    /// Clients that a leader has adopted.
+    pub adopted: u64,
 }
 
 impl AddAssign for Counts {
@@ -76,6 +78,7 @@ impl AddAssign for Counts {
         self.pages_written += more.pages_written;
         self.pages_read += more.pages_read;
         self.pages_ended += more.pages_ended;
+        self.adopted += more.adopted;
     }
 }
 
@@ -85,13 +88,13 @@ impl fmt::Display for Counts {
         let Self { redriven, entries, starts, rebuilt, moved, barriers, .. } = self;
         let Self { scheduled, operations: (found, not_found), .. } = self;
         let Self { levels: (risen, refused), .. } = self;
-        let Self { pages_written, pages_read, pages_ended, .. } = self;
+        let Self { pages_written, pages_read, pages_ended, adopted, .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
              {redriven} redriven, {scheduled} scheduled ({found} operations, {not_found} without effect), {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
              {risen} levels risen, {refused} changes refused, \
-             {barriers} barriers, pages: {pages_written} written, {pages_read} read, {pages_ended} ended"
+             {barriers} barriers, pages: {pages_written} written, {pages_read} read, {pages_ended} ended, {adopted} adopted"
         )
     }
 }
@@ -144,6 +147,7 @@ fn outcome(mut world: World) -> Outcome {
         pages_written: world.book.pages.written,
         pages_read: world.book.pages.read,
         pages_ended: world.book.pages.ended,
+        adopted: world.relays.adopted,
     };
     Outcome { counts, violations: world.book.violations, story: world.story }
 }
@@ -154,6 +158,7 @@ fn heal(world: &mut World) {
     let arrivals = world.network.heal(world.now_us);
     world.arrivals(arrivals);
     (0..world.nodes.len()).for_each(|node| world.resume(node));
+    world.heal_relays();
     for node in &mut world.nodes {
         node.sync_us = (0, 0);
         node.disk.free_room();

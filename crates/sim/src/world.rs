@@ -10,7 +10,6 @@ use simdisk::Random;
 use storage::OpenError;
 
 use crate::checks::book::Book;
-use crate::clients::client::Part;
 use crate::clients::client::Client;
 use crate::clients::draw::{add_schedulers, draw_clients};
 use crate::clients::topology::Topology;
@@ -23,6 +22,7 @@ use crate::cluster::process::{Context, Input, Later, Process};
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::Plan;
+use crate::relays::table::Relays;
 use crate::story::Story;
 
 /// Duration of a tick, in microseconds.
@@ -44,6 +44,7 @@ pub(crate) struct World {
     pub(crate) now_us: u64,
     pub(crate) nodes: Vec<Node>,
     pub(crate) network: Network,
+    pub(crate) relays: Relays,
     pub(crate) clients: Vec<Client>,
     pub(crate) book: Book,
     pub(crate) story: Story,
@@ -81,6 +82,7 @@ impl World {
         add_schedulers(plan.seed, plan.schedulers, &mut topology, &mut clients);
         let mut world = Self {
             now_us: 1_000_000,
+            relays: Relays::new(&plan),
             nodes,
             network,
             clients,
@@ -153,6 +155,7 @@ impl World {
             Event::Risen(node) => *node,
             Event::Later(node, ..) | Event::Bytes(_, node, ..) => *node,
             Event::Arrival(arrival) => arrival.to,
+            Event::Relayed(event) => event.node()?,
             Event::Look
             | Event::Start(_)
             | Event::Placed(..)
@@ -187,6 +190,7 @@ impl World {
                 let jitter_us = self.random.below(2_000);
                 self.after(TICK_US - 1_000 + jitter_us, Event::Tick(node));
                 self.with(node, |process, ctx| process.input(Input::Tick, ctx));
+                self.tend_relays(node);
             }
             Event::Ping(node) => {
                 self.after(PING_US, Event::Ping(node));
@@ -219,6 +223,7 @@ impl World {
             Event::Version(node, reads) => self.change_version(node, reads),
             Event::Resume(node) => self.resume(node),
             Event::AlarmOver(node) => self.with(node, Process::alarm_changed),
+            Event::Relayed(event) => self.relayed(event),
             Event::Strike(node, down_us) => self.kill(node, down_us),
         }
     }
@@ -399,6 +404,7 @@ impl World {
     /// A node loses its power.
     pub(crate) fn cut_power(&mut self, node: usize, down_us: u64) {
         let was_up = self.end_process(node);
+        self.darken_streams(node);
         self.tell(format_args!("node {node} has no power"));
         let after = self.nodes[node].disk.after_cut(&mut self.random);
         self.nodes[node].disk = after;
@@ -425,7 +431,8 @@ impl World {
         }
         drop(process);
         for client in 0..self.clients.len() {
-            if self.clients[client].place.is_some_and(|place| place.node == node) {
+            let there = &self.clients[client];
+            if there.relay.is_none() && there.place.is_some_and(|place| place.node == node) {
                 self.clients[client].disconnected(&mut self.book);
             }
         }

@@ -91,6 +91,8 @@ pub(crate) struct Source {
 pub(crate) struct Client {
     pub(crate) part: Part,
     pub(crate) place: Option<Place>,
+    /// The relay to the leader, from the search for it on.
+    pub(crate) relay: Option<u64>,
     /// Number of the connection.
     pub(crate) epoch: u64,
     /// Time at which the newest octets arrive at the node.
@@ -118,6 +120,7 @@ impl Client {
         Self {
             part,
             place: None,
+            relay: None,
             epoch: 0,
             newest_us: 0,
             input: Vec::new(),
@@ -196,6 +199,14 @@ impl Client {
         self.acked.clear();
         self.open = None;
         self.is_cancelled = false;
+    }
+
+    /// Takes the purges and deletions that are not answered, and may still be done: their number, and that of the deletions.
+    pub(crate) fn take_doubts(&mut self) -> (usize, u64) {
+        let asked = std::mem::take(&mut self.asked);
+        let is_purge = |ask: &&Ask| matches!(ask, Ask::Purged(_) | Ask::Recreated(_));
+        let deletions = asked.iter().filter(|ask| matches!(ask, Ask::Recreated(_))).count();
+        (asked.iter().filter(is_purge).count(), deletions as u64)
     }
 
     /// Does something. Returns octets to send.
@@ -373,7 +384,10 @@ impl Client {
         };
         let id = body.first_chunk::<8>().map_or(0, |id| u64::from_le_bytes(*id));
         let Source { node, term, stale_ticks } = source;
-        book.handed(Handed { id, queue, redelivered, redrives, node, term, stale_ticks }, now_us);
+        if self.relay.is_none() {
+            let handed = Handed { id, queue, redelivered, redrives, node, term, stale_ticks };
+            book.handed(handed, now_us);
+        }
         self.unacked.push_back(Unacked { tag, id, queue });
     }
 

@@ -7,7 +7,7 @@ use amqp::protocol_header::AMQP_0_9_1;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
 use broker::time::Time;
-use session::{Session, SessionOptions, Step};
+use session::{Resumed, Session, SessionOptions, Step};
 
 /// Largest frame, in octets.
 pub(crate) const FRAME_MAX: u32 = 131_072;
@@ -30,6 +30,21 @@ pub(crate) fn session(now: Time) -> Session {
     session.vhost_opened(now, &mut Vec::new());
     assert!(session.is_running(), "the handshake is over");
     session
+}
+
+/// The session of the leader that adopts a client of another node, and the answer to `connection.open`.
+pub(crate) fn adopted_session(entry: &Session, now: Time) -> (Session, Vec<u8>) {
+    let resumed = Resumed {
+        client_properties: entry.client().properties.as_ref(),
+        mechanism: entry.mechanism(),
+        frame_max: entry.frame_max(),
+        channel_max: entry.channel_max(),
+        heartbeat_s: entry.heartbeat_s(),
+    };
+    let mut session = Session::resumed(Arc::new(SessionOptions::default()), now, resumed);
+    let mut out = Vec::new();
+    session.vhost_opened(now, &mut out);
+    (session, out)
 }
 
 /// A session up to `connection.open`.

@@ -23,8 +23,12 @@ impl World {
         };
         let source = Source { node, term, stale_ticks };
         for departed in departed {
+            if let Some(stream) = self.stream_of(node, &departed) {
+                self.depart_to_stream(stream, &departed, source);
+                continue;
+            }
             let client = &mut self.clients[departed.client];
-            if client.place.is_none_or(|place| place.node != node) {
+            if client.relay.is_some() || client.place.is_none_or(|place| place.node != node) {
                 continue;
             }
             self.story.add(&departed.bytes);
@@ -106,7 +110,15 @@ impl World {
     }
 
     fn connect(&mut self, number: usize) {
+        if self.relays.is_on {
+            return self.connect_anywhere(number);
+        }
         let node = usize::try_from(self.random.below(self.nodes.len() as u64)).unwrap_or(0);
+        self.connect_to(number, node);
+    }
+
+    /// A client connects to a node, if that serves clients.
+    pub(crate) fn connect_to(&mut self, number: usize, node: usize) {
         if self.nodes[node].is_paused {
             return;
         }
@@ -124,6 +136,9 @@ impl World {
 
     pub(crate) fn disconnect(&mut self, number: usize) {
         let Some(place) = self.clients[number].place else { return };
+        if self.clients[number].relay.is_some() {
+            return self.leave_by_client(number);
+        }
         self.clients[number].disconnected(&mut self.book);
         self.with(place.node, |process, ctx| {
             if process.run == place.run {
@@ -138,6 +153,9 @@ impl World {
         let Some(Place { node, run, .. }) = self.clients[number].place else { return };
         if bytes.is_empty() {
             return;
+        }
+        if let Some(relay) = self.clients[number].relay {
+            return self.send_from_client(relay, bytes, false);
         }
         let delay_us = 20 + self.random.below(500);
         let client = &mut self.clients[number];

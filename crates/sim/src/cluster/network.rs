@@ -85,6 +85,7 @@ impl Network {
         &mut self.directions[from * self.nodes + to]
     }
 
+    /// True if two nodes have a link.
     pub(crate) fn is_up(&self, one: usize, other: usize) -> bool {
         one != other && self.links[one.min(other) * self.nodes + one.max(other)].is_up
     }
@@ -159,9 +160,16 @@ impl Network {
             && !self.directions[to * self.nodes + from].is_cut
     }
 
-    /// True if two nodes have a link.
-    pub(crate) fn is_up(&mut self, one: usize, other: usize) -> bool {
-        self.link(one, other).is_up
+    /// Delay of a piece of a stream; none while the direction is cut.
+    pub(crate) fn stream_delay_us(
+        &self,
+        from: usize,
+        to: usize,
+        random: &mut Random,
+    ) -> Option<u64> {
+        let direction = &self.directions[from * self.nodes + to];
+        let drawn_us = self.delay_us + random.below(self.jitter_us);
+        (!direction.is_cut).then_some(drawn_us + direction.slow_us)
     }
 
     pub(crate) fn slow(&mut self, from: usize, to: usize, slow_us: u64) {

@@ -13,7 +13,7 @@ use replica::{ClientEnd, Contents, HandOverTask, LocalVhost, LogReplay, Ticked, 
 use session::{Outbox, Session, Step};
 use storage::Written;
 
-use crate::clients::handshake::{FRAME_MAX, everything, frame, session};
+use crate::clients::handshake::{FRAME_MAX, adopted_session, everything, frame, session};
 use crate::clients::operations::OPERATIONS_CHANNEL;
 use crate::clients::topology::SCHEDULE_QUEUE;
 use crate::cluster::effects::Sabotaged;
@@ -76,6 +76,7 @@ impl ClientEnd for SimEnd {
 #[derive(Debug)]
 pub(crate) struct Departed {
     pub(crate) client: usize,
+    pub(crate) connection: ConnectionId,
     pub(crate) bytes: Vec<u8>,
     /// The connection is over behind them.
     pub(crate) is_last: bool,
@@ -133,9 +134,29 @@ impl Serving {
         if !self.local.is_leading() {
             return None;
         }
+        Some(self.open(client, session(now.time), now))
+    }
+
+    /// Opens the connection of a client that another node has shaken hands with. `None` if the node does not lead the vhost.
+    pub(crate) fn adopt(
+        &mut self,
+        client: usize,
+        entry: &Session,
+        now: Now,
+    ) -> Option<ConnectionId> {
+        if !self.local.is_leading() {
+            return None;
+        }
+        let (session, bytes) = adopted_session(entry, now.time);
+        let connection = self.open(client, session, now);
+        self.departed.push(Departed { client, connection, bytes, is_last: false });
+        Some(connection)
+    }
+
+    fn open(&mut self, client: usize, session: Session, now: Now) -> ConnectionId {
         let end = SimEnd {
             client,
-            session: session(now.time),
+            session,
             input: Vec::new(),
             free: Outbox::default(),
             wait: None,
@@ -143,7 +164,7 @@ impl Serving {
             is_stalled: false,
             operations: 0,
         };
-        Some(self.local.open(now, "client", everything(), true, Some(end)))
+        self.local.open(now, "client", everything(), true, Some(end))
     }
 
     /// The client is gone.
@@ -232,7 +253,8 @@ impl Serving {
             link.end.operations += 1;
             let ack = BasicAck { delivery_tag: link.end.operations, multiple: false };
             let bytes = frame(OPERATIONS_CHANNEL, ack);
-            self.departed.push(Departed { client: link.end.client, bytes, is_last: false });
+            let client = link.end.client;
+            self.departed.push(Departed { client, connection, bytes, is_last: false });
         }
     }
 
@@ -368,6 +390,7 @@ impl Serving {
             if let Some(end) = self.local.clients_mut().remove(connection) {
                 self.departed.push(Departed {
                     client: end.client,
+                    connection,
                     bytes: Vec::new(),
                     is_last: true,
                 });
@@ -408,7 +431,7 @@ impl Serving {
             if is_last {
                 closed.push(connection);
             }
-            self.departed.push(Departed { client, bytes, is_last });
+            self.departed.push(Departed { client, connection, bytes, is_last });
         }
         for connection in closed {
             self.disconnect(connection, now);

@@ -40,6 +40,7 @@ impl World {
             }
             Nemesis::Break(one, other) => {
                 self.network.break_link(one, other);
+                self.break_streams(one, other);
             }
             Nemesis::Stall(node, sync_us, for_us) => {
                 self.nodes[node].sync_us = (sync_us, self.now_us + for_us);

@@ -111,6 +111,16 @@ pub enum Sabotage {
     LevelRisenEarly,
     /// The level does not rise.
     LevelWithheld,
+    /// An entry node closes a client within a frame.
+    RelayCloseWithinFrame,
+    /// The end of a leader's stream is passed on before the octets ahead of it.
+    RelayEndOvertakes,
+    /// An entry node does not notice that the leader was replaced.
+    RelayKeepsLeader,
+    /// The end of a client is not passed on to the leader.
+    RelayClientEndLost,
+    /// A node that does not lead is taken for one that has adopted the client.
+    NotLeadingAdopted,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
@@ -133,18 +143,18 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("settlement-lost", Sabotage::SettlementLost, 0),
     ("lost-disk-votes", Sabotage::LostDiskVotes, 0),
     ("newer-entries-replaced", Sabotage::NewerEntriesReplaced, 21),
-    ("redrive-abandoned", Sabotage::RedriveAbandoned, 2),
-    ("redrive-restarted", Sabotage::RedriveRestarted, 2),
+    ("redrive-abandoned", Sabotage::RedriveAbandoned, 4),
+    ("redrive-restarted", Sabotage::RedriveRestarted, 4),
     ("leaver-removed-early", Sabotage::LeaverRemovedEarly, 17),
     ("leaver-keeps-lead", Sabotage::LeaverKeepsLead, 29),
-    ("incarnation-reused", Sabotage::IncarnationReused, 2),
+    ("incarnation-reused", Sabotage::IncarnationReused, 4),
     ("barrier-early", Sabotage::BarrierEarly, 0),
     ("batch-lost", Sabotage::BatchLost, 0),
     ("durable-ahead", Sabotage::DurableAhead, 0),
     ("durable-withheld", Sabotage::DurableWithheld, 0),
     ("rebuild-withheld", Sabotage::RebuildWithheld, 3),
     ("offer-ignored", Sabotage::OfferIgnored, 5),
-    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 2),
+    ("axis-shift-ignored", Sabotage::AxisShiftIgnored, 6),
     ("empty-batch-withheld", Sabotage::EmptyBatchWithheld, 10),
     ("page-read-lost", Sabotage::PageReadLost, 0),
     ("answer-withheld", Sabotage::AnswerWithheld, 1),
@@ -169,9 +179,26 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("older-peer-accepted", Sabotage::OlderPeerAccepted, 71),
     ("level-risen-early", Sabotage::LevelRisenEarly, 6),
     ("level-withheld", Sabotage::LevelWithheld, 1),
+    ("relay-close-within-frame", Sabotage::RelayCloseWithinFrame, 7),
+    ("relay-end-overtakes", Sabotage::RelayEndOvertakes, 3),
+    ("relay-keeps-leader", Sabotage::RelayKeepsLeader, 8),
+    ("relay-client-end-lost", Sabotage::RelayClientEndLost, 0),
+    ("not-leading-adopted", Sabotage::NotLeadingAdopted, 8),
 ];
 
 impl Sabotage {
+    /// True if it shows only where clients connect to any node.
+    pub(crate) fn needs_relays(self) -> bool {
+        matches!(
+            self,
+            Self::RelayCloseWithinFrame
+                | Self::RelayEndOvertakes
+                | Self::RelayKeepsLeader
+                | Self::RelayClientEndLost
+                | Self::NotLeadingAdopted
+        )
+    }
+
     /// The sabotage with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
