@@ -22,6 +22,7 @@ pub mod limits;
 mod local;
 mod log;
 mod log_queue;
+pub mod metadata;
 mod output;
 mod pages;
 pub mod relay;

@@ -7,14 +7,12 @@
 //!
 //! A node without a cluster has no such log: its `node.json` and `global_parameters.json` are the metadata.
 
-mod item;
-mod items;
 mod opening;
 pub(crate) mod placement;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use item::{ItemChange, ItemKey};
 pub(crate) use opening::MetadataOpenError;
+pub(crate) use replica::metadata::{ItemChange, ItemKey};
 pub(crate) use store::{CommittedItems, Metadata, MetadataError};

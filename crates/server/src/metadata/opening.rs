@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use replica::metadata::Items;
 use replication::{BeginError, GroupId, Member, QuarantineReason};
 use storage::{IoCounters, LogOptions, Lsn, OpenError, RealDirectory, ReplicatedLog};
 
-use super::items::Items;
 use crate::config::Durability;
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::reserve::Reserve;

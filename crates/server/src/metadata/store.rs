@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use replica::metadata::{ItemChange, ItemKey, Items, MetadataRecord};
 use serde_json::Value;
 use storage::{
     Applier, EntryContent, FORMAT_VERSION_OLDEST, Flags, IoCounters, LogEntry, Lsn, NewRecord,
     RealDirectory, WriteBatch, WriteQueue, Written,
 };
 
-use super::item::{ItemChange, ItemKey, MetadataRecord};
-use super::items::Items;
 use super::opening::{LogPlace, MetadataOpenError, Opened, OpenedLog};
 use super::placement::Placement;
 use crate::config::Durability;

@@ -15,11 +15,11 @@ const DIGEST: u8 = 3;
 const KEY_KINDS: RangeInclusive<u8> = 1..=6;
 
 /// Bytes of a digest.
-pub(super) const DIGEST_BYTES: usize = 32;
+pub const DIGEST_BYTES: usize = 32;
 
 /// Key of an item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum ItemKey {
+pub enum ItemKey {
     /// The id of the next vhost, which is greater than those of all vhosts so far.
     NextVhostId,
     /// The vhost of this name.
@@ -84,15 +84,16 @@ impl ItemKey {
 
 /// A change of one item.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct ItemChange {
-    pub(crate) key: ItemKey,
+pub struct ItemChange {
+    /// The key of the item.
+    pub key: ItemKey,
     /// The new value; none to remove the item.
-    pub(crate) value: Option<Value>,
+    pub value: Option<Value>,
 }
 
 /// A record of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum MetadataRecord {
+pub enum MetadataRecord {
     /// An item has this value, or is removed.
     Change(ItemChange),
     /// The digest of all items in front of this record.
@@ -101,7 +102,7 @@ pub(super) enum MetadataRecord {
 
 impl MetadataRecord {
     /// The kind of the record in the log.
-    pub(super) const fn kind(&self) -> u8 {
+    pub const fn kind(&self) -> u8 {
         match self {
             Self::Change(ItemChange { value: Some(_), .. }) => PUT,
             Self::Change(ItemChange { value: None, .. }) => REMOVE,
@@ -110,7 +111,7 @@ impl MetadataRecord {
     }
 
     /// Number of references that keep the record: one as long as the item has the value.
-    pub(super) const fn references(&self) -> u16 {
+    pub const fn references(&self) -> u16 {
         match self {
             Self::Change(ItemChange { value: Some(_), .. }) => 1,
             Self::Change(ItemChange { value: None, .. }) | Self::Digest(_) => 0,
@@ -118,7 +119,7 @@ impl MetadataRecord {
     }
 
     /// Appends the payload.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Change(ItemChange { key, value }) => encode_change(key, value.as_ref(), out),
             Self::Digest(digest) => out.extend_from_slice(digest),
@@ -129,7 +130,7 @@ impl MetadataRecord {
     ///
     /// # Errors
     /// A sentence: the record is damaged, or of a later version.
-    pub(super) fn decode(kind: u8, payload: &[u8]) -> Result<Self, String> {
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, String> {
         let damaged = || match payload.first() {
             Some(key) if matches!(kind, PUT | REMOVE) && !KEY_KINDS.contains(key) => {
                 format!("an item has kind {key}, which this version does not know")

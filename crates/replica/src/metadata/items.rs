@@ -18,26 +18,26 @@ struct Item {
 
 /// The items by key.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Items(BTreeMap<ItemKey, Item>);
+pub struct Items(BTreeMap<ItemKey, Item>);
 
 impl Items {
     /// The values by key.
-    pub(super) fn values(&self) -> BTreeMap<ItemKey, Arc<Value>> {
+    pub fn values(&self) -> BTreeMap<ItemKey, Arc<Value>> {
         self.0.iter().map(|(key, item)| (key.clone(), Arc::clone(&item.value))).collect()
     }
 
     /// The record that put the item; 0 if there is no such item.
-    pub(super) fn lsn(&self, key: &ItemKey) -> Lsn {
+    pub fn lsn(&self, key: &ItemKey) -> Lsn {
         self.0.get(key).map_or(Lsn(0), |item| item.lsn)
     }
 
     /// True if the change changes something.
-    pub(super) fn is_news(&self, change: &ItemChange) -> bool {
+    pub fn is_news(&self, change: &ItemChange) -> bool {
         self.0.get(&change.key).map(|item| &*item.value) != change.value.as_ref()
     }
 
     /// Makes a change whose record is at `lsn`.
-    pub(super) fn change(&mut self, lsn: Lsn, change: ItemChange) {
+    pub fn change(&mut self, lsn: Lsn, change: ItemChange) {
         let ItemChange { key, value } = change;
         match value {
             Some(value) => {
@@ -53,7 +53,7 @@ impl Items {
     ///
     /// # Errors
     /// A sentence: the record cannot be read.
-    pub(super) fn restore(&mut self, record: &storage::Record<'_>) -> Result<(), String> {
+    pub fn restore(&mut self, record: &storage::Record<'_>) -> Result<(), String> {
         if let MetadataRecord::Change(change) = decoded(record)? {
             self.change(record.lsn, change);
         }
@@ -64,7 +64,7 @@ impl Items {
     ///
     /// # Errors
     /// A sentence: the record cannot be read, or the items differ from those of the leader.
-    pub(super) fn apply(&mut self, record: &storage::Record<'_>) -> Result<(), String> {
+    pub fn apply(&mut self, record: &storage::Record<'_>) -> Result<(), String> {
         match decoded(record)? {
             MetadataRecord::Change(change) => {
                 self.change(record.lsn, change);
@@ -78,7 +78,7 @@ impl Items {
     }
 
     /// A digest of all keys and values.
-    pub(super) fn digest(&self) -> [u8; DIGEST_BYTES] {
+    pub fn digest(&self) -> [u8; DIGEST_BYTES] {
         let (mut hash, mut bytes) = (Sha256::new(), Vec::new());
         for (key, item) in &self.0 {
             bytes.clear();

@@ -1,0 +1,8 @@
+//! The metadata of a cluster: a set of *items*, each a key with a JSON value. A record of their log puts or removes one
+//! item, or has the digest of all.
+
+mod item;
+mod items;
+
+pub use item::{DIGEST_BYTES, ItemChange, ItemKey, MetadataRecord};
+pub use items::Items;
