@@ -102,7 +102,7 @@ pub enum MetadataRecord {
 
 impl MetadataRecord {
     /// The kind of the record in the log.
-    pub const fn kind(&self) -> u8 {
+    pub(super) const fn kind(&self) -> u8 {
         match self {
             Self::Change(ItemChange { value: Some(_), .. }) => PUT,
             Self::Change(ItemChange { value: None, .. }) => REMOVE,
@@ -111,7 +111,7 @@ impl MetadataRecord {
     }
 
     /// Number of references that keep the record: one as long as the item has the value.
-    pub const fn references(&self) -> u16 {
+    pub(super) const fn references(&self) -> u16 {
         match self {
             Self::Change(ItemChange { value: Some(_), .. }) => 1,
             Self::Change(ItemChange { value: None, .. }) | Self::Digest(_) => 0,
@@ -119,7 +119,7 @@ impl MetadataRecord {
     }
 
     /// Appends the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Change(ItemChange { key, value }) => encode_change(key, value.as_ref(), out),
             Self::Digest(digest) => out.extend_from_slice(digest),

@@ -32,12 +32,12 @@ impl Items {
     }
 
     /// True if the change changes something.
-    pub fn is_news(&self, change: &ItemChange) -> bool {
+    pub(super) fn is_news(&self, change: &ItemChange) -> bool {
         self.0.get(&change.key).map(|item| &*item.value) != change.value.as_ref()
     }
 
     /// Makes a change whose record is at `lsn`.
-    pub fn change(&mut self, lsn: Lsn, change: ItemChange) {
+    pub(super) fn change(&mut self, lsn: Lsn, change: ItemChange) {
         let ItemChange { key, value } = change;
         match value {
             Some(value) => {
@@ -64,7 +64,7 @@ impl Items {
     ///
     /// # Errors
     /// A sentence: the record cannot be read, or the items differ from those of the leader.
-    pub fn apply(&mut self, record: &storage::Record<'_>) -> Result<(), String> {
+    pub(super) fn apply(&mut self, record: &storage::Record<'_>) -> Result<(), String> {
         match decoded(record)? {
             MetadataRecord::Change(change) => {
                 self.change(record.lsn, change);
@@ -78,7 +78,7 @@ impl Items {
     }
 
     /// A digest of all keys and values.
-    pub fn digest(&self) -> [u8; DIGEST_BYTES] {
+    pub(super) fn digest(&self) -> [u8; DIGEST_BYTES] {
         let (mut hash, mut bytes) = (Sha256::new(), Vec::new());
         for (key, item) in &self.0 {
             bytes.clear();

@@ -3,6 +3,10 @@
 
 mod item;
 mod items;
+mod local_metadata;
+#[cfg(test)]
+mod tests;
 
 pub use item::{DIGEST_BYTES, ItemChange, ItemKey, MetadataRecord};
 pub use items::Items;
+pub use local_metadata::{ChangeProgress, ChangeRefused, LocalMetadata, PendingChange, RecordSink};

@@ -5,13 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use replica::metadata::{ItemChange, ItemKey, Items, MetadataRecord};
+use parking_lot::{Condvar, Mutex};
+use replica::metadata::{ChangeProgress, ChangeRefused, ItemChange, ItemKey, Items, LocalMetadata};
 use serde_json::Value;
-use storage::{
-    Applier, EntryContent, FORMAT_VERSION_OLDEST, Flags, IoCounters, LogEntry, Lsn, NewRecord,
-    RealDirectory, WriteBatch, WriteQueue, Written,
-};
+use storage::{Applier, IoCounters, LogEntry, Lsn, RealDirectory, WriteBatch, Written};
 
 use super::opening::{LogPlace, MetadataOpenError, Opened, OpenedLog};
 use super::placement::Placement;
@@ -66,87 +63,24 @@ pub(crate) struct Metadata {
     changed: Condvar,
 }
 
-/// The part of this node in the group.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Role {
-    Follows,
-    Leads,
-    /// Another node is to lead: no changes are made meanwhile.
-    HandsOver,
-    /// The node led, and the log is opened anew.
-    Deposed,
-}
-
 #[derive(Debug)]
 struct State {
-    role: Role,
-    /// The items with everything that was applied or proposed.
-    items: Items,
-    queue: WriteQueue,
-    /// True if the replicator knows of records that wait.
-    replicator_knows: bool,
-    /// The last position that was given.
-    last: Lsn,
-    /// The last position that a majority has.
-    durable: Lsn,
+    local: LocalMetadata,
     leader: Option<Arc<str>>,
     /// Number of changes of the state.
     version: u64,
-    /// Number of leads that this node has lost.
-    lost_leads: u64,
     /// True if somebody has asked the thread that follows to look again.
     is_look_due: bool,
     is_stopping: bool,
 }
 
 impl State {
-    fn new(items: Items, last: Lsn) -> Self {
-        Self {
-            role: Role::Follows,
-            items,
-            queue: WriteQueue::default(),
-            replicator_knows: false,
-            last,
-            durable: last,
-            leader: None,
-            version: 1,
-            lost_leads: 0,
-            is_look_due: false,
-            is_stopping: false,
+    /// The error of a change that is refused.
+    fn refusal(&self, why: ChangeRefused) -> MetadataError {
+        match (why, self.leader.clone()) {
+            (ChangeRefused::Follows, Some(leader)) => MetadataError::NotLeading { leader },
+            (ChangeRefused::Follows | ChangeRefused::LeadEnds, _) => MetadataError::NoLeader,
         }
-    }
-
-    /// Appends the record of a change, in one entry with the record before if `is_joined`.
-    fn push(&mut self, record: &MetadataRecord, target: Lsn, is_joined: bool) -> Lsn {
-        let lsn = Lsn(self.last.0 + 1);
-        let releases = target != Lsn(0);
-        let new = NewRecord {
-            lsn,
-            target,
-            kind: record.kind(),
-            flags: if releases { Flags::RELEASES } else { Flags::NONE },
-            references: record.references(),
-            format_version: FORMAT_VERSION_OLDEST,
-            is_joined,
-        };
-        self.queue.push(new, |out| record.encode(out));
-        self.last = lsn;
-        lsn
-    }
-
-    /// Appends a change of an item, and makes it.
-    fn push_change(&mut self, change: ItemChange, is_joined: bool) {
-        let target = self.items.lsn(&change.key);
-        let record = MetadataRecord::Change(change.clone());
-        let lsn = self.push(&record, target, is_joined);
-        self.items.change(lsn, change);
-    }
-
-    /// Appends a digest of all items, in an entry of its own.
-    fn push_digest(&mut self) {
-        let digest = MetadataRecord::Digest(self.items.digest());
-        self.push(&digest, Lsn(0), false);
-        self.queue.end_batch();
     }
 }
 
@@ -175,7 +109,13 @@ impl Metadata {
             cluster,
             place,
             progress: DiskProgress::new(broker::Lsn(0)),
-            state: Mutex::new(State::new(Items::default(), Lsn(0))),
+            state: Mutex::new(State {
+                local: LocalMetadata::new(Items::default(), Lsn(0), METADATA_ENTRY_BYTES_MAX),
+                leader: None,
+                version: 1,
+                is_look_due: false,
+                is_stopping: false,
+            }),
             changed: Condvar::new(),
         });
         metadata.place.resume()?;
@@ -200,11 +140,9 @@ impl Metadata {
         };
         let my_name = Arc::clone(&replicator.nodes().my_name);
         self.update(|state| {
-            let (version, lost_leads) = (state.version, state.lost_leads);
-            let is_stopping = state.is_stopping;
+            state.local.reopen(items, last);
             // The next frame of the leader may be a while away, and nobody has told that it leads no more.
-            let leader = state.leader.take().filter(|leader| *leader != my_name);
-            *state = State { version, lost_leads, is_stopping, leader, ..State::new(items, last) };
+            state.leader = state.leader.take().filter(|leader| *leader != my_name);
         });
         replicator.add(Arc::clone(self) as Arc<dyn ReplicaTarget>, member);
         Ok(())
@@ -217,7 +155,7 @@ impl Metadata {
 
     /// True if this node makes the changes.
     pub(crate) fn is_leading(&self) -> bool {
-        self.state.lock().role == Role::Leads
+        self.state.lock().local.is_leading()
     }
 
     /// Makes changes, and waits until a majority has them. Nothing is written for changes that change nothing.
@@ -227,54 +165,37 @@ impl Metadata {
     /// nothing is changed.
     pub(crate) fn change(&self, changes: Vec<ItemChange>) -> Result<(), MetadataError> {
         let mut state = self.state.lock();
-        if state.role != Role::Leads {
-            let leader = state.leader.clone().filter(|_| state.role == Role::Follows);
-            return Err(leader
-                .map_or(MetadataError::NoLeader, |leader| MetadataError::NotLeading { leader }));
-        }
-        // The items of a change that was not confirmed in time may still be taken back.
-        self.wait_until_durable(&mut state)?;
-        let mut entry_begins_at = None;
-        for change in changes {
-            if !state.items.is_news(&change) {
-                continue;
+        let mut change = state.local.ask(changes).map_err(|why| state.refusal(why))?;
+        let mut deadline = Instant::now() + METADATA_WAIT;
+        let mut has_waited_long = false;
+        loop {
+            let was_proposed = change.is_proposed();
+            match state.local.advance(&mut change) {
+                ChangeProgress::Made => return Ok(()),
+                ChangeProgress::Refused(why) => return Err(state.refusal(why)),
+                ChangeProgress::Deposed => return Err(MetadataError::Deposed),
+                ChangeProgress::Waits => {}
             }
-            let bytes = state.queue.bytes();
-            let is_joined =
-                entry_begins_at.is_some_and(|begin| bytes - begin < METADATA_ENTRY_BYTES_MAX);
-            if !is_joined {
-                state.queue.end_batch();
-                entry_begins_at = Some(bytes);
+            if change.is_proposed() != was_proposed {
+                self.wake_replicator(&mut state);
+                (deadline, has_waited_long) = (Instant::now() + METADATA_WAIT, false);
             }
-            state.push_change(change, is_joined);
-        }
-        self.wake_replicator(&mut state);
-        self.wait_until_durable(&mut state)
-    }
-
-    fn wait_until_durable(&self, state: &mut MutexGuard<'_, State>) -> Result<(), MetadataError> {
-        let (deadline, lost_leads) = (Instant::now() + METADATA_WAIT, state.lost_leads);
-        while state.durable < state.last {
-            let is_late = self.changed.wait_until(state, deadline).timed_out();
-            if state.lost_leads != lost_leads {
-                return Err(MetadataError::Deposed);
-            }
-            if is_late || state.is_stopping {
+            if has_waited_long {
                 return Err(MetadataError::Unconfirmed);
             }
+            let is_late = self.changed.wait_until(&mut state, deadline).timed_out();
+            has_waited_long = is_late || state.is_stopping;
         }
-        Ok(())
     }
 
     /// The committed items; none while changes wait for a majority.
     pub(crate) fn committed(&self) -> Option<CommittedItems> {
         let state = self.state.lock();
-        let is_settled = state.role != Role::Deposed && state.durable >= state.last;
-        is_settled.then(|| CommittedItems {
+        state.local.committed().map(|items| CommittedItems {
             version: state.version,
-            values: state.items.values(),
-            last: state.last,
-            is_leading: state.role == Role::Leads,
+            values: items.values(),
+            last: state.local.last(),
+            is_leading: state.local.is_leading(),
         })
     }
 
@@ -304,15 +225,16 @@ impl Metadata {
         self.update(|state| state.is_stopping = true);
     }
 
-    fn update(&self, update: impl FnOnce(&mut State)) {
+    fn update<T>(&self, update: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
-        update(&mut state);
+        let result = update(&mut state);
         state.version += 1;
         self.changed.notify_all();
+        result
     }
 
     fn wake_replicator(&self, state: &mut State) {
-        if !state.queue.is_empty() && !std::mem::replace(&mut state.replicator_knows, true) {
+        if state.local.wakes_writer() {
             self.cluster.replicator.wake(self.id());
         }
     }
@@ -332,14 +254,11 @@ impl LogSource for Metadata {
     }
 
     fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
-        let mut state = self.state.lock();
-        let has_more = state.queue.take_batch(batch);
-        state.replicator_knows = has_more;
-        Some(has_more)
+        Some(self.state.lock().local.take_batch(batch))
     }
 
     fn batch_durable(&self, written: Written) -> bool {
-        self.update(|state| state.durable = state.durable.max(written.durable));
+        self.update(|state| state.local.batch_durable(written));
         true
     }
 }
@@ -350,32 +269,17 @@ impl ReplicaTarget for Metadata {
     }
 
     fn apply(&self, entry: &LogEntry, applier: &Applier<RealDirectory>) -> Result<(), String> {
-        let mut result = Ok(());
         self.update(|state| {
-            assert!(state.role == Role::Follows, "a leader gets entries of another leader");
-            let mut problem = None;
-            let applied = applier.apply(entry, &mut |record, _| {
-                if problem.is_none() {
-                    let failed = state.items.apply(&record).err();
-                    problem = failed.map(|why| format!("record {}: {why}", record.lsn));
-                }
-            });
-            result = match problem {
-                Some(problem) => Err(problem),
-                None => applied.map_err(|fault| fault.to_string()),
-            };
-            if let EntryContent::Records(records) = &entry.content {
-                (state.last, state.durable) = (records.last, records.last);
-            }
-        });
-        result
+            state.local.apply_entry(entry, |sink| {
+                let applied = applier.apply(entry, &mut |record, _| sink(&record));
+                applied.map_err(|fault| fault.to_string())
+            })
+        })
     }
 
     fn promote(&self, _: i64, last: Lsn) -> Result<(), String> {
         self.update(|state| {
-            state.role = Role::Leads;
-            (state.last, state.durable) = (last, last);
-            state.push_digest();
+            state.local.promote(last);
             self.wake_replicator(state);
         });
         Ok(())
@@ -383,18 +287,12 @@ impl ReplicaTarget for Metadata {
 
     fn log_digest(&self) {
         let mut state = self.state.lock();
-        if state.role == Role::Leads && state.durable >= state.last {
-            state.push_digest();
-            self.wake_replicator(&mut state);
-        }
+        state.local.log_digest();
+        self.wake_replicator(&mut state);
     }
 
     fn hand_over(&self, task: HandOverTask) -> bool {
-        self.update(|state| match (task, state.role) {
-            (HandOverTask::Halt, Role::Leads) => state.role = Role::HandsOver,
-            (HandOverTask::Resume, Role::HandsOver) => state.role = Role::Leads,
-            (HandOverTask::Halt | HandOverTask::KeepLeading | HandOverTask::Resume, _) => {}
-        });
+        self.update(|state| state.local.hand_over(task));
         true
     }
 
@@ -407,10 +305,6 @@ impl ReplicaTarget for Metadata {
     }
 
     fn depose(&self, _: Deposition) {
-        self.update(|state| {
-            state.role = Role::Deposed;
-            state.queue.clear();
-            state.lost_leads += 1;
-        });
+        self.update(|state| state.local.depose());
     }
 }
