@@ -7,6 +7,7 @@ use storage::Installation;
 
 use crate::cluster::ids::{CLUSTER, GROUP, node_id, number_of};
 use crate::cluster::node::Damage;
+use crate::cluster::process::Process;
 use crate::cluster::transfer::{Prepared, Transfer};
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
@@ -147,6 +148,7 @@ impl World {
                 return self.tell(format_args!("files for node {node} are refused: {error}"));
             }
         };
+        self.with(node, Process::end_service);
         let goes_on = self.nodes[node].process.take().map(|process| {
             let (run, bounds) = (process.run, process.bounds.clone());
             // A log that is not closed cleanly is removed all the same.

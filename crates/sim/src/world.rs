@@ -305,16 +305,13 @@ impl World {
 
     /// A deposed leader gives everything up and reads its own log.
     fn reopen(&mut self, node: usize) {
-        let reading = self.nodes[node].reading(self.now_us);
         let Some(process) = &mut self.nodes[node].process else { return };
         if process.is_writing {
             // The write of the turn ends first.
             let run = process.run;
             return self.after(1_000, Event::Later(node, run, Later::Reopen));
         }
-        let now = process.now(reading);
-        process.serving.depose(now);
-        self.depart(node);
+        self.with(node, Process::end_service);
         let Some(process) = self.nodes[node].process.take() else { return };
         let (run, bounds) = (process.run, process.bounds.clone());
         if let Err(error) = process.replica.into_log().log.close() {

@@ -279,7 +279,8 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
     // ---- the group ----
 
     /// Applies a committed entry of another leader; `apply` passes its records on. Returns the last position, if the entry has
-    /// records.
+    /// records. Does nothing once the contents are given up: the thread that applies entries ends after those that it has, and
+    /// the log that is opened anew has them.
     ///
     /// # Errors
     /// The reason why the replica differs from that of the leader; it must be rebuilt.
@@ -291,8 +292,12 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
         entry: &LogEntry,
         apply: impl FnOnce(EntrySink<'_>) -> Result<(), String>,
     ) -> Result<Option<Lsn>, String> {
-        let Contents::Follows(replay) = &mut self.contents else {
-            panic!("vhost '{}' leads and gets entries of another leader", self.vhost().name());
+        let replay = match &mut self.contents {
+            Contents::Follows(replay) => replay,
+            Contents::GivenUp(_) => return Ok(None),
+            Contents::Leads(vhost) => {
+                panic!("vhost '{}' leads and gets entries of another leader", vhost.name())
+            }
         };
         replay.set_now(Time::from_micros(entry.axis_us));
         let mut problem = None;
@@ -322,7 +327,7 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
     }
 
     /// Makes a vhost of the replica, which has applied everything up to `last` and continues from `now`; `prepare` gets the
-    /// vhost first.
+    /// vhost first. Does nothing once the contents are given up.
     ///
     /// # Errors
     /// If a page could not be written or read.
@@ -335,6 +340,9 @@ impl<C: ClientEnd, P: ReplayPages> LocalVhost<C, P> {
         last: Lsn,
         prepare: impl FnOnce(&mut Vhost),
     ) -> Result<(), P::Error> {
+        if matches!(self.contents, Contents::GivenUp(_)) {
+            return Ok(());
+        }
         let vhost = self.contents.promote(now, last)?;
         prepare(vhost);
         vhost.log_digest(now);

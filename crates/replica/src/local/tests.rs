@@ -160,6 +160,24 @@ fn vhost_that_is_given_up_is_empty_for_all_that_comes_late() {
     assert!(batch.touched.is_empty() && !batch.wakes_writer);
 }
 
+/// The thread that applies entries ends after the jobs that it has.
+#[test]
+fn entries_and_promotions_that_come_late_are_left_to_the_log() {
+    let replay = LogReplay::new(vhost(), Time::MAX, NoPages);
+    let mut local = Local::of_group(Contents::Follows(Box::new(replay)), Lsn(0));
+    local.give_up(&refusal());
+    let (index, term) = (storage::EntryIndex(1), storage::Term(1));
+    let entry = LogEntry { index, term, axis_us: 0, content: EntryContent::Empty };
+    let mut is_applied = false;
+    let applied = local.apply_entry(&entry, |_| {
+        is_applied = true;
+        Ok(())
+    });
+    assert!(applied == Ok(None) && !is_applied);
+    let Ok(()) = local.promote(NOW, Lsn(0), |_| panic!("it is given up"));
+    assert!(!local.is_leading());
+}
+
 #[test]
 fn promotion_prepares_the_vhost_and_logs_a_digest() {
     let mut replay = LogReplay::new(vhost(), Time::MAX, NoPages);

@@ -62,6 +62,20 @@ impl Process {
         }
     }
 
+    /// Gives the contents up, and does the jobs that are left: the thread that applies entries ends after those that it has.
+    pub(crate) fn end_service(&mut self, ctx: &mut Context<'_>) {
+        self.serving.depose(self.now(ctx.reading));
+        for job in std::mem::take(&mut self.jobs) {
+            match job {
+                Job::Apply(entry) => {
+                    let applied = self.apply_entry(&entry, ctx);
+                    applied.expect("what is given up differs from nothing");
+                }
+                Job::Promote(term, shift_us) => self.promote(term, shift_us, ctx),
+            }
+        }
+    }
+
     fn apply_entry(&mut self, entry: &LogEntry, ctx: &mut Context<'_>) -> Result<(), String> {
         if entry.index.0 <= self.applied_ahead {
             self.replica
@@ -72,9 +86,7 @@ impl Process {
         }
         let Self { serving, replica, .. } = self;
         let Serving { local, skipping, .. } = serving;
-        if !local.is_following() {
-            return Ok(());
-        }
+        let is_given_up = !local.is_following();
         local.apply_entry(entry, |sink| {
             let mut each = |record: Record<'_>, references: &mut References<'_>| {
                 if !skipping.skips() {
@@ -83,6 +95,9 @@ impl Process {
             };
             replica.applier().apply(entry, &mut each).map_err(|fault| fault.to_string())
         })?;
+        if is_given_up {
+            return Ok(());
+        }
         let vhost = local.vhost();
         ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
         ctx.book.look_at_ledger();
