@@ -3,6 +3,8 @@
 //! The node that leads makes changes, one after the other: a change waits until a majority has all records before it, and is
 //! made once a majority has its own. Until then its items may still be taken back, so that they are shown to nobody.
 
+use std::collections::BTreeSet;
+
 use storage::{
     EntryContent, FORMAT_VERSION_OLDEST, Flags, LogEntry, Lsn, NewRecord, WriteBatch, WriteQueue,
     Written,
@@ -22,7 +24,7 @@ enum Role {
     Leads,
     /// Another node is to lead: no changes are made meanwhile.
     HandsOver,
-    /// The node led, and the log is opened anew.
+    /// The node led, or its items are damaged: the log is opened anew, or rebuilt.
     Deposed,
 }
 
@@ -108,13 +110,18 @@ impl LocalMetadata {
         }
     }
 
-    /// Goes on with what the log of this node has, which was opened anew.
-    pub fn reopen(&mut self, items: Items, last: Lsn) {
+    /// Goes on with what the log of this node has, which was opened anew. Without items the log is damaged: nothing is shown
+    /// until the replica is rebuilt, because items that are missing would look like removed ones.
+    pub fn reopen(&mut self, items: Option<Items>, last: Lsn) {
         if matches!(self.role, Role::Leads | Role::HandsOver) {
             self.depose();
         }
-        let lost_leads = self.lost_leads;
+        let (lost_leads, is_damaged) = (self.lost_leads, items.is_none());
+        let items = items.unwrap_or_default();
         *self = Self { lost_leads, ..Self::new(items, last, self.entry_bytes_max) };
+        if is_damaged {
+            self.role = Role::Deposed;
+        }
     }
 
     /// True if this node makes the changes.
@@ -183,7 +190,7 @@ impl LocalMetadata {
     /// Appends the records of those changes that change something, in one entry as far as it has room.
     fn propose(&mut self, changes: Vec<ItemChange>) {
         let mut entry_begins_at = None;
-        for change in changes {
+        for change in newest(changes) {
             if !self.items.is_news(&change) {
                 continue;
             }
@@ -256,7 +263,7 @@ impl LocalMetadata {
     /// entry is in the log that is opened anew.
     ///
     /// # Errors
-    /// The reason why the items differ from those of the leader; the replica must be rebuilt.
+    /// The reason why the items differ from those of the leader; the replica must be rebuilt, and shows nothing until then.
     ///
     /// # Panics
     /// If this node leads.
@@ -280,7 +287,11 @@ impl LocalMetadata {
         if let EntryContent::Records(records) = &entry.content {
             (self.last, self.durable) = (records.last, records.last);
         }
-        problem.map_or(applied, Err)
+        let result = problem.map_or(applied, Err);
+        if result.is_err() {
+            self.role = Role::Deposed;
+        }
+        result
     }
 
     /// Makes this node the one that makes the changes: it has applied everything up to `last`. The lead begins with a digest,
@@ -321,4 +332,15 @@ impl LocalMetadata {
         self.queue.clear();
         self.lost_leads += 1;
     }
+}
+
+/// The changes that count: of several changes of an item, the last one. The records of the others would be dropped from their
+/// batch, perhaps with the last one: then this node would have given a position that is in no log.
+fn newest(changes: Vec<ItemChange>) -> Vec<ItemChange> {
+    let mut keys = BTreeSet::new();
+    let from_the_end = changes.into_iter().rev();
+    let mut newest: Vec<ItemChange> =
+        from_the_end.filter(|change| keys.insert(change.key.clone())).collect();
+    newest.reverse();
+    newest
 }

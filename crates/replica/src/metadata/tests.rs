@@ -62,6 +62,23 @@ fn change_is_made_and_shown_once_a_majority_has_it() {
 }
 
 #[test]
+fn last_change_of_an_item_counts_and_every_position_is_in_the_log() {
+    let mut metadata = leading();
+    let remove = |name: &str| ItemChange { key: ItemKey::User(name.to_owned()), value: None };
+    let mut change = metadata.ask(vec![put("anna", 1), remove("anna")]).unwrap();
+    assert_eq!(metadata.advance(&mut change), ChangeProgress::Made);
+    assert_eq!((metadata.last(), count(&metadata)), (Lsn(1), Some(0)), "nothing is changed");
+    let changes = vec![put("anna", 1), put("bob", 1), put("anna", 2)];
+    let mut change = metadata.ask(changes).unwrap();
+    assert_eq!(metadata.advance(&mut change), ChangeProgress::Waits);
+    assert_eq!(batches(&mut metadata), [3]);
+    metadata.batch_durable(written(3));
+    let values = metadata.committed().expect("a majority has all").values();
+    let value = |name: &str| values[&ItemKey::User(name.to_owned())].as_i64();
+    assert_eq!((value("anna"), value("bob")), (Some(2), Some(1)));
+}
+
+#[test]
 fn change_waits_for_the_records_before_it() {
     let mut metadata = LocalMetadata::new(Items::default(), Lsn(0), ENTRY_BYTES_MAX);
     metadata.promote(Lsn(0));
@@ -104,7 +121,7 @@ fn change_of_a_lost_lead_is_not_known_to_be_made() {
     metadata.depose();
     assert_eq!((batches(&mut metadata), count(&metadata)), (vec![], None));
     assert_eq!(metadata.ask(Vec::new()).err(), Some(ChangeRefused::LeadEnds));
-    metadata.reopen(Items::default(), Lsn(1));
+    metadata.reopen(Some(Items::default()), Lsn(1));
     assert_eq!(count(&metadata), Some(0), "the items are those of the log");
     metadata.promote(Lsn(1));
     assert_eq!(batches(&mut metadata), [2]);
@@ -113,7 +130,7 @@ fn change_of_a_lost_lead_is_not_known_to_be_made() {
     let mut change = metadata.ask(vec![put("anna", 1)]).unwrap();
     assert_eq!(metadata.advance(&mut change), ChangeProgress::Waits);
     // Nobody has deposed it.
-    metadata.reopen(Items::default(), Lsn(2));
+    metadata.reopen(Some(Items::default()), Lsn(2));
     assert_eq!(metadata.advance(&mut change), ChangeProgress::Deposed);
 }
 
@@ -148,4 +165,18 @@ fn entries_and_promotions_that_come_late_are_left_to_the_log() {
     assert!(applied == Ok(()) && !is_applied);
     metadata.promote(Lsn(4));
     assert!(!metadata.is_leading() && batches(&mut metadata).is_empty());
+}
+
+/// Items that a damaged log lacks would be removed where they have taken effect.
+#[test]
+fn items_of_a_damaged_log_are_not_shown() {
+    let mut metadata = LocalMetadata::new(Items::default(), Lsn(0), ENTRY_BYTES_MAX);
+    metadata.reopen(None, Lsn(4));
+    assert_eq!((count(&metadata), metadata.ask(Vec::new()).is_err()), (None, true));
+    metadata.reopen(Some(Items::default()), Lsn(4));
+    assert_eq!(count(&metadata), Some(0));
+    let (index, term) = (EntryIndex(3), Term(1));
+    let entry = LogEntry { index, term, axis_us: 0, content: EntryContent::Empty };
+    let applied = metadata.apply_entry(&entry, |_| Err("it is damaged".to_owned()));
+    assert_eq!((applied.is_err(), count(&metadata)), (true, None));
 }

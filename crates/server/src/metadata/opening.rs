@@ -44,8 +44,8 @@ pub(super) struct LogPlace {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) member: Member<ReplicatedLog<RealDirectory>>,
-    /// The items that are known to be committed.
-    pub(super) items: Items,
+    /// The items that are known to be committed; none if the log is damaged.
+    pub(super) items: Option<Items>,
     /// The last position.
     pub(super) last: Lsn,
 }
@@ -116,6 +116,7 @@ impl LogPlace {
                 None => return Err(error.into()),
             },
         };
+        let items = fault.is_none().then_some(items);
         if let Some(fault) = fault {
             member.quarantine(QuarantineReason::Damaged(fault));
         }
