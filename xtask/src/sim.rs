@@ -20,6 +20,10 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
+    /// Of the seeds, run only those whose group has the metadata of a cluster
+    #[arg(long)]
+    metadata: bool,
+
     /// Run this seed alone, and print its story; if it fails, also that of a smaller run
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
@@ -59,6 +63,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             &options.first.to_string(),
         ]),
     };
+    if options.metadata {
+        command.arg("--metadata");
+    }
     if let Some(sabotage) = &options.sabotage {
         command.args(["--sabotage", sabotage]);
     }

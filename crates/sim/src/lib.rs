@@ -2,7 +2,7 @@
 //!
 //! The session, the core, the log and replication are those that ship. Only the threads between them are
 //! replaced, by events in the order of their time: `cluster::process` is the replicator, `cluster::serving` the vhost
-//! behind its lock. The checks of `checks` hold at every moment; `docs/internals/simulator.md` lists them.
+//! behind its lock, `cluster::metadata` the metadata behind theirs. The checks of `checks` hold at every moment; `docs/internals/simulator.md` lists them.
 //!
 //! A fault of the simulation itself panics, and so does one that the code under test reports by a panic.
 
@@ -29,6 +29,7 @@ mod shrink;
 mod story;
 mod world;
 
+pub use cluster::group_content::GroupContent;
 pub use faults::sabotage::{SABOTAGES, Sabotage};
 pub use plan::{Nemesis, Plan};
 pub use run::{Counts, Outcome, run};

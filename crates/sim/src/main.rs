@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser};
-use sim::{Counts, Outcome, Plan, SABOTAGES, Sabotage, run, shrink};
+use sim::{Counts, GroupContent, Outcome, Plan, SABOTAGES, Sabotage, run, shrink};
 
 /// A third of the time of a run was that of the system's allocator.
 #[global_allocator]
@@ -17,7 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const SHOWN: usize = 120;
 
 /// Seeds within which a sabotage must show.
-const SEEDS_OF_SABOTAGE: u64 = 300;
+const SEEDS_OF_SABOTAGE: usize = 300;
 
 /// Seeds from one line of progress to the next.
 const PROGRESS_SEEDS: u64 = 100;
@@ -32,6 +32,9 @@ struct Options {
     /// First of the seeds
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
+    /// Of the seeds, run only those whose group has the metadata of a cluster
+    #[arg(long)]
+    metadata: bool,
     /// Run this seed alone and print its story; of a run that fails, a smaller one, too
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "first", "check"])]
     seed: Option<u64>,
@@ -94,6 +97,10 @@ fn main() -> ExitCode {
         }
         (None, Some(Sabotages::One(sabotage))) => catch(options.seeds(), sabotage),
         (None, None) if options.check => check(options.seeds()),
+        (None, None) if options.metadata => {
+            let is_of_metadata = |seed: &u64| GroupContent::of(*seed) == GroupContent::Metadata;
+            many(options.seeds().filter(is_of_metadata), options.any_node)
+        }
         (None, None) => many(options.seeds(), options.any_node),
     };
     if has_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -117,27 +124,28 @@ fn check(seeds: Range<u64>) -> bool {
         println!("seed {} does not repeat itself", seeds.start);
         return false;
     }
-    many(seeds, false)
+    many(seeds.clone(), false)
         && kept().all(|seed| many(seed..seed + 1, false))
         && SABOTAGES.iter().all(|(_, sabotage, seed)| {
-            catch(iter::once(*seed).chain(0..SEEDS_OF_SABOTAGE), *sabotage)
+            let others = (0..).filter(|seed| sabotage.shows_with(*seed));
+            catch(iter::once(*seed).chain(others.take(SEEDS_OF_SABOTAGE)), *sabotage)
         })
 }
 
 /// Runs seeds until the checks see the sabotage; the same run without it must pass.
 fn catch(seeds: impl IntoIterator<Item = u64>, sabotage: Sabotage) -> bool {
     let mut tried = 0;
-    for seed in seeds {
+    for seed in seeds.into_iter().filter(|seed| sabotage.shows_with(*seed)) {
         tried += 1;
         let plan = Plan::draw(seed, Some(sabotage));
         if let Some(violation) = run(&plan, false).violations.first() {
-            println!("{:<24} {tried:>5} seeds: seed {seed}, {violation}", sabotage.name());
+            println!("{:<26} {tried:>5} seeds: seed {seed}, {violation}", sabotage.name());
             let sound = run(&Plan { sabotage: None, ..plan }, false);
             sound.violations.iter().for_each(|it| println!("seed {seed} without it: {it}"));
             return sound.violations.is_empty();
         }
     }
-    println!("{:<24} not seen in {tried} seeds", sabotage.name());
+    println!("{:<26} not seen in {tried} seeds", sabotage.name());
     false
 }
 
@@ -164,9 +172,9 @@ fn tell(outcome: &Outcome, shown: usize) {
 }
 
 /// Runs many seeds; the first failure ends them.
-fn many(seeds: Range<u64>, any_node: bool) -> bool {
-    let mut counts = Counts::default();
-    for seed in seeds.clone() {
+fn many(seeds: impl Iterator<Item = u64>, any_node: bool) -> bool {
+    let (mut counts, mut done) = (Counts::default(), 0_u64);
+    for seed in seeds {
         let drawn = Plan::draw(seed, None);
         let outcome = run(&Plan { any_node: any_node || drawn.any_node, ..drawn }, false);
         if let Some(violation) = outcome.violations.first() {
@@ -176,11 +184,11 @@ fn many(seeds: Range<u64>, any_node: bool) -> bool {
             return false;
         }
         counts += outcome.counts;
-        let done = seed + 1 - seeds.start;
+        done += 1;
         if done.is_multiple_of(PROGRESS_SEEDS) {
-            println!("{done} seeds, {} confirmed", counts.confirmed);
+            println!("{done} seeds, {} confirmed, {} changes", counts.confirmed, counts.changes.0);
         }
     }
-    println!("{} seeds, 0 violations: {counts}", seeds.count());
+    println!("{done} seeds, 0 violations: {counts}");
     true
 }

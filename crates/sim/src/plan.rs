@@ -3,6 +3,7 @@
 use replication::levels::{FIRST_RECORD_LEVEL, RECORD_LEVEL};
 use simdisk::Random;
 
+use crate::cluster::group_content::GroupContent;
 use crate::faults::sabotage::Sabotage;
 
 /// Most by which the rate of a clock is wrong, in millionths: two clocks differ by twice as much, and
@@ -70,11 +71,13 @@ pub enum Nemesis {
 pub struct Plan {
     /// The seed, from which everything else of the run is drawn as well.
     pub seed: u64,
+    /// The content of the group.
+    pub content: GroupContent,
     /// Nodes that have the replica in the beginning.
     pub nodes: usize,
     /// Nodes that may get it later.
     pub spares: usize,
-    /// Clients that publish, and that consume.
+    /// Clients that publish, and that consume; together, the operators of metadata.
     pub clients: (usize, usize),
     /// Clients that schedule messages; none if the run has no schedules.
     pub schedulers: usize,
@@ -86,6 +89,8 @@ pub struct Plan {
     pub any_node: bool,
     /// Octets of entries that a log keeps for members that are behind.
     pub retention_bytes: u64,
+    /// Bytes of a change of the metadata from which on the rest goes into another entry.
+    pub entry_bytes_max: usize,
     /// Faults, each with its time in microseconds.
     pub nemeses: Vec<(u64, Nemesis)>,
     /// The guard that is left out.
@@ -127,10 +132,14 @@ impl Plan {
             }
             false => (0, 0),
         };
-        let schedulers = draw_schedulers(seed);
-        let any_node = connect_anywhere(seed, sabotage);
+        let content = GroupContent::of(seed);
+        let is_of_vhost = content == GroupContent::Vhost;
+        let schedulers = if is_of_vhost { draw_schedulers(seed) } else { 0 };
+        let any_node = is_of_vhost && connect_anywhere(seed, sabotage);
+        let entry_bytes_max = 200 << below(&mut Random(seed ^ 0x17E3), 10);
         let mut plan = Self {
             seed,
+            content,
             nodes,
             spares,
             clients,
@@ -139,6 +148,7 @@ impl Plan {
             chaos_us,
             any_node,
             retention_bytes,
+            entry_bytes_max,
             nemeses,
             sabotage,
         };
@@ -167,28 +177,38 @@ impl Plan {
             plan.nemeses.push((at_us, nemesis));
         }
         plan.add_states();
-        plan.add_versions();
-        if sabotage == Some(Sabotage::VoteForgotten) {
+        if is_of_vhost {
+            plan.add_versions();
+        }
+        plan.suit_sabotage(&mut random, &mut moves);
+        plan.nemeses.sort_by_key(|(at_us, _)| *at_us);
+        plan
+    }
+
+    /// The faults that a sabotage shows with.
+    fn suit_sabotage(&mut self, random: &mut Random, moves: &mut Random) {
+        if self.sabotage == Some(Sabotage::VoteForgotten) {
             // Two votes in one term matter to few elections: there are many.
-            let times = (CALM_US..plan.chaos_us).step_by(4_000_000);
-            plan.nemeses = times
+            let times = (CALM_US..self.chaos_us).step_by(4_000_000);
+            self.nemeses = times
                 .map(|at_us| (at_us, Nemesis::Storm(30_000 + random.below(150_000))))
                 .collect();
         }
-        if sabotage == Some(Sabotage::IncarnationReused) {
+        if self.sabotage == Some(Sabotage::IncarnationReused) {
             // The replica must be back while others still know the member that it was.
-            (plan.nodes, plan.spares) = (MEMBERS_MIN, 1);
-            let times = (CALM_US..plan.chaos_us).step_by(500_000);
+            (self.nodes, self.spares) = (MEMBERS_MIN, 1);
+            let times = (CALM_US..self.chaos_us).step_by(500_000);
             let number = |moves: &mut Random| below(moves, MEMBERS_MIN);
-            plan.nemeses = times.map(|at_us| (at_us, Nemesis::Move(number(&mut moves)))).collect();
+            self.nemeses = times.map(|at_us| (at_us, Nemesis::Move(number(moves)))).collect();
         }
-        if sabotage == Some(Sabotage::LostDiskVotes) {
-            plan.spares = 0;
+        if self.sabotage == Some(Sabotage::LostDiskVotes) {
+            self.spares = 0;
+            let nodes = self.nodes;
             // The one that has what is confirmed is down while the others elect.
-            let behind = below(&mut random, nodes);
-            let lost = (behind + 1 + below(&mut random, nodes - 1)) % nodes;
+            let behind = below(random, nodes);
+            let lost = (behind + 1 + below(random, nodes - 1)) % nodes;
             let at_us = CALM_US + 2_000_000;
-            plan.nemeses = (0..nodes)
+            self.nemeses = (0..nodes)
                 .filter(|node| *node != behind)
                 .map(|node| match node == lost {
                     true => Nemesis::LoseDisk(node, 50_000),
@@ -196,10 +216,8 @@ impl Plan {
                 })
                 .map(|nemesis| (at_us, nemesis))
                 .collect();
-            plan.nemeses.push((CALM_US, Nemesis::Isolate(behind, 2_000_000)));
+            self.nemeses.push((CALM_US, Nemesis::Isolate(behind, 2_000_000)));
         }
-        plan.nemeses.sort_by_key(|(at_us, _)| *at_us);
-        plan
     }
 
     /// Adds alarms and drained nodes, by another sequence again.

@@ -7,6 +7,7 @@ use replication::MemberId;
 
 use crate::clients::client::Client;
 use crate::clients::client::Part;
+use crate::cluster::group_content::GroupContent;
 use crate::cluster::node::Node;
 use crate::cluster::process::Process;
 use crate::plan::Plan;
@@ -48,6 +49,8 @@ pub struct Counts {
     pub moved: u64,
     /// Barriers that were answered with an entry.
     pub barriers: u64,
+    /// Changes of the metadata that were made, and that were refused.
+    pub changes: (u64, u64),
     /// Pages that were written.
     pub pages_written: u64,
     /// Pages of which messages were read.
@@ -75,6 +78,8 @@ impl AddAssign for Counts {
         self.rebuilt += more.rebuilt;
         self.moved += more.moved;
         self.barriers += more.barriers;
+        self.changes.0 += more.changes.0;
+        self.changes.1 += more.changes.1;
         self.pages_written += more.pages_written;
         self.pages_read += more.pages_read;
         self.pages_ended += more.pages_ended;
@@ -89,12 +94,13 @@ impl fmt::Display for Counts {
         let Self { scheduled, operations: (found, not_found), .. } = self;
         let Self { levels: (risen, refused), .. } = self;
         let Self { pages_written, pages_read, pages_ended, adopted, .. } = self;
+        let Self { changes: (made, unmade), .. } = self;
         write!(
             f,
             "{published} published, {confirmed} confirmed, {deliveries} deliveries, {dead_letters} dead letters, \
              {redriven} redriven, {scheduled} scheduled ({found} operations, {not_found} without effect), {entries} entries, {starts} starts, {rebuilt} rebuilt, {moved} moved, \
-             {risen} levels risen, {refused} changes refused, \
-             {barriers} barriers, pages: {pages_written} written, {pages_read} read, {pages_ended} ended, {adopted} adopted"
+             {risen} levels risen, {refused} level changes refused, \
+             {barriers} barriers, changes: {made} made, {unmade} refused, pages: {pages_written} written, {pages_read} read, {pages_ended} ended, {adopted} adopted"
         )
     }
 }
@@ -144,6 +150,7 @@ fn outcome(mut world: World) -> Outcome {
         rebuilt: world.rebuilt,
         barriers: world.book.barriers,
         moved: world.moved,
+        changes: ledger.changes(),
         pages_written: world.book.pages.written,
         pages_read: world.book.pages.read,
         pages_ended: world.book.pages.ended,
@@ -163,6 +170,9 @@ fn heal(world: &mut World) {
         node.sync_us = (0, 0);
         node.disk.free_room();
         (node.alarm_until_us, node.drained_until_us) = (0, 0);
+    }
+    if world.plan.content == GroupContent::Metadata {
+        world.ask_anew();
     }
     for node in 0..world.nodes.len() {
         world.start(node);
@@ -232,6 +242,9 @@ fn names(members: &[MemberId]) -> String {
 
 /// Clients take all that is there.
 fn drain(world: &mut World) {
+    if world.plan.content == GroupContent::Metadata {
+        return rest(world);
+    }
     world.tell(format_args!("everything is drained"));
     let all: Vec<usize> = (0..world.book.topology.queues.len())
         .filter(|queue| {
@@ -269,6 +282,23 @@ fn drain(world: &mut World) {
     }
 }
 
+/// Ends the changes of the metadata: all nodes must have what is committed.
+fn rest(world: &mut World) {
+    world.tell(format_args!("nobody asks for changes any more"));
+    let end_us = world.now_us + DRAIN_US;
+    let mut is_over = false;
+    while !is_over && world.now_us < end_us && world.book.violations.is_empty() {
+        world.run(200_000);
+        is_over = world.are_changes_over() && agrees(world, world.book.ledger.len());
+    }
+    if world.book.violations.is_empty() {
+        match is_over {
+            true => world.end_metadata(),
+            false => world.book.violation("changes are not over a minute after healing".to_owned()),
+        }
+    }
+}
+
 /// Every node reads its own log back: the state must be the one it had.
 fn read_back(world: &mut World) {
     for node in 0..world.nodes.len() {
@@ -277,7 +307,14 @@ fn read_back(world: &mut World) {
             world.run(50_000);
         }
     }
+    let has_metadata = world.plan.content == GroupContent::Metadata;
+    if has_metadata {
+        world.ask_anew();
+    }
     if world.book.violations.is_empty() {
         agree(world);
+    }
+    if has_metadata && world.book.violations.is_empty() {
+        rest(world);
     }
 }

@@ -6,7 +6,7 @@ use simdisk::Disk;
 use storage::Installation;
 
 use crate::cluster::ids::{CLUSTER, GROUP, node_id, number_of};
-use crate::cluster::node::Damage;
+use crate::cluster::node::{Damage, GoesOn};
 use crate::cluster::process::Process;
 use crate::cluster::transfer::{Prepared, Transfer};
 use crate::event::Event;
@@ -150,10 +150,10 @@ impl World {
         };
         self.with(node, Process::end_service);
         let goes_on = self.nodes[node].process.take().map(|process| {
-            let (run, bounds) = (process.run, process.bounds.clone());
+            let Process { run, bounds, content, replica, .. } = process;
             // A log that is not closed cleanly is removed all the same.
-            let _ = process.replica.into_log().log.close();
-            (run, bounds)
+            let _ = replica.into_log().log.close();
+            GoesOn { run, bounds, content }
         });
         let there = &mut self.nodes[node];
         (there.disk, there.incoming, there.member) = (disk, Disk::new(), member);

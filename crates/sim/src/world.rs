@@ -12,11 +12,13 @@ use storage::OpenError;
 use crate::checks::book::Book;
 use crate::clients::client::Client;
 use crate::clients::draw::{add_schedulers, draw_clients};
+use crate::clients::operator::Operators;
 use crate::clients::topology::Topology;
+use crate::cluster::group_content::GroupContent;
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::levels::Levels;
 use crate::cluster::network::{Arrival, Network};
-use crate::cluster::node::{Damage, Node, StartError};
+use crate::cluster::node::{Damage, GoesOn, Node, StartError};
 use crate::cluster::placement::Placement;
 use crate::cluster::process::{Context, Input, Later, Process};
 use crate::event::Event;
@@ -46,6 +48,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) relays: Relays,
     pub(crate) clients: Vec<Client>,
+    pub(crate) operators: Operators,
     pub(crate) book: Book,
     pub(crate) story: Story,
     pub(crate) random: Random,
@@ -80,13 +83,18 @@ impl World {
         let network = Network::new(all, Random(random.next()));
         let mut clients = draw_clients(plan.clients, &mut random);
         add_schedulers(plan.seed, plan.schedulers, &mut topology, &mut clients);
+        let operators = Operators::new(plan.clients.0 + plan.clients.1);
+        if plan.content == GroupContent::Metadata {
+            clients.clear();
+        }
         let mut world = Self {
+            operators,
             now_us: 1_000_000,
             relays: Relays::new(&plan),
             nodes,
             network,
             clients,
-            book: Book::new(topology, keeps_story),
+            book: Book::new(topology, plan.content, keeps_story),
             story: Story::new(keeps_story),
             random,
             events: BinaryHeap::new(),
@@ -114,7 +122,7 @@ impl World {
             self.after(at, Event::Ping(node));
         }
         self.after(0, Event::Look);
-        for client in 0..self.clients.len() {
+        for client in 0..self.clients.len().max(self.operators.all.len()) {
             self.after(self.now_us, Event::Client(client));
         }
         for at in 0..self.plan.nemeses.len() {
@@ -211,7 +219,10 @@ impl World {
             Event::Ask(node, need) => self.ask(node, need),
             Event::Chunk(node) => self.chunk(node),
 
-            Event::Client(client) => self.client(client),
+            Event::Client(number) => match self.plan.content {
+                GroupContent::Vhost => self.client(number),
+                GroupContent::Metadata => self.operator(number),
+            },
             Event::Bytes(client, node, run, number, bytes) => {
                 self.bytes(client, node, run, number, &bytes);
             }
@@ -256,6 +267,7 @@ impl World {
             placement,
         };
         act(process, &mut ctx);
+        process.advance_changes(&mut ctx);
         let (run, prepared) = (process.run, std::mem::take(&mut process.prepared));
         for (us, what) in later {
             self.after(us, Event::Later(node, run, what));
@@ -313,11 +325,11 @@ impl World {
         }
         self.with(node, Process::end_service);
         let Some(process) = self.nodes[node].process.take() else { return };
-        let (run, bounds) = (process.run, process.bounds.clone());
-        if let Err(error) = process.replica.into_log().log.close() {
+        let Process { run, bounds, content, replica, .. } = process;
+        if let Err(error) = replica.into_log().log.close() {
             self.tell(format_args!("node {node} closes its log: {error}"));
         }
-        self.open(node, Some((run, bounds)));
+        self.open(node, Some(GoesOn { run, bounds, content }));
     }
 
     pub(crate) fn start(&mut self, node: usize) {
@@ -334,13 +346,11 @@ impl World {
         }
     }
 
-    pub(crate) fn open(&mut self, node: usize, goes_on: Option<(u64, replication::ClockBounds)>) {
+    pub(crate) fn open(&mut self, node: usize, goes_on: Option<GoesOn>) {
         self.starts += 1;
-        let founders = self.plan.nodes;
-        let Self { book, random, now_us, .. } = self;
-        let retention_bytes = self.plan.retention_bytes;
+        let Self { plan, book, random, now_us, .. } = self;
         let there = &mut self.nodes[node];
-        let started = there.start(founders, retention_bytes, goes_on, book, random, *now_us);
+        let started = there.start(plan, goes_on, book, random, *now_us);
         match started {
             Ok(()) => {
                 self.tell(format_args!("node {node} begins"));

@@ -10,3 +10,6 @@ mod tests;
 pub use item::{DIGEST_BYTES, ItemChange, ItemKey, MetadataRecord};
 pub use items::Items;
 pub use local_metadata::{ChangeProgress, ChangeRefused, LocalMetadata, PendingChange, RecordSink};
+
+/// The value of an item.
+pub use serde_json::Value as ItemValue;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::checks::ledger::Ledger;
 use crate::checks::schedules::ScheduleBook;
 use crate::clients::topology::Topology;
+use crate::cluster::group_content::GroupContent;
 use crate::cluster::pages::PageCounts;
 use crate::plan::FAST_PPM;
 
@@ -118,9 +119,9 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    pub(crate) fn new(topology: Topology, keeps_notes: bool) -> Self {
+    pub(crate) fn new(topology: Topology, content: GroupContent, keeps_notes: bool) -> Self {
         Self {
-            ledger: Ledger::new(),
+            ledger: Ledger::new(content),
             schedules: ScheduleBook::default(),
             topology,
             messages: BTreeMap::new(),

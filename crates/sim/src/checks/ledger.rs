@@ -9,8 +9,10 @@ use storage::{EntryContent, Flags, LogEntry};
 
 use crate::checks::hash::{add, hash};
 use crate::checks::message_id::id_of;
+use crate::checks::metadata_log::MetadataLog;
 use crate::checks::waits::Waits;
 use crate::clients::topology::DEAD_LETTERS;
+use crate::cluster::group_content::GroupContent;
 use crate::cluster::redrive_job::RedriveJob;
 use crate::plan::FAST_PPM;
 
@@ -20,6 +22,8 @@ const AXES_MAX: usize = 40;
 /// The committed log.
 #[derive(Debug)]
 pub(crate) struct Ledger {
+    /// The metadata, of a run whose group has them; the rest is of vhosts.
+    metadata: Option<MetadataLog>,
     reference: Replay,
     envelopes: Envelopes,
     /// Hash of each entry, and of the state behind it.
@@ -68,11 +72,12 @@ pub(crate) fn state_of(vhost: &Vhost) -> u64 {
 }
 
 impl Ledger {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(content: GroupContent) -> Self {
         let options = VhostOptions { delivers_after_commit: true, ..VhostOptions::default() };
         let mut reference = Replay::new(Vhost::new("/", [1; 32], options), Time::MAX);
         reference.follow(broker::Lsn(0)).expect("nothing is missing in nothing");
         Self {
+            metadata: (content == GroupContent::Metadata).then(MetadataLog::new),
             reference,
             envelopes: Envelopes::default(),
             entries: Vec::new(),
@@ -153,19 +158,34 @@ impl Ledger {
             return self.faults.push(text);
         }
         self.check_axis(entry, root);
-        if let Err(problem) = self.apply(entry) {
+        let applied = match &mut self.metadata {
+            Some(metadata) => metadata.apply(entry),
+            None => self.apply(entry).map(|()| state_of(self.reference.vhost())),
+        };
+        let state = applied.unwrap_or_else(|problem| {
             self.faults.push(format!("entry {index} does not fit: {problem}"));
-        }
-        self.entries.push((hashed, state_of(self.reference.vhost())));
+            0
+        });
+        self.entries.push((hashed, state));
+    }
+
+    /// Changes of the metadata that were made, and that were refused.
+    pub(crate) fn changes(&self) -> (u64, u64) {
+        let metadata = self.metadata.as_ref();
+        metadata.map_or((0, 0), |it| (it.made_count, it.refused_count))
+    }
+
+    /// The metadata of the run.
+    pub(crate) fn metadata(&mut self) -> &mut MetadataLog {
+        self.metadata.as_mut().expect("a group of metadata")
     }
 
     /// Compares the state of a replica behind the entry `index`.
-    pub(crate) fn compare(&mut self, node: usize, index: u64, vhost: &Vhost, when: &str) {
+    pub(crate) fn compare(&mut self, node: usize, index: u64, found: u64, when: &str) {
         let expected = match index {
             0 => return,
             _ => usize::try_from(index - 1).ok().and_then(|at| self.entries.get(at)),
         };
-        let found = state_of(vhost);
         match expected {
             Some((_, expected)) if *expected == found => {}
             Some(_) => self.faults.push(format!("node {node} differs at entry {index}, {when}")),
@@ -349,6 +369,7 @@ impl Ledger {
         let left = std::mem::take(&mut self.left);
         let lost = left.into_iter().filter(|id| !is_done(*id));
         self.faults.extend(lost.map(|id| format!("message {id} has left, and nobody took it")));
+        self.faults.extend(self.metadata.iter_mut().flat_map(MetadataLog::take_faults));
         std::mem::take(&mut self.faults)
     }
 }

@@ -1,9 +1,7 @@
 //! Clients as the run sees them: what they do, and the octets between them and the nodes.
 
 use crate::clients::client::{Part, Place, Source};
-use crate::clients::topology::Topology;
 use crate::cluster::process::Process;
-use crate::cluster::redrive_job::RedriveJob;
 use crate::event::Event;
 use crate::world::World;
 
@@ -11,7 +9,8 @@ impl World {
     /// Passes on what leaves a node for clients.
     pub(crate) fn depart(&mut self, node: usize) {
         let Some(process) = &mut self.nodes[node].process else { return };
-        let departed = std::mem::take(&mut process.serving.departed);
+        let Some(serving) = process.content.vhost() else { return };
+        let departed = std::mem::take(&mut serving.departed);
         if departed.is_empty() {
             return;
         }
@@ -69,46 +68,6 @@ impl World {
         self.send_bytes(number, bytes);
     }
 
-    /// Once all queues are declared, the others begin.
-    fn declare(&mut self, number: usize) {
-        let all = self.book.topology.queues.len();
-        if !self.is_ready && self.clients[number].declared == all {
-            self.is_ready = true;
-            self.tell(format_args!("all queues are declared"));
-        }
-        if self.is_ready && !self.clients[number].drains && self.random.percent(2) {
-            return self.begin_redrive(number);
-        }
-        if self.is_ready && (self.clients[number].drains || self.random.percent(2)) {
-            let ttl_ms = crate::clients::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
-            let policy = Topology::policy(ttl_ms);
-            let Some(place) = self.clients[number].place else { return };
-            self.with(place.node, |process, ctx| {
-                let now = process.now(ctx.reading);
-                process.serving.write(now, |vhost| {
-                    vhost.set_policy(now, broker::PolicyKind::User, policy);
-                });
-                process.touched(ctx);
-            });
-            // Another leader may have lost it.
-            self.disconnect(number);
-        }
-    }
-
-    /// Has dead letters redriven at the node of a client, if no other redrive runs.
-    fn begin_redrive(&mut self, number: usize) {
-        let Some(place) = self.clients[number].place else { return };
-        if self.book.ledger.has_redrive() {
-            return;
-        }
-        self.redrives += 1;
-        let limit = 1 + u8::try_from(self.random.below(60)).expect("a small bound");
-        let job = RedriveJob { limit, moved_max: 0, to_first: self.random.percent(50) };
-        let id = self.redrives;
-        self.tell(format_args!("redrive {id} of {limit} messages is asked for"));
-        self.with(place.node, |process, ctx| process.begin_redrive(id, job, ctx));
-    }
-
     fn connect(&mut self, number: usize) {
         if self.relays.is_on {
             return self.connect_anywhere(number);
@@ -128,7 +87,8 @@ impl World {
         if process.serves().is_none() {
             return;
         }
-        let Some(connection) = process.serving.connect(number, now) else { return };
+        let connection = process.content.vhost().and_then(|it| it.connect(number, now));
+        let Some(connection) = connection else { return };
         let place = Place { node, run: process.run, connection };
         let bytes = self.clients[number].connected(place, &mut self.book, &mut self.random);
         self.send_bytes(number, bytes);
@@ -143,7 +103,8 @@ impl World {
         self.with(place.node, |process, ctx| {
             if process.run == place.run {
                 let now = process.now(ctx.reading);
-                process.serving.disconnect(place.connection, now);
+                let Some(serving) = process.content.vhost() else { return };
+                serving.disconnect(place.connection, now);
                 process.touched(ctx);
             }
         });
@@ -177,7 +138,8 @@ impl World {
         self.story.add(bytes);
         self.with(node, |process, ctx| {
             let now = process.now(ctx.reading);
-            process.serving.receive(place.connection, bytes, now);
+            let Some(serving) = process.content.vhost() else { return };
+            serving.receive(place.connection, bytes, now);
             process.touched(ctx);
         });
     }

@@ -3,10 +3,9 @@
 
 use replica::Service;
 use replication::{EntryLog as _, QuarantineReason};
-use storage::{EntryIndex, LogEntry, Record, References, Term};
+use storage::{EntryIndex, LogEntry, Term};
 
 use super::process::{Context, Job, Later, Process};
-use super::serving::Serving;
 use crate::faults::sabotage::Sabotage;
 
 impl Process {
@@ -25,7 +24,7 @@ impl Process {
 
     /// Compacts the log, if it is worthwhile.
     pub(crate) fn compact(&mut self, ctx: &mut Context<'_>) {
-        let has_ending_pages = self.serving.local.has_ending_pages();
+        let has_ending_pages = self.content.has_ending_pages();
         if self.is_writing || has_ending_pages || !self.replica.is_between_turns() {
             return;
         }
@@ -64,7 +63,7 @@ impl Process {
 
     /// Gives the contents up, and does the jobs that are left: the thread that applies entries ends after those that it has.
     pub(crate) fn end_service(&mut self, ctx: &mut Context<'_>) {
-        self.serving.depose(self.now(ctx.reading));
+        self.content.depose(self.now(ctx.reading));
         for job in std::mem::take(&mut self.jobs) {
             match job {
                 Job::Apply(entry) => {
@@ -84,23 +83,10 @@ impl Process {
                 .map_err(|fault| fault.to_string())?;
             return Ok(());
         }
-        let Self { serving, replica, .. } = self;
-        let Serving { local, skipping, .. } = serving;
-        let is_given_up = !local.is_following();
-        local.apply_entry(entry, |sink| {
-            let mut each = |record: Record<'_>, references: &mut References<'_>| {
-                if !skipping.skips() {
-                    sink(&record, &mut |lsn| references.release(lsn));
-                }
-            };
-            replica.applier().apply(entry, &mut each).map_err(|fault| fault.to_string())
-        })?;
-        if is_given_up {
-            return Ok(());
+        if let Some(state) = self.content.apply_entry(entry, self.replica.applier())? {
+            ctx.book.ledger.compare(ctx.number, entry.index.0, state, "as a replica");
+            ctx.book.look_at_ledger();
         }
-        let vhost = local.vhost();
-        ctx.book.ledger.compare(ctx.number, entry.index.0, vhost, "as a replica");
-        ctx.book.look_at_ledger();
         Ok(())
     }
 
@@ -114,10 +100,7 @@ impl Process {
                 return;
             };
             for entry in &entries {
-                let _ = self.serving.local.apply_entry(entry, |sink| {
-                    entry.records().flatten().for_each(|record| sink(&record, &mut |_| ()));
-                    Ok(())
-                });
+                self.content.apply_ahead(entry);
             }
             self.applied_ahead = index;
         }
@@ -127,9 +110,11 @@ impl Process {
         self.shift_us = shift_us;
         let now = self.now(ctx.reading);
         let last = self.replica.applier().applied_position();
-        self.serving.promote(now, last, ctx.has_alarm);
-        if self.sabotage == Some(Sabotage::ScheduleForgotten) {
-            self.serving.forget_schedule(now);
+        self.content.promote(now, last, ctx.has_alarm);
+        if self.sabotage == Some(Sabotage::ScheduleForgotten)
+            && let Some(serving) = self.content.vhost()
+        {
+            serving.forget_schedule(now);
         }
         let stalls = self.stalls;
         self.replica.promoted(term, || stalls);

@@ -1,9 +1,13 @@
 //! The nodes, and what the server does on each, without its threads.
 
 pub(crate) mod applying;
+mod changing;
+pub(crate) mod content;
 mod effects;
+pub(crate) mod group_content;
 pub(crate) mod ids;
 pub(crate) mod levels;
+pub(crate) mod metadata;
 pub(crate) mod network;
 pub(crate) mod node;
 mod pager;

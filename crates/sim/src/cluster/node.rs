@@ -1,7 +1,6 @@
 //! A node: its disk, its clocks, and its process while it runs.
 
-use broker::time::Time;
-use replica::{LogReplay, ShipmentNeed};
+use replica::ShipmentNeed;
 use replication::{
     BeginError, ClockBounds, ClockReading, CommitNews, Member, MemberConfig, MemberId,
     QuarantineReason, RunId,
@@ -13,17 +12,17 @@ use storage::{
 };
 
 use crate::checks::book::Book;
+use crate::cluster::content::{Content, Restored};
+use crate::cluster::group_content::GroupContent;
 use crate::cluster::ids::{CLUSTER, GROUP, member_id};
-use crate::cluster::pages::SimPages;
 use crate::cluster::placement::Placement;
 use crate::cluster::process::Process;
-use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
-use crate::cluster::skipping::{Skipping, empty_vhost};
+use crate::cluster::skipping::Skipping;
 use crate::cluster::transfer::Transfer;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
-use crate::plan::DRIFT_PPM;
+use crate::plan::{DRIFT_PPM, Plan};
 
 /// True time at the beginning of a run, in microseconds since 1970.
 const EPOCH_US: u64 = 1_700_000_000_000_000;
@@ -109,6 +108,15 @@ pub(crate) struct Node {
     sabotage: Option<Sabotage>,
 }
 
+/// A process that goes on with a replica that is opened anew.
+#[derive(Debug)]
+pub(crate) struct GoesOn {
+    pub(crate) run: u64,
+    pub(crate) bounds: ClockBounds,
+    /// The content before, which was given up.
+    pub(crate) content: Content,
+}
+
 /// The reason why a process does not begin.
 #[derive(Debug)]
 pub(crate) enum StartError {
@@ -171,34 +179,35 @@ impl Node {
         if now_us < until_us { sync_us } else { 2_000 }
     }
 
-    /// Begins the process, or opens the replica anew in one that goes on, whose run and bounds are given then.
+    /// Begins the process, or opens the replica anew in one that goes on.
     ///
     /// # Errors
     /// [`StartError`].
     pub(crate) fn start(
         &mut self,
-        founders: usize,
-        retention_bytes: u64,
-        goes_on: Option<(u64, ClockBounds)>,
+        plan: &Plan,
+        goes_on: Option<GoesOn>,
         book: &mut Book,
         random: &mut Random,
         now_us: u64,
     ) -> Result<(), StartError> {
         let is_new = goes_on.is_none();
-        let (run, bounds) = goes_on.unwrap_or_else(|| (random.next() >> 2, ClockBounds::default()));
+        let (run, bounds, before) = match goes_on {
+            Some(GoesOn { run, bounds, content }) => (run, bounds, Some(content)),
+            None => (random.next() >> 2, ClockBounds::default(), None),
+        };
         let mut skipping = Skipping::new(self.sabotage == Some(Sabotage::RecordSkipped));
-        let pages = SimPages::new();
-        let mut replay = LogReplay::new(empty_vhost(random), Time::MAX, pages.clone());
+        let mut restored = Restored::new(plan.content, random);
         let mut fault = None;
         let mut each = |record: storage::Record<'_>, references: &mut storage::References<'_>| {
             if skipping.skips() {
                 return;
             }
-            if let Err(problem) = replay.apply(&record, &mut |lsn| references.release(lsn)) {
+            if let Err(problem) = restored.apply(&record, references) {
                 fault.get_or_insert_with(|| format!("record {}: {problem}", record.lsn));
             }
         };
-        let options = options(self.member, founders, retention_bytes);
+        let options = options(self.member, plan);
         let opened = ReplicatedLog::open(self.disk.clone(), options, &mut each, &mut |_| {});
         let (log, report) = opened.map_err(StartError::Log)?;
         if let Some(damage) = report.damages.first() {
@@ -206,9 +215,8 @@ impl Node {
         }
         let applier = log.applier();
         let (applied, position) = (applier.applied().0, applier.applied_position());
-        let committed = broker::Lsn(position.0);
-        if let Err(divergence) = replay.follow(committed) {
-            fault.get_or_insert_with(|| divergence.to_string());
+        if let Err(divergence) = restored.follow(position) {
+            fault.get_or_insert(divergence);
         }
         if let Some(entry) = change_of_members(&log, applied)
             && applied == book.ledger.len() + 1
@@ -219,7 +227,7 @@ impl Node {
             book.ledger.committed(self.number, &entry, root);
         }
         if fault.is_none() {
-            book.ledger.compare(self.number, applied, replay.vhost(), "as its log says");
+            book.ledger.compare(self.number, applied, restored.state(), "as its log says");
             book.look_at_ledger();
         }
         let log = SimLog::new(log, self.sabotage);
@@ -228,14 +236,18 @@ impl Node {
             group: GROUP,
             me: self.member,
             seed: random.next(),
-            tells_commits: CommitNews::AtTick,
+            tells_commits: match plan.content {
+                GroupContent::Vhost => CommitNews::AtTick,
+                GroupContent::Metadata => CommitNews::AtOnce,
+            },
         };
         let mut member = Member::open(config, log).map_err(StartError::Member)?;
+        let is_damaged = fault.is_some();
         if let Some(fault) = fault {
             member.quarantine(QuarantineReason::Damaged(fault));
         }
-        let serving = Serving::new(replay, pages, committed, skipping, self.sabotage);
-        let mut process = Process::new(run, member, serving, bounds, self.sabotage);
+        let content = restored.serve((position, is_damaged), skipping, before, plan, self.sabotage);
+        let mut process = Process::new(run, member, content, bounds, self.sabotage);
         if self.sabotage == Some(Sabotage::ReplayAboveCommit) {
             process.apply_ahead();
         }
@@ -254,7 +266,7 @@ fn change_of_members<D: Directory>(log: &ReplicatedLog<D>, index: u64) -> Option
     entries.pop().filter(|entry| matches!(entry.content, EntryContent::Membership(_)))
 }
 
-fn options(member: MemberId, founders: usize, retention_bytes: u64) -> ReplicatedOptions {
+fn options(member: MemberId, plan: &Plan) -> ReplicatedOptions {
     ReplicatedOptions {
         log: LogOptions {
             log_id: GROUP.0,
@@ -265,10 +277,10 @@ fn options(member: MemberId, founders: usize, retention_bytes: u64) -> Replicate
         cluster_id: CLUSTER.0,
         member_id: member.get(),
         founding: Some(Founding {
-            voters: (0..founders).map(|node| member_id(node).get()).collect(),
+            voters: (0..plan.nodes).map(|node| member_id(node).get()).collect(),
             ..Founding::default()
         }),
         tail_bytes_max: 16 * 1024,
-        retention_bytes,
+        retention_bytes: plan.retention_bytes,
     }
 }

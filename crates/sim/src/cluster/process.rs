@@ -12,11 +12,11 @@ use simdisk::Random;
 use storage::{EntryIndex, LogEntry, Term};
 
 use crate::checks::book::Book;
+use crate::cluster::content::Content;
 use crate::cluster::pager::Paged;
 use crate::cluster::placement::Placement;
 use crate::cluster::redrive_job::RedriveRun;
 use crate::cluster::requests::Requests;
-use crate::cluster::serving::Serving;
 use crate::cluster::sim_log::SimLog;
 use crate::cluster::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
@@ -107,7 +107,7 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Process {
     pub(crate) run: u64,
     pub(crate) replica: Replica<SimLog>,
-    pub(crate) serving: Serving,
+    pub(crate) content: Content,
     pub(super) jobs: VecDeque<Job>,
     pub(super) is_applying: bool,
     /// The node that leads the vhost, as far as this one knows.
@@ -158,7 +158,7 @@ impl Process {
     pub(crate) fn new(
         run: u64,
         member: Member<SimLog>,
-        serving: Serving,
+        content: Content,
         bounds: ClockBounds,
         sabotage: Option<Sabotage>,
     ) -> Self {
@@ -171,7 +171,7 @@ impl Process {
         Self {
             run,
             replica,
-            serving,
+            content,
             jobs: VecDeque::new(),
             is_applying: false,
             leader: None,
@@ -262,11 +262,14 @@ impl Process {
 
     /// After a change of the vhost: the replicator takes the records soon, and the timer is set.
     pub(crate) fn touched(&mut self, ctx: &mut Context<'_>) {
-        if std::mem::take(&mut self.serving.wakes) && !self.is_deaf(Sabotage::WriterNotWoken, ctx) {
+        if self.content.take_wakes() && !self.is_deaf(Sabotage::WriterNotWoken, ctx) {
             self.replica.set_dirty();
             self.advance_soon(ctx);
         }
-        let wakes_pager = std::mem::take(&mut self.serving.wakes_pager);
+        let Some(serving) = self.content.vhost() else { return };
+        let wakes_pager = std::mem::take(&mut serving.wakes_pager);
+        let (is_stalled, is_frozen) = (!serving.stalled.is_empty(), serving.local.is_frozen());
+        let wake = if is_frozen { None } else { serving.next_wake() };
         if wakes_pager && !self.is_deaf(Sabotage::PagerNotWoken, ctx) {
             match &mut self.page_job {
                 Some(job) => job.wake(),
@@ -276,14 +279,11 @@ impl Process {
                 }
             }
         }
-        if !self.serving.stalled.is_empty() {
+        if is_stalled {
             ctx.later.push((5 + ctx.random.below(200), Later::Room));
         }
-        if self.serving.local.is_frozen() {
-            return;
-        }
         let now = self.now(ctx.reading);
-        if let Some(wake) = self.serving.next_wake()
+        if let Some(wake) = wake
             && wake != Time::MAX
             && self.timer_at.is_none_or(|at| wake < at)
         {
@@ -295,9 +295,10 @@ impl Process {
     /// Looks whether due work is done: it may wait while the vhost is frozen, but not for longer than [`LATE_US_MAX`].
     pub(crate) fn look_for_late_work(&mut self, ctx: &mut Context<'_>) {
         let now = self.now(ctx.reading);
-        let is_serving =
-            self.serves().is_some() && !self.is_over && !self.serving.local.is_frozen();
-        let wake = self.serving.next_wake().filter(|_| is_serving);
+        let is_serving = self.serves().is_some() && !self.is_over;
+        let Some(serving) = self.content.vhost() else { return };
+        let is_serving = is_serving && !serving.local.is_frozen();
+        let wake = serving.next_wake().filter(|_| is_serving);
         let is_late = wake.is_some_and(|wake| now.time.micros_since(wake) > 0);
         let since_us = self.late_since_us.filter(|_| is_late).unwrap_or(ctx.now_us);
         self.late_since_us = is_late.then_some(since_us);
@@ -337,7 +338,9 @@ impl Process {
             }
             Later::Room => {
                 let now = self.now(ctx.reading);
-                self.serving.sockets_have_room(now);
+                if let Some(serving) = self.content.vhost() {
+                    serving.sockets_have_room(now);
+                }
                 self.touched(ctx);
             }
             Later::Page => self.do_page_task(ctx),
@@ -351,10 +354,11 @@ impl Process {
         if self.sabotage == Some(Sabotage::TickWithheld) {
             return;
         }
-        let now = self.now(ctx.reading);
-        let has_kept_alarm = self.sabotage == Some(Sabotage::AlarmEndWithheld)
-            && self.serving.local.vhost().has_alarm();
-        if !self.serving.tick(now, ctx.has_alarm || has_kept_alarm) {
+        let (now, sabotage) = (self.now(ctx.reading), self.sabotage);
+        let Some(serving) = self.content.vhost() else { return };
+        let has_kept_alarm =
+            sabotage == Some(Sabotage::AlarmEndWithheld) && serving.local.vhost().has_alarm();
+        if !serving.tick(now, ctx.has_alarm || has_kept_alarm) {
             ctx.later.push((FROZEN_RETRY_US, Later::Timer));
         }
         self.touched(ctx);
@@ -369,8 +373,8 @@ impl Process {
     fn do_page_task(&mut self, ctx: &mut Context<'_>) {
         let Some(mut job) = self.page_job.take() else { return };
         let (now, sabotage) = (self.now(ctx.reading), self.sabotage);
-        let pages = self.serving.pages.clone();
-        let (serving, random) = (&mut self.serving, &mut *ctx.random);
+        let Some(serving) = self.content.vhost() else { return };
+        let (pages, random) = (serving.pages.clone(), &mut *ctx.random);
         let counts = &mut ctx.book.pages;
         let mut vhost = Paged { serving, pages, now, random, sabotage, counts };
         let progress = job.advance(&mut vhost).expect("a page that was written can be read");

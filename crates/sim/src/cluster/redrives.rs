@@ -9,6 +9,7 @@ use super::redrive_job::{RedriveJob, RedriveRun};
 use crate::checks::message_id::id_of;
 use crate::clients::handshake::everything;
 use crate::clients::topology::DEAD_LETTERS;
+use crate::cluster::serving::Serving;
 use crate::faults::sabotage::Sabotage;
 
 /// Most messages that are moved at once.
@@ -17,7 +18,8 @@ const SLICE_MAX: u64 = 5;
 impl Process {
     /// Begins a job.
     pub(crate) fn begin_redrive(&mut self, id: u64, job: RedriveJob, ctx: &mut Context<'_>) {
-        if self.serves().is_none() || self.serving.local.is_frozen() {
+        let is_frozen = self.content.vhost().is_none_or(|serving| serving.local.is_frozen());
+        if self.serves().is_none() || is_frozen {
             return;
         }
         let mut run = RedriveRun { id: RedriveId(id), job, moved: 0, saved: Lsn(0) };
@@ -32,7 +34,7 @@ impl Process {
             return;
         }
         let restarts = self.sabotage == Some(Sabotage::RedriveRestarted);
-        let Some(vhost) = self.serving.leading() else { return };
+        let Some(vhost) = self.content.vhost().and_then(Serving::leading) else { return };
         let logged = vhost.redrives().map(|(id, job)| {
             let job = RedriveJob::read(job);
             let mut run = RedriveRun { id, job, moved: 0, saved: Lsn(0) };
@@ -52,6 +54,10 @@ impl Process {
         }
     }
 
+    fn redriving(&mut self) -> &mut Serving {
+        self.content.vhost().expect("a vhost has redrives")
+    }
+
     fn redrive_soon(&mut self, ctx: &mut Context<'_>) {
         if !std::mem::replace(&mut self.is_redrive_due, true) {
             ctx.later.push((1_000 + ctx.random.below(50_000), Later::Redrive));
@@ -66,7 +72,8 @@ impl Process {
             // The next leader has them.
             return;
         }
-        if !self.serving.local.is_frozen() && !ctx.has_alarm {
+        let is_frozen = self.content.vhost().is_none_or(|serving| serving.local.is_frozen());
+        if !is_frozen && !ctx.has_alarm {
             runs.retain_mut(|run| self.step(run, ctx));
             self.touched(ctx);
         }
@@ -78,7 +85,7 @@ impl Process {
 
     /// False if the job is over.
     fn step(&mut self, run: &mut RedriveRun, ctx: &mut Context<'_>) -> bool {
-        if run.saved > self.serving.committed() {
+        if run.saved > self.redriving().committed() {
             return true;
         }
         let slice = small(run.limit().left()).min(1 + count(ctx, SLICE_MAX));
@@ -94,7 +101,7 @@ impl Process {
         }
         let (now, id) = (self.now(ctx.reading), run.id);
         if self.sabotage != Some(Sabotage::RedriveNotCleared) {
-            self.serving.write(now, |vhost| {
+            self.redriving().write(now, |vhost| {
                 let was_there = vhost.clear_redrive(now, id);
                 assert!(was_there, "a job is cleared once");
             });
@@ -109,8 +116,8 @@ impl Process {
     /// Logs a job as it is now.
     fn save(&mut self, run: &mut RedriveRun, ctx: &mut Context<'_>) {
         let (now, id, job) = (self.now(ctx.reading), run.id, run.job.to_octets());
-        self.serving.write(now, |vhost| vhost.set_redrive(now, id, job));
-        if let Some(vhost) = self.serving.leading() {
+        self.redriving().write(now, |vhost| vhost.set_redrive(now, id, job));
+        if let Some(vhost) = self.redriving().leading() {
             run.saved = vhost.last_lsn();
         }
         self.touched(ctx);
@@ -122,8 +129,8 @@ impl Process {
         let now = self.now(ctx.reading);
         let to = if job.to_first { RedriveTo::First } else { RedriveTo::Origin };
         let (mut moved, mut waits) = (Vec::new(), false);
-        let pages = self.serving.pages.clone();
-        self.serving.write(now, |vhost| {
+        let pages = self.redriving().pages.clone();
+        self.redriving().write(now, |vhost| {
             let Some(queue) = vhost.queue_id(DEAD_LETTERS) else { return };
             let start = BrowseCursor::start(MessageState::Ready);
             let mut read = Vec::new();

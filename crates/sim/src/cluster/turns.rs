@@ -9,9 +9,10 @@ use simdisk::{Disk, Random};
 use storage::{EntryIndex, LogEntry, LogError, Term, WriteBatch, Written};
 
 use crate::checks::ledger::word;
+use crate::cluster::content::Content;
 use crate::cluster::placement::Seen;
 use crate::cluster::process::{Context, Input, Job, Later, Process};
-use crate::cluster::serving::{BUSY_PERCENT, Serving};
+use crate::cluster::serving::BUSY_PERCENT;
 use crate::cluster::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::MEMBERS_MIN;
@@ -22,13 +23,13 @@ const TICKS_AT_ONCE_MAX: u32 = 2;
 /// Time after which a disk counts as one that does not answer, in microseconds.
 const STALL_US: u64 = 3_000_000;
 
-/// The vhost of a replica, behind a lock.
+/// The content of a replica, behind a lock.
 struct Locked<'a> {
-    serving: &'a mut Serving,
+    content: &'a mut Content,
     now: Now,
     random: &'a mut Random,
     sabotage: Option<Sabotage>,
-    /// True once the vhost has changed.
+    /// True once the content has changed.
     is_touched: bool,
 }
 
@@ -43,7 +44,7 @@ impl Vhost for Locked<'_> {
         if self.is_busy() || self.sabotage == Some(Sabotage::LockHeld) {
             return None;
         }
-        let has_more = self.serving.local.take_batch(batch);
+        let has_more = self.content.take_batch(batch);
         if self.sabotage == Some(Sabotage::BatchLost) && self.random.percent(2) {
             batch.clear();
         }
@@ -59,10 +60,10 @@ impl Vhost for Locked<'_> {
             Some(Sabotage::EmptyBatchWithheld) if written.durable == storage::Lsn(0) => {
                 return false;
             }
-            Some(Sabotage::DurableAhead) => storage::Lsn(self.serving.local.vhost().last_lsn().0),
+            Some(Sabotage::DurableAhead) => self.content.last(),
             _ => written.durable,
         };
-        self.serving.batch_durable(Written { durable, ..written }, self.now);
+        self.content.batch_durable(Written { durable, ..written }, self.now);
         self.is_touched = true;
         true
     }
@@ -72,7 +73,7 @@ impl Vhost for Locked<'_> {
             return false;
         }
         if task != HandOverTask::Resume || self.sabotage != Some(Sabotage::ResumeWithheld) {
-            self.serving.hand_over(self.now, task);
+            self.content.hand_over(self.now, task);
         }
         self.is_touched = true;
         true
@@ -150,9 +151,9 @@ impl Process {
         let me = self.replica.member().id();
         let placed = Seen { placement: ctx.placement, me, sabotage: self.sabotage };
         let now = self.now(ctx.reading);
-        let Self { replica, serving, bounds, stalls, clock_us, sabotage, .. } = self;
+        let Self { replica, content, bounds, stalls, clock_us, sabotage, .. } = self;
         let (random, sabotage) = (&mut *ctx.random, *sabotage);
-        let mut vhost = Locked { serving, now, random, sabotage, is_touched: false };
+        let mut vhost = Locked { content, now, random, sabotage, is_touched: false };
         let clock = || {
             *clock_us = ctx.now_us;
             TurnClock { now: ctx.reading, wall_after_us: ctx.reading.wall_us, bounds }
@@ -215,7 +216,7 @@ impl Process {
         self.stalls += 1;
         if std::mem::take(&mut self.is_watched) {
             ctx.story.tell(ctx.now_us, format_args!("the disk of node {} stalls", ctx.number));
-            self.serving.depose(self.now(ctx.reading));
+            self.content.depose(self.now(ctx.reading));
         }
     }
 
@@ -228,9 +229,9 @@ impl Process {
     fn end_turn(&mut self, ctx: &mut Context<'_>) -> Next {
         let result = self.replica.end(ctx.frames);
         let now = self.now(ctx.reading);
-        let Self { replica, serving, sabotage, .. } = self;
+        let Self { replica, content, sabotage, .. } = self;
         let (random, sabotage) = (&mut *ctx.random, *sabotage);
-        let mut vhost = Locked { serving, now, random, sabotage, is_touched: false };
+        let mut vhost = Locked { content, now, random, sabotage, is_touched: false };
         let next = replica.follow(ctx.now_us, result, &mut vhost, ctx.frames);
         if vhost.is_touched {
             self.touched(ctx);
@@ -262,11 +263,11 @@ impl Process {
                 Output::Depose(why) => {
                     let number = ctx.number;
                     ctx.story.tell(ctx.now_us, format_args!("node {number} is deposed: {why:?}"));
-                    self.serving.depose(self.now(ctx.reading));
+                    self.content.depose(self.now(ctx.reading));
                 }
                 Output::LogDigest => {
                     let now = self.now(ctx.reading);
-                    self.serving.log_digest(now);
+                    self.content.log_digest(now);
                     self.touched(ctx);
                 }
                 Output::Wanted(..) if self.sabotage == Some(Sabotage::OfferIgnored) => {}

@@ -15,7 +15,9 @@ impl Process {
             return;
         }
         let (access, mut faults, mut is_overdue) = (everything(), Vec::new(), false);
-        let Some(vhost) = self.serving.leading() else { return };
+        let Some(vhost) = self.content.vhost().and_then(|serving| serving.leading()) else {
+            return;
+        };
         for (target, handle, wait) in ctx.book.ledger.waits.all() {
             let selector = ScheduleSelector::Handle(handle);
             let found = vhost.find_scheduled(target, &selector, &access).ok();

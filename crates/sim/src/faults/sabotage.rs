@@ -1,5 +1,7 @@
 //! Faults that are put into the cluster on purpose, so that it is seen whether the checks find them.
 
+use crate::cluster::group_content::GroupContent;
+
 /// A guard that the simulation leaves out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
@@ -121,6 +123,22 @@ pub enum Sabotage {
     RelayClientEndLost,
     /// A node that does not lead is taken for one that has adopted the client.
     NotLeadingAdopted,
+    /// A change of the metadata is answered once it has its records.
+    ChangeAnsweredEarly,
+    /// A change of the metadata that a lost lead leaves open is answered as a made one.
+    LostChangeAnswered,
+    /// A change of the metadata that is refused is made when the node leads the next time.
+    RefusedChangeKept,
+    /// Changes of the metadata are made while the lead is handed over.
+    ChangedWhileHandingOver,
+    /// A new leader of the metadata does not begin with a digest.
+    FirstDigestLost,
+    /// The metadata begin without items after their log was read.
+    ItemsNotRestored,
+    /// The metadata of a damaged log are shown as if they were whole.
+    DamagedItemsShown,
+    /// Items are shown as committed ones while a majority does not have them.
+    UncommittedShown,
 }
 
 /// All sabotages, with their names, and the first seed with which the checks see each.
@@ -184,6 +202,14 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("relay-keeps-leader", Sabotage::RelayKeepsLeader, 8),
     ("relay-client-end-lost", Sabotage::RelayClientEndLost, 0),
     ("not-leading-adopted", Sabotage::NotLeadingAdopted, 8),
+    ("change-answered-early", Sabotage::ChangeAnsweredEarly, 7),
+    ("lost-change-answered", Sabotage::LostChangeAnswered, 7),
+    ("refused-change-kept", Sabotage::RefusedChangeKept, 7),
+    ("changed-while-handing-over", Sabotage::ChangedWhileHandingOver, 71),
+    ("first-digest-lost", Sabotage::FirstDigestLost, 7),
+    ("items-not-restored", Sabotage::ItemsNotRestored, 7),
+    ("damaged-items-shown", Sabotage::DamagedItemsShown, 455),
+    ("uncommitted-shown", Sabotage::UncommittedShown, 7),
 ];
 
 impl Sabotage {
@@ -203,6 +229,23 @@ impl Sabotage {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         SABOTAGES.iter().find(|(known, ..)| *known == name).map(|(_, sabotage, _)| *sabotage)
+    }
+
+    /// True if the checks can see it in a run of this seed: it is one of the metadata, or one of what vhosts do.
+    #[must_use]
+    pub fn shows_with(self, seed: u64) -> bool {
+        let of = match self {
+            Self::ChangeAnsweredEarly
+            | Self::LostChangeAnswered
+            | Self::RefusedChangeKept
+            | Self::ChangedWhileHandingOver
+            | Self::FirstDigestLost
+            | Self::ItemsNotRestored
+            | Self::DamagedItemsShown
+            | Self::UncommittedShown => GroupContent::Metadata,
+            _ => GroupContent::Vhost,
+        };
+        GroupContent::of(seed) == of
     }
 
     /// The name of the sabotage.

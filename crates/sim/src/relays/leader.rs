@@ -29,7 +29,7 @@ impl Standing for Asked<'_> {
     }
 
     fn leads(&self) -> Result<(), Option<String>> {
-        match self.0.serving.local.is_leading() {
+        match self.0.content.is_leading_vhost() {
             true => Ok(()),
             false => Err(self.0.leader.map(|leader| node_number(leader).to_string())),
         }
@@ -39,7 +39,7 @@ impl Standing for Asked<'_> {
 /// True if the node serves the vhost or knows the node that does.
 pub(super) fn has_settled(process: &Process, node: usize) -> bool {
     let is_elsewhere = process.leader.is_some_and(|leader| node_number(leader) != node);
-    process.serves().is_some() && !process.serving.local.is_frozen() || is_elsewhere
+    process.serves().is_some() && !process.content.is_frozen_vhost() || is_elsewhere
 }
 
 impl World {
@@ -59,7 +59,8 @@ impl World {
                     self.story.add(&octets);
                     self.with(side.node, |process, ctx| {
                         let now = process.now(ctx.reading);
-                        process.serving.receive(connection, &octets, now);
+                        let Some(serving) = process.content.vhost() else { return };
+                        serving.receive(connection, &octets, now);
                         process.touched(ctx);
                     });
                 }
@@ -104,7 +105,8 @@ impl World {
         let reading = self.nodes[node].reading(self.now_us);
         let Some(process) = &mut self.nodes[node].process else { return };
         let now = process.now(reading);
-        let adopted = process.serving.adopt(client, &relay.session, now);
+        let serving = process.content.vhost();
+        let adopted = serving.and_then(|serving| serving.adopt(client, &relay.session, now));
         self.relays.adopted += u64::from(adopted.is_some());
         let stream = self.relays.streams.get_mut(&id).expect("it is there");
         (stream.adopted, stream.was_adopted) = (adopted, adopted.is_some());
@@ -162,7 +164,8 @@ impl World {
         if let Some(connection) = adopted {
             self.with(node, |process, ctx| {
                 let now = process.now(ctx.reading);
-                process.serving.disconnect(connection, now);
+                let Some(serving) = process.content.vhost() else { return };
+                serving.disconnect(connection, now);
                 process.touched(ctx);
             });
         }
