@@ -46,10 +46,10 @@ def test_a_section_has_its_effects_over_a_socket(section, client, made):
 
 WRONG = {
     "deliveries in another order": """
-consume q t
-  basic.consume-ok t
 publish - q a
 publish - q b
+consume q t
+  basic.consume-ok t
   deliver t #1 "b" from -/q
   deliver t #2 "a" from -/q
 """,

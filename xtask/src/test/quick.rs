@@ -26,6 +26,7 @@ const SMOKE: &[&str] = &[
     "test_message_ttl.py",
     "test_publishing.py",
     "test_redelivered_after_restart.py",
+    "test_scripts.py",
 ];
 
 /// Files that concern every crate.
