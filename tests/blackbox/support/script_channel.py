@@ -52,13 +52,7 @@ class ScriptChannel:
             return
         if isinstance(method, spec.Channel.CloseOk):
             self.state = ABSENT
-        elif isinstance(method, spec.Confirm.Select) and self.state == OPEN and not self.order_began():
-            self.confirms, self.expected_confirms = Confirms(), Confirms()
         self.connection.pika._send_method(self.number, method, content)
-
-    def order_began(self):
-        """Whether there were confirms since the channel is open."""
-        return bool(self.confirms.by_tag)
 
     def open(self):
         """Opens the channel as a client does before its first command."""

@@ -61,7 +61,7 @@ class ScriptDriver:
 
     def _play(self, block):
         words = Words(block.line)
-        client, number = words.actor()
+        client, _ = words.actor()
         verb = words.next()
         play = {"at": self._wait, "show": self._show, "set": self._set, "user": self._user,
                 "disconnect": self._disconnect}.get(verb)
