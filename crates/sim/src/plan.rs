@@ -251,16 +251,18 @@ impl Plan {
         let first = below(&mut versions, self.nodes);
         let older = (0..self.nodes).filter(|node| *node == first || versions.percent(50));
         self.older = older.collect();
+        let upgrades_us = if versions.percent(50) { self.chaos_us } else { self.chaos_us / 2 };
         for node in self.older.clone() {
-            if versions.percent(80) {
-                self.add(&mut versions, Nemesis::Version(node, RECORD_LEVEL));
+            if versions.percent(90) {
+                let at_us = versions.below(upgrades_us);
+                self.nemeses.push((at_us, Nemesis::Version(node, RECORD_LEVEL)));
             }
         }
         for _ in 0..versions.below(3) {
             let node = below(&mut versions, self.nodes);
             self.add(&mut versions, Nemesis::Version(node, FIRST_RECORD_LEVEL));
         }
-        for _ in 0..1 + versions.below(6) {
+        for _ in 0..2 + versions.below(10) {
             let number = below(&mut versions, NODES_MAX);
             let change = match versions.below(3) {
                 0 => Nemesis::Join,

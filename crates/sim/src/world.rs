@@ -294,6 +294,7 @@ impl World {
             | Later::Advance
             | Later::Timer
             | Later::Redrive
+            | Later::Cancel
             | Later::Page
             | Later::Room => {
                 let before = self.vote(node);

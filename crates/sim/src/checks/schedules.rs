@@ -58,6 +58,8 @@ struct Scheduled {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
     Cancel,
+    /// Cancels all messages of the name, one after the other: one that gets another time meanwhile may be passed over.
+    CancelAll,
     /// Gives another delivery time, in so many milliseconds.
     Reschedule(u64),
     Deliver,
@@ -67,7 +69,7 @@ impl Operation {
     /// The delay of the new delivery time, in milliseconds.
     fn delay_ms(self) -> Option<u64> {
         match self {
-            Self::Cancel => None,
+            Self::Cancel | Self::CancelAll => None,
             Self::Reschedule(delay_ms) => Some(delay_ms),
             Self::Deliver => Some(0),
         }
@@ -186,7 +188,7 @@ impl ScheduleBook {
     fn may_be_removed(&self, id: u64) -> bool {
         let message = &self.messages[&id];
         let reaches = |request: &Request| {
-            request.operation == Operation::Cancel
+            request.operation.delay_ms().is_none()
                 && request.answered_at.is_none_or(|at| at > message.sent_at)
         };
         self.requests_of(message.name).any(reaches) || self.replacing(id, message).next().is_some()
@@ -252,7 +254,9 @@ impl ScheduleBook {
         let answer = if is_found { "answered" } else { "answered as not found" };
         for id in std::mem::take(&mut request.covered) {
             let Some(wait) = waits.later(id) else { continue };
-            if operation == Operation::Cancel || !is_found || wait.since <= request.entries_before {
+            let is_at_once =
+                operation == Operation::Cancel || !is_found && operation != Operation::CancelAll;
+            if is_at_once || wait.since <= request.entries_before {
                 faults.push(format!(
                     "message {id} waits until {:?}, and {operation:?} {number} of its name is {answer}",
                     wait.ready_at

@@ -15,6 +15,7 @@ impl World {
         if self.is_ready && !self.clients[number].drains && self.random.percent(2) {
             return self.begin_redrive(number);
         }
+        self.cancel_by_http(number);
         if self.is_ready && (self.clients[number].drains || self.random.percent(2)) {
             let ttl_ms = crate::clients::topology::RULED_TTL_MS_MIN + self.random.below(2_000);
             let policy = Topology::policy(ttl_ms);

@@ -6,6 +6,7 @@ mod confirms;
 mod declaring;
 pub(crate) mod draw;
 pub(crate) mod handshake;
+mod http;
 pub(crate) mod operations;
 pub(crate) mod operator;
 mod schedules;

@@ -66,6 +66,20 @@ impl Topology {
     }
 }
 
+/// One of the names in use.
+pub(super) fn newest_name(book: &Book, random: &mut Random) -> u64 {
+    NAMES + book.schedules.published() / MESSAGES_PER_NAME - random.below(NAMES)
+}
+
+/// A name, and the place in which its messages wait, as text.
+pub(super) fn target_of(name: u64) -> (String, String) {
+    let target = match is_held(name) {
+        true => format!("exchange/{EXCHANGE}"),
+        false => format!("queue/{QUEUE}"),
+    };
+    (name_of(name), target)
+}
+
 /// True if messages of a name wait in the delayed exchange.
 fn is_held(name: u64) -> bool {
     (name / 3).is_multiple_of(3)
@@ -90,9 +104,8 @@ pub(super) fn act(
     random: &mut Random,
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    let newest = NAMES + book.schedules.published() / MESSAGES_PER_NAME;
     for _ in 0..random.below(3) {
-        let name = newest - random.below(NAMES);
+        let name = newest_name(book, random);
         if random.percent(60) {
             *next_id += 1;
             out.extend(publish(confirms, book, (*next_id, name), since, random));
@@ -154,17 +167,16 @@ fn operate(
     let request = book.schedules.asks(name, operation, since, book.ledger.len());
     operations.sends(request);
     book.note(format_args!("operation {request} is {operation:?} of name {name}"));
-    let target =
-        if is_held(name) { format!("exchange/{EXCHANGE}") } else { format!("queue/{QUEUE}") };
+    let (id, target) = target_of(name);
     let word: &[u8] = match operation {
-        Operation::Cancel => b"cancel",
+        Operation::Cancel | Operation::CancelAll => b"cancel",
         Operation::Reschedule(_) => b"reschedule",
         Operation::Deliver => b"deliver-now",
     };
     let mut headers = TableBuilder::new();
     headers.insert("x-schedule-op", Value::LongStr(word));
     headers.insert("x-schedule-target", Value::LongStr(target.as_bytes()));
-    headers.insert("x-schedule-id", Value::LongStr(name_of(name).as_bytes()));
+    headers.insert("x-schedule-id", Value::LongStr(id.as_bytes()));
     if let Operation::Reschedule(delay_ms) = operation {
         headers.insert("x-opt-delivery-delay", integer(delay_ms));
     }

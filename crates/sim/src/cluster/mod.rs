@@ -1,6 +1,7 @@
 //! The nodes, and what the server does on each, without its threads.
 
 pub(crate) mod applying;
+mod cancellation;
 mod changing;
 pub(crate) mod content;
 mod effects;

@@ -12,6 +12,7 @@ use simdisk::Random;
 use storage::{EntryIndex, LogEntry, Term};
 
 use crate::checks::book::Book;
+use crate::cluster::cancellation::Cancellation;
 use crate::cluster::content::Content;
 use crate::cluster::pager::Paged;
 use crate::cluster::placement::Placement;
@@ -69,6 +70,8 @@ pub(crate) enum Later {
     Page,
     /// Redrives go on.
     Redrive,
+    /// Cancellations go on.
+    Cancel,
     /// The replica is opened anew.
     Reopen,
     /// The leader is asked for files: the log ends before its first entry.
@@ -137,6 +140,8 @@ pub(crate) struct Process {
     late_since_us: Option<u64>,
     /// The time since when each look has found an overdue message.
     pub(super) overdue_since_us: Option<u64>,
+    /// Cancellations that are not answered.
+    pub(super) cancellations: Vec<Cancellation>,
     /// Page tasks that are not done.
     page_job: Option<PageJob>,
     pub(super) inbox: Vec<Input>,
@@ -189,6 +194,7 @@ impl Process {
             is_redrive_due: false,
             late_since_us: None,
             overdue_since_us: None,
+            cancellations: Vec::new(),
             page_job: None,
             inbox: Vec::new(),
             ticks: 0,
@@ -345,6 +351,7 @@ impl Process {
             }
             Later::Page => self.do_page_task(ctx),
             Later::Redrive => self.redrive(ctx),
+            Later::Cancel => self.cancel(ctx),
             Later::Reopen | Later::Exit | Later::Ask | Later::Rebuild => {}
         }
     }

@@ -1,9 +1,11 @@
-//! The messages that wait for their delivery time, as the leader has them: those of the committed log, with the same times.
+//! The messages that wait for their delivery time, as the leader has them: those of the committed log, with the same times; and
+//! cancellations of many of them.
 
-use broker::ScheduleSelector;
 use broker::time::Now;
+use broker::{ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduledFilter};
 
-use super::process::{Context, LATE_US_MAX, Process};
+use super::cancellation::Cancellation;
+use super::process::{Context, LATE_US_MAX, Later, Process};
 use crate::checks::waits::millisecond_of;
 use crate::clients::handshake::everything;
 
@@ -38,5 +40,76 @@ impl Process {
             faults.push(format!("node {} does not deliver messages in time", ctx.number));
         }
         faults.into_iter().for_each(|fault| ctx.book.violation(fault));
+    }
+}
+
+/// Cancellations of many messages.
+impl Process {
+    /// Begins to cancel the messages that a filter selects.
+    pub(crate) fn begin_cancellation(
+        &mut self,
+        request: u64,
+        filter: ScheduledFilter,
+        ctx: &mut Context<'_>,
+    ) {
+        if self.serves().is_some() {
+            self.cancellations.push(Cancellation::new(request, filter));
+            self.cancel_soon(ctx);
+        }
+    }
+
+    fn cancel_soon(&mut self, ctx: &mut Context<'_>) {
+        ctx.later.push((50 + ctx.random.below(5_000), Later::Cancel));
+    }
+
+    /// Each cancellation does a step.
+    pub(super) fn cancel(&mut self, ctx: &mut Context<'_>) {
+        let mut cancellations = std::mem::take(&mut self.cancellations);
+        if self.serves().is_none() || cancellations.is_empty() {
+            // The users get errors, and do not know what has happened.
+            return;
+        }
+        if !self.content.is_frozen_vhost() {
+            cancellations.retain_mut(|cancellation| !self.cancel_some(cancellation, ctx));
+            self.touched(ctx);
+        }
+        self.cancellations = cancellations;
+        if !self.cancellations.is_empty() {
+            self.cancel_soon(ctx);
+        }
+    }
+
+    /// Cancels the next messages. True once the user is answered.
+    fn cancel_some(&mut self, cancellation: &mut Cancellation, ctx: &mut Context<'_>) -> bool {
+        let now = self.now(ctx.reading);
+        let Some(serving) = self.content.vhost() else { return true };
+        if let Some(lsn) = cancellation.waits_for {
+            let is_durable = lsn <= serving.committed();
+            if is_durable {
+                ctx.book.operated(cancellation.request, cancellation.is_found);
+            }
+            return is_durable;
+        }
+        let access = everything();
+        let count = 1 + usize::try_from(ctx.random.below(3)).expect("a small bound");
+        serving.write(now, |vhost| {
+            let Cancellation { filter, behind, .. } = cancellation;
+            let page = vhost.scheduled_messages(filter, &access, *behind, count);
+            for message in page.messages {
+                let request = ScheduleRequest {
+                    target: message.target,
+                    selector: ScheduleSelector::Handle(message.handle),
+                    operation: ScheduleOperation::Cancel,
+                };
+                let cancelled = vhost.operate_on_schedules(now, &request, &access);
+                let (handles, _) = cancelled.expect("the queue is there");
+                cancellation.is_found |= !handles.is_empty();
+            }
+            cancellation.behind = page.next;
+            if page.next.is_none() {
+                cancellation.waits_for = Some(vhost.last_lsn());
+            }
+        });
+        false
     }
 }
