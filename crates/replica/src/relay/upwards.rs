@@ -56,6 +56,16 @@ impl Upwards {
         self.ends_at.filter(|at| now >= *at).map(|_| End::ClientGone)
     }
 
+    /// The end of the relay, after one that the other direction tells: a leader that ends the stream of a client that has gone
+    /// is not lost, and the client is not closed.
+    #[must_use]
+    pub fn end_after(&self, end: End) -> End {
+        match end {
+            End::Close(_) if self.ends_at.is_some() => End::ClientGone,
+            End::Closed | End::ClientGone | End::Close(_) | End::Cut => end,
+        }
+    }
+
     /// The time at which [`Self::end`] is to be asked.
     #[must_use]
     pub fn ends_at(&self) -> Option<Time> {
@@ -71,6 +81,7 @@ impl Upwards {
 
 #[cfg(test)]
 mod tests {
+    use super::super::leader_lost;
     use super::*;
 
     #[test]
@@ -84,6 +95,16 @@ mod tests {
         assert_eq!((until, up.ends_at()), (now.plus_ms(10_000), Some(until)));
         assert!(up.end(until.just_before()).is_none());
         assert!(matches!(up.end(until), Some(End::ClientGone)));
+    }
+
+    #[test]
+    fn leader_is_not_lost_that_ends_the_stream_of_a_client_that_has_gone() {
+        let mut up = Upwards::default();
+        let lost = End::Close(leader_lost("/"));
+        assert_eq!(up.end_after(lost.clone()), lost);
+        up.client_ended(Time::from_millis(1_000));
+        assert_eq!(up.end_after(lost), End::ClientGone);
+        assert_eq!(up.end_after(End::Closed), End::Closed);
     }
 
     #[test]

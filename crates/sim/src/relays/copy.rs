@@ -169,8 +169,9 @@ impl World {
     /// The relay ends.
     fn finish(&mut self, id: u64, relay: &mut Relay, end: End) {
         let now = self.relays.own_time(relay.entry.node, self.now_us);
-        self.tell(format_args!("relay {id} ends: {end:?}"));
         self.check_end(id, relay, &end);
+        let end = relay.up.end_after(end);
+        self.tell(format_args!("relay {id} ends: {end:?}"));
         relay.is_orderly = matches!(end, End::Closed | End::Close(_));
         match end {
             End::Closed | End::ClientGone | End::Cut => self.hang_up(id, relay),

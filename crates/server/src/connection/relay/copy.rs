@@ -87,9 +87,13 @@ impl Relay {
         up.read(buffer.unread());
         let upwards = pass_up(&mut client.reads, buffer, &mut stream.writes, up);
         let downwards = pass_down(&mut stream.reads, &mut client.writes, down, ended);
-        tokio::select! {
+        let end = tokio::select! {
             end = downwards => end,
             end = upwards => end,
+        };
+        match end {
+            CopyEnd::Decided(end) => CopyEnd::Decided(up.end_after(end)),
+            end @ CopyEnd::ClientFailed(_) => end,
         }
     }
 
