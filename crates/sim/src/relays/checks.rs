@@ -1,6 +1,6 @@
 //! The checks of relays.
 
-use replica::limits::{PEER_AWAY, RELAY_CLOSE_TIMEOUT, RELAY_LEADER_GRACE, RELAY_LEADERLESS};
+use replica::limits::{RELAY_CLOSE_TIMEOUT, RELAY_LEADER_GRACE};
 use replica::relay::End;
 
 use crate::relays::leader::PROBE_US;
@@ -9,6 +9,13 @@ use crate::world::World;
 
 /// Time that nodes and clients may take beyond their limits, in microseconds: ticks, and octets on their way.
 const SLACK_US: u64 = 1_000_000;
+
+/// Time until an end of a stream learns that the other one is gone, if nobody tells it, in microseconds: it asks, and waits until it
+/// is heard, or the other node counts as away.
+const TOLD_US: u64 = PROBE_US + AWAY_US;
+
+/// Time after which a node counts as away of which the network carries nothing, in microseconds: the link is lost before.
+const AWAY_US: u64 = 5_000_000;
 
 /// Time within which a client is served after all faults have ended, in microseconds: an election, a search for the leader
 /// that is given up, and some attempts.
@@ -100,7 +107,7 @@ impl World {
             && relay.from_leader.octets.is_empty();
         // The rest of a frame.
         let more_us = SLACK_US + if is_clean { 0 } else { us(RELAY_CLOSE_TIMEOUT) + SLACK_US };
-        let lost_us = PROBE_US.max(us(PEER_AWAY) + us(RELAY_LEADERLESS));
+        let lost_us = TOLD_US;
         let left_us = us(RELAY_CLOSE_TIMEOUT) + lost_us;
         for (since_us, most_us, what) in [
             (superseded, us(RELAY_LEADER_GRACE), "its leader was replaced"),
@@ -126,7 +133,7 @@ impl World {
         let is_kept = stream.adopted.is_some() && !is_passed_on;
         stream.left_us = is_kept.then(|| stream.left_us.unwrap_or(now_us));
         let passed_us = stream.left_us.map_or(0, |since_us| now_us - since_us);
-        if passed_us > PROBE_US + us(PEER_AWAY) + SLACK_US {
+        if passed_us > TOLD_US + SLACK_US {
             let text = format!("a leader keeps the client of stream {id} for {passed_us} us");
             self.book.violation(text);
         }

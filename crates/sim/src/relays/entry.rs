@@ -260,14 +260,14 @@ impl World {
     /// The entry node looks whether the leader is away, or is one no more.
     fn look_at_leader(&mut self, id: u64, leader: Side) {
         let Some(relay) = self.relays.all.get(&id) else { return };
-        let entry = relay.entry;
+        let (entry, stream) = (relay.entry, relay.stream);
         let known = self.known_leader(entry.node);
         let adopted = leader.node.to_string();
         let is_away =
             u128::from(self.relays.apart_us(entry.node, leader.node)) > PEER_AWAY.as_micros();
         let is_linked = self.network.is_up(entry.node, leader.node);
         let may_elect = self.may_elect(entry.node);
-        let is_probed = self.is_probed(entry, leader);
+        let is_probed = stream.is_some_and(|stream| self.is_probed(stream, Way::Down));
         let is_deaf = self.relays.has(Sabotage::RelayKeepsLeader);
         let now = self.relays.own_time(entry.node, self.now_us);
         let Some(relay) = self.relays.all.get_mut(&id) else { return };

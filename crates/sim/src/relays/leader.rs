@@ -192,7 +192,7 @@ impl World {
             self.judge(id);
             let away_us = u128::from(self.relays.apart_us(leader.node, entry.node));
             let is_away = away_us > PEER_AWAY.as_micros();
-            if is_away || self.is_probed(leader, entry) {
+            if is_away || self.is_probed(id, Way::Up) {
                 self.end_at_leader(id);
                 self.send_piece(id, Way::Down, Piece::End);
             }
@@ -206,10 +206,19 @@ impl World {
         }
     }
 
-    /// True if the other end of a stream is found to be gone now, although nobody has told.
-    pub(super) fn is_probed(&self, side: Side, other: Side) -> bool {
-        let ran_us = self.relays.own[side.node].us;
-        let is_time = ran_us / PROBE_US != ran_us.saturating_sub(60_000) / PROBE_US;
-        is_time && !self.runs(other) && self.network.reaches(side.node, other.node)
+    /// True if the sender of a direction is found to be gone, although nobody has told: its operating system answers that it
+    /// knows nothing of the stream.
+    pub(super) fn is_probed(&mut self, id: u64, way: Way) -> bool {
+        let Some(stream) = self.relays.streams.get(&id) else { return false };
+        let (side, other) = match way {
+            Way::Up => (stream.leader, stream.entry),
+            Way::Down => (stream.entry, stream.leader),
+        };
+        let (ran_us, is_gone) = (self.relays.own[side.node].us, !self.runs(other));
+        let can_answer = self.network.reaches(side.node, other.node);
+        let Some(stream) = self.relays.streams.get_mut(&id) else { return false };
+        let pipe = stream.pipe(way);
+        pipe.gone_us = is_gone.then(|| pipe.gone_us.unwrap_or(ran_us));
+        can_answer && pipe.gone_us.is_some_and(|since_us| ran_us - since_us >= PROBE_US)
     }
 }

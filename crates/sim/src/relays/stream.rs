@@ -29,6 +29,8 @@ pub(super) struct Pipe {
     /// Octets that were sent and not read.
     pub(super) unread: usize,
     pub(super) has_ended: bool,
+    /// Since when the sender is gone, by the time that the receiver has run.
+    pub(super) gone_us: Option<u64>,
     /// True once pieces were lost.
     pub(super) is_torn: bool,
 }
