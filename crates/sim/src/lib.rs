@@ -29,7 +29,7 @@ mod shrink;
 mod story;
 mod world;
 
-pub use cluster::group_content::GroupContent;
+pub use cluster::content::group_content::GroupContent;
 pub use faults::sabotage::{SABOTAGES, Sabotage};
 pub use plan::{Nemesis, Plan};
 pub use run::{Counts, Outcome, run};

@@ -3,7 +3,7 @@
 use replication::levels::{FIRST_RECORD_LEVEL, RECORD_LEVEL};
 use simdisk::Random;
 
-use crate::cluster::group_content::GroupContent;
+use crate::cluster::content::group_content::GroupContent;
 use crate::faults::sabotage::Sabotage;
 
 /// Most by which the rate of a clock is wrong, in millionths: two clocks differ by twice as much, and

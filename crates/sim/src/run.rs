@@ -7,7 +7,7 @@ use replication::MemberId;
 
 use crate::clients::client::Client;
 use crate::clients::client::Part;
-use crate::cluster::group_content::GroupContent;
+use crate::cluster::content::group_content::GroupContent;
 use crate::cluster::node::Node;
 use crate::cluster::process::Process;
 use crate::plan::Plan;

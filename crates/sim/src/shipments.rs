@@ -8,7 +8,7 @@ use storage::Installation;
 use crate::cluster::ids::{CLUSTER, GROUP, node_id, number_of};
 use crate::cluster::node::{Damage, GoesOn};
 use crate::cluster::process::Process;
-use crate::cluster::transfer::{Prepared, Transfer};
+use crate::cluster::requests::transfer::{Prepared, Transfer};
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::world::World;

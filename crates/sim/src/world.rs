@@ -14,7 +14,7 @@ use crate::clients::client::Client;
 use crate::clients::draw::{add_schedulers, draw_clients};
 use crate::clients::operator::Operators;
 use crate::clients::topology::Topology;
-use crate::cluster::group_content::GroupContent;
+use crate::cluster::content::group_content::GroupContent;
 use crate::cluster::ids::{CLUSTER, node_id, number_of};
 use crate::cluster::levels::Levels;
 use crate::cluster::network::{Arrival, Network};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::checks::ledger::Ledger;
 use crate::checks::schedules::ScheduleBook;
 use crate::clients::topology::Topology;
-use crate::cluster::group_content::GroupContent;
-use crate::cluster::pages::PageCounts;
+use crate::cluster::content::group_content::GroupContent;
+use crate::cluster::content::pages::PageCounts;
 use crate::plan::FAST_PPM;
 
 /// Ticks for which a leader that is replaced may go on handing out messages of classic queues: an election time.

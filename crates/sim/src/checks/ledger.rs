@@ -12,8 +12,8 @@ use crate::checks::message_id::id_of;
 use crate::checks::metadata_log::MetadataLog;
 use crate::checks::waits::Waits;
 use crate::clients::topology::DEAD_LETTERS;
-use crate::cluster::group_content::GroupContent;
-use crate::cluster::redrive_job::RedriveJob;
+use crate::cluster::content::group_content::GroupContent;
+use crate::cluster::requests::redrive_job::RedriveJob;
 use crate::plan::FAST_PPM;
 
 /// Entries by which the axis of later ones is judged.

@@ -1,7 +1,7 @@
 //! The client that declares the queues, changes the policy and asks for redrives.
 
 use crate::clients::topology::Topology;
-use crate::cluster::redrive_job::RedriveJob;
+use crate::cluster::requests::redrive_job::RedriveJob;
 use crate::world::World;
 
 impl World {

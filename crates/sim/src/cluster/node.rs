@@ -12,14 +12,14 @@ use storage::{
 };
 
 use crate::checks::book::Book;
+use crate::cluster::content::group_content::GroupContent;
+use crate::cluster::content::skipping::Skipping;
 use crate::cluster::content::{Content, Restored};
-use crate::cluster::group_content::GroupContent;
 use crate::cluster::ids::{CLUSTER, GROUP, member_id};
 use crate::cluster::placement::Placement;
 use crate::cluster::process::Process;
+use crate::cluster::requests::transfer::Transfer;
 use crate::cluster::sim_log::SimLog;
-use crate::cluster::skipping::Skipping;
-use crate::cluster::transfer::Transfer;
 use crate::event::Event;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::{DRIFT_PPM, Plan};

@@ -12,14 +12,14 @@ use simdisk::Random;
 use storage::{EntryIndex, LogEntry, Term};
 
 use crate::checks::book::Book;
-use crate::cluster::cancellation::Cancellation;
 use crate::cluster::content::Content;
-use crate::cluster::pager::Paged;
+use crate::cluster::content::pager::Paged;
 use crate::cluster::placement::Placement;
-use crate::cluster::redrive_job::RedriveRun;
-use crate::cluster::requests::Requests;
+use crate::cluster::requests::cancellation::Cancellation;
+use crate::cluster::requests::redrive_job::RedriveRun;
+use crate::cluster::requests::transfer::Prepared;
+use crate::cluster::requests::unanswered::Requests;
 use crate::cluster::sim_log::SimLog;
-use crate::cluster::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
 use crate::story::Story;
 

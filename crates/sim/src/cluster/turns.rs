@@ -10,10 +10,10 @@ use storage::{EntryIndex, LogEntry, LogError, Term, WriteBatch, Written};
 
 use crate::checks::ledger::word;
 use crate::cluster::content::Content;
+use crate::cluster::content::serving::BUSY_PERCENT;
 use crate::cluster::placement::Seen;
 use crate::cluster::process::{Context, Input, Job, Later, Process};
-use crate::cluster::serving::BUSY_PERCENT;
-use crate::cluster::transfer::Prepared;
+use crate::cluster::requests::transfer::Prepared;
 use crate::faults::sabotage::Sabotage;
 use crate::plan::MEMBERS_MIN;
 

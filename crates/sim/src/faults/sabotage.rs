@@ -1,6 +1,6 @@
 //! Faults that are put into the cluster on purpose, so that it is seen whether the checks find them.
 
-use crate::cluster::group_content::GroupContent;
+use crate::cluster::content::group_content::GroupContent;
 
 /// A guard that the simulation leaves out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,9 +4,9 @@ use replica::limits::{LEADER_WAIT, PEER_AWAY};
 use replica::relay::{Answer, Standing, judge};
 
 use crate::clients::client::{Client, Part, Source};
+use crate::cluster::content::serving::Departed;
 use crate::cluster::ids::node_number;
 use crate::cluster::process::Process;
-use crate::cluster::serving::Departed;
 use crate::relays::ends::{Side, Way};
 use crate::relays::stream::{Piece, Stream};
 use crate::world::World;

@@ -26,7 +26,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/server/src/node/start.rs start", 90),
     ("crates/server/src/replicas/replicator/thread.rs advance", 77),
     ("crates/server/src/replicas/replicator/thread.rs take", 76),
-    ("crates/sim/src/plan.rs draw", 85),
+    ("crates/sim/src/cluster/node.rs start", 72),
     ("crates/storage/src/recovery/mod.rs read_file", 88),
     ("crates/storage/src/segment_reader.rs scan", 91),
     ("fuzz/examples/seeds.rs cluster_frames", 75),

@@ -19,7 +19,7 @@ impl SimPages {
         Self(Arc::new(stored))
     }
 
-    pub(super) fn read_whole(&self, page: PageId) -> Option<Vec<PagedMessage>> {
+    pub(crate) fn read_whole(&self, page: PageId) -> Option<Vec<PagedMessage>> {
         if !self.0.has(page) {
             return None;
         }

@@ -17,7 +17,7 @@ pub(crate) struct RedriveJob {
 }
 
 impl RedriveJob {
-    pub(super) fn to_octets(self) -> Arc<[u8]> {
+    pub(crate) fn to_octets(self) -> Arc<[u8]> {
         Arc::new([self.limit, self.moved_max, u8::from(self.to_first)])
     }
 
@@ -29,7 +29,7 @@ impl RedriveJob {
 
 impl RedriveRun {
     /// The limit of the job, and how much of it is used.
-    pub(super) fn limit(&self) -> RedriveLimit {
+    pub(crate) fn limit(&self) -> RedriveLimit {
         let [limit, moved_max] = [self.job.limit, self.job.moved_max].map(u64::from);
         RedriveLimit { limit: Some(limit), moved: u64::from(self.moved), moved_max }
     }
@@ -37,11 +37,11 @@ impl RedriveRun {
 
 /// A job that runs at the leader.
 #[derive(Debug)]
-pub(super) struct RedriveRun {
-    pub(super) id: RedriveId,
-    pub(super) job: RedriveJob,
+pub(crate) struct RedriveRun {
+    pub(crate) id: RedriveId,
+    pub(crate) job: RedriveJob,
     /// Messages that it has moved, or may have moved under an earlier leader.
-    pub(super) moved: u8,
+    pub(crate) moved: u8,
     /// Position of the record that the job waits for.
-    pub(super) saved: Lsn,
+    pub(crate) saved: Lsn,
 }

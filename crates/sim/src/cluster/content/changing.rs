@@ -3,9 +3,9 @@
 use replica::Service;
 use replica::metadata::{ChangeProgress, Items, PendingChange};
 
-use super::metadata::ServedMetadata;
-use super::process::{Context, Process};
 use crate::checks::metadata_log::Answer;
+use crate::cluster::content::metadata::ServedMetadata;
+use crate::cluster::process::{Context, Process};
 use crate::faults::sabotage::Sabotage;
 
 impl Process {

@@ -8,18 +8,18 @@ use broker::{Lsn, PageId};
 use replica::{PageError, PagedVhost};
 use simdisk::Random;
 
-use crate::cluster::pages::{PageCounts, SimPages};
-use crate::cluster::serving::{BUSY_PERCENT, Serving};
+use crate::cluster::content::pages::{PageCounts, SimPages};
+use crate::cluster::content::serving::{BUSY_PERCENT, Serving};
 use crate::faults::sabotage::Sabotage;
 
 /// The vhost of a node, as the thread that does its page tasks sees it.
-pub(super) struct Paged<'a> {
-    pub(super) serving: &'a mut Serving,
-    pub(super) pages: SimPages,
-    pub(super) now: Now,
-    pub(super) random: &'a mut Random,
-    pub(super) sabotage: Option<Sabotage>,
-    pub(super) counts: &'a mut PageCounts,
+pub(crate) struct Paged<'a> {
+    pub(crate) serving: &'a mut Serving,
+    pub(crate) pages: SimPages,
+    pub(crate) now: Now,
+    pub(crate) random: &'a mut Random,
+    pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) counts: &'a mut PageCounts,
 }
 
 impl Paged<'_> {

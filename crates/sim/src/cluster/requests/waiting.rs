@@ -4,15 +4,15 @@
 use broker::time::Now;
 use broker::{ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduledFilter};
 
-use super::cancellation::Cancellation;
-use super::process::{Context, LATE_US_MAX, Later, Process};
 use crate::checks::waits::millisecond_of;
 use crate::clients::handshake::everything;
+use crate::cluster::process::{Context, LATE_US_MAX, Later, Process};
+use crate::cluster::requests::cancellation::Cancellation;
 
 impl Process {
     /// Compares the messages that wait with those of the committed log, at the newest leader. A request that is not answered
     /// may have changed them.
-    pub(super) fn look_at_schedules(&mut self, now: Now, ctx: &mut Context<'_>) {
+    pub(crate) fn look_at_schedules(&mut self, now: Now, ctx: &mut Context<'_>) {
         if self.serves() != Some(ctx.book.newest_term) {
             return;
         }
@@ -63,7 +63,7 @@ impl Process {
     }
 
     /// Each cancellation does a step.
-    pub(super) fn cancel(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn cancel(&mut self, ctx: &mut Context<'_>) {
         let mut cancellations = std::mem::take(&mut self.cancellations);
         if self.serves().is_none() || cancellations.is_empty() {
             // The users get errors, and do not know what has happened.

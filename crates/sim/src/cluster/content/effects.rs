@@ -8,9 +8,9 @@ use replica::Surroundings;
 use crate::faults::sabotage::Sabotage;
 
 /// The surroundings of the vhost of a node.
-pub(super) struct Sabotaged {
-    pub(super) sabotage: Option<Sabotage>,
-    pub(super) now: Now,
+pub(crate) struct Sabotaged {
+    pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) now: Now,
 }
 
 impl Surroundings for Sabotaged {

@@ -4,12 +4,12 @@
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::{BrowseCursor, Lsn, MessageState, RedriveId};
 
-use super::process::{Context, Later, Process};
-use super::redrive_job::{RedriveJob, RedriveRun};
 use crate::checks::message_id::id_of;
 use crate::clients::handshake::everything;
 use crate::clients::topology::DEAD_LETTERS;
-use crate::cluster::serving::Serving;
+use crate::cluster::content::serving::Serving;
+use crate::cluster::process::{Context, Later, Process};
+use crate::cluster::requests::redrive_job::{RedriveJob, RedriveRun};
 use crate::faults::sabotage::Sabotage;
 
 /// Most messages that are moved at once.
@@ -29,7 +29,7 @@ impl Process {
     }
 
     /// Goes on with the jobs in the log: the node leads the vhost now.
-    pub(super) fn take_redrives_over(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn take_redrives_over(&mut self, ctx: &mut Context<'_>) {
         if self.sabotage == Some(Sabotage::RedriveAbandoned) {
             return;
         }
@@ -65,7 +65,7 @@ impl Process {
     }
 
     /// Each job does a step.
-    pub(super) fn redrive(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn redrive(&mut self, ctx: &mut Context<'_>) {
         self.is_redrive_due = false;
         let mut runs = std::mem::take(&mut self.redrives);
         if self.serves().is_none() {

@@ -4,18 +4,18 @@ use broker::{Lsn, ScheduledCursor, ScheduledFilter};
 
 /// A cancellation that is not answered.
 #[derive(Debug)]
-pub(super) struct Cancellation {
-    pub(super) request: u64,
-    pub(super) filter: ScheduledFilter,
+pub(crate) struct Cancellation {
+    pub(crate) request: u64,
+    pub(crate) filter: ScheduledFilter,
     /// The position behind the last slice.
-    pub(super) behind: Option<ScheduledCursor>,
-    pub(super) is_found: bool,
+    pub(crate) behind: Option<ScheduledCursor>,
+    pub(crate) is_found: bool,
     /// The position that the answer waits for, once all is cancelled.
-    pub(super) waits_for: Option<Lsn>,
+    pub(crate) waits_for: Option<Lsn>,
 }
 
 impl Cancellation {
-    pub(super) fn new(request: u64, filter: ScheduledFilter) -> Self {
+    pub(crate) fn new(request: u64, filter: ScheduledFilter) -> Self {
         Self { request, filter, behind: None, is_found: false, waits_for: None }
     }
 }

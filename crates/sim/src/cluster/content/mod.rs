@@ -1,5 +1,14 @@
 //! The content of a group on a node: a vhost, or the metadata of a cluster. All else of a node is the same for both.
 
+pub(crate) mod changing;
+pub(crate) mod effects;
+pub(crate) mod group_content;
+pub(crate) mod metadata;
+pub(crate) mod pager;
+pub(crate) mod pages;
+pub(crate) mod serving;
+pub(crate) mod skipping;
+
 use broker::time::{Now, Time};
 use replica::metadata::Items;
 use replica::{HandOverTask, LogReplay};
@@ -8,11 +17,11 @@ use storage::{Applier, LogEntry, Lsn, Record, References, WriteBatch, Written};
 
 use crate::checks::ledger::state_of;
 use crate::checks::metadata_log;
-use crate::cluster::group_content::GroupContent;
-use crate::cluster::metadata::ServedMetadata;
-use crate::cluster::pages::SimPages;
-use crate::cluster::serving::Serving;
-use crate::cluster::skipping::{Skipping, empty_vhost};
+use crate::cluster::content::group_content::GroupContent;
+use crate::cluster::content::metadata::ServedMetadata;
+use crate::cluster::content::pages::SimPages;
+use crate::cluster::content::serving::Serving;
+use crate::cluster::content::skipping::{Skipping, empty_vhost};
 use crate::faults::sabotage::Sabotage;
 use crate::plan::Plan;
 
@@ -51,7 +60,7 @@ impl Content {
     }
 
     /// True once, if the replicator must take records.
-    pub(super) fn take_wakes(&mut self) -> bool {
+    pub(crate) fn take_wakes(&mut self) -> bool {
         std::mem::take(match self {
             Self::Vhost(serving) => &mut serving.wakes,
             Self::Metadata(metadata) => &mut metadata.wakes,
@@ -59,42 +68,42 @@ impl Content {
     }
 
     /// Position of the last record that was applied or proposed.
-    pub(super) fn last(&self) -> Lsn {
+    pub(crate) fn last(&self) -> Lsn {
         match self {
             Self::Vhost(serving) => Lsn(serving.local.vhost().last_lsn().0),
             Self::Metadata(metadata) => metadata.local.last(),
         }
     }
 
-    pub(super) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
+    pub(crate) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
         match self {
             Self::Vhost(serving) => serving.local.take_batch(batch),
             Self::Metadata(metadata) => metadata.take_batch(batch),
         }
     }
 
-    pub(super) fn batch_durable(&mut self, written: Written, now: Now) {
+    pub(crate) fn batch_durable(&mut self, written: Written, now: Now) {
         match self {
             Self::Vhost(serving) => serving.batch_durable(written, now),
             Self::Metadata(metadata) => metadata.local.batch_durable(written),
         }
     }
 
-    pub(super) fn hand_over(&mut self, now: Now, task: HandOverTask) {
+    pub(crate) fn hand_over(&mut self, now: Now, task: HandOverTask) {
         match self {
             Self::Vhost(serving) => serving.hand_over(now, task),
             Self::Metadata(metadata) => metadata.hand_over(task),
         }
     }
 
-    pub(super) fn promote(&mut self, now: Now, last: Lsn, has_alarm: bool) {
+    pub(crate) fn promote(&mut self, now: Now, last: Lsn, has_alarm: bool) {
         match self {
             Self::Vhost(serving) => serving.promote(now, last, has_alarm),
             Self::Metadata(metadata) => metadata.promote(last),
         }
     }
 
-    pub(super) fn log_digest(&mut self, now: Now) {
+    pub(crate) fn log_digest(&mut self, now: Now) {
         match self {
             Self::Vhost(serving) => serving.log_digest(now),
             Self::Metadata(metadata) => metadata.log_digest(),
@@ -109,7 +118,7 @@ impl Content {
     }
 
     /// True while the log must not be compacted.
-    pub(super) fn has_ending_pages(&self) -> bool {
+    pub(crate) fn has_ending_pages(&self) -> bool {
         match self {
             Self::Vhost(serving) => serving.local.has_ending_pages(),
             Self::Metadata(_) => false,
@@ -117,7 +126,7 @@ impl Content {
     }
 
     /// Applies a committed entry of another leader. Returns the state behind it; none if the content is given up.
-    pub(super) fn apply_entry(
+    pub(crate) fn apply_entry(
         &mut self,
         entry: &LogEntry,
         applier: &Applier<Disk>,
@@ -154,7 +163,7 @@ impl Content {
     }
 
     /// Applies an entry before its time, as a sabotage does.
-    pub(super) fn apply_ahead(&mut self, entry: &LogEntry) {
+    pub(crate) fn apply_ahead(&mut self, entry: &LogEntry) {
         let records = || entry.records().flatten();
         let _ = match self {
             Self::Vhost(serving) => serving
@@ -173,13 +182,13 @@ impl Content {
 }
 
 /// The content of a group, while a node reads its log.
-pub(super) enum Restored {
+pub(crate) enum Restored {
     Vhost(Box<LogReplay<SimPages>>, SimPages),
     Metadata(Items),
 }
 
 impl Restored {
-    pub(super) fn new(content: GroupContent, random: &mut Random) -> Self {
+    pub(crate) fn new(content: GroupContent, random: &mut Random) -> Self {
         match content {
             GroupContent::Vhost => {
                 let pages = SimPages::new();
@@ -190,7 +199,7 @@ impl Restored {
         }
     }
 
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &mut self,
         record: &Record<'_>,
         references: &mut References<'_>,
@@ -202,7 +211,7 @@ impl Restored {
     }
 
     /// Notes that everything up to this position is applied.
-    pub(super) fn follow(&mut self, committed: Lsn) -> Result<(), String> {
+    pub(crate) fn follow(&mut self, committed: Lsn) -> Result<(), String> {
         match self {
             Self::Vhost(replay, _) => {
                 let followed = replay.follow(broker::Lsn(committed.0));
@@ -212,7 +221,7 @@ impl Restored {
         }
     }
 
-    pub(super) fn state(&self) -> u64 {
+    pub(crate) fn state(&self) -> u64 {
         match self {
             Self::Vhost(replay, _) => state_of(replay.vhost()),
             Self::Metadata(items) => metadata_log::state_of(items),
@@ -220,7 +229,7 @@ impl Restored {
     }
 
     /// Goes on as the content of a node that follows. Changes of the metadata from before may still wait there.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         self,
         (committed, is_damaged): (Lsn, bool),
         skipping: Skipping,

@@ -8,7 +8,7 @@ use simdisk::Random;
 const SKIPPED_EVERY: u32 = 40;
 
 /// An empty vhost of a node; each node keeps as many messages in memory as it likes.
-pub(super) fn empty_vhost(random: &mut Random) -> Vhost {
+pub(crate) fn empty_vhost(random: &mut Random) -> Vhost {
     let paging = match random.percent(60) {
         true => Paging {
             resident_bytes_max: 1_000 << random.below(4),

@@ -16,13 +16,13 @@ use storage::Written;
 use crate::clients::handshake::{FRAME_MAX, adopted_session, everything, frame, session};
 use crate::clients::operations::OPERATIONS_CHANNEL;
 use crate::clients::topology::SCHEDULE_QUEUE;
-use crate::cluster::effects::Sabotaged;
-use crate::cluster::pages::SimPages;
-use crate::cluster::skipping::Skipping;
+use crate::cluster::content::effects::Sabotaged;
+use crate::cluster::content::pages::SimPages;
+use crate::cluster::content::skipping::Skipping;
 use crate::faults::sabotage::Sabotage;
 
 /// The calls of a hundred that find the lock of the vhost held by others.
-pub(super) const BUSY_PERCENT: u64 = 5;
+pub(crate) const BUSY_PERCENT: u64 = 5;
 
 /// Commands that are applied at once.
 const COMMANDS_MAX: usize = 64;
@@ -86,17 +86,17 @@ pub(crate) struct Departed {
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) local: LocalVhost<SimEnd, SimPages>,
-    pub(super) pages: SimPages,
-    pub(super) skipping: Skipping,
+    pub(crate) pages: SimPages,
+    pub(crate) skipping: Skipping,
     /// Octets that leave, in order.
     pub(crate) departed: Vec<Departed>,
     /// Connections whose sockets report that they have room.
-    pub(super) stalled: Vec<ConnectionId>,
+    pub(crate) stalled: Vec<ConnectionId>,
     /// True once the replicator must take records.
     pub(crate) wakes: bool,
     /// True once the pager must take tasks.
-    pub(super) wakes_pager: bool,
-    pub(super) sabotage: Option<Sabotage>,
+    pub(crate) wakes_pager: bool,
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 impl Serving {
@@ -125,7 +125,7 @@ impl Serving {
     }
 
     /// The position up to which a majority has the log.
-    pub(super) fn committed(&self) -> Lsn {
+    pub(crate) fn committed(&self) -> Lsn {
         self.local.committed().expect("the vhost of a group knows what a majority has")
     }
 
@@ -259,7 +259,7 @@ impl Serving {
     }
 
     /// A sabotage: drops a message that waits.
-    pub(super) fn forget_schedule(&mut self, now: Now) {
+    pub(crate) fn forget_schedule(&mut self, now: Now) {
         let access = everything();
         let Some(vhost) = self.leading() else { return };
         let target = Some(ScheduleTarget::Queue(SCHEDULE_QUEUE.into()));
@@ -323,14 +323,14 @@ impl Serving {
     }
 
     /// Logs a digest.
-    pub(super) fn log_digest(&mut self, now: Now) {
+    pub(crate) fn log_digest(&mut self, now: Now) {
         if self.local.log_digest(now) {
             self.finish(now);
         }
     }
 
     /// Does the part of the vhost in a planned change of the leader.
-    pub(super) fn hand_over(&mut self, now: Now, task: HandOverTask) {
+    pub(crate) fn hand_over(&mut self, now: Now, task: HandOverTask) {
         if self.local.hand_over(now, task) {
             self.finish(now);
             if !self.local.is_frozen() {
@@ -349,7 +349,7 @@ impl Serving {
     }
 
     /// Messages were read from a page.
-    pub(super) fn page_read(&mut self, now: Now, at: PageLocation, read: PageRead) {
+    pub(crate) fn page_read(&mut self, now: Now, at: PageLocation, read: PageRead) {
         if self.local.is_leading() {
             self.local.page_read(now, at, read);
             self.finish(now);
@@ -358,7 +358,7 @@ impl Serving {
     }
 
     /// Messages have left their queue together with their page.
-    pub(super) fn page_ended(&mut self, now: Now, lsns: &[Lsn]) {
+    pub(crate) fn page_ended(&mut self, now: Now, lsns: &[Lsn]) {
         if self.local.is_leading() {
             self.local.page_ended(lsns);
             self.finish(now);

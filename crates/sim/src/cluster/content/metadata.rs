@@ -5,30 +5,30 @@ use replica::metadata::{Items, LocalMetadata, PendingChange};
 use storage::{Lsn, WriteBatch, Written};
 
 use crate::checks::metadata_log::state_of;
-use crate::cluster::skipping::Skipping;
+use crate::cluster::content::skipping::Skipping;
 use crate::faults::sabotage::Sabotage;
 
 /// The metadata of a node.
 #[derive(Debug)]
 pub(crate) struct ServedMetadata {
-    pub(super) local: LocalMetadata,
-    pub(super) skipping: Skipping,
+    pub(crate) local: LocalMetadata,
+    pub(crate) skipping: Skipping,
     /// The changes that operators wait for.
-    pub(super) pending: Vec<(u64, PendingChange)>,
+    pub(crate) pending: Vec<(u64, PendingChange)>,
     /// Refused changes, which a sabotage keeps.
-    pub(super) kept: Vec<u64>,
+    pub(crate) kept: Vec<u64>,
     /// True while another node is to lead, as the replica says.
-    pub(super) is_halted: bool,
+    pub(crate) is_halted: bool,
     /// True once the replicator must take records.
-    pub(super) wakes: bool,
+    pub(crate) wakes: bool,
     /// The last position that was shown as committed, and whether the node was the newest leader.
-    pub(super) shown: Option<(Lsn, bool)>,
-    pub(super) entry_bytes_max: usize,
-    pub(super) sabotage: Option<Sabotage>,
+    pub(crate) shown: Option<(Lsn, bool)>,
+    pub(crate) entry_bytes_max: usize,
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 impl ServedMetadata {
-    pub(super) fn new(
+    pub(crate) fn new(
         skipping: Skipping,
         entry_bytes_max: usize,
         sabotage: Option<Sabotage>,
@@ -47,7 +47,7 @@ impl ServedMetadata {
     }
 
     /// Goes on with what the log of the node has.
-    pub(super) fn reopen(&mut self, items: Option<Items>, last: Lsn) {
+    pub(crate) fn reopen(&mut self, items: Option<Items>, last: Lsn) {
         let items = match self.sabotage {
             Some(Sabotage::ItemsNotRestored) => Some(Items::default()),
             Some(Sabotage::DamagedItemsShown) => items.or_else(|| Some(Items::default())),
@@ -58,15 +58,15 @@ impl ServedMetadata {
     }
 
     /// A number that depends on the items.
-    pub(super) fn state(&self) -> u64 {
+    pub(crate) fn state(&self) -> u64 {
         state_of(self.local.committed().expect("a node that follows has only what is committed"))
     }
 
-    pub(super) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
+    pub(crate) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
         self.local.take_batch(batch)
     }
 
-    pub(super) fn hand_over(&mut self, task: HandOverTask) {
+    pub(crate) fn hand_over(&mut self, task: HandOverTask) {
         match task {
             HandOverTask::Halt => self.is_halted = true,
             HandOverTask::KeepLeading => {}
@@ -77,7 +77,7 @@ impl ServedMetadata {
         }
     }
 
-    pub(super) fn promote(&mut self, last: Lsn) {
+    pub(crate) fn promote(&mut self, last: Lsn) {
         self.local.promote(last);
         if self.sabotage == Some(Sabotage::FirstDigestLost) {
             self.local.take_batch(&mut WriteBatch::default());
@@ -86,13 +86,13 @@ impl ServedMetadata {
         self.wakes |= self.local.wakes_writer();
     }
 
-    pub(super) fn log_digest(&mut self) {
+    pub(crate) fn log_digest(&mut self) {
         self.local.log_digest();
         self.wakes |= self.local.wakes_writer();
     }
 
     /// Says that a majority has everything, as sabotages do.
-    pub(super) fn tell_all_durable(&mut self) {
+    pub(crate) fn tell_all_durable(&mut self) {
         self.local.batch_durable(Written { durable: self.local.last(), bytes: 0, records: 0 });
     }
 
