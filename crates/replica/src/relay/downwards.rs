@@ -124,8 +124,8 @@ impl Downwards {
     pub fn leader_ended(&self) -> End {
         assert_eq!(self.pending, 0, "the end of a stream comes behind its octets");
         match self.frames.is_at_boundary() {
-            _ if self.frames.is_closing() => End::Closed,
             true => self.at_boundary(),
+            // Also within `connection.close`.
             false => End::Cut,
         }
     }
@@ -197,6 +197,9 @@ mod tests {
         assert_eq!(behind(&BODY).leader_ended(), End::Close(leader_lost("/")));
         for length in 1..BODY.len() {
             assert_eq!(behind(&BODY[..length]).leader_ended(), End::Cut);
+        }
+        for length in 1..CLOSE.len() {
+            assert_eq!(behind(&CLOSE[..length]).leader_ended(), End::Cut);
         }
         // The leader has told the reason.
         assert_eq!(behind(&CLOSE).leader_ended(), End::Closed);

@@ -190,7 +190,7 @@ impl World {
     fn hear_end(&mut self, id: u64) {
         let Some(relay) = self.relays.all.remove(&id) else { return };
         assert!(matches!(relay.phase, Phase::Over), "the end is the last that a relay sends");
-        if relay.is_orderly && !relay.heard.is_empty() {
+        if relay.is_orderly && !relay.has_left && !relay.heard.is_empty() {
             let (client, count) = (relay.client, relay.heard.len());
             let text = format!("client {client} is closed behind {count} octets of a frame");
             self.book.violation(text);
