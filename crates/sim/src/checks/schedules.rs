@@ -81,6 +81,8 @@ impl Operation {
 struct Request {
     operation: Operation,
     since: Since,
+    /// Number of requests and answers before it.
+    asked_at: u64,
     entries_before: u64,
     /// Number of requests and answers before its answer.
     answered_at: Option<u64>,
@@ -155,8 +157,14 @@ impl ScheduleBook {
         self.steps += 1;
         let number = self.requests.len() as u64;
         let covered = self.covered(name);
-        let request =
-            Request { operation, since, entries_before: entries, answered_at: None, covered };
+        let request = Request {
+            operation,
+            since,
+            asked_at: self.steps,
+            entries_before: entries,
+            answered_at: None,
+            covered,
+        };
         self.requests.insert(number, request);
         self.requests_of.entry(name).or_default().push(number);
         number
@@ -250,19 +258,31 @@ impl ScheduleBook {
         let Some(request) = self.requests.get_mut(&number) else { return };
         assert!(request.answered_at.is_none(), "a request is answered once");
         request.answered_at = Some(self.steps);
-        let operation = request.operation;
+        let Request { operation, asked_at, entries_before, .. } = *request;
         let answer = if is_found { "answered" } else { "answered as not found" };
-        for id in std::mem::take(&mut request.covered) {
+        let covered = std::mem::take(&mut request.covered);
+        for id in covered {
             let Some(wait) = waits.later(id) else { continue };
+            let is_moved = wait.since > entries_before
+                || operation == Operation::CancelAll && self.has_moved(id, asked_at);
             let is_at_once =
                 operation == Operation::Cancel || !is_found && operation != Operation::CancelAll;
-            if is_at_once || wait.since <= request.entries_before {
+            if is_at_once || !is_moved {
                 faults.push(format!(
                     "message {id} waits until {:?}, and {operation:?} {number} of its name is {answer}",
                     wait.ready_at
                 ));
             }
         }
+    }
+
+    /// True if a message may have got another time since so many requests and answers.
+    fn has_moved(&self, id: u64, since: u64) -> bool {
+        let moves = |request: &Request| {
+            request.operation.delay_ms().is_some()
+                && request.answered_at.is_none_or(|at| at > since)
+        };
+        self.requests_of(self.messages[&id].name).any(moves)
     }
 
     /// Follows changes in the log, which has so many entries.

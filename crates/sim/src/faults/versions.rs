@@ -137,13 +137,20 @@ impl World {
         if self.levels.known(node) == level || self.placement().is_forgotten(node) {
             return;
         }
-        let tells =
-            |other: usize| self.levels.known(other) == level && self.network.is_up(node, other);
+        let there = &self.nodes[node];
+        // A node without a replica runs as well, and has no links here.
+        let is_without = there.lacks_replica || !there.has_replica;
+        let is_running = there.process.is_some() || is_without;
+        let hears = |other: usize| match is_without && self.levels.accept(node, other) {
+            true => self.nodes[other].process.is_some() && self.network.reaches(other, node),
+            false => self.network.is_up(node, other),
+        };
+        let tells = |other: usize| self.levels.known(other) == level && hears(other);
         let is_told = (0..self.nodes.len()).any(tells);
         let reads = check_level(self.levels.reads(node), level);
         // One that leads the metadata and cannot read them waits for a newer version.
         let leads = self.metadata_leader() == Some(node) && reads.is_ok();
-        if self.nodes[node].process.is_none() || !is_told && !leads {
+        if !is_running || !is_told && !leads {
             return self.after(RETRY_US, Event::Risen(node));
         }
         if let Err(problem) = reads {
