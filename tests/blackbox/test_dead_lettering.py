@@ -54,6 +54,13 @@ def test_a_message_that_is_pushed_out_is_dead_lettered(ch, kind, dlq):
     assert (dead.body, dead.deaths) == ("old", [(q, "maxlen", 1)])
 
 
+def test_a_message_beyond_the_delivery_limit_is_dead_lettered(ch, dlq):
+    q = ch.queue("quorum", delivery_limit=0, **dead_letters_to(dlq))
+    ch.publish(q, "m")
+    ch.reject(ch.get_unacked(q), requeue=True)
+    assert ch.take(dlq).deaths == [(q, "delivery_limit", 1)]
+
+
 def test_a_requeued_message_is_not_dead_lettered(ch, kind, dlq):
     q = ch.queue(kind, **dead_letters_to(dlq))
     ch.publish(q, "m")

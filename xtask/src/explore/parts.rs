@@ -39,6 +39,7 @@ const WITH_PROPERTIES: &[&str] = &[
     "leveret-broker",
     "leveret-line",
     "leveret-management",
+    "leveret-replica",
     "leveret-replication",
     "leveret-session",
     "leveret",

@@ -98,7 +98,7 @@ mod tests {
         let wrong: Vec<_> = there.symmetric_difference(&all).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
         assert!(all.is_disjoint(&not_there));
-        let absent_ones: Vec<&str> = absent::names().collect();
+        let absent_ones: Vec<&str> = program::absent::names().collect();
         assert!(absent_ones.len() > 40);
         assert!(absent_ones.iter().all(|name| not_there.contains(name)), "{not_there:?}");
     }

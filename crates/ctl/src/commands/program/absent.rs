@@ -108,7 +108,7 @@ pub(crate) fn absent(name: &str) -> Option<Failure> {
 
 /// The names of these commands.
 #[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(in crate::commands) fn names() -> impl Iterator<Item = &'static str> {
     ABSENT.iter().flat_map(|(_, names)| names.iter().copied())
 }
 
