@@ -65,6 +65,10 @@ impl World {
         if !there.needs(need) || there.transfer.is_some() {
             return;
         }
+        if !self.levels.can_start(node) {
+            // The process that asked has ended, and one of the version that is there now does not start.
+            return;
+        }
         if need == ShipmentNeed::Replacement && there.placement.may_be_left_out(member) {
             // The leader does not know yet that the node was chosen again.
             return;

@@ -57,6 +57,11 @@ impl Levels {
         self.nodes[node].known
     }
 
+    /// True if a process of the version that a node has can start.
+    pub(crate) fn can_start(&self, node: usize) -> bool {
+        check_level(self.reads(node), self.known(node)).is_ok()
+    }
+
     /// True if two nodes have links and streams with each other: each reads what the other knows to be the cluster's.
     pub(crate) fn are_compatible(&self, one: usize, other: usize) -> bool {
         let reads = |node: usize, peer: usize| check_level(self.reads(node), self.known(peer));

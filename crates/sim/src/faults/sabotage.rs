@@ -194,7 +194,7 @@ pub const SABOTAGES: &[(&str, Sabotage, u64)] = &[
     ("reschedule-lost", Sabotage::RescheduleLost, 1),
     ("replacement-torn", Sabotage::ReplacementTorn, 1),
     ("newer-before-risen", Sabotage::NewerBeforeRisen, 1),
-    ("older-peer-accepted", Sabotage::OlderPeerAccepted, 73),
+    ("older-peer-accepted", Sabotage::OlderPeerAccepted, 348),
     ("level-risen-early", Sabotage::LevelRisenEarly, 5),
     ("level-withheld", Sabotage::LevelWithheld, 1),
     ("relay-close-within-frame", Sabotage::RelayCloseWithinFrame, 30),

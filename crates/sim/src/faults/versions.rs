@@ -39,6 +39,8 @@ impl World {
         self.tell(format_args!("node {node} gets a version that reads level {reads}"));
         self.kill(node, DOWN_US);
         self.levels.set_version(node, reads);
+        // A node without a replica runs as well: its process ends with the stream of files.
+        self.nodes[node].transfer = None;
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             // A connection of the process that has ended reaches no other one.
             self.network.break_link(node, other);
