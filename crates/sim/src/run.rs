@@ -289,7 +289,9 @@ fn rest(world: &mut World) {
     let mut is_over = false;
     while !is_over && world.now_us < end_us && world.book.violations.is_empty() {
         world.run(200_000);
-        is_over = world.are_changes_over() && agrees(world, world.book.ledger.len());
+        is_over = world.are_changes_over()
+            && agrees(world, world.book.ledger.len())
+            && world.are_items_shown();
     }
     if world.book.violations.is_empty() {
         match is_over {

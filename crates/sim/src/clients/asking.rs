@@ -79,6 +79,13 @@ impl World {
         self.operators.all.iter().all(Option::is_none)
     }
 
+    /// True if every node shows its items: a leader shows none while its regular digest is on its way.
+    pub(crate) fn are_items_shown(&mut self) -> bool {
+        self.nodes.iter_mut().filter_map(|node| node.process.as_mut()).all(|process| {
+            process.content.metadata().is_none_or(|metadata| metadata.last_shown().is_some())
+        })
+    }
+
     /// Ends the run: what all nodes have must be explained by the answers.
     pub(crate) fn end_metadata(&mut self) {
         self.book.ledger.metadata().end();
