@@ -50,7 +50,7 @@ impl Remembered {
         Self { failures: self.failures * (-halves).exp2(), at: now, ..self }
     }
 
-    fn standing(self, now: Instant) -> RecentLogins {
+    fn recent(self, now: Instant) -> RecentLogins {
         // Rounded; the cast saturates.
         let failures = self.faded(now).failures.round() as u32;
         RecentLogins { failures, served_at_turn: self.served_at_turn }
@@ -64,12 +64,12 @@ pub(crate) struct LoginHistory {
 }
 
 impl LoginHistory {
-    /// The standing of a source.
+    /// The recent logins of a source.
     pub(crate) fn of_source(&self, source: Source, now: Instant) -> RecentLogins {
-        self.by_key.get(&(source, None)).map(|known| known.standing(now)).unwrap_or_default()
+        self.by_key.get(&(source, None)).map(|known| known.recent(now)).unwrap_or_default()
     }
 
-    /// The standing of an account of a source.
+    /// The recent logins of an account of a source.
     pub(crate) fn of_account(
         &self,
         source: Source,
@@ -77,7 +77,7 @@ impl LoginHistory {
         now: Instant,
     ) -> RecentLogins {
         let known = self.by_key.get(&(source, Some(account.clone())));
-        known.map(|known| known.standing(now)).unwrap_or_default()
+        known.map(|known| known.recent(now)).unwrap_or_default()
     }
 
     /// Records a wrong password.

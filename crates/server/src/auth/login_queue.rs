@@ -186,8 +186,8 @@ impl State {
     fn next_login(&mut self, now: Instant) -> Option<oneshot::Sender<Turn>> {
         self.turns += 1;
         let is_rotation = self.turns.is_multiple_of(4);
-        let rank = |standing: RecentLogins| {
-            (if is_rotation { 0 } else { standing.failures }, standing.served_at_turn)
+        let rank = |recent: RecentLogins| {
+            (if is_rotation { 0 } else { recent.failures }, recent.served_at_turn)
         };
         let source = *self
             .waiting

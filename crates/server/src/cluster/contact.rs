@@ -14,13 +14,13 @@ pub(crate) enum Contact {
     /// There was a link, on which the node was heard until this time.
     Lost { heard_us: u64 },
     /// There was no link since this node began to look for one.
-    SeekOutcome { since_us: u64 },
+    Sought { since_us: u64 },
 }
 
 impl Contact {
     /// The contact with a node that this one begins to look for.
     pub(crate) fn sought() -> Self {
-        Self::SeekOutcome { since_us: own_time::now().as_micros() }
+        Self::Sought { since_us: own_time::now().as_micros() }
     }
 
     /// The contact with a node whose link is lost, after this time without a byte.
@@ -34,7 +34,7 @@ impl Contact {
         match self {
             Self::Linked => true,
             Self::Lost { heard_us } => elapsed(heard_us, now_us) < LINK_SILENCE,
-            Self::SeekOutcome { since_us } => elapsed(since_us, now_us) < LEADER_WAIT,
+            Self::Sought { since_us } => elapsed(since_us, now_us) < LEADER_WAIT,
         }
     }
 
@@ -43,7 +43,7 @@ impl Contact {
     pub(crate) fn away_in(self, opened_us: u64, now_us: u64) -> Option<Duration> {
         match self {
             Self::Linked => None,
-            Self::Lost { heard_us: since_us } | Self::SeekOutcome { since_us } => {
+            Self::Lost { heard_us: since_us } | Self::Sought { since_us } => {
                 Some(PEER_AWAY.saturating_sub(elapsed(since_us.max(opened_us), now_us)))
             }
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn nodes_have_time_to_connect_at_the_start() {
-        let sought = Contact::SeekOutcome { since_us: after(Duration::ZERO) };
+        let sought = Contact::Sought { since_us: after(Duration::ZERO) };
         assert!(sought.is_heard(after(LEADER_WAIT - MS)) && !sought.is_heard(after(LEADER_WAIT)));
     }
 }

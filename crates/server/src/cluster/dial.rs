@@ -77,10 +77,10 @@ impl Links {
         let socket = connecting.await.map_err(|_| DialError::Timeout)?;
         let socket = socket.map_err(DialError::Connect)?;
         let shaking = shake(self, socket, Some((peer, purpose)));
-        let shaken = timeout(LINK_HANDSHAKE_TIMEOUT, shaking).await;
-        let shaken = shaken.unwrap_or(Err(HandshakeError::Refused(Refusal::Timeout)));
-        match shaken {
-            Ok(shaken) => Ok(shaken.into_stream()),
+        let proved = timeout(LINK_HANDSHAKE_TIMEOUT, shaking).await;
+        let proved = proved.unwrap_or(Err(HandshakeError::Refused(Refusal::Timeout)));
+        match proved {
+            Ok(proved) => Ok(proved.into_stream()),
             Err(HandshakeError::Refused(refusal)) => {
                 self.note_refusal(RemoteEnd::Node(&peer.node.name), &refusal);
                 Err(refusal.into())

@@ -28,8 +28,8 @@ use crate::limits::{
 };
 
 /// Runs a link until it ends. True if the peer introduced itself, so that the link was in use.
-pub(crate) async fn run(links: &Links, shaken: ProvedSocket) -> bool {
-    let ProvedSocket { socket, local, remote, peer, hello, slot: _ } = shaken;
+pub(crate) async fn run(links: &Links, proved: ProvedSocket) -> bool {
+    let ProvedSocket { socket, local, remote, peer, hello, slot: _ } = proved;
     let (reads, writes) = socket.split();
     let output = LinkOutput::new(writes.shared(), Arc::clone(&peer.traffic));
     let addresses = (local, remote);

@@ -606,18 +606,18 @@ impl Links {
     /// Puts a link into use, after the peer has introduced itself on it. The one that was in use is lost.
     pub(crate) fn connected(&self, peer: &Peer, link: &Arc<OpenLink>) {
         let _in_order = peer.calls.lock();
-        let (before, doubling) = {
+        let (before, rate) = {
             let (mut state, now_us) = (peer.state.lock(), self.clock.time().as_micros());
             let before = state.open(link, now_us);
-            let doubling = before.as_ref().map(|_| state.note_replaced(now_us));
+            let rate = before.as_ref().map(|_| state.note_replaced(now_us));
             peer.contact.send_replace(Contact::Linked);
-            (before, doubling)
+            (before, rate)
         };
         if let Some(before) = before {
             before.close(LostCause::Replaced);
             self.tell_lost(peer, &LostCause::Replaced);
         }
-        if doubling == Some(ReplacementRate::TooOften) {
+        if rate == Some(ReplacementRate::TooOften) {
             tracing::error!(
                 "two processes say that they are node '{}', and take each other's links: one runs on a copy of the data \
                  directory of the other one. Stop the copy at once, and remove it",
@@ -625,7 +625,7 @@ impl Links {
             );
         }
         self.problems.lock().forget(&RemoteEnd::Node(&peer.node.name).to_string());
-        if doubling != Some(ReplacementRate::TooOftenReported) {
+        if rate != Some(ReplacementRate::TooOftenReported) {
             tracing::info!(peer = %peer.node.name, address = %link.remote, "link is open");
         }
         if let Some(events) = self.events.get() {

@@ -124,9 +124,9 @@ async fn find(
         let listed = looked.unwrap_or_else(|error| Err(error.to_string()));
         let nodes = listed.as_ref().map(|listed| discovery::names(own, listed)).unwrap_or_default();
         let nodes = discovery::found_nodes(config, dns, &nodes);
-        let sought = seeker.ask_all(&nodes).await;
+        let outcome = seeker.ask_all(&nodes).await;
         let judged = listed.and_then(|listed| discovery::judge(own, dns, &listed, known));
-        match (sought, judged) {
+        match (outcome, judged) {
             (SeekOutcome::Found(record), _) => return join(config, &record).map(Some),
             (SeekOutcome::Refused { node, reason }, _) => {
                 return Err(ClusterError::NotAdmitted { node, reason });
@@ -168,14 +168,14 @@ pub(crate) async fn seek_while_unfounded(
             return false;
         }
         // The directory is that of a running node: the disk is drawn, and nothing is written by the seeker.
-        let sought = match Seeker::new(options, own.clone(), data_dir, links.clock) {
+        let outcome = match Seeker::new(options, own.clone(), data_dir, links.clock) {
             Ok(seeker) => seeker.ask_all(&options.nodes).await,
             Err(error) => {
                 tracing::warn!("cannot ask whether this node may join a cluster: {error}");
                 continue;
             }
         };
-        let SeekOutcome::Found(record) = sought else { continue };
+        let SeekOutcome::Found(record) = outcome else { continue };
         match links.write_joined(&record) {
             Ok(is_written) => return is_written,
             Err(error) => tracing::error!("this node cannot join a cluster: {error}"),

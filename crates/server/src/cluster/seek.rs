@@ -83,9 +83,9 @@ impl Seeker {
         while let Some(answered) = asked.join_next().await {
             // One that panics has answered nothing.
             let Ok((node, answered)) = answered else { continue };
-            let sought = self.judge(&node, answered);
-            if rank(&sought) > rank(&result) {
-                result = sought;
+            let outcome = self.judge(&node, answered);
+            if rank(&outcome) > rank(&result) {
+                result = outcome;
             }
         }
         result
@@ -140,8 +140,8 @@ impl Seeker {
 }
 
 /// The answer of one node counts more than that of another one.
-const fn rank(sought: &SeekOutcome) -> u8 {
-    match sought {
+const fn rank(outcome: &SeekOutcome) -> u8 {
+    match outcome {
         SeekOutcome::Nobody => 0,
         SeekOutcome::Silent(_) => 1,
         SeekOutcome::NotNow(_) => 2,
@@ -201,13 +201,13 @@ mod tests {
 
     #[test]
     fn admitted_node_begins_with_the_list_and_its_disk() {
-        let sought = seeker(None).judge("a@h", Ok(JoinAnswer::Admitted(joined(), DiskId(8))));
-        let SeekOutcome::Found(record) = sought else { panic!("{sought:?}") };
+        let outcome = seeker(None).judge("a@h", Ok(JoinAnswer::Admitted(joined(), DiskId(8))));
+        let SeekOutcome::Found(record) = outcome else { panic!("{outcome:?}") };
         assert!(record.is_founded && record.is_newcomer && record.disk == DiskId(8));
         assert_eq!(record.peers, [("a@h".to_owned(), DiskId(1))].into());
         assert_eq!((record.cluster, record.nodes_position), (ClusterId(5), 9));
-        let sought = seeker(None).judge("a@h", Ok(JoinAnswer::LostDisk(joined())));
-        let SeekOutcome::Found(record) = sought else { panic!("{sought:?}") };
+        let outcome = seeker(None).judge("a@h", Ok(JoinAnswer::LostDisk(joined())));
+        let SeekOutcome::Found(record) = outcome else { panic!("{outcome:?}") };
         assert!(!record.is_founded && record.disk == DiskId(7) && *record.nodes == joined().nodes);
     }
 

@@ -124,8 +124,8 @@ async fn accept(
         let Some(ticket) = admission.admit(from.ip()) else { continue };
         let (links, alive) = (Arc::clone(&links), alive.clone());
         tokio::spawn(async move {
-            if let Some(shaken) = welcome(&links, socket, from.ip(), ticket).await {
-                open(&links, shaken).await;
+            if let Some(proved) = welcome(&links, socket, from.ip(), ticket).await {
+                open(&links, proved).await;
             }
             drop(alive);
         });
@@ -141,13 +141,13 @@ async fn welcome(
 ) -> Option<ProvedSocket> {
     let mut stopping = links.stopping.subscribe();
     let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shake(links, socket, None));
-    let shaken = tokio::select! {
-        shaken = shaking => shaken.unwrap_or(Err(Refusal::Timeout.into())),
+    let proved = tokio::select! {
+        proved = shaking => proved.unwrap_or(Err(Refusal::Timeout.into())),
         () = ticket.connection().evicted() => Err(Refusal::Timeout.into()),
         () = stopped(&mut stopping) => return None,
     };
-    match shaken {
-        Ok(shaken) => Some(shaken),
+    match proved {
+        Ok(proved) => Some(proved),
         Err(HandshakeError::Refused(refusal)) => {
             links.note_refusal(RemoteEnd::refused(from, &refusal), &refusal);
             None
@@ -160,12 +160,12 @@ async fn welcome(
 }
 
 /// Runs a link that a peer has opened, or hands a stream to whoever serves its purpose.
-async fn open(links: &Links, shaken: ProvedSocket) {
-    if shaken.hello.purpose == Purpose::Link {
-        run(links, shaken).await;
+async fn open(links: &Links, proved: ProvedSocket) {
+    if proved.hello.purpose == Purpose::Link {
+        run(links, proved).await;
         return;
     }
-    let stream = shaken.into_stream();
+    let stream = proved.into_stream();
     let handler = links.streams.handler(stream.purpose);
     handler.expect("an admitted stream has a handler").accepted(stream);
 }
@@ -204,8 +204,8 @@ async fn keep_dialing(links: &Links, peer: &Peer) {
     while !*stopping.borrow() && !*left.borrow() {
         let began = Instant::now();
         let was_open = tokio::select! {
-            shaken = dial(links, peer) => match shaken {
-                Some(shaken) => run(links, shaken).await,
+            proved = dial(links, peer) => match proved {
+                Some(proved) => run(links, proved).await,
                 None => false,
             },
             () = stopped(&mut stopping) => return,
@@ -240,7 +240,7 @@ async fn dial(links: &Links, peer: &Peer) -> Option<ProvedSocket> {
     let shaking = shake(links, socket, Some((peer, Purpose::Link)));
     let shaking = timeout(LINK_HANDSHAKE_TIMEOUT, shaking);
     match shaking.await.unwrap_or(Err(Refusal::Timeout.into())) {
-        Ok(shaken) => Some(shaken),
+        Ok(proved) => Some(proved),
         Err(HandshakeError::Refused(refusal)) => {
             links.note_refusal(with, &refusal);
             None

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::source::Source;
 
-/// The standing of a connection.
+/// The state of the login of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LoginState {
     /// Has proved nothing, since this time.
@@ -46,7 +46,7 @@ enum Claim {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     source: Source,
-    standing: Mutex<LoginState>,
+    state: Mutex<LoginState>,
     /// True from the arrival of a whole request until its answer begins.
     is_worked_for: AtomicBool,
     evicted: watch::Sender<bool>,
@@ -55,18 +55,18 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Creates a connection from `peer` that has proved nothing.
     pub(crate) fn new(peer: IpAddr) -> Self {
-        let standing = Mutex::new(LoginState::Unproven(Instant::now()));
+        let state = Mutex::new(LoginState::Unproven(Instant::now()));
         let (is_worked_for, evicted) = (AtomicBool::new(false), watch::Sender::new(false));
-        Self { source: Source::from(peer), standing, is_worked_for, evicted }
+        Self { source: Source::from(peer), state, is_worked_for, evicted }
     }
 
-    fn set(&self, standing: LoginState) {
-        *self.standing.lock() = standing;
+    fn set(&self, state: LoginState) {
+        *self.state.lock() = state;
     }
 
     /// Notes progress: a request arrived, or the client took a byte of an answer.
     pub(crate) fn progressed(&self) {
-        if let LoginState::Unproven(since) = &mut *self.standing.lock() {
+        if let LoginState::Unproven(since) = &mut *self.state.lock() {
             *since = Instant::now();
         }
     }
@@ -137,7 +137,7 @@ impl Entries {
     /// for its client, or else the newest request.
     fn victim(&self) -> Option<u64> {
         let claim = |(number, entry): (&u64, &Arc<Admitted>)| {
-            let claim = match *entry.standing.lock() {
+            let claim = match *entry.state.lock() {
                 LoginState::Unproven(since) => Claim::Waits(since),
                 LoginState::ChecksLogin(since) => Claim::ChecksLogin(since),
                 LoginState::LoggedIn(since) => Claim::Works(Reverse(since)),

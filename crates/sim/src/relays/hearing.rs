@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// A frame that matters to a relay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Told {
+enum ClientFrame {
     /// The vhost is open.
     Open,
     /// The connection is closed.
@@ -143,7 +143,7 @@ impl World {
             rest = behind;
             let Some(relay) = self.relays.all.get_mut(&id) else { return };
             let had_close = relay.has_close;
-            relay.has_close |= told == Told::Close;
+            relay.has_close |= told == ClientFrame::Close;
             if had_close {
                 let text = format!("client {client} gets a frame behind the close: {told:?}");
                 self.book.violation(text);
@@ -155,19 +155,19 @@ impl World {
         }
     }
 
-    fn hear_frame(&mut self, id: u64, client: usize, told: Told, frame_octets: &[u8]) {
+    fn hear_frame(&mut self, id: u64, client: usize, told: ClientFrame, frame_octets: &[u8]) {
         let there = &mut self.clients[client];
         if there.relay != Some(id) {
             return;
         }
-        if told == Told::Open {
+        if told == ClientFrame::Open {
             return self.begin_relayed(id, client);
         }
         // What leaves the leader was looked at there.
         let source = Source { node: 0, term: 0, stale_ticks: None };
         let goes_on = there.heard(frame_octets, source, &mut self.book, self.now_us);
         if !goes_on {
-            if told == Told::Close {
+            if told == ClientFrame::Close {
                 self.send_from_client(id, frame(0, ConnectionCloseOk), false);
             }
             self.leave_by_client(client);
@@ -199,13 +199,13 @@ impl World {
     }
 }
 
-fn told(frame_type: FrameType, payload: &[u8]) -> Told {
+fn told(frame_type: FrameType, payload: &[u8]) -> ClientFrame {
     match (frame_type, payload) {
-        (FrameType::Method, [0, 10, 0, 41, ..]) => Told::Open,
+        (FrameType::Method, [0, 10, 0, 41, ..]) => ClientFrame::Open,
         (FrameType::Method, _) => match Method::decode(payload) {
-            Ok(Method::ConnectionClose(_)) => Told::Close,
-            _ => Told::Other,
+            Ok(Method::ConnectionClose(_)) => ClientFrame::Close,
+            _ => ClientFrame::Other,
         },
-        _ => Told::Other,
+        _ => ClientFrame::Other,
     }
 }

@@ -62,7 +62,7 @@ const PARTICIPLES_LEFT: Ceilings = &[
     ("crates/replication", 3),
     ("crates/server", 29),
     ("crates/session", 3),
-    ("crates/sim", 14),
+    ("crates/sim", 13),
     ("crates/storage", 6),
     ("fuzz", 1),
     ("xtask", 6),
