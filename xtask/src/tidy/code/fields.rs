@@ -4,7 +4,7 @@
 
 use crate::tidy::report::finding::Finding;
 use crate::tidy::report::ratchet::{self, Counted, Exceptions, Limit};
-use crate::tidy::sources::rust_source::{RustSource, words};
+use crate::tidy::sources::rust_source::RustSource;
 use crate::tidy::sources::tree::Tree;
 
 /// Fields of a struct.
@@ -55,9 +55,7 @@ fn structs(tree: &Tree) -> Vec<Counted> {
 
 fn structs_in(path: &str, source: &RustSource) -> Vec<Counted> {
     let mut counted = Vec::new();
-    for at in source.mentions("struct").filter(|at| !source.is_test(*at)) {
-        let rest = &source.code[at + "struct".len()..];
-        let Some((_, name)) = words(rest).next() else { continue };
+    for (at, name, rest) in source.items("struct") {
         let end = rest.find([';', '{', '(']).unwrap_or(rest.len());
         if !rest[end..].starts_with('{') {
             continue;

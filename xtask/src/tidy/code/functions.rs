@@ -4,7 +4,7 @@
 
 use crate::tidy::report::finding::Finding;
 use crate::tidy::report::ratchet::{self, Counted, Exceptions, Limit};
-use crate::tidy::sources::rust_source::{RustSource, words};
+use crate::tidy::sources::rust_source::{RustSource, item_length};
 use crate::tidy::sources::tree::Tree;
 
 /// Lines of code of a function.
@@ -65,15 +65,14 @@ fn functions(tree: &Tree) -> Vec<Counted> {
 
 fn functions_in(path: &str, source: &RustSource) -> Vec<Counted> {
     let mut counted = Vec::new();
-    for at in source.mentions("fn").filter(|at| !source.is_test(*at)) {
+    for (at, name, _) in source.items("fn") {
         let rest = &source.code[at..];
-        let Some((name_at, name)) = words(rest).nth(1) else { continue };
-        // The type of a function has no name.
-        if rest["fn".len()..name_at].contains('(') {
+        let function = &rest[..item_length(rest)];
+        // A declaration has no body.
+        if !function.ends_with('}') {
             continue;
         }
-        let Some(length) = function_length(rest) else { continue };
-        let lines = rest[..length].lines().filter(|line| !line.trim().is_empty()).count();
+        let lines = function.lines().filter(|line| !line.trim().is_empty()).count();
         counted.push(Counted {
             name: format!("{path} {name}"),
             path: path.to_owned(),
@@ -82,23 +81,6 @@ fn functions_in(path: &str, source: &RustSource) -> Vec<Counted> {
         });
     }
     counted
-}
-
-/// Length of the function that begins here; none without a body.
-fn function_length(code: &str) -> Option<usize> {
-    let (mut braces, mut groups) = (0_usize, 0_usize);
-    for (at, byte) in code.bytes().enumerate() {
-        match byte {
-            b'{' => braces += 1,
-            b'}' if braces <= 1 => return Some(at + 1),
-            b'}' => braces -= 1,
-            b'(' | b'[' => groups += 1,
-            b')' | b']' => groups = groups.saturating_sub(1),
-            b';' if braces == 0 && groups == 0 => return None,
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn faults(tree: &Tree, reasons: &[(&str, &str)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut excused: Vec<&str> = Vec::new();
     for (file, source) in production(tree) {
-        for (at, name) in traits(source) {
+        for (at, name, _) in source.items("trait") {
             let number = implementors.get(name).copied().unwrap_or_default();
             let has_reason = reasons.iter().any(|(excused, _)| *excused == name);
             if number < IMPLEMENTORS_MIN && !has_reason {
@@ -80,12 +80,6 @@ fn faults(tree: &Tree, reasons: &[(&str, &str)]) -> Vec<Finding> {
 
 fn production(tree: &Tree) -> impl Iterator<Item = (&TreeFile, &RustSource)> {
     tree.rust_sources().filter(|(file, _)| !file.is_test())
-}
-
-/// The traits of a file, with their offsets.
-fn traits(source: &RustSource) -> impl Iterator<Item = (usize, &str)> {
-    let places = source.mentions("trait").filter(|at| !source.is_test(*at));
-    places.filter_map(|at| Some((at, words(&source.code[at..]).nth(1)?.1)))
 }
 
 /// The numbers of implementors of traits, by name.

@@ -5,7 +5,7 @@
 
 use crate::tidy::report::ceilings::{self, Ceilings};
 use crate::tidy::report::finding::Finding;
-use crate::tidy::sources::rust_source::{RustSource, words};
+use crate::tidy::sources::rust_source::RustSource;
 use crate::tidy::sources::tree::Tree;
 
 /// Turns of which a file has few.
@@ -111,8 +111,7 @@ fn is_whole(text: &str, at: usize, turn: &str) -> bool {
 fn participles(path: &str, source: &RustSource) -> Vec<Finding> {
     let mut findings = Vec::new();
     for keyword in ["struct", "enum"] {
-        for at in source.mentions(keyword).filter(|at| !source.is_test(*at)) {
-            let Some((_, name)) = words(&source.code[at..]).nth(1) else { continue };
+        for (at, name, _) in source.items(keyword) {
             if is_participle(name) {
                 let message = format!("type `{name}`: name the thing, not what has happened to it");
                 findings.push(Finding::at(path, source.line(at), message));

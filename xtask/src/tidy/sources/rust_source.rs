@@ -86,6 +86,21 @@ impl RustSource {
         };
         self.code.match_indices(phrase).map(|(at, _)| at).filter(move |&at| is_whole(at))
     }
+
+    /// The items outside tests that begin with a keyword, as offset of the keyword, name, and the code behind the name.
+    pub(crate) fn items<'a>(
+        &'a self,
+        keyword: &'a str,
+    ) -> impl Iterator<Item = (usize, &'a str, &'a str)> + 'a {
+        let places = self.mentions(keyword).filter(|at| !self.is_test(*at));
+        places.filter_map(move |at| {
+            let rest = &self.code[at + keyword.len()..];
+            let (name_at, name) = words(rest).next()?;
+            // The type of a function has no name.
+            let is_named = !rest[..name_at].contains('(');
+            is_named.then(|| (at, name, &rest[name_at + name.len()..]))
+        })
+    }
 }
 
 /// The identifiers and numbers of `code` with their offsets.
@@ -206,7 +221,7 @@ fn test_regions(code: &str) -> Vec<Range<usize>> {
 }
 
 /// Length of the item that starts here, to its semicolon or its closing brace.
-fn item_length(code: &str) -> usize {
+pub(crate) fn item_length(code: &str) -> usize {
     let (mut braces, mut groups) = (0_usize, 0_usize);
     for (at, byte) in code.bytes().enumerate().skip(1) {
         match byte {
