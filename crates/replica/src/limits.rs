@@ -11,7 +11,7 @@ pub const STANDSTILL_ENDS_TICKS: u32 = 600;
 /// Interval at which a log without room on the disk tries again.
 pub const FULL_DISK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Milliseconds after which a vhost whose lock was held for long is tried again.
+/// Milliseconds after which the timer, the log writer and the pager return to a vhost whose lock they did not get.
 pub const LOCK_RETRY_MS: u64 = 2;
 
 /// Time between two offers of files to a member.

@@ -4,6 +4,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+pub(crate) use replica::limits::{
+    FULL_DISK_RETRY_INTERVAL, LEADER_CHECK_INTERVAL, LEADER_WAIT, LOCK_RETRY_MS, PEER_AWAY,
+};
+
 /// Bytes of one read: large enough that system calls do not matter at full speed.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 
@@ -42,10 +46,6 @@ pub(crate) const HOLD_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Looks in a row without a hold after which they end until the next one: 100 ms.
 pub(crate) const HOLD_LOOKS_IDLE: u32 = 20;
-
-/// Time after which the timer, the log writer and the pager return to a vhost whose lock they did not get, in
-/// milliseconds.
-pub(crate) const LOCK_RETRY_MS: u64 = replica::limits::LOCK_RETRY_MS;
 
 /// Bytes waiting for a client above which the broker stops reading from it, because the answers to its
 /// commands need a place.
@@ -116,9 +116,6 @@ pub(crate) const RESERVE_DISK_SHARE: u64 = 16;
 /// Free disk space at the start above which pages of the previous run are overwritten instead of removed
 /// first, in bytes; overwriting is quicker.
 pub(crate) const REUSED_PAGES_FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
-
-/// Interval at which a log without room on the disk tries again.
-pub(crate) const FULL_DISK_RETRY_INTERVAL: Duration = replica::limits::FULL_DISK_RETRY_INTERVAL;
 
 /// Interval at which logs are compacted while the disk is nearly full.
 pub(crate) const SHORT_DISK_COMPACTION_INTERVAL: Duration = Duration::from_millis(500);
@@ -308,10 +305,6 @@ pub(crate) const LINK_PING_ALONE_INTERVAL: Duration = Duration::from_millis(330)
 
 /// Time without a byte after which a link counts as lost: three pings, or more.
 pub(crate) const LINK_SILENCE: Duration = Duration::from_secs(1);
-
-/// Time without a byte of a node after which it counts as away, and the clients that it passes on, or that are passed on to
-/// it, as gone: [`LINK_SILENCE`], and twice the longest pause between two attempts to open a link.
-pub(crate) const PEER_AWAY: Duration = replica::limits::PEER_AWAY;
 
 /// Time without a byte after which the operating system asks the other end of a stream of a client whether it is there, the
 /// interval at which it asks again, and the questions without an answer after which the stream is closed: the other node
@@ -645,10 +638,6 @@ pub(crate) const UNAPPLIED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of frames of other nodes that wait for the replicator; more are dropped, and sent again by their senders.
 pub(crate) const FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Time for which a client that opens a vhost waits for its leader, while this node hears a majority that may elect one: an
-/// election takes 1 to 3 seconds, and clients wait 10 seconds for an answer.
-pub(crate) const LEADER_WAIT: Duration = replica::limits::LEADER_WAIT;
-
 /// Bytes of a file that are shipped at once: a receiver writes as much, and a cut costs no more.
 pub(crate) const SHIPMENT_CHUNK_BYTES: usize = 256 * 1024;
 
@@ -689,9 +678,6 @@ pub(crate) const LEADS_TRANSFER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval at which an import looks for the leader of a vhost.
 pub(crate) const IMPORT_LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Time after which a client that waits for a leader looks again, because the vhost was opened anew meanwhile.
-pub(crate) const LEADER_CHECK_INTERVAL: Duration = replica::limits::LEADER_CHECK_INTERVAL;
 
 /// Time for the import of definitions by another node: hashing of the passwords of many users, and writing.
 pub(crate) const PEER_IMPORT_TIMEOUT: Duration = Duration::from_secs(300);

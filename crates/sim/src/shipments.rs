@@ -65,7 +65,7 @@ impl World {
         if !there.needs(need) || there.transfer.is_some() {
             return;
         }
-        if !self.levels.can_start(node) {
+        if self.levels.check_start(node).is_err() {
             // The process that asked has ended, and one of the version that is there now does not start.
             return;
         }

@@ -240,14 +240,7 @@ impl Record {
 
     /// The message in the record, if any; its body is the last part of the encoded record.
     pub const fn message(&self) -> Option<&Message> {
-        if let Self::Publish { message, .. }
-        | Self::Schedule { message, .. }
-        | Self::DeadLetter { message, .. } = self
-        {
-            Some(message)
-        } else {
-            None
-        }
+        if let Some((message, _)) = self.arrival() { Some(message) } else { None }
     }
 
     /// The rest of a record whose own references have ended: the log keeps it because it ends a reference to another
@@ -287,19 +280,19 @@ impl Record {
             Keeps::Nothing => 0,
             Keeps::Object => 1,
             Keeps::Places => {
-                let places = self.entries().expect("a record of this kind has places");
+                let (_, places) = self.arrival().expect("a record of this kind has places");
                 u16::try_from(places.len()).expect("a record names ENTRIES_PER_RECORD_MAX queues")
             }
         }
     }
 
-    /// The places that the message of the record has entered.
-    const fn entries(&self) -> Option<&Entries> {
-        if let Self::Publish { entries, .. }
-        | Self::Schedule { entries, .. }
-        | Self::DeadLetter { entries, .. } = self
+    /// The message of the record, and the places that it has entered.
+    const fn arrival(&self) -> Option<(&Message, &Entries)> {
+        if let Self::Publish { message, entries, .. }
+        | Self::Schedule { message, entries, .. }
+        | Self::DeadLetter { message, entries, .. } = self
         {
-            Some(entries)
+            Some((message, entries))
         } else {
             None
         }

@@ -6,6 +6,7 @@ use amqp::content_header::ContentHeader;
 use amqp::frame::{Frame, FrameType};
 use amqp::method::{ChannelOpen, ConfirmSelect, Method};
 use amqp::properties::Properties;
+use broker::{ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduledMessage};
 
 use crate::checks::book::Book;
 use crate::clients::confirms::Confirms;
@@ -16,6 +17,15 @@ pub(crate) const OPERATIONS_CHANNEL: u16 = 2;
 
 /// Header by which a returned request is known.
 pub(super) const REQUEST: &str = "x-request";
+
+/// The request to drop a message that waits.
+pub(crate) fn cancel<M>(message: ScheduledMessage<M>) -> ScheduleRequest {
+    ScheduleRequest {
+        target: message.target,
+        selector: ScheduleSelector::Handle(message.handle),
+        operation: ScheduleOperation::Cancel,
+    }
+}
 
 /// Requests of one connection that are not answered.
 #[derive(Default, Debug)]

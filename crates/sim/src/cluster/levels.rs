@@ -1,7 +1,7 @@
 //! The levels of record kinds: what each node reads, what it knows of the cluster, and what the metadata have, which are not
 //! simulated themselves.
 
-use replication::levels::{FIRST_RECORD_LEVEL, RECORD_LEVEL, check_level};
+use replication::levels::{FIRST_RECORD_LEVEL, LevelProblem, RECORD_LEVEL, check_level};
 
 /// The level of a node.
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +57,9 @@ impl Levels {
         self.nodes[node].known
     }
 
-    /// True if a process of the version that a node has can start.
-    pub(crate) fn can_start(&self, node: usize) -> bool {
-        check_level(self.reads(node), self.known(node)).is_ok()
+    /// Checks that a process of the version that a node has can start.
+    pub(crate) fn check_start(&self, node: usize) -> Result<(), LevelProblem> {
+        check_level(self.reads(node), self.known(node))
     }
 
     /// True if two nodes have links and streams with each other: each reads what the other knows to be the cluster's.

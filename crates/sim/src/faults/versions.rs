@@ -60,8 +60,7 @@ impl World {
 
     /// True if a node may start with its version; otherwise it gets a newer one.
     pub(crate) fn may_start(&mut self, node: usize) -> bool {
-        let (own, known) = (self.levels.reads(node), self.levels.known(node));
-        let Err(problem) = check_level(own, known) else { return true };
+        let Err(problem) = self.levels.check_start(node) else { return true };
         self.tell(format_args!("node {node} does not start: {problem}"));
         self.after(REPAIR_US, Event::Version(node, RECORD_LEVEL));
         false

@@ -73,7 +73,8 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
     let mut stopping = node.lifecycle.stopping.subscribe();
     let mut seek = Seek::new(&links.name, &adopt.vhost, &adopt.user, now());
     while let Some(leader) = seek.next(|| node.vhosts.leader_elsewhere(&adopt.vhost)) {
-        let left = || Duration::from_micros(seek.until().micros_since(now()));
+        let until = seek.until();
+        let left = || Duration::from_micros(until.micros_since(now()));
         let (reply, stream) = tokio::select! {
             asked = timeout(left(), ask(links, &leader, adopt)) => match asked {
                 Ok(Ok((answer, stream))) => (Reply::Answer(answer), Some(stream)),
@@ -95,8 +96,7 @@ async fn seek(node: &Node, links: &Links, adopt: &Adopt) -> Result<Option<Adopte
             Found::Refused(refusal) => return Err(refusal),
             Found::Again => {
                 sleep(LEADER_CHECK_INTERVAL).await;
-                let left = Duration::from_micros(seek.until().micros_since(now()));
-                drop(timeout(left, node.vhosts.leader_settled(&adopt.vhost)).await);
+                drop(timeout(left(), node.vhosts.leader_settled(&adopt.vhost)).await);
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, DiskId};
 use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
 use crate::disk::json_files::node_file::{self, NodeFileError};
-use crate::disk::json_files::sealed_json;
+use crate::disk::json_files::sealed_json::{self, SealedObject};
 
 /// Name of the file.
 pub(crate) const NAME: &str = "cluster.json";
@@ -42,15 +42,12 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<ClusterRecord>, ClusterFile
         Err(error) => return Err(ClusterFileError::Read { path, error }),
     };
     let damaged = |problem| ClusterFileError::Damaged { path: path.clone(), problem };
-    let root: Value =
-        serde_json::from_slice(&text).map_err(|_| damaged("it is not JSON".to_owned()))?;
-    // A later format may have another checksum.
-    match root.get("format").and_then(Value::as_u64) {
-        Some(FORMAT) => {}
-        Some(version) => return Err(ClusterFileError::Version { path, version }),
-        None => return Err(damaged("'format' is missing".to_owned())),
+    let sealed = SealedObject::parse(&text).map_err(|_| damaged("it is not JSON".to_owned()))?;
+    let version = sealed.format().map_err(damaged)?;
+    if version != FORMAT {
+        return Err(ClusterFileError::Version { path, version });
     }
-    let root = sealed_json::open(&text).map(Value::Object).map_err(damaged)?;
+    let root = sealed.open().map(Value::Object).map_err(damaged)?;
     let wrong = "something in it is missing or of the wrong type";
     parse(&root).ok_or_else(|| damaged(wrong.to_owned())).map(Some)
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
-use crate::disk::json_files::sealed_json;
+use crate::disk::json_files::sealed_json::{self, SealedObject};
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
@@ -104,14 +104,12 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
     let damaged = |problem: String| NodeFileError::Damaged { path: path.clone(), problem };
-    let root: Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    // A later format may have another checksum.
-    match root.get("format").and_then(Value::as_u64) {
-        Some(1 | FORMAT) => {}
-        Some(version) => return Err(NodeFileError::Version { path, version }),
-        None => return Err(damaged("'format' is missing".to_owned())),
+    let sealed = SealedObject::parse(&text).map_err(damaged)?;
+    let version = sealed.format().map_err(damaged)?;
+    if !matches!(version, 1 | FORMAT) {
+        return Err(NodeFileError::Version { path, version });
     }
-    let root = sealed_json::open(&text).map(Value::Object).map_err(damaged)?;
+    let root = sealed.open().map(Value::Object).map_err(damaged)?;
     parse(&root)
         .ok_or_else(|| damaged("something in it is missing or of the wrong type".to_owned()))
         .map(Some)

@@ -27,18 +27,51 @@ pub(crate) fn text(mut root: Value, is_indented: bool) -> String {
     if is_indented { format!("{root:#}\n") } else { format!("{root}\n") }
 }
 
+/// The object of a text, whose checksum was not compared yet.
+#[derive(Debug)]
+pub(crate) struct SealedObject<'a> {
+    text: &'a [u8],
+    root: Map<String, Value>,
+}
+
+impl<'a> SealedObject<'a> {
+    /// Parses a text.
+    ///
+    /// # Errors
+    /// A sentence: the text is no object.
+    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, String> {
+        let root = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        Ok(Self { text, root })
+    }
+
+    /// The format of the file, to look at first: a later one may have another checksum.
+    ///
+    /// # Errors
+    /// A sentence: there is none.
+    pub(crate) fn format(&self) -> Result<u64, String> {
+        let format = self.root.get("format").and_then(Value::as_u64);
+        format.ok_or_else(|| "'format' is missing".to_owned())
+    }
+
+    /// The object without its checksum.
+    ///
+    /// # Errors
+    /// A sentence: the checksum is missing or another one.
+    pub(crate) fn open(mut self) -> Result<Map<String, Value>, String> {
+        let stored = self.root.remove(CHECKSUM);
+        if stored != Some(Value::String(hash(&sealed_bytes(self.text)))) {
+            return Err(format!("'{CHECKSUM}' does not fit what it says"));
+        }
+        Ok(self.root)
+    }
+}
+
 /// The object of a text, without its checksum.
 ///
 /// # Errors
 /// A sentence: the text is no object, or its checksum is missing or another one.
 pub(crate) fn open(text: &[u8]) -> Result<Map<String, Value>, String> {
-    let mut root: Map<String, Value> =
-        serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let stored = root.remove(CHECKSUM);
-    if stored != Some(Value::String(hash(&sealed_bytes(text)))) {
-        return Err(format!("'{CHECKSUM}' does not fit what it says"));
-    }
-    Ok(root)
+    SealedObject::parse(text)?.open()
 }
 
 /// Reads a file; none if there is none.

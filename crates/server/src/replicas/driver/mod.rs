@@ -31,7 +31,7 @@ use super::report::Report;
 use super::status::{ReplicaState, ReplicaStatus};
 use super::target::ReplicaTarget;
 use crate::disk::vhost_files::VhostId;
-use crate::limits::{ENTRIES_PER_DIGEST, EXIT_DISK, UNAPPLIED_BYTES_MAX};
+use crate::limits::{ENTRIES_PER_DIGEST, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, UNAPPLIED_BYTES_MAX};
 
 /// A replica with its vhost.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl ReplicaDriver {
             Turn::Write => {
                 flush();
                 if !self.write(nodes) {
-                    return Next::After(replica::limits::FULL_DISK_RETRY_INTERVAL);
+                    return Next::After(FULL_DISK_RETRY_INTERVAL);
                 }
             }
             Turn::End => {}

@@ -5,16 +5,13 @@ use amqp::reply_code::ReplyCode;
 use broker::page::{PageLocation, PageRead};
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{
-    Command, ConnectionId, Lsn, Request, ScheduleOperation, ScheduleRequest, ScheduleSelector,
-    ScheduleTarget, ScheduledFilter, Vhost,
-};
+use broker::{Command, ConnectionId, Lsn, Request, ScheduleTarget, ScheduledFilter, Vhost};
 use replica::{ClientEnd, Contents, HandOverTask, LocalVhost, LogReplay, Ticked, Wait};
 use session::{Outbox, Session, Step};
 use storage::Written;
 
 use crate::clients::handshake::{FRAME_MAX, adopted_session, everything, frame, session};
-use crate::clients::operations::OPERATIONS_CHANNEL;
+use crate::clients::operations::{OPERATIONS_CHANNEL, cancel};
 use crate::clients::topology::SCHEDULE_QUEUE;
 use crate::cluster::content::effects::Sabotaged;
 use crate::cluster::content::pages::SimPages;
@@ -266,11 +263,7 @@ impl Serving {
         let filter = ScheduledFilter { target, ..ScheduledFilter::default() };
         let waiting = vhost.scheduled_messages(&filter, &access, None, 1);
         for message in waiting.messages {
-            let request = ScheduleRequest {
-                target: message.target,
-                selector: ScheduleSelector::Handle(message.handle),
-                operation: ScheduleOperation::Cancel,
-            };
+            let request = cancel(message);
             let dropped = vhost.operate_on_schedules(now, &request, &access);
             assert!(dropped.is_ok(), "the message waits");
             vhost.drain_effects();

@@ -2,10 +2,11 @@
 //! cancellations of many of them.
 
 use broker::time::Now;
-use broker::{ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduledFilter};
+use broker::{ScheduleSelector, ScheduledFilter};
 
 use crate::checks::waits::millisecond_of;
 use crate::clients::handshake::everything;
+use crate::clients::operations::cancel;
 use crate::cluster::process::{Context, LATE_US_MAX, Later, Process};
 use crate::cluster::requests::cancellation::Cancellation;
 
@@ -96,11 +97,7 @@ impl Process {
             let Cancellation { filter, behind, .. } = cancellation;
             let page = vhost.scheduled_messages(filter, &access, *behind, count);
             for message in page.messages {
-                let request = ScheduleRequest {
-                    target: message.target,
-                    selector: ScheduleSelector::Handle(message.handle),
-                    operation: ScheduleOperation::Cancel,
-                };
+                let request = cancel(message);
                 let cancelled = vhost.operate_on_schedules(now, &request, &access);
                 let (handles, _) = cancelled.expect("the queue is there");
                 cancellation.is_found |= !handles.is_empty();
