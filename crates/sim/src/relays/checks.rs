@@ -68,8 +68,7 @@ impl World {
         let has_sent_all = stream.is_over && stream.unsent.is_empty() && !stream.down.is_torn;
         let has_ended = relay.from_leader.has_ended && stream.down.is_empty();
         let is_by_leader = !relay.down.must_close() && *end != End::ClientGone;
-        let passed: usize = relay.client_down.iter().map(|(_, octets, _)| octets.len()).sum();
-        let missing = stream.expected.len().saturating_sub(passed);
+        let missing = stream.expected.len().saturating_sub(relay.client_down.count());
         if is_by_leader && has_sent_all && has_ended && missing > 0 && self.runs(stream.leader) {
             let text = format!("relay {id} ends without the last {missing} octets of the leader");
             self.book.violation(text);

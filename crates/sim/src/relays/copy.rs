@@ -178,7 +178,7 @@ impl World {
             End::Close(refusal) => {
                 let mut out = Vec::new();
                 relay.session.fail(now, &refusal, MethodId::NONE, &mut out);
-                relay.own = Some((self.unheard(relay), out.iter().copied().collect()));
+                relay.own = Some((relay.client_down.count(), out.iter().copied().collect()));
                 self.send_to_client(id, relay, out, false);
                 relay.phase = Phase::Closes(relay.up.farewell(now));
             }
@@ -202,10 +202,5 @@ impl World {
             true => most,
             false => 1 + usize::try_from(self.relays.random.below(most as u64)).unwrap_or(0),
         }
-    }
-
-    /// Octets that were passed on to the client, and that it has not heard.
-    fn unheard(&self, relay: &Relay) -> usize {
-        relay.client_down.iter().map(|(_, octets, _)| octets.len()).sum()
     }
 }

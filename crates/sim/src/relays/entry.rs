@@ -59,8 +59,8 @@ impl World {
             to_client: Vec::new(),
             read_max,
             window: 512 << random.below(8),
-            client_up: Flying::new(),
-            client_down: Flying::new(),
+            client_up: Flying::default(),
+            client_down: Flying::default(),
             client_newest_us: [0; 2],
             client_reads_from_us: 0,
             client_sent: 0,
@@ -73,7 +73,7 @@ impl World {
         };
         self.tell(format_args!("client {client} connects to node {node}, relay {id}"));
         self.clients[client].relay = Some(id);
-        self.relays.all.insert(id, relay);
+        self.relays.all.insert(id, Box::new(relay));
         self.seek_on(id);
     }
 

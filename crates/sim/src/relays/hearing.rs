@@ -29,7 +29,7 @@ impl World {
         relay.client_sent += octets.len() as u64;
         let at_us = (self.now_us + delay_us).max(relay.client_newest_us[0] + 1);
         relay.client_newest_us[0] = at_us;
-        relay.client_up.push_back((at_us, octets, is_last));
+        relay.client_up.push(at_us, octets, is_last);
         let event = RelayEvent::FromClient(id, relay.entry.node);
         self.after(at_us - self.now_us, Event::Relayed(event));
     }
@@ -39,7 +39,7 @@ impl World {
         let now_us = self.now_us;
         let Some(relay) = self.relays.all.get_mut(&id) else { return };
         assert_eq!(relay.entry.node, node, "a client sends to its entry node");
-        while let Some((_, octets, is_last)) = relay.client_up.pop_front_if(|it| it.0 <= now_us) {
+        while let Some((octets, is_last)) = relay.client_up.pop_arrived(now_us) {
             relay.from_client.octets.extend(octets);
             relay.from_client.has_ended |= is_last;
         }
@@ -60,7 +60,7 @@ impl World {
         let at_us = self.now_us + 20 + self.relays.random.below(500);
         let at_us = at_us.max(relay.client_newest_us[1] + 1);
         relay.client_newest_us[1] = at_us;
-        relay.client_down.push_back((at_us, octets, is_last));
+        relay.client_down.push(at_us, octets, is_last);
         self.after(at_us - self.now_us, Event::Relayed(RelayEvent::ToClient(id)));
     }
 
@@ -97,8 +97,7 @@ impl World {
             if relay.client_reads_from_us > now_us {
                 return;
             }
-            let arrived = relay.client_down.pop_front_if(|it| it.0 <= now_us);
-            let Some((_, octets, is_last)) = arrived else { break };
+            let Some((octets, is_last)) = relay.client_down.pop_arrived(now_us) else { break };
             self.story.add(&octets);
             self.check_order(id, &octets);
             self.hear_frames(id, &octets);

@@ -37,7 +37,35 @@ pub(super) struct Inbox {
 }
 
 /// Octets on their way over a client's socket, with their time, the last ones with the end of the stream.
-pub(super) type Flying = VecDeque<(u64, Vec<u8>, bool)>;
+#[derive(Default, Debug)]
+pub(super) struct Flying {
+    pieces: VecDeque<(u64, Vec<u8>, bool)>,
+    /// Octets of all pieces: asked for with each piece, of which a slow client leaves thousands.
+    count: usize,
+}
+
+impl Flying {
+    pub(super) fn push(&mut self, at_us: u64, octets: Vec<u8>, is_last: bool) {
+        self.count += octets.len();
+        self.pieces.push_back((at_us, octets, is_last));
+    }
+
+    /// Takes the first piece that has arrived until now.
+    pub(super) fn pop_arrived(&mut self, now_us: u64) -> Option<(Vec<u8>, bool)> {
+        let (_, octets, is_last) = self.pieces.pop_front_if(|it| it.0 <= now_us)?;
+        self.count -= octets.len();
+        Some((octets, is_last))
+    }
+
+    /// Number of octets.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+}
 
 /// A relay, or the search for one.
 #[derive(Debug)]
@@ -85,7 +113,6 @@ pub(super) struct Relay {
 impl Relay {
     /// Octets that the socket of the client takes now.
     pub(super) fn client_room(&self) -> usize {
-        let unread: usize = self.client_down.iter().map(|(_, octets, _)| octets.len()).sum();
-        self.window.saturating_sub(unread)
+        self.window.saturating_sub(self.client_down.count())
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Relays {
     pub(super) is_healed: bool,
     pub(super) random: Random,
     next: u64,
-    pub(super) all: BTreeMap<u64, Relay>,
+    pub(super) all: BTreeMap<u64, Box<Relay>>,
     pub(super) streams: BTreeMap<u64, Stream>,
     pub(super) own: Vec<Own>,
     /// Since when each client is without service.

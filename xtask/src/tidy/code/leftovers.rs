@@ -1,7 +1,8 @@
 //! Marks of unfinished work that must not be committed.
 //!
 //! A comment that promises to come back belongs into the tracker, a debug print nowhere, and a
-//! test that does not run is no test. Documents are free: they may describe this rule.
+//! test that does not run is no test. What a program printed is not a source. Documents are free: they may
+//! describe this rule.
 
 use crate::tidy::report::finding::Finding;
 use crate::tidy::sources::rust_source::words;
@@ -43,6 +44,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         if file.has_extension("rs") || file.has_extension("md") {
             continue;
         }
+        if file.has_extension("log") {
+            let message = "what a program printed: take it out".to_owned();
+            findings.push(Finding::at(&file.path, 1, message));
+        }
         for (index, line) in text.lines().enumerate() {
             for (_, mark) in marks(line) {
                 findings.push(Finding::at(&file.path, index + 1, unfinished(mark)));
@@ -68,6 +73,15 @@ mod tests {
 
     fn findings(path: &str, text: &str) -> String {
         lines(&check(&Tree::of(&[(path, text)])))
+    }
+
+    #[test]
+    fn log_is_a_fault() {
+        assert_eq!(
+            findings("build.log", "rc 1\n"),
+            "build.log:1: what a program printed: take it out\n"
+        );
+        assert_eq!(findings("build.md", "rc 1\n"), "");
     }
 
     #[test]
