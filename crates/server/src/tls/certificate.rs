@@ -1,72 +1,84 @@
 //! Names in certificates, as text.
 
 use management::CertificateDetails;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
-use x509_parser::x509::X509Name;
+use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::{
+    BmpString, Ia5StringRef, PrintableStringRef, TeletexStringRef, Utf8StringRef,
+};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::name::Name;
 
 use crate::config::{CertificateLogin, CertificateName, SanType};
 
+/// A certificate that may break rules which are not about what is read here.
+type AnyCertificate = CertificateInner<Raw>;
+
 /// Reads the details shown for a certificate.
 pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let certificate = AnyCertificate::from_der(der).ok()?;
+    let certificate = certificate.tbs_certificate();
     let validity = certificate.validity();
-    let time = |time: i64| {
-        let time = x509_parser::time::ASN1Time::from_timestamp(time).ok()?;
-        let time = time.to_datetime();
-        let date = time.date();
-        let (month, day) = (u8::from(date.month()), date.day());
-        Some(format!("{}-{month:02}-{day:02}T{}Z", date.year(), clock(time.to_hms())))
-    };
-    let (begin, end) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+    let (begin, end) = (validity.not_before.to_date_time(), validity.not_after.to_date_time());
     Some(CertificateDetails {
         subject: distinguished(certificate.subject()),
         issuer: distinguished(certificate.issuer()),
-        validity: format!("{} - {}", time(begin)?, time(end)?),
+        validity: format!("{begin} - {end}"),
     })
 }
 
 /// Expiry of a certificate, in seconds since the Unix epoch.
 pub(super) fn expiry_s(der: &[u8]) -> Option<i64> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    Some(certificate.validity().not_after.timestamp())
-}
-
-fn clock((hour, minute, second): (u8, u8, u8)) -> String {
-    format!("{hour:02}:{minute:02}:{second:02}")
+    let certificate = AnyCertificate::from_der(der).ok()?;
+    let end = certificate.tbs_certificate().validity().not_after;
+    i64::try_from(end.to_unix_duration().as_secs()).ok()
 }
 
 /// The user name in a certificate.
 pub(crate) fn user_name(der: &[u8], login: CertificateLogin) -> Option<String> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let certificate = AnyCertificate::from_der(der).ok()?;
+    let certificate = certificate.tbs_certificate();
     match login.name {
         CertificateName::Subject => Some(distinguished(certificate.subject())),
         CertificateName::SubjectCn => cn(certificate.subject()),
         CertificateName::AlternativeName => {
-            let names = certificate.subject_alternative_name().ok()??;
-            let of_type = names.value.general_names.iter();
-            of_type.filter_map(|name| alternative(name, login.san_type)).nth(login.san_index)
+            let (_, SubjectAltName(names)) = certificate.get_extension().ok()??;
+            let mut of_type = names.iter().filter_map(|name| alternative(name, login.san_type));
+            of_type.nth(login.san_index)
         }
     }
 }
 
 /// The common names of a subject, joined by commas as in RabbitMQ.
-fn cn(name: &X509Name<'_>) -> Option<String> {
-    let attributes = name.iter_attributes();
-    let attributes = attributes.filter(|one| short_name(&one.attr_type().to_id_string()) == "CN");
-    let names: Vec<&str> = attributes.filter_map(|one| one.as_str().ok()).collect();
+fn cn(name: &Name) -> Option<String> {
+    let attributes = name.iter().filter(|one| short_name(&one.oid.to_string()) == "CN");
+    let names: Vec<String> = attributes.filter_map(text).collect();
     (!names.is_empty()).then(|| names.join(","))
 }
 
-fn alternative(name: &GeneralName<'_>, wanted: SanType) -> Option<String> {
+/// The value of an attribute; none if it is no text.
+fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
+    let value = &attribute.value;
+    let text = value.decode_as::<Utf8StringRef<'_>>().map(|text| text.to_string());
+    text.or_else(|_| value.decode_as::<PrintableStringRef<'_>>().map(|text| text.to_string()))
+        .or_else(|_| value.decode_as::<Ia5StringRef<'_>>().map(|text| text.to_string()))
+        .or_else(|_| value.decode_as::<TeletexStringRef<'_>>().map(|text| text.to_string()))
+        .or_else(|_| value.decode_as::<BmpString>().map(|text| text.to_string()))
+        .ok()
+}
+
+fn alternative(name: &GeneralName, wanted: SanType) -> Option<String> {
     match (wanted, name) {
-        (SanType::Dns, GeneralName::DNSName(text))
-        | (SanType::Email, GeneralName::RFC822Name(text))
-        | (SanType::Uri, GeneralName::URI(text)) => Some((*text).to_owned()),
-        (SanType::Ip, GeneralName::IPAddress(bytes)) => match <[u8; 4]>::try_from(*bytes) {
+        (SanType::Dns, GeneralName::DnsName(text))
+        | (SanType::Email, GeneralName::Rfc822Name(text))
+        | (SanType::Uri, GeneralName::UniformResourceIdentifier(text)) => Some(text.to_string()),
+        (SanType::Ip, GeneralName::IpAddress(bytes)) => match <[u8; 4]>::try_from(bytes.as_bytes())
+        {
             Ok(bytes) => Some(std::net::Ipv4Addr::from(bytes).to_string()),
             Err(_) => {
-                let bytes = <[u8; 16]>::try_from(*bytes).ok()?;
+                let bytes = <[u8; 16]>::try_from(bytes.as_bytes()).ok()?;
                 Some(std::net::Ipv6Addr::from(bytes).to_string())
             }
         },
@@ -75,12 +87,11 @@ fn alternative(name: &GeneralName<'_>, wanted: SanType) -> Option<String> {
 }
 
 /// A name in the format of RFC 4514: the last part first.
-fn distinguished(name: &X509Name<'_>) -> String {
+fn distinguished(name: &Name) -> String {
     let parts = name.iter_rdn().map(|rdn| {
         let attributes = rdn.iter().map(|attribute| {
-            let oid = attribute.attr_type().to_id_string();
-            let value = attribute.as_str().map(escaped);
-            format!("{}={}", short_name(&oid), value.unwrap_or_else(|_| "?".to_owned()))
+            let value = text(attribute).map_or_else(|| "?".to_owned(), |value| escaped(&value));
+            format!("{}={value}", short_name(&attribute.oid.to_string()))
         });
         attributes.collect::<Vec<_>>().join("+")
     });
@@ -135,8 +146,39 @@ mod tests {
      C2JvYkBleGFtcGxlhxAAAAAAAAAAAAAAAAAAAAABMAoGCCqGSM49BAMCA0gAMEUCIQCjTXc+arYtCUFfSgMo/t5T30\
      l5AegwtCBpSJhWO8c+VwIgXdrd3zJ/dNSKG2H8J89XUimZk7DOCb6R3GE6jH1NPdc=";
 
+    /// A certificate whose names have several types of text, and two attributes in one part.
+    const TYPES: &str = "\
+     MIIB3TCCAYKgAwIBAgIBBzAKBggqhkjOPQQDAjBMMREwDwYDVQQKDAjQl9Cw0Y/RhjEbMAgGA1UEAwwBYTAPBgoJkiaJk/I\
+     sZAEBDAFiMRowGAYJKoZIhvcNAQkBFgt4QHkuZXhhbXBsZTAgFw0yNjExMzAxOTU0NDJaGA8yMTI2MTEwNjE5NTQ0MlowTD\
+     ERMA8GA1UECgwI0JfQsNGP0YYxGzAIBgNVBAMMAWEwDwYKCZImiZPyLGQBAQwBYjEaMBgGCSqGSIb3DQEJARYLeEB5LmV4Y\
+     W1wbGUwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATw2adCSiOuUjuQDYcwqOz3MzniOdjCqSROp8QgwNmL2eHNYM1w4IJu\
+     JsEeSPQV/emZkkeUU3u3SziYUNxxpx/oo1MwUTAdBgNVHQ4EFgQUT9J8ckeyb9rHFU6d68XZtEBnt68wHwYDVR0jBBgwFoA\
+     UT9J8ckeyb9rHFU6d68XZtEBnt68wDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEA2eHqbWzBtS2YRzgTKT\
+     H6cM/o64ZwUTHlY9wAL5e+G60CIQCTEMjKN4QmcpyGJehUnNHuEy1rDH12LVnD3ecldJ28EA==";
+
+    /// A certificate whose serial number has 23 octets.
+    const LONG_SERIAL: &str = "\
+     MIIB8DCCAZagAwIBAgIXf/////////////////////////////8wCgYIKoZIzj0EAwIwTDERMA8GA1UECgwI0JfQsNGP0YY\
+     xGzAIBgNVBAMMAWEwDwYKCZImiZPyLGQBAQwBYjEaMBgGCSqGSIb3DQEJARYLeEB5LmV4YW1wbGUwHhcNMjYxMTMwMTk1ND\
+     MxWhcNMjcwMzEwMTk1NDMxWjBMMREwDwYDVQQKDAjQl9Cw0Y/RhjEbMAgGA1UEAwwBYTAPBgoJkiaJk/IsZAEBDAFiMRowG\
+     AYJKoZIhvcNAQkBFgt4QHkuZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABPDZp0JKI65SO5ANhzCo7PczOeI5\
+     2MKpJE6nxCDA2YvZ4c1gzXDggm4mwR5I9BX96ZmSR5RTe7dLOJhQ3HGnH+ijUzBRMB0GA1UdDgQWBBRP0nxyR7Jv2scVTp3\
+     rxdm0QGe3rzAfBgNVHSMEGDAWgBRP0nxyR7Jv2scVTp3rxdm0QGe3rzAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0\
+     gAMEUCIQDCHfAh0z1MsicPJme033Ys8tGw0BctWKEVj/oeo60+dQIgBczIG+EMVr589hl0iQLVbFOOQ5yjSyoID8k5NPIBW\
+     RY=";
+
     fn der() -> Vec<u8> {
-        base64::engine::general_purpose::STANDARD.decode(CERTIFICATE).unwrap()
+        bytes(CERTIFICATE)
+    }
+
+    fn bytes(text: &str) -> Vec<u8> {
+        base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+    }
+
+    #[test]
+    fn names_are_read_in_every_type_of_text() {
+        let info = info(&bytes(TYPES)).unwrap();
+        assert_eq!(info.subject, "EMAILADDRESS=x@y.example,CN=a+UID=b,O=Заяц");
     }
 
     #[test]
@@ -146,6 +188,11 @@ mod tests {
         assert_eq!(info.issuer, "CN=ca");
         assert_eq!(info.validity, "2026-01-02T03:04:05Z - 2046-12-31T23:59:59Z");
         assert_eq!(expiry_s(&der()), Some(2_429_913_599));
+    }
+
+    #[test]
+    fn serial_number_may_be_longer_than_the_standard_allows() {
+        assert!(info(&bytes(LONG_SERIAL)).is_some());
     }
 
     #[test]
