@@ -131,8 +131,9 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "instructions-build",
-        what: "release build of the program that counts instructions",
+        what: "build of the program that counts instructions, as optimised as a release",
         action: Action::InstructionsBuild,
+        needs: &["build"],
         is_setup: true,
         ..PLAIN
     },
