@@ -37,8 +37,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::auth::ctl_token;
-use crate::cluster::discovery::SystemResolver;
-use crate::cluster::{Purpose, RunningLinks, nodes_at_start};
+use crate::cluster::joining::discovery::SystemResolver;
+use crate::cluster::joining::nodes_at_start;
+use crate::cluster::{Purpose, RunningLinks};
 use crate::config::Config;
 use crate::connection::relay::Adopter;
 use crate::disk::check;

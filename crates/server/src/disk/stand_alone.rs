@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use storage::{IgnoreRecords, LogOptions, OpenError, RealDirectory, ReplicatedLog, SavedMember};
 
-use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, NodeId};
-use crate::cluster::node_list::NodeList;
+use crate::cluster::membership::founding::ClusterRecord;
+use crate::cluster::membership::node_list::NodeList;
 use crate::disk::json_files::cluster_file::{self, ClusterFileError};
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::private_files::{self, sync};
@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::ids::DiskId;
-    use crate::cluster::node_list::ListedNode;
+    use crate::cluster::membership::node_list::ListedNode;
     use crate::disk::json_files::node_file::{NodeFile, VhostEntry};
 
     const GROUPS: [VhostId; 3] = [VhostId::METADATA, VhostId(1), VhostId(2)];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::nodes_at_start::seek_while_unfounded;
+use crate::cluster::joining::nodes_at_start::seek_while_unfounded;
 use crate::node::Node;
 use crate::node::lifecycle::ExitReason;
 

@@ -12,9 +12,12 @@ use management::{ChangeError, ForgetError, LifecycleError, Topology as _};
 use tokio::runtime::Handle;
 
 use crate::cluster::ids::{DiskId, NodeId};
-use crate::cluster::join::{JoinAnswer, JoinQuestion, JoinedCluster, read_question, write_answer};
-use crate::cluster::node_list::{Admission, Joining, ListedNode, NodeList};
-use crate::cluster::{NodeStream, StreamHandler, levels};
+use crate::cluster::joining::join::{
+    JoinAnswer, JoinQuestion, JoinedCluster, read_question, write_answer,
+};
+use crate::cluster::membership::levels;
+use crate::cluster::membership::node_list::{Admission, Joining, ListedNode, NodeList};
+use crate::cluster::{NodeStream, StreamHandler};
 use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
 use crate::limits::{FORGET_SETTLE, FORGET_SETTLE_INTERVAL};

@@ -13,7 +13,7 @@ use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
-use crate::cluster::node_list::{ListedNode, NodeList};
+use crate::cluster::membership::node_list::{ListedNode, NodeList};
 use crate::disk::json_files::cluster_file;
 use crate::disk::json_files::node_file::{self, VhostEntry};
 use crate::disk::vhost_files::{self, VhostId};

@@ -50,7 +50,7 @@ use crate::auth::user_slots::UserSlots;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
-use crate::cluster::joiner::Joiner;
+use crate::cluster::joining::joiner::Joiner;
 use crate::connection::registry::Clients;
 use crate::disk::json_files::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::disk::node_disk::NodeDisk;

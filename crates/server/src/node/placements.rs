@@ -10,7 +10,7 @@ use management::{
 use replication::MemberId;
 use replication::levels::check_placement_level;
 
-use crate::cluster::node_list::NodeList;
+use crate::cluster::membership::node_list::NodeList;
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::metadata::placement::{Choice, Placement};
 use crate::node::Node;

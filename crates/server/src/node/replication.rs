@@ -11,7 +11,7 @@ use replication::{MemberId, RunId};
 
 use crate::clock::Clock;
 use crate::cluster::ids::NodeId;
-use crate::cluster::node_list::{FOUNDER_INCARNATIONS, ListedNode};
+use crate::cluster::membership::node_list::{FOUNDER_INCARNATIONS, ListedNode};
 use crate::cluster::{LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;

@@ -16,7 +16,7 @@ use crate::auth::user_slots::UserSlots;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
-use crate::cluster::joiner::Joiner;
+use crate::cluster::joining::joiner::Joiner;
 use crate::config::{self, Config, DefaultUserAccess};
 use crate::connection::registry::Clients;
 use crate::definitions;

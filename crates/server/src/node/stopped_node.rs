@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use crate::auth::ctl_token::{self, CtlToken};
 use crate::cluster::ClusterError;
-use crate::cluster::joiner::Joiner;
-use crate::cluster::stopped_member::{LeaveOutcome, StoppedMember};
+use crate::cluster::joining::joiner::Joiner;
+use crate::cluster::joining::stopped_member::{LeaveOutcome, StoppedMember};
 use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use replication::{ClusterId, GroupPlacement, MemberId, NodeId};
 
-use crate::cluster::node_list::{FIRST_INCARNATION, FOUNDER_INCARNATIONS};
+use crate::cluster::membership::node_list::{FIRST_INCARNATION, FOUNDER_INCARNATIONS};
 use crate::metadata::placement::Placement;
 
 /// A node, as replication knows it.

@@ -15,7 +15,7 @@ use super::directories::{Old, incoming_path, remove, resume, take_over};
 use super::message::{Message, invalid, read, write};
 use super::sending::in_time;
 use super::status::{Rebuild, ShipmentCounts, UnderWay};
-use crate::cluster::discovery::WaitLog;
+use crate::cluster::joining::discovery::WaitLog;
 use crate::cluster::{Links, Purpose};
 use crate::disk::private_files;
 use crate::disk::vhost_files::{VhostId, replica_path};

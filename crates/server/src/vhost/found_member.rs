@@ -6,7 +6,7 @@ use std::path::Path;
 use replication::{BeginError, MemberId};
 use storage::{EntryError, OpenError, RealDirectory, SavedMember};
 
-use crate::cluster::node_list::FIRST_INCARNATION;
+use crate::cluster::membership::node_list::FIRST_INCARNATION;
 use crate::disk::page_files::PageError;
 use crate::disk::recovery::RestoreError;
 use crate::disk::vhost_files::{VhostId, has_files, replica_path};

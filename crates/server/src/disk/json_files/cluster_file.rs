@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::founding::ClusterRecord;
 use crate::cluster::ids::{ClusterId, DiskId};
-use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
+use crate::cluster::membership::founding::ClusterRecord;
+use crate::cluster::membership::node_list::{JOINS_MAX, ListedNode, NodeList};
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::json_files::sealed_json::{self, SealedObject};
 
