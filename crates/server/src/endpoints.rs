@@ -22,8 +22,8 @@ use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
 use crate::node::cluster::NodeForLinks;
 use crate::node::identity;
+use crate::node::lifecycle::start_error::StartError;
 use crate::node::refusals::Refusals;
-use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
 /// A listening socket, with its TLS if there is one.

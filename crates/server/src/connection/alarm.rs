@@ -2,7 +2,7 @@
 
 use crate::connection::counters::ReadState;
 use crate::connection::task::Connection;
-use crate::node::alarm::Alarm;
+use crate::node::alarms::alarm::Alarm;
 
 impl Connection {
     /// Blocks a client that publishes while an alarm is on: stops reading and sends `connection.blocked`.

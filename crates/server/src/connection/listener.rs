@@ -16,9 +16,9 @@ use crate::connection::socket::{Reader, Writer};
 use crate::connection::task::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
 use crate::node::Node;
-use crate::node::amqp_listeners::ListenerState;
+use crate::node::lifecycle::amqp_listeners::ListenerState;
+use crate::node::lifecycle::start_error::StartError;
 use crate::node::refusals::Refusals;
-use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
 /// A listening socket that recovers from failures to accept.
@@ -237,7 +237,7 @@ async fn prepare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::amqp_listeners::AmqpListeners;
+    use crate::node::lifecycle::amqp_listeners::AmqpListeners;
 
     #[tokio::test]
     async fn suspended_listener_keeps_its_port() {

@@ -27,7 +27,7 @@ use crate::connection::socket::{Reader, Writer};
 use crate::connection::socket_writer::SocketWriter;
 use crate::limits::{LINGER_TIMEOUT, UNREAD_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
-use crate::node::alarm::Alarm;
+use crate::node::alarms::alarm::Alarm;
 use crate::tls::TlsPeer;
 use crate::vhost::NotLeading;
 

@@ -20,7 +20,7 @@ use crate::disk::recovery_pages::{LogReplay, PageRecovery};
 use crate::disk::replay_thread::replay_log;
 use crate::disk::vhost_files::{VhostId, vhost_path};
 use crate::limits::RESIDENT_BYTES_MAX;
-use crate::node::global_parameters::GlobalParameters;
+use crate::node::metadata::global_parameters::GlobalParameters;
 use crate::redrive::{self, CheckedRedrives};
 
 /// Checks the directory and prints the result; fails if there is any fault.

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::connection::read_scheduler::ReadPermits;
 use crate::connection::slots::ConnectionSlots;
 use crate::limits::METRICS_AT_ONCE;
-use crate::node::alarm_limits::AlarmLimits;
+use crate::node::alarms::limits::AlarmLimits;
 
 /// Permits of the node.
 #[derive(Debug)]

@@ -5,6 +5,13 @@
 //! consumers continue and make room. In the vhosts, work without a client's command waits as publishers do.
 //! In a cluster, alarms of other nodes block publishers, too (`voter_alarms.rs`). See `docs/concepts/alarms.md`.
 
+pub(crate) mod alarm;
+pub(crate) mod known;
+pub(crate) mod limits;
+pub(crate) mod memory_size;
+mod shortage;
+mod voters;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,9 +24,9 @@ use crate::limits::{
     SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE, VOTER_ALARM_TIME_MAX,
 };
 use crate::node::Node;
-use crate::node::alarm::Alarm;
-use crate::node::shortage::Shortage;
-use crate::node::voter_alarms::{VoterChange, VoterState};
+use crate::node::alarms::alarm::Alarm;
+use crate::node::alarms::shortage::Shortage;
+use crate::node::alarms::voters::{VoterChange, VoterState};
 use crate::service_state;
 
 /// Checks the memory of the process, the disk of the data directory and the alarms of other nodes until the broker ends.

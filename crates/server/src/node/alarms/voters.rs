@@ -12,7 +12,7 @@ use broker::time::Time;
 
 use crate::cluster::ids::NodeId;
 use crate::limits::{VOTER_ALARM_TIME_MAX, VOTER_WELL_TIME};
-use crate::node::alarm::Alarm;
+use crate::node::alarms::alarm::Alarm;
 
 // COMPAT: alarm of another node: it blocks publishers for a minute at the most while a majority is well; in RabbitMQ
 // until it is off.

@@ -4,10 +4,10 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::cluster::ids::NodeId;
-use crate::node::alarm::Alarm;
-use crate::node::alarm_limits::AlarmLimits;
-use crate::node::shortage::Shortage;
-use crate::node::voter_alarms::VoterAlarms;
+use crate::node::alarms::alarm::Alarm;
+use crate::node::alarms::limits::AlarmLimits;
+use crate::node::alarms::shortage::Shortage;
+use crate::node::alarms::voters::VoterAlarms;
 
 /// The alarms that a node knows of.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Alarms {
     /// The alarm that blocks publishers, for every task to watch: that of this node, and those of the nodes that vote with
     /// it.
     pub(crate) current: watch::Sender<Option<Alarm>>,
-    pub(super) known: Mutex<KnownAlarms>,
+    pub(in crate::node) known: Mutex<KnownAlarms>,
     /// Told when another node has told a change of its alarm.
     pub(super) changed_elsewhere: Notify,
     pub(crate) limits: AlarmLimits,
@@ -23,25 +23,25 @@ pub(crate) struct Alarms {
 
 /// The alarms by node.
 #[derive(Default, Debug)]
-pub(super) struct KnownAlarms {
+pub(in crate::node) struct KnownAlarms {
     /// The memory of this node.
-    pub(super) memory: Shortage,
+    pub(in crate::node) memory: Shortage,
     /// The disk of this node.
-    pub(super) disk: Shortage,
+    pub(in crate::node) disk: Shortage,
     /// Of the other nodes of the cluster.
-    pub(super) voters: VoterAlarms,
+    pub(in crate::node) voters: VoterAlarms,
 }
 
 impl KnownAlarms {
     /// The alarm of this node.
-    pub(super) fn own(&self) -> Option<Alarm> {
+    pub(in crate::node) fn own(&self) -> Option<Alarm> {
         Alarm::of(self.memory.is_on(), self.disk.is_on())
     }
 }
 
 impl Alarms {
     /// Creates the state without an alarm.
-    pub(super) fn new(limits: AlarmLimits) -> Self {
+    pub(in crate::node) fn new(limits: AlarmLimits) -> Self {
         Self {
             current: watch::Sender::new(None),
             known: Mutex::default(),

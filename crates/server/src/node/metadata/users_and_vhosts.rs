@@ -20,7 +20,7 @@ use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX, USER_NAME_BYTES_MAX};
 use crate::metadata::placement::Placement;
 use crate::node::Node;
-use crate::node::alarm::Alarm;
+use crate::node::alarms::alarm::Alarm;
 use crate::vhost::VhostHandle;
 
 /// A user in definitions.
@@ -81,11 +81,11 @@ pub(crate) struct Outcome {
 
 /// Users and vhosts with their settings, as a change leaves them.
 #[derive(Debug)]
-pub(super) struct Desired {
-    pub(super) users: Users,
-    pub(super) vhosts: BTreeMap<String, Arc<VhostSettings>>,
+pub(in crate::node) struct Desired {
+    pub(in crate::node) users: Users,
+    pub(in crate::node) vhosts: BTreeMap<String, Arc<VhostSettings>>,
     /// Nodes that were named for vhosts of a cluster; without them, the node that leads the metadata chooses.
-    pub(super) placements: BTreeMap<String, Arc<Placement>>,
+    pub(in crate::node) placements: BTreeMap<String, Arc<Placement>>,
 }
 
 impl Node {
@@ -139,7 +139,9 @@ impl Node {
     ///
     /// # Errors
     /// If another node of the cluster makes the changes.
-    pub(super) fn begin_change(&self) -> Result<(MutexGuard<'_, ()>, Desired), ChangeError> {
+    pub(in crate::node) fn begin_change(
+        &self,
+    ) -> Result<(MutexGuard<'_, ()>, Desired), ChangeError> {
         let one_at_a_time = self.changes.lock();
         self.begin_change_of_metadata()?;
         let vhosts = self.vhosts.all();
@@ -149,7 +151,7 @@ impl Node {
     }
 
     /// Saves users and vhosts, and lets them take effect.
-    pub(super) fn commit(&self, desired: Desired) -> Result<(), ChangeError> {
+    pub(in crate::node) fn commit(&self, desired: Desired) -> Result<(), ChangeError> {
         match &self.metadata {
             Some(metadata) => self.commit_in_cluster(metadata, &desired),
             None => self.commit_alone(desired),

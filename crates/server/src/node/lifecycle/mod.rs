@@ -4,12 +4,19 @@
 //! (`exec`) ends all of them for certain: the new image begins stopped, or starts anew, on the same addresses, with the
 //! same process id and standard streams.
 
+pub(crate) mod addresses;
+pub(crate) mod amqp_listeners;
+pub(crate) mod joining;
+mod start;
+pub(crate) mod start_error;
+pub(crate) mod stopped_node;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::node::amqp_listeners::AmqpListeners;
+use crate::node::lifecycle::amqp_listeners::AmqpListeners;
 
 /// The reason why a serving or stopped phase ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

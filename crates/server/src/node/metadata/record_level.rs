@@ -37,7 +37,7 @@ impl Node {
     }
 
     /// Lets the thread that follows the metadata look again, if the level may rise when a node has come.
-    pub(super) fn look_at_record_levels(&self) {
+    pub(in crate::node) fn look_at_record_levels(&self) {
         if let Some(metadata) = &self.metadata
             && self.record_level() < self.own_record_level()
         {

@@ -22,13 +22,13 @@ use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
 use crate::limits::{FORGET_SETTLE, FORGET_SETTLE_INTERVAL};
 use crate::node::Node;
-use crate::node::followed::NodeMetadata;
 use crate::node::lifecycle::ExitReason;
+use crate::node::metadata::followed::NodeMetadata;
 use crate::node::metadata::unable;
 
 impl Node {
     /// True if the node has come later than its cluster: it has joined, or has replaced a lost disk.
-    pub(super) fn is_newcomer(&self) -> bool {
+    pub(in crate::node) fn is_newcomer(&self) -> bool {
         self.cluster.as_ref().is_some_and(|links| links.is_newcomer())
     }
 
@@ -62,7 +62,7 @@ impl Node {
     }
 
     /// Lets replication follow the list of the nodes, after the links.
-    pub(super) fn follow_nodes(&self) {
+    pub(in crate::node) fn follow_nodes(&self) {
         let (Some(links), Some(replication)) = (&self.cluster, &self.replication) else { return };
         replication.follow_nodes(links);
         let count = links.peers().len() + 1;

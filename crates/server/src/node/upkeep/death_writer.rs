@@ -18,6 +18,6 @@ pub(crate) async fn run(node: Arc<Node>) {
 }
 
 /// Writes the deaths of all vhosts that are not written yet.
-pub(super) fn write_all(node: &Node) {
+pub(in crate::node) fn write_all(node: &Node) {
     node.vhosts.all().iter().for_each(|handle| handle.write_deaths());
 }

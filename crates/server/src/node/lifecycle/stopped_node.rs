@@ -19,8 +19,8 @@ use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
 use crate::node::identity::node_name;
+use crate::node::lifecycle::start_error::StartError;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
-use crate::node::start_error::StartError;
 use crate::service_state;
 
 /// The state of a stopped node.

@@ -17,7 +17,7 @@ use crate::node::Node;
 
 impl Node {
     /// Chooses the nodes of vhosts, of all nodes of the cluster. Vhosts that are on all nodes are left alone.
-    pub(super) fn place(&self, vhosts: &mut [VhostEntry], nodes: &NodeList) {
+    pub(in crate::node) fn place(&self, vhosts: &mut [VhostEntry], nodes: &NodeList) {
         let mut replicas: BTreeMap<String, usize> =
             nodes.members().map(|(name, _)| (name.to_owned(), 0)).collect();
         if replicas.is_empty() || check_placement_level(self.record_level()).is_err() {
@@ -56,7 +56,7 @@ impl Node {
     }
 
     /// The settings of a new vhost.
-    pub(super) fn new_settings(&self) -> VhostSettings {
+    pub(in crate::node) fn new_settings(&self) -> VhostSettings {
         let replicas = self.cluster.as_ref().and_then(|links| links.options.default_replicas);
         let replicas = replicas.filter(|_| check_placement_level(self.record_level()).is_ok());
         VhostSettings { replicas, ..VhostSettings::default() }
@@ -66,7 +66,7 @@ impl Node {
     ///
     /// # Errors
     /// [`ChangeError::Unable`].
-    pub(super) fn check_replicas(&self, change: &VhostChange) -> Result<(), ChangeError> {
+    pub(in crate::node) fn check_replicas(&self, change: &VhostChange) -> Result<(), ChangeError> {
         match change.replicas.flatten() {
             Some(_) => self.check_placement_level(),
             None => Ok(()),
@@ -128,7 +128,7 @@ impl Node {
     }
 
     /// The members with which the group of a new vhost begins.
-    pub(super) fn first_voters(&self, placement: Option<&Placement>) -> Vec<MemberId> {
+    pub(in crate::node) fn first_voters(&self, placement: Option<&Placement>) -> Vec<MemberId> {
         let replication = self.replication.as_ref();
         replication.map(|it| it.first_voters(placement)).unwrap_or_default()
     }
@@ -137,7 +137,7 @@ impl Node {
     ///
     /// # Errors
     /// A sentence: a vhost cannot be opened.
-    pub(super) fn settle_placements(&self, entries: &[VhostEntry]) -> Result<(), String> {
+    pub(in crate::node) fn settle_placements(&self, entries: &[VhostEntry]) -> Result<(), String> {
         for entry in entries {
             let Some(handle) = self.vhosts.get(&entry.name) else { continue };
             if handle.id() == entry.id {

@@ -4,6 +4,12 @@
 //! `node.json` and `global_parameters.json` are what the node has followed so far: with them it opens its vhosts at a
 //! start, before it has heard of any other node.
 
+pub(crate) mod followed;
+pub(crate) mod global_parameters;
+pub(crate) mod membership;
+mod record_level;
+pub(crate) mod users_and_vhosts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,8 +25,8 @@ use crate::disk::json_files::node_file::{self, VhostEntry};
 use crate::disk::vhost_files::{self, VhostId};
 use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
 use crate::node::Node;
-use crate::node::followed::{Followed, NodeMetadata};
-use crate::node::users_and_vhosts::Desired;
+use crate::node::metadata::followed::{Followed, NodeMetadata};
+use crate::node::metadata::users_and_vhosts::Desired;
 use crate::vhost::{GroupAge, VhostDefinition, VhostHandle};
 
 /// Users, vhosts, parameters and nodes, as items tell them.
