@@ -32,7 +32,6 @@ const FOLDERS: Exceptions = &[
     ("crates/management/src/api", 23),
     ("crates/management/src/node", 24),
     ("crates/server/src/disk", 26),
-    ("crates/server/src/vhost", 27),
 ];
 
 /// Checks the folders of every crate.

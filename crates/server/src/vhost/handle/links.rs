@@ -17,15 +17,15 @@ use crate::disk::page_progress::PageProgress;
 
 /// The end of a client's connection.
 #[derive(Debug)]
-pub(super) struct Client {
-    pub(super) socket: Socket,
-    pub(super) description: Arc<ClientDescription>,
+pub(in crate::vhost) struct Client {
+    pub(in crate::vhost) socket: Socket,
+    pub(in crate::vhost) description: Arc<ClientDescription>,
     /// Copied from `description`, because every sent message needs it.
     frame_max: u32,
 }
 
 impl Client {
-    pub(super) fn new(socket: Socket, description: Arc<ClientDescription>) -> Self {
+    pub(in crate::vhost) fn new(socket: Socket, description: Arc<ClientDescription>) -> Self {
         let frame_max = description.frame_max;
         Self { socket, description, frame_max }
     }
@@ -60,8 +60,8 @@ impl ClientEnd for Client {
 /// The parts of a node that get what is for no client.
 pub(super) struct NodeSide<'a> {
     pub(super) internal: &'a SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>,
-    pub(super) progress: &'a PageProgress,
-    pub(super) clock: &'a VhostClock,
+    pub(in crate::vhost) progress: &'a PageProgress,
+    pub(in crate::vhost) clock: &'a VhostClock,
 }
 
 impl Surroundings for NodeSide<'_> {

@@ -1,7 +1,7 @@
 //! The history of dead letters, on its way to the files.
 
-use super::VhostHandle;
 use crate::limits::{DEATH_SLICES_WRITTEN_MAX, DEATHS_PER_LOCK};
+use crate::vhost::VhostHandle;
 
 impl VhostHandle {
     /// Writes new deaths, in slices, unless memory or disk is short.

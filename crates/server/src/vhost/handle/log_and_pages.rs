@@ -5,13 +5,13 @@ use broker::Lsn;
 use broker::page::{PageLocation, PageRead, PageTask};
 use storage::{WriteBatch, Written};
 
-use super::handle::VhostHandle;
-use super::lock::TimedGuard;
+use super::VhostHandle;
 use crate::disk::log_writer::LogSource;
 use crate::disk::page_files::PageFiles;
 use crate::disk::pager::PageSource;
 use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
+use crate::vhost::lock::TimedGuard;
 
 impl LogSource for VhostHandle {
     fn id(&self) -> VhostId {

@@ -11,7 +11,7 @@ use broker::page::{PageLocation, PageOwner, PageSelection, PagedMessage};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId};
 
-use super::handle::VhostHandle;
+use super::VhostHandle;
 use crate::limits::{BROWSED_PAGES_MAX, BROWSED_PER_LOCK};
 
 /// Consecutive messages of a queue.

@@ -6,10 +6,10 @@ use broker::Lsn;
 use management::NodeCondition;
 use replica::Wait;
 
-use super::handle::VhostHandle;
-use super::not_leading::NotLeading;
-use super::timer::TimerTarget as _;
+use super::VhostHandle;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS};
+use crate::vhost::not_leading::NotLeading;
+use crate::vhost::timer::TimerTarget as _;
 
 impl VhostHandle {
     /// Waits while the lock is held for long, or the lead of the vhost is being handed over; tasks of connections await

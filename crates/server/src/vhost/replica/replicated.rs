@@ -9,11 +9,11 @@ use replication::{GroupPlacement as _, MemberId};
 use storage::{Applier, LogEntry, RealDirectory, Record, References};
 use tokio::sync::watch;
 
-use super::changes::apply_settings;
-use super::handle::VhostHandle;
-use super::place::{Place, Presence};
 use crate::metadata::placement::Placement;
 use crate::replicas::{Deposition, HandOverTask, ReplicaTarget};
+use crate::vhost::handle::VhostHandle;
+use crate::vhost::handle::changes::apply_settings;
+use crate::vhost::place::{Place, Presence};
 
 impl VhostHandle {
     /// Name of the node that leads the vhost, if this node knows one. None without a cluster, too.
@@ -93,7 +93,7 @@ impl VhostHandle {
 
     /// True if this node serves the vhost, or another node leads it: false while there is no leader, or this node has
     /// not begun to serve.
-    pub(super) fn has_settled(&self) -> bool {
+    pub(in crate::vhost) fn has_settled(&self) -> bool {
         let Some(place) = &self.place else { return true };
         if place.is_frozen() {
             return false;

@@ -13,15 +13,7 @@ use replication::{GroupId, Member, MemberId, QuarantineReason};
 use storage::{RealDirectory, ReplicatedLog};
 use tokio::sync::Semaphore;
 
-use super::cluster::Cluster;
-use super::definition::VhostDefinition;
 use super::found_member::{FoundMember, GroupAge, found_member, loss, loss_at_begin, tell_lost};
-use super::handle::{State, Threads, VhostHandle};
-use super::lock::TimedLock;
-use super::place::{Place, Presence};
-use super::pressure::MemoryPressure;
-use super::registry::{VhostError, Vhosts};
-use super::timer::WakeUp;
 use crate::clock::VhostClock;
 use crate::disk::death_files::DeathFiles;
 use crate::disk::json_files::node_file::VhostEntry;
@@ -34,6 +26,14 @@ use crate::disk::recovery_pages::{LogReplay, PageRecovery};
 use crate::disk::vhost_files;
 use crate::limits::PAGE_LOOKS_MAX;
 use crate::replicas::ReplicaTarget;
+use crate::vhost::cluster::Cluster;
+use crate::vhost::definition::VhostDefinition;
+use crate::vhost::handle::{State, Threads, VhostHandle};
+use crate::vhost::lock::TimedLock;
+use crate::vhost::place::{Place, Presence};
+use crate::vhost::pressure::MemoryPressure;
+use crate::vhost::registry::{VhostError, Vhosts};
+use crate::vhost::timer::WakeUp;
 
 impl Vhosts {
     /// An empty vhost with its options.
@@ -52,7 +52,7 @@ impl Vhosts {
     }
 
     /// Recovers a vhost that only this node has.
-    pub(super) fn begin_alone(
+    pub(in crate::vhost) fn begin_alone(
         &self,
         definition: Arc<VhostDefinition>,
         is_new: bool,
@@ -110,7 +110,7 @@ impl Vhosts {
     }
 
     /// Recovers the replica of a vhost and lets it take part in its group. The node `leader` leads it, as far as is known.
-    pub(super) fn begin_replica(
+    pub(in crate::vhost) fn begin_replica(
         &self,
         cluster: &Cluster,
         definition: Arc<VhostDefinition>,

@@ -3,7 +3,7 @@
 
 use broker::time::Now;
 
-use super::handle::{State, VhostHandle};
+use super::{State, VhostHandle};
 
 impl VhostHandle {
     /// True while such work waits because an alarm is on.
@@ -24,7 +24,7 @@ impl VhostHandle {
 
     /// Has the timer bring the core up to date after a change of the alarm: at once, or when the lock is free and this node
     /// is known to lead on.
-    pub(super) fn alarm_changed(&self) {
+    pub(in crate::vhost) fn alarm_changed(&self) {
         self.wake_up.arm(&self.threads.timer, self.clock.of_node(self.clock.time()));
     }
 }

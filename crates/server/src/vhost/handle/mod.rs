@@ -1,5 +1,15 @@
 //! A vhost behind its lock, as connections, threads and HTTP requests use it.
 
+mod alarm;
+mod batch;
+mod batch_result;
+pub(crate) mod browse;
+pub(crate) mod changes;
+mod deaths;
+mod links;
+mod log_and_pages;
+mod waits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +25,8 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::definition::VhostDefinition;
+use super::handle::links::Client;
 use super::hold_watch::HoldWatch;
-use super::links::Client;
 use super::lock::TimedLock;
 use super::not_leading::NotLeading;
 use super::place::Place;

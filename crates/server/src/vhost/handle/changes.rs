@@ -8,7 +8,7 @@ use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
 use replica::Contents;
 
-use super::handle::{OpenRefused, State, VhostHandle};
+use super::{OpenRefused, State, VhostHandle};
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::recovery_pages::PageRecovery;
 
@@ -48,7 +48,7 @@ impl VhostHandle {
     }
 
     /// Lets changed settings take effect, if this node leads the vhost.
-    pub(super) fn settings_changed(&self) {
+    pub(in crate::vhost) fn settings_changed(&self) {
         let mut state = self.state.lock();
         if let Some(vhost) = state.local.leading_mut() {
             apply_settings(vhost, &self.settings());
@@ -100,7 +100,7 @@ impl VhostHandle {
     }
 
     /// Closes all connections and takes the contents away: nothing of the vhost is answered or written any more.
-    pub(super) fn abandon(&self, refusal: &Refusal) -> Contents<PageRecovery> {
+    pub(in crate::vhost) fn abandon(&self, refusal: &Refusal) -> Contents<PageRecovery> {
         self.stop(refusal);
         let mut state = self.state.lock();
         self.disk.set_retired();
@@ -115,7 +115,7 @@ impl VhostHandle {
 }
 
 /// Lets the settings take effect in the core.
-pub(super) fn apply_settings(vhost: &mut Vhost, settings: &VhostSettings) {
+pub(in crate::vhost) fn apply_settings(vhost: &mut Vhost, settings: &VhostSettings) {
     vhost.set_default_queue_type(settings.default_queue_type);
     vhost.set_queues_max(maximum(&settings.limits, VhostLimit::MaxQueues));
     vhost.set_tracing(settings.tracing);

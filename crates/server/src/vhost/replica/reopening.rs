@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::found_member::GroupAge;
-use super::handle::VhostHandle;
-use super::place::Presence;
-use super::registry::{VhostError, Vhosts};
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::EXIT_DISK;
 use crate::metadata::placement::Placement;
 use crate::replicas::{Deposition, ReplicaTarget as _};
+use crate::vhost::handle::VhostHandle;
+use crate::vhost::place::Presence;
+use crate::vhost::registry::{VhostError, Vhosts};
 
 impl Vhosts {
     /// Lets the placement of a vhost take effect. A replica that is to come is asked for, one that is lost is not any more;

@@ -9,13 +9,13 @@ use replica::Ticked;
 use smallvec::SmallVec;
 
 use super::batch_result::BatchResult;
-use super::handle::{State, VhostHandle};
 use super::links::NodeSide;
-use super::lock::TimedGuard;
-use super::timer::TimerTarget;
+use super::{State, VhostHandle};
 use crate::connection::socket_writer::SocketWriter;
 use crate::limits::{LOCK_RETRY_MS, TIMER_TURN, WORK_PER_LOCK};
 use crate::logging::queue_events;
+use crate::vhost::lock::TimedGuard;
+use crate::vhost::timer::TimerTarget;
 
 impl VhostHandle {
     /// Applies commands of one connection, in order, and takes them out of `requests`; those behind one with which the work
@@ -85,7 +85,7 @@ impl VhostHandle {
     }
 
     /// Ends a batch.
-    pub(super) fn finish(&self, state: TimedGuard<'_, State>) -> BatchResult {
+    pub(in crate::vhost) fn finish(&self, state: TimedGuard<'_, State>) -> BatchResult {
         self.finish_with(state, drop)
     }
 
