@@ -65,7 +65,7 @@ pub use embedded::{Configuration, Embedded};
 /// # Panics
 /// When the deaths are not the same.
 pub fn check_death_lines(lines: &[u8]) -> usize {
-    disk::death_files::check_lines(lines)
+    disk::deaths::files::check_lines(lines)
 }
 
 /// Reads the bytes of another node, in pieces of at most `piece_bytes`, for fuzzing: with reader 0 the messages of a

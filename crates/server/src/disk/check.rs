@@ -13,11 +13,11 @@ use storage::{OpenReport, RealDirectory};
 
 use crate::disk::data_dir::DataDir;
 use crate::disk::json_files::node_file::{self, VhostEntry};
-use crate::disk::page_files::PageFiles;
+use crate::disk::pages::page_files::PageFiles;
 use crate::disk::private_files;
 use crate::disk::recovery::damaged_record;
-use crate::disk::recovery_pages::{LogReplay, PageRecovery};
-use crate::disk::replay_thread::replay_log;
+use crate::disk::recovery::pages::{LogReplay, PageRecovery};
+use crate::disk::recovery::replay_thread::replay_log;
 use crate::disk::vhost_files::{VhostId, vhost_path};
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node::metadata::global_parameters::GlobalParameters;

@@ -13,8 +13,8 @@ use storage::{Applier, IoCounters, LogEntry, Lsn, RealDirectory, WriteBatch, Wri
 use super::opening::{LogPlace, MetadataOpenError, Opened, OpenedLog};
 use super::placement::Placement;
 use crate::config::Durability;
-use crate::disk::log_writer::LogSource;
-use crate::disk::progress::DiskProgress;
+use crate::disk::log::log_writer::LogSource;
+use crate::disk::log::progress::DiskProgress;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{METADATA_ENTRY_BYTES_MAX, METADATA_WAIT};

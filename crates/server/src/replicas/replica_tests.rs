@@ -24,8 +24,8 @@ use super::member_log::MemberLog;
 use super::nodes::Nodes;
 use super::report::Report;
 use super::target::ReplicaTarget;
-use crate::disk::log_writer::LogSource;
-use crate::disk::progress::DiskProgress;
+use crate::disk::log::log_writer::LogSource;
+use crate::disk::log::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
 

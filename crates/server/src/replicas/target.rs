@@ -6,7 +6,7 @@ use replica::{Deposition, HandOverTask};
 use replication::MemberId;
 use storage::{Applier, LogEntry, Lsn, RealDirectory};
 
-use crate::disk::log_writer::LogSource;
+use crate::disk::log::log_writer::LogSource;
 use crate::disk::vhost_files::VhostId;
 use crate::metadata::placement::Placement;
 

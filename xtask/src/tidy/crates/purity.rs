@@ -89,7 +89,7 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/node/global_parameters",
         "crates/server/src/node/followed",
         "crates/server/src/node/metadata",
-        "crates/server/src/disk/death_line",
+        "crates/server/src/disk/deaths/line",
         "crates/server/src/disk/json_files/",
         "crates/server/src/redrive/record",
         "crates/server/src/redrive/store",

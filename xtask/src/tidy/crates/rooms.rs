@@ -31,7 +31,6 @@ const FOLDERS: Exceptions = &[
     ("crates/broker/src/vhost/state", 21),
     ("crates/management/src/api", 23),
     ("crates/management/src/node", 24),
-    ("crates/server/src/disk", 26),
 ];
 
 /// Checks the folders of every crate.

@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use storage::{EntryIndex, LogSnapshot, RealDirectory};
 
 use crate::clock::Clock;
-use crate::disk::backup_copy::{Copier, CopyCounts};
-use crate::disk::backup_target::BackupTarget;
+use crate::disk::backup::copy::{Copier, CopyCounts};
+use crate::disk::backup::target::BackupTarget;
 use crate::disk::json_files::cluster_file;
 use crate::disk::json_files::node_file::{self, NodeFile, VhostEntry};
-use crate::disk::persister::Persister;
+use crate::disk::log::persister::Persister;
 use crate::disk::private_files::{self, sync};
 use crate::disk::stand_alone;
 use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};

@@ -10,7 +10,7 @@ use replica::Contents;
 
 use super::{OpenRefused, State, VhostHandle};
 use crate::disk::json_files::node_file::VhostEntry;
-use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::recovery::pages::PageRecovery;
 
 impl VhostHandle {
     /// Checks that a connection could be opened now.

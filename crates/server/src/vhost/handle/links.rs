@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::VhostClock;
 use crate::connection::counters::Socket;
-use crate::disk::page_progress::PageProgress;
+use crate::disk::pages::page_progress::PageProgress;
 
 /// The end of a client's connection.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use broker::page::{PageLocation, PageRead, PageTask};
 use storage::{WriteBatch, Written};
 
 use super::VhostHandle;
-use crate::disk::log_writer::LogSource;
-use crate::disk::page_files::PageFiles;
-use crate::disk::pager::PageSource;
-use crate::disk::progress::DiskProgress;
+use crate::disk::log::log_writer::LogSource;
+use crate::disk::log::progress::DiskProgress;
+use crate::disk::pages::page_files::PageFiles;
+use crate::disk::pages::pager::PageSource;
 use crate::disk::vhost_files::VhostId;
 use crate::vhost::lock::TimedGuard;
 

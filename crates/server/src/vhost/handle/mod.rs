@@ -34,12 +34,12 @@ use super::pressure::MemoryPressure;
 use super::timer::{Timer, WakeUp};
 use crate::clock::VhostClock;
 use crate::connection::counters::Socket;
-use crate::disk::death_files::DeathFiles;
-use crate::disk::page_files::PageFiles;
-use crate::disk::pager::Pager;
-use crate::disk::persister::Persister;
-use crate::disk::progress::DiskProgress;
-use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::deaths::files::DeathFiles;
+use crate::disk::log::persister::Persister;
+use crate::disk::log::progress::DiskProgress;
+use crate::disk::pages::page_files::PageFiles;
+use crate::disk::pages::pager::Pager;
+use crate::disk::recovery::pages::PageRecovery;
 use crate::disk::vhost_files::VhostId;
 
 /// The threads that serve all vhosts.

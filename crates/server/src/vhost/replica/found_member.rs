@@ -7,7 +7,7 @@ use replication::{BeginError, MemberId};
 use storage::{EntryError, OpenError, RealDirectory, SavedMember};
 
 use crate::cluster::membership::node_list::FIRST_INCARNATION;
-use crate::disk::page_files::PageError;
+use crate::disk::pages::page_files::PageError;
 use crate::disk::recovery::RestoreError;
 use crate::disk::vhost_files::{VhostId, has_files, replica_path};
 

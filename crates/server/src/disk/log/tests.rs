@@ -17,10 +17,10 @@ use broker::{
 use replica::{LogQueue, QueuedRecord};
 use storage::{Log, LogOptions, RealDirectory, RecordSink, References, WriteBatch};
 
-use crate::disk::page_files::PageFiles;
+use crate::disk::pages::page_files::PageFiles;
 use crate::disk::recovery::VhostLog;
-use crate::disk::recovery_pages::{LogReplay, PageRecovery};
-use crate::disk::replay_thread::replay_log;
+use crate::disk::recovery::pages::{LogReplay, PageRecovery};
+use crate::disk::recovery::replay_thread::replay_log;
 use crate::limits::RESTORE_BATCH_RECORDS;
 
 const NOW: Now = Now::from_millis(1_000_000);

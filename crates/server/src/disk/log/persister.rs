@@ -18,10 +18,10 @@ use parking_lot::{Condvar, Mutex};
 use storage::{LogSnapshot, Preparation, Prepared, RealDirectory, WriteBatch};
 
 use crate::clock::own_time;
-use crate::disk::log_writer::{LogSource, LogWriter, Stage, WriteJob};
+use crate::disk::log::log_writer::{LogSource, LogWriter, Stage, WriteJob};
+use crate::disk::log::write_times::WriteTimes;
 use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
-use crate::disk::write_times::WriteTimes;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS};
 
 /// A vhost, and the receiver of the snapshot of its log.

@@ -1,5 +1,8 @@
 //! Recovery of a vhost at the start: replays its log and writes new page files.
 
+pub(crate) mod pages;
+pub(crate) mod replay_thread;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,9 +16,9 @@ use storage::{
 };
 
 use crate::config::Durability;
-use crate::disk::page_files::{PageError, PageFiles};
-use crate::disk::recovery_pages::{LogReplay, PageRecovery};
-use crate::disk::replay_thread::replay_log;
+use crate::disk::pages::page_files::{PageError, PageFiles};
+use crate::disk::recovery::pages::{LogReplay, PageRecovery};
+use crate::disk::recovery::replay_thread::replay_log;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{ENTRY_TAIL_BYTES_MAX, RESTORE_REPORT_INTERVAL};

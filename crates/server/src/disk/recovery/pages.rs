@@ -10,7 +10,7 @@ use broker::PageId;
 use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 use replica::ReplayPages;
 
-use crate::disk::page_files::{PageError, PageFiles};
+use crate::disk::pages::page_files::{PageError, PageFiles};
 use crate::limits::RESTORE_PAGES_MAX;
 
 /// Replay of the log of a vhost of this node.

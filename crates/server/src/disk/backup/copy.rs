@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use storage::limits::SNAPSHOT_COPY_BYTES;
 use storage::{LogSnapshot, RealDirectory, SnapshotCopy};
 
-use crate::disk::backup_target::check_free;
+use crate::disk::backup::target::check_free;
 use crate::disk::private_files::{self, sync};
 use crate::limits::BACKUP_COPY_PAUSE;
 

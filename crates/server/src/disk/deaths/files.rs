@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use broker::time::Now;
 use broker::{DeadLetterHistoryLimits, RecordedDeath, RestoredDeath, Vhost, VhostOptions};
 
-use crate::disk::death_line::{Decoder, Encoder};
+use crate::disk::deaths::line::{Decoder, Encoder};
 use crate::disk::private_files::{self, FILE_MODE};
 use crate::limits::DEATH_LINE_BYTES_MAX;
 

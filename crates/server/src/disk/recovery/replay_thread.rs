@@ -8,7 +8,7 @@ use broker::Envelopes;
 use replica::DecodedRecord;
 use storage::{Lsn, Record, RecordSink, References};
 
-use crate::disk::recovery_pages::LogReplay;
+use crate::disk::recovery::pages::LogReplay;
 use crate::limits::{RESTORE_BATCH_RECORDS, RESTORE_BATCHES_MAX};
 
 /// A replay, and the receiver of the problems of single records.
