@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use serde_json::json;
 
-use crate::api::channels;
-use crate::api::client_filter::is_client_wanted;
+use crate::api::clients::channels;
+use crate::api::clients::client_filter::is_client_wanted;
 use crate::api::list_query::{List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
@@ -26,7 +26,7 @@ use crate::snapshot::fields::{CONNECTION, StatsKind, of_connection};
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route("/api/connections", Scope::List(FOUND_BY), get(list))
         .route("/api/connections/{name}", Scope::Anywhere, get(show).delete(close))

@@ -17,7 +17,7 @@ use crate::json::limits::{limit_from_json, limits_to_json};
 use crate::node::{ChangeError, LimitName, UserLimit, VhostLimit};
 
 /// The paths. In paths with two names, the first is the vhost's or the user's, the second the limit's.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route("/api/vhost-limits", Scope::Here, get(list_of_vhosts))
         .route("/api/vhost-limits/{vhost}", Scope::Here, get(show_of_vhost))

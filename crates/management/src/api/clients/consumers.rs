@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::api::client_filter::is_client_wanted;
+use crate::api::clients::client_filter::is_client_wanted;
 use crate::api::list_query::{List, Query};
 use crate::api::row::{Part, Row};
 use crate::http::access::Management;
@@ -16,7 +16,7 @@ use crate::json::table::table_to_json;
 use crate::snapshot::client::{ConsumerSnapshot, channel_name};
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new().route("/api/consumers", Scope::List(&["queue.name"]), get(list)).route(
         "/api/consumers/{vhost}",
         Scope::Vhost("vhost"),

@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::api::client_filter::is_client_wanted;
-use crate::api::consumers;
+use crate::api::clients::client_filter::is_client_wanted;
+use crate::api::clients::consumers;
 use crate::api::list_query::{List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
@@ -25,7 +25,7 @@ use crate::snapshot::fields::{CHANNEL, StatsKind, of_channel};
 type ChannelTrend = Trend<{ CHANNEL.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route(
             "/api/channels",

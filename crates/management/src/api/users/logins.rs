@@ -24,7 +24,7 @@ use crate::node::{Credentials, PermissionDetails};
 use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route("/api/whoami", Scope::Here, get(whoami))
         .route("/api/auth/hash_password/{password}", Scope::Here, get(hash_password))

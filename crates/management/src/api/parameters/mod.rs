@@ -1,6 +1,9 @@
 //! `/api/parameters`: runtime parameters of vhosts. The components `operator_policy` and `vhost-limits`
 //! are there, which are other ways to operator policies and to limits; `policy` can be looked at.
 
+pub(crate) mod global_parameters;
+pub(crate) mod limits;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,5 +1,8 @@
 //! `/api/users`: users with their passwords and tags.
 
+pub(crate) mod logins;
+pub(crate) mod permissions;
+
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};

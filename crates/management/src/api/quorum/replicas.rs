@@ -23,7 +23,7 @@ use crate::node::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberErr
 const ALL: &str = ".*";
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route("/api/queues/quorum/{vhost}/{name}/replicas/add", Scope::Vhost("vhost"), post(add))
         .route(

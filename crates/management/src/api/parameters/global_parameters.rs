@@ -15,7 +15,7 @@ use crate::http::scope::Scope;
 use crate::node::Caller;
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route(
             "/api/cluster-name",

@@ -16,7 +16,7 @@ use crate::http::scope::Scope;
 use crate::node::{ChangeError, PermissionDetails, TopicPermissionDetails, UserDetails};
 
 /// The paths.
-pub(super) fn routes() -> Routes {
+pub(in crate::api) fn routes() -> Routes {
     type Plain = PermissionDetails;
     type Topic = TopicPermissionDetails;
 
