@@ -12,7 +12,7 @@ import pytest
 from brokers import quoted
 from definitions import User, hash_of
 
-RECORDED = pathlib.Path(__file__).parent / "recorded"
+RECORDED = pathlib.Path(__file__).parents[1] / "recorded"
 FAMILIES = ("users", "vhosts", "permissions", "topic_permissions", "global_parameters", "parameters", "policies",
             "exchanges", "queues", "bindings")
 IN_VHOST = ("parameters", "policies", "exchanges", "queues", "bindings")

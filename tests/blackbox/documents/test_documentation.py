@@ -20,7 +20,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 pytestmark = pytest.mark.tools
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Times, of which a page shows the least.
 SECONDS = re.compile(r"(\d+\.\d) s\b")

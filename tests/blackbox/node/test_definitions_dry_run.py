@@ -9,7 +9,7 @@ from test_ctl import tools
 
 pytestmark = pytest.mark.better
 
-RECORDED = pathlib.Path(__file__).parent / "recorded"
+RECORDED = pathlib.Path(__file__).parents[1] / "recorded"
 FAMILIES = ("users", "vhosts", "permissions", "topic_permissions", "global_parameters", "parameters", "policies",
             "exchanges", "queues", "bindings")
 CHANGES = ("new", "equal", "changed", "kept", "skipped")

@@ -1,6 +1,6 @@
 """rabbitmqctl and rabbitmq-diagnostics: output, error output and exit code, word for word as RabbitMQ's tools.
 
-The transcripts in `ctl/` were made with RabbitMQ's own tools. The lines are run with ours, against either broker.
+The files in `transcripts/` were made with RabbitMQ's own tools. The lines are run with ours, against either broker.
 """
 
 import json
@@ -19,7 +19,7 @@ from patience import PATIENCE_S, becomes
 
 pytestmark = pytest.mark.tools
 
-FOLDER = pathlib.Path(__file__).parent / "ctl"
+FOLDER = pathlib.Path(__file__).parent / "transcripts"
 SEEDS = (FOLDER / "documents.txt").read_text().splitlines()
 
 # As rows of text, JSON and CSV.

@@ -13,7 +13,7 @@ import ports
 
 pytestmark = [pytest.mark.better, pytest.mark.tools]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "three-nodes.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "three-nodes.md"
 FENCE = re.compile(r"^```(sh skip|text)\n(.*?)^```$", re.M | re.S)
 # The first three digits of the ports for AMQP on the page; before them is 1 for HTTP, and 2 for links.
 DIGITS = "567"

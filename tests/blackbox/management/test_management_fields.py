@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "reference" / "http-api-endpoints.md"
 ROW = re.compile(r"\| `(\w+)` \| (.*) \|$")
 # Objects whose keys are chosen by users, or are values: reasons, causes, parts.
