@@ -17,6 +17,7 @@ mod endpoints;
 mod http;
 mod limits;
 mod logging;
+mod membership;
 mod metadata;
 mod node;
 mod redrive;

@@ -2,19 +2,17 @@
 //!
 //! A link is one TCP connection between two nodes. `handshake` proves that both know the secret; `frames` splits what they
 //! send into chunks; `peer` is another node as this one knows it; `links` opens, accepts and runs links. [`Links`] is what
-//! the rest of the node sees: frames are handed to [`Links::send`], and come back as calls of [`LinkEvents`]. `membership`
-//! decides when a node may vote for the first time, which node has lost its disk, and which records a cluster may write; it
-//! has the list of the nodes, which `joining` lets others into. Streams are further connections between two nodes, for
-//! clients, requests over HTTP and files: [`Links::dial`] opens one, and a [`StreamHandler`] takes those of peers.
+//! the rest of the node sees: frames are handed to [`Links::send`], and come back as calls of [`LinkEvents`]. `joining` lets
+//! nodes into the list that is in [`membership`](crate::membership); `levels` has which records a cluster may write. Streams
+//! are further connections between two nodes, for clients, requests over HTTP and files: [`Links::dial`] opens one, and a
+//! [`StreamHandler`] takes those of peers.
 
 mod check;
-pub(crate) mod fields;
 mod frames;
 mod handshake;
-pub(crate) mod ids;
 pub(crate) mod joining;
+pub(crate) mod levels;
 mod links;
-pub(crate) mod membership;
 mod node_socket;
 mod peer;
 mod purpose;

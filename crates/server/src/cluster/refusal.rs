@@ -1,6 +1,6 @@
 //! The reasons why a link is not opened, each with its sentence, its code for the peer, and its name in metrics.
 
-use super::ids::ClusterId;
+use crate::membership::ids::ClusterId;
 
 /// The code of a refusal, for the peer and for metrics. Codes never change their meaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

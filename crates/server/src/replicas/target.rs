@@ -8,7 +8,7 @@ use storage::{Applier, LogEntry, Lsn, RealDirectory};
 
 use crate::disk::log::log_writer::LogSource;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 /// A vhost whose log is replicated: while this node leads, a source of batches; otherwise a replica that applies the
 /// entries of another leader.

@@ -151,7 +151,7 @@ impl Receiver {
         need: ShipmentNeed,
         node: replication::NodeId,
     ) -> Result<(), Failure> {
-        let of_link = crate::cluster::ids::NodeId(node.get());
+        let of_link = crate::membership::ids::NodeId(node.get());
         let dialed = self.links.dial(of_link, Purpose::Shipment).await;
         let mut stream = dialed.map_err(|error| Failure::Cut(io::Error::other(error)))?;
         in_time(write(&mut stream, &Message::Ask { vhost: vhost.0, need })).await?;

@@ -86,6 +86,7 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/auth/ctl_token",
         "crates/server/src/definitions",
         "crates/server/src/metadata/",
+        "crates/server/src/membership/placement",
         "crates/server/src/node/global_parameters",
         "crates/server/src/node/followed",
         "crates/server/src/node/metadata",

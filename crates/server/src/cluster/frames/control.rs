@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::auth::user_slots::{ClientCounts, UserCounts};
-use crate::cluster::fields::{
+use crate::cluster::refusal::RefusalCode;
+use crate::membership::fields::{
     Fields, Malformed, put_count, put_long_text, put_maybe_u64, put_text,
 };
-use crate::cluster::ids::{DiskId, NodeId};
-use crate::cluster::membership::node_list::NodeList;
-use crate::cluster::refusal::RefusalCode;
+use crate::membership::ids::{DiskId, NodeId};
+use crate::membership::node_list::NodeList;
 
 const PING: u8 = 1;
 const INTRODUCTION: u8 = 2;
@@ -211,8 +211,8 @@ fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::membership::node_list::ListedNode;
     use crate::limits::{CONTROL_FRAME_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
+    use crate::membership::node_list::ListedNode;
 
     fn all() -> Vec<Control> {
         let introduction = Introduction {

@@ -10,10 +10,10 @@ use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use crate::cluster::ids::ClusterId;
-use crate::cluster::membership::founding::ClusterRecord;
 use crate::config::{ClusterNode, Config, DnsDiscovery};
 use crate::limits::{DNS_ADDRESSES_MAX, DNS_LOG_INTERVAL, DNS_LOG_INTERVAL_MIN};
+use crate::membership::founding::ClusterRecord;
+use crate::membership::ids::ClusterId;
 
 /// Looks up addresses and names. Calls may block.
 pub(crate) trait Resolver: Send + Sync {

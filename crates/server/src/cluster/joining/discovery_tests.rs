@@ -8,10 +8,10 @@ use std::time::Duration;
 use replication::levels::FIRST_RECORD_LEVEL;
 
 use super::discovery::*;
-use crate::cluster::ids::{ClusterId, DiskId};
-use crate::cluster::membership::founding::ClusterRecord;
-use crate::cluster::membership::node_list::NodeList;
 use crate::config::DnsDiscovery;
+use crate::membership::founding::ClusterRecord;
+use crate::membership::ids::{ClusterId, DiskId};
+use crate::membership::node_list::NodeList;
 
 /// Addresses of one host name, each with its name.
 struct Zone(Vec<(&'static str, Option<&'static str>)>);

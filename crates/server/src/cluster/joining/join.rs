@@ -9,15 +9,15 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::cluster::fields::{Fields, Malformed, put_sentence, put_text};
-use crate::cluster::ids::{ClusterId, DiskId};
 use crate::cluster::links::dial::DialError;
 use crate::cluster::links::registry::Links;
-use crate::cluster::membership::node_list::{NodeList, place, put_place};
 use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
 use crate::config::ClusterNode;
 use crate::limits::{JOIN_ANSWER_TIMEOUT, JOIN_MESSAGE_BYTES_MAX};
+use crate::membership::fields::{Fields, Malformed, put_sentence, put_text};
+use crate::membership::ids::{ClusterId, DiskId};
+use crate::membership::node_list::{NodeList, place, put_place};
 
 /// The question of a node, and the facts that it tells of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -221,7 +221,7 @@ fn malformed() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::membership::node_list::ListedNode;
+    use crate::membership::node_list::ListedNode;
 
     fn answers() -> Vec<JoinAnswer> {
         let (host, disk) = ("h".to_owned(), DiskId(7));

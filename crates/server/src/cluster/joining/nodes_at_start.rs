@@ -15,12 +15,12 @@ use super::discovery::{self, Resolver, WaitLog};
 use super::seek::{SeekOutcome, Seeker};
 use crate::clock::Clock;
 use crate::cluster::links::registry::{ClusterError, Links, join_at_start, stopped};
-use crate::cluster::membership::founding::ClusterRecord;
 use crate::config::{ClusterNode, ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::json_files::cluster_file;
 use crate::disk::{reset, stand_alone};
 use crate::limits::{DNS_RETRY_INTERVAL, JOIN_RETRY_INTERVAL, JOIN_SEEK_INTERVAL};
+use crate::membership::founding::ClusterRecord;
 use crate::node::identity;
 use crate::service_state;
 

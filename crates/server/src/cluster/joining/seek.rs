@@ -7,14 +7,14 @@ use tokio::task::JoinSet;
 
 use super::join::{JoinAnswer, JoinQuestion, JoinedCluster, ask};
 use crate::clock::Clock;
-use crate::cluster::ids::{ClusterId, DiskId};
 use crate::cluster::links::dial::DialError;
 use crate::cluster::links::registry::{ClusterError, Links};
-use crate::cluster::membership::founding::ClusterRecord;
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::config::{ClusterNode, ClusterOptions};
 use crate::disk::content;
 use crate::disk::json_files::cluster_file;
+use crate::membership::founding::ClusterRecord;
+use crate::membership::ids::{ClusterId, DiskId};
 
 /// Nodes that are asked one after the other, because each names the next.
 const HOPS_MAX: usize = 4;
@@ -172,7 +172,7 @@ async fn ask_through(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::membership::node_list::{ListedNode, NodeList};
+    use crate::membership::node_list::{ListedNode, NodeList};
 
     fn seeker(content: Option<&str>) -> Seeker {
         let (name, host, key) = ("d@h".to_owned(), "h".to_owned(), String::new());

@@ -8,12 +8,12 @@ use super::registry::Links;
 use super::shake::{connect, shake};
 use super::streams::NodeStream;
 use crate::cluster::handshake::HandshakeError;
-use crate::cluster::ids::NodeId;
 use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::Refusal;
 use crate::cluster::remote_end::RemoteEnd;
 use crate::limits::{LINK_CONNECT_TIMEOUT, LINK_HANDSHAKE_TIMEOUT, STREAM_DIAL_TIMEOUT};
+use crate::membership::ids::NodeId;
 
 /// The reason why a stream cannot be opened.
 #[derive(thiserror::Error, Debug)]

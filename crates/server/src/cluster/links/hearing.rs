@@ -3,8 +3,8 @@
 use tokio::sync::watch;
 
 use super::registry::Links;
-use crate::cluster::ids::NodeId;
 use crate::cluster::peer::contact::Contact;
+use crate::membership::ids::NodeId;
 
 impl Links {
     /// True if a node is heard, or may be soon.

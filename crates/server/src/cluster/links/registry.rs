@@ -18,12 +18,7 @@ use crate::clock::Clock;
 use crate::cluster::frames::control::{Control, Facts, Introduction};
 use crate::cluster::frames::wire::Channel;
 use crate::cluster::handshake::hello::{CheckContext, Hello, NONCE_BYTES, PROTOCOL, Secret, Side};
-use crate::cluster::ids::{ClusterId, DiskId, NodeId};
-use crate::cluster::membership::founding::{
-    ClusterRecord, DiskProblem, Founding, PeerStatement, RecordProblem, StatementEffect,
-};
-use crate::cluster::membership::levels::check_peer;
-use crate::cluster::membership::node_list::NodeList;
+use crate::cluster::levels::check_peer;
 use crate::cluster::peer::contact::Contact;
 use crate::cluster::peer::events::{LinkEvents, LocalNode, LostCause};
 use crate::cluster::peer::replaced::ReplacementRate;
@@ -38,6 +33,11 @@ use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::reset;
 use crate::disk::stand_alone::StandAloneError;
 use crate::limits::{LINK_HANDSHAKE_TIMEOUT, LINK_PING_INTERVAL, LINK_SILENCE};
+use crate::membership::founding::{
+    ClusterRecord, DiskProblem, Founding, PeerStatement, RecordProblem, StatementEffect,
+};
+use crate::membership::ids::{ClusterId, DiskId, NodeId};
+use crate::membership::node_list::NodeList;
 use crate::tls::{Tls, TlsError};
 
 /// The class of a frame.

@@ -10,12 +10,12 @@ use super::registry::Links;
 use super::streams::{NodeStream, Opened, StreamSlot};
 use crate::cluster::handshake::hello::{Hello, Side};
 use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
-use crate::cluster::ids::NodeId;
 use crate::cluster::node_socket::NodeSocket;
 use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::Refusal;
 use crate::connection::descriptors::leaves_room;
+use crate::membership::ids::NodeId;
 use crate::tls::links as link_tls;
 
 /// A socket whose handshake is done.

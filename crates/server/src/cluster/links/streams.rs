@@ -15,7 +15,6 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::cluster::ids::{DiskId, NodeId};
 use crate::cluster::node_socket::NodeSocket;
 use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
@@ -23,6 +22,7 @@ use crate::cluster::refusal::Refusal;
 use crate::limits::{
     CLIENT_STREAMS_MAX, HTTP_STREAMS_MAX, JOIN_STREAMS_MAX, SHIPMENT_STREAMS_MAX, STREAMS_MAX,
 };
+use crate::membership::ids::{DiskId, NodeId};
 
 /// Takes the streams of a purpose that peers open.
 pub(crate) trait StreamHandler: Send + Sync {

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::auth::user_slots::UserCounts;
 use crate::cluster::frames::control::Facts;
 use crate::cluster::frames::wire::WireError;
-use crate::cluster::ids::NodeId;
 use crate::cluster::refusal::Refusal;
+use crate::membership::ids::NodeId;
 
 /// The reason why a link is lost.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -18,7 +18,6 @@ use tokio::time::timeout;
 
 use super::frames::control::{Control, Facts, Ping};
 use super::frames::wire::Channel;
-use super::ids::NodeId;
 use super::peer::contact::Contact;
 use super::peer::events::LostCause;
 use super::peer::link_output::LinkOutput;
@@ -30,6 +29,7 @@ use crate::clock::Clock;
 use crate::clock::own_time;
 use crate::config::ClusterNode;
 use crate::limits::STREAM_DIALS_MAX;
+use crate::membership::ids::NodeId;
 
 /// A link whose handshake is done.
 #[derive(Debug)]

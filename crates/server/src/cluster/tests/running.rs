@@ -15,7 +15,6 @@ use tokio::net::TcpStream;
 use crate::auth::user_slots::UserCounts;
 use crate::clock::Clock;
 use crate::cluster::frames::control::Facts;
-use crate::cluster::ids::NodeId;
 use crate::cluster::links::registry::{FrameClass, Links};
 use crate::cluster::links::serve::RunningLinks;
 use crate::cluster::peer::events::{LinkEvents, LocalNode, LostCause};
@@ -23,6 +22,7 @@ use crate::cluster::refusal::RefusalCode;
 use crate::cluster::tests::owned_port::OwnedPort;
 use crate::config::{ClusterNode, ClusterOptions};
 use crate::connection::listener::Listener;
+use crate::membership::ids::NodeId;
 use crate::node::refusals::Refusals;
 
 /// Far longer than anything here takes.

@@ -7,13 +7,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::running::{Cluster, Event, PATIENCE, Running};
-use crate::cluster::ids::NodeId;
 use crate::cluster::links::dial::DialError;
 use crate::cluster::links::registry::Links;
 use crate::cluster::links::streams::{NodeStream, Opened, StreamHandler};
 use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::limits::SHIPMENT_STREAMS_MAX;
+use crate::membership::ids::NodeId;
 
 /// Keeps the accepted streams.
 struct Keeper(UnboundedSender<NodeStream>);

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use crate::cluster::ids::NodeId;
+use crate::membership::ids::NodeId;
 use crate::node::alarms::alarm::Alarm;
 use crate::node::alarms::limits::AlarmLimits;
 use crate::node::alarms::shortage::Shortage;

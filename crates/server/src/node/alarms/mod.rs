@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cluster::Peer;
-use crate::cluster::ids::NodeId;
 use crate::disk::free_space;
 use crate::limits::{
     ALARM_CHECK_INTERVAL, DATA_DIR_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL,
     EXIT_DISK, MEMORY_GROWTH_BYTES_PER_MS, MEMORY_NEAR_CHECK_INTERVAL,
     SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE, VOTER_ALARM_TIME_MAX,
 };
+use crate::membership::ids::NodeId;
 use crate::node::Node;
 use crate::node::alarms::alarm::Alarm;
 use crate::node::alarms::shortage::Shortage;

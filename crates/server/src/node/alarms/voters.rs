@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use broker::time::Time;
 
-use crate::cluster::ids::NodeId;
 use crate::limits::{VOTER_ALARM_TIME_MAX, VOTER_WELL_TIME};
+use crate::membership::ids::NodeId;
 use crate::node::alarms::alarm::Alarm;
 
 // COMPAT: alarm of another node: it blocks publishers for a minute at the most while a majority is well; in RabbitMQ

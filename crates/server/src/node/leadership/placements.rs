@@ -10,9 +10,9 @@ use management::{
 use replication::MemberId;
 use replication::levels::check_placement_level;
 
-use crate::cluster::membership::node_list::NodeList;
 use crate::disk::json_files::node_file::VhostEntry;
-use crate::metadata::placement::{Choice, Placement};
+use crate::membership::node_list::NodeList;
+use crate::membership::placement::{Choice, Placement};
 use crate::node::Node;
 
 impl Node {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::auth::User;
 use crate::cluster::Links;
-use crate::cluster::ids::NodeId;
 use crate::limits::{METADATA_FOLLOWED_WAIT, METADATA_RETRY_INTERVAL};
+use crate::membership::ids::NodeId;
 use crate::metadata::Metadata;
 
 /// The metadata of a cluster, as this node follows them.

@@ -11,16 +11,16 @@ use std::time::Instant;
 use management::{ChangeError, ForgetError, LifecycleError, Topology as _};
 use tokio::runtime::Handle;
 
-use crate::cluster::ids::{DiskId, NodeId};
 use crate::cluster::joining::join::{
     JoinAnswer, JoinQuestion, JoinedCluster, read_question, write_answer,
 };
-use crate::cluster::membership::levels;
-use crate::cluster::membership::node_list::{Admission, Joining, ListedNode, NodeList};
+use crate::cluster::levels;
 use crate::cluster::{NodeStream, StreamHandler};
 use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::stand_alone::{self, StandAloneError};
 use crate::limits::{FORGET_SETTLE, FORGET_SETTLE_INTERVAL};
+use crate::membership::ids::{DiskId, NodeId};
+use crate::membership::node_list::{Admission, Joining, ListedNode, NodeList};
 use crate::node::Node;
 use crate::node::lifecycle::ExitReason;
 use crate::node::metadata::followed::NodeMetadata;

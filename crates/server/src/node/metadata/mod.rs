@@ -19,10 +19,10 @@ use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
-use crate::cluster::membership::node_list::{ListedNode, NodeList};
 use crate::disk::json_files::cluster_file;
 use crate::disk::json_files::node_file::{self, VhostEntry};
 use crate::disk::vhost_files::{self, VhostId};
+use crate::membership::node_list::{ListedNode, NodeList};
 use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
 use crate::node::Node;
 use crate::node::metadata::followed::{Followed, NodeMetadata};

@@ -18,7 +18,7 @@ use crate::auth::{TopicPattern, User, Users};
 use crate::disk::json_files::node_file::{self, NodeFileError, VhostEntry};
 use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX, USER_NAME_BYTES_MAX};
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 use crate::node::Node;
 use crate::node::alarms::alarm::Alarm;
 use crate::vhost::VhostHandle;

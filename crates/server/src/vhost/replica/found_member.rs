@@ -6,10 +6,10 @@ use std::path::Path;
 use replication::{BeginError, MemberId};
 use storage::{EntryError, OpenError, RealDirectory, SavedMember};
 
-use crate::cluster::membership::node_list::FIRST_INCARNATION;
 use crate::disk::pages::page_files::PageError;
 use crate::disk::recovery::RestoreError;
 use crate::disk::vhost_files::{VhostId, has_files, replica_path};
+use crate::membership::node_list::FIRST_INCARNATION;
 
 /// The group of a directory, as the node knows it before it looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

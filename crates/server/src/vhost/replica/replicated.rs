@@ -9,7 +9,7 @@ use replication::{GroupPlacement as _, MemberId};
 use storage::{Applier, LogEntry, RealDirectory, Record, References};
 use tokio::sync::watch;
 
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 use crate::replicas::{Deposition, HandOverTask, ReplicaTarget};
 use crate::vhost::handle::VhostHandle;
 use crate::vhost::handle::changes::apply_settings;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Hello;
-use crate::cluster::ids::{ClusterId, NodeId};
-use crate::cluster::membership::levels;
-use crate::cluster::membership::node_list::NodeList;
+use crate::cluster::levels;
 use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::Refusal;
 use crate::config::ClusterNode;
+use crate::membership::ids::{ClusterId, NodeId};
+use crate::membership::node_list::NodeList;
 
 /// The knowledge of a node about its cluster when it judges a hello.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
-use crate::cluster::fields::{Fields, Malformed, put_text};
-use crate::cluster::ids::{ClusterId, DiskId, NodeId};
 use crate::cluster::purpose::Purpose;
+use crate::membership::fields::{Fields, Malformed, put_text};
+use crate::membership::ids::{ClusterId, DiskId, NodeId};
 
 pub(crate) use judge::{CheckContext, judge};
 pub(crate) use messages::{Message, MessageError, MessageReader, refusal_message};

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use replication::levels::FIRST_RECORD_LEVEL;
 
 use super::node_list::{ListedNode, NodeList};
-use crate::cluster::ids::{ClusterId, DiskId, NodeId};
+use crate::membership::ids::{ClusterId, DiskId, NodeId};
 
 /// The memory of a node of its cluster, in `cluster.json`.
 #[derive(Clone, PartialEq, Eq, Debug)]

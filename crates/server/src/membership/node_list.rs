@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::cluster::fields::{Fields, Malformed, put_count, put_text};
-use crate::cluster::ids::{DiskId, NodeId};
 use crate::config::ClusterNode;
 use crate::limits::{CLUSTER_NODES_MAX, FORGOTTEN_NODES_MAX, HOST_NAME_BYTES_MAX};
+use crate::membership::fields::{Fields, Malformed, put_count, put_text};
+use crate::membership::ids::{DiskId, NodeId};
 
 /// Incarnations that the members of a node have for each time that it joins.
 const INCARNATIONS_PER_JOIN: u16 = 1024;
@@ -58,7 +58,7 @@ pub(crate) struct NodeList(pub(crate) BTreeMap<String, ListedNode>);
 const NODE_BYTES_MIN: usize = 2 + 2 + 8 + 2 + 1;
 
 /// Appends a host and a port to a frame.
-pub(in crate::cluster) fn put_place(out: &mut Vec<u8>, host: &str, port: u16) {
+pub(crate) fn put_place(out: &mut Vec<u8>, host: &str, port: u16) {
     put_text(out, host);
     out.extend_from_slice(&port.to_le_bytes());
 }
@@ -67,7 +67,7 @@ pub(in crate::cluster) fn put_place(out: &mut Vec<u8>, host: &str, port: u16) {
 ///
 /// # Errors
 /// [`Malformed`].
-pub(in crate::cluster) fn place(fields: &mut Fields<'_>) -> Result<(String, u16), Malformed> {
+pub(crate) fn place(fields: &mut Fields<'_>) -> Result<(String, u16), Malformed> {
     Ok((fields.text()?, fields.u16()?))
 }
 
@@ -146,7 +146,7 @@ impl NodeList {
     }
 
     /// Appends the list to a frame.
-    pub(in crate::cluster) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_count(out, self.0.len());
         for (name, node) in &self.0 {
             put_text(out, name);
@@ -161,7 +161,7 @@ impl NodeList {
     ///
     /// # Errors
     /// [`Malformed`].
-    pub(in crate::cluster) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let mut nodes = Self::default();
         for _ in 0..fields.count(NODE_BYTES_MIN)? {
             let name = fields.text()?;

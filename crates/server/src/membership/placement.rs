@@ -123,7 +123,7 @@ impl Placement {
 
     /// False if all incarnations of a node are used up in this vhost.
     fn can_have(&self, node: &str) -> bool {
-        let all = crate::cluster::membership::node_list::FOUNDER_INCARNATIONS;
+        let all = crate::membership::node_list::FOUNDER_INCARNATIONS;
         let offset = self.former.get(node).copied().unwrap_or_default();
         all.start() + offset + incarnations_from(offset) - 1 <= *all.end()
     }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn member_that_comes_back_has_an_incarnation_that_none_had() {
-        let all = &crate::cluster::membership::node_list::FOUNDER_INCARNATIONS;
+        let all = &crate::membership::node_list::FOUNDER_INCARNATIONS;
         let mut placement = Placement::on_all(&["a", "b"].map(str::to_owned));
         let (mut last, mut times) = (0, 0);
         while let Some(incarnations) = placement.incarnations("a", all) {
