@@ -14,7 +14,6 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::cluster::{LinkEvents, Purpose, RunningLinks};
 use crate::config::Config;
-use crate::connection::listener::{Listener, accept_amqp};
 use crate::http::path_prefix;
 use crate::http::peers::ServedPeers;
 use crate::http::{self, HttpListener, HttpPeer};
@@ -23,7 +22,8 @@ use crate::node::Node;
 use crate::node::cluster::NodeForLinks;
 use crate::node::identity;
 use crate::node::lifecycle::start_error::StartError;
-use crate::node::refusals::Refusals;
+use crate::sockets::listener::{Listener, accept_amqp};
+use crate::sockets::refusals::Refusals;
 use crate::tls::Tls;
 
 /// A listening socket, with its TLS if there is one.

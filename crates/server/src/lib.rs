@@ -24,6 +24,7 @@ mod redrive;
 mod replicas;
 mod service_state;
 mod shipments;
+mod sockets;
 mod source;
 mod tls;
 mod vhost;

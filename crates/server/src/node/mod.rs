@@ -1,6 +1,7 @@
 //! The node: everything that all connections share, from start to stop.
 
 pub(crate) mod alarms;
+pub(crate) mod clients;
 pub(crate) mod cluster;
 pub(crate) mod files;
 pub(crate) mod identity;
@@ -8,7 +9,6 @@ mod leadership;
 pub(crate) mod lifecycle;
 pub(crate) mod metadata;
 pub(crate) mod permits;
-pub(crate) mod refusals;
 pub(crate) mod replication;
 pub(crate) mod session_settings;
 mod shown_settings;
@@ -29,24 +29,24 @@ use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
 use crate::cluster::joining::joiner::Joiner;
-use crate::connection::registry::Clients;
 use crate::disk::json_files::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::disk::node_disk::NodeDisk;
 use crate::http::peers::HttpPeers;
 use crate::node::alarms::known::Alarms;
+use crate::node::clients::Clients;
 use crate::node::files::NodeFiles;
 use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::metadata::followed::NodeMetadata;
 use crate::node::metadata::global_parameters::GlobalParameters;
 use crate::node::permits::Permits;
-use crate::node::refusals::Refusals;
 use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
 use crate::node::upkeep::backup::Backups;
 use crate::node::upkeep::clock_watch::ClockWatch;
 use crate::redrive::Redrives;
+use crate::sockets::refusals::Refusals;
 use crate::vhost::{Threads, Vhosts};
 
 /// The refusal of a client because the node stops.

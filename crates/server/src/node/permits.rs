@@ -6,10 +6,10 @@ use management::HttpBudget;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
-use crate::connection::read_scheduler::ReadPermits;
-use crate::connection::slots::ConnectionSlots;
 use crate::limits::METRICS_AT_ONCE;
 use crate::node::alarms::limits::AlarmLimits;
+use crate::sockets::read_scheduler::ReadPermits;
+use crate::sockets::slots::ConnectionSlots;
 
 /// Permits of the node.
 #[derive(Debug)]

@@ -26,14 +26,14 @@ use crate::cluster::remote_end::RemoteEnd;
 use super::shake::{ProvedSocket, connect, shake};
 use crate::cluster::peer::Peer;
 use crate::cluster::refusal::Refusal;
-use crate::connection::admission::{Admission, Ticket};
-use crate::connection::listener::Listener;
 use crate::limits::{
     FACTS_INTERVAL, LINK_CLOSE_TIMEOUT, LINK_CONNECT_TIMEOUT, LINK_HANDSHAKE_TIMEOUT,
     LINK_HANDSHAKES_MAX, LINK_LOG_INTERVAL, LINK_QUESTION_AFTER, LINK_RETRY_MAX, LINK_RETRY_MIN,
     LINK_THREADS, MAJORITY_LOOK_INTERVAL,
 };
-use crate::node::refusals::Refusals;
+use crate::sockets::admission::{Admission, Ticket};
+use crate::sockets::listener::Listener;
+use crate::sockets::refusals::Refusals;
 
 /// Links that run. Dropping them closes all sockets.
 #[derive(Debug)]

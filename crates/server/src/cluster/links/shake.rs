@@ -14,8 +14,8 @@ use crate::cluster::node_socket::NodeSocket;
 use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::Refusal;
-use crate::connection::descriptors::leaves_room;
 use crate::membership::ids::NodeId;
+use crate::sockets::descriptors::leaves_room;
 use crate::tls::links as link_tls;
 
 /// A socket whose handshake is done.

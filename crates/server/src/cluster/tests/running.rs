@@ -21,9 +21,9 @@ use crate::cluster::peer::events::{LinkEvents, LocalNode, LostCause};
 use crate::cluster::refusal::RefusalCode;
 use crate::cluster::tests::owned_port::OwnedPort;
 use crate::config::{ClusterNode, ClusterOptions};
-use crate::connection::listener::Listener;
 use crate::membership::ids::NodeId;
-use crate::node::refusals::Refusals;
+use crate::sockets::listener::Listener;
+use crate::sockets::refusals::Refusals;
 
 /// Far longer than anything here takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);

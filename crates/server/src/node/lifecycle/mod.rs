@@ -5,7 +5,6 @@
 //! same process id and standard streams.
 
 pub(crate) mod addresses;
-pub(crate) mod amqp_listeners;
 pub(crate) mod joining;
 mod start;
 pub(crate) mod start_error;
@@ -16,7 +15,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::node::lifecycle::amqp_listeners::AmqpListeners;
+use crate::sockets::amqp_listeners::AmqpListeners;
 
 /// The reason why a serving or stopped phase ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 use super::batch_result::BatchResult;
 use super::links::NodeSide;
 use super::{State, VhostHandle};
-use crate::connection::socket_writer::SocketWriter;
 use crate::limits::{LOCK_RETRY_MS, TIMER_TURN, WORK_PER_LOCK};
 use crate::logging::queue_events;
+use crate::sockets::socket_writer::SocketWriter;
 use crate::vhost::lock::TimedGuard;
 use crate::vhost::timer::TimerTarget;
 

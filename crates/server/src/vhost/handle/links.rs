@@ -12,8 +12,8 @@ use slotmap::SecondaryMap;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::VhostClock;
-use crate::connection::counters::Socket;
 use crate::disk::pages::page_progress::PageProgress;
+use crate::sockets::counters::Socket;
 
 /// The end of a client's connection.
 #[derive(Debug)]

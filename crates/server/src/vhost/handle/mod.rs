@@ -33,7 +33,6 @@ use super::place::Place;
 use super::pressure::MemoryPressure;
 use super::timer::{Timer, WakeUp};
 use crate::clock::VhostClock;
-use crate::connection::counters::Socket;
 use crate::disk::deaths::files::DeathFiles;
 use crate::disk::log::persister::Persister;
 use crate::disk::log::progress::DiskProgress;
@@ -41,6 +40,7 @@ use crate::disk::pages::page_files::PageFiles;
 use crate::disk::pages::pager::Pager;
 use crate::disk::recovery::pages::PageRecovery;
 use crate::disk::vhost_files::VhostId;
+use crate::sockets::counters::Socket;
 
 /// The threads that serve all vhosts.
 #[derive(Clone, Debug)]

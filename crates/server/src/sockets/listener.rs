@@ -10,15 +10,15 @@ use management::ConnectionRefusal;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
-use crate::connection::admission::{Admission, Admitted};
-use crate::connection::descriptors;
-use crate::connection::socket::{Reader, Writer};
 use crate::connection::task::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
 use crate::node::Node;
-use crate::node::lifecycle::amqp_listeners::ListenerState;
 use crate::node::lifecycle::start_error::StartError;
-use crate::node::refusals::Refusals;
+use crate::sockets::admission::{Admission, Admitted};
+use crate::sockets::amqp_listeners::ListenerState;
+use crate::sockets::descriptors;
+use crate::sockets::refusals::Refusals;
+use crate::sockets::socket::{Reader, Writer};
 use crate::tls::Tls;
 
 /// A listening socket that recovers from failures to accept.
@@ -237,7 +237,7 @@ async fn prepare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::lifecycle::amqp_listeners::AmqpListeners;
+    use crate::sockets::amqp_listeners::AmqpListeners;
 
     #[tokio::test]
     async fn suspended_listener_keeps_its_port() {

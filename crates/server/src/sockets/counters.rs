@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use management::Traffic;
 
-use crate::connection::socket_writer::SocketWriter;
+use crate::sockets::socket_writer::SocketWriter;
 
 /// State of the reading half of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl ReadCounters {
         self.state.store(state as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn state(&self) -> ReadState {
+    pub(crate) fn state(&self) -> ReadState {
         let state = self.state.load(Ordering::Relaxed);
         let all = [ReadState::Reading, ReadState::Blocked, ReadState::Throttled];
         all.into_iter().find(|one| *one as u8 == state).expect("only states are stored")

@@ -8,8 +8,8 @@ use broker::ConnectionId;
 use management::{ClientDescription, ClientPid, ConnectionState};
 use parking_lot::Mutex;
 
-use crate::connection::counters::{ReadState, Socket};
 use crate::limits::UNSENT_BYTES_MAX;
+use crate::sockets::counters::{ReadState, Socket};
 use crate::vhost::VhostHandle;
 
 /// A client that has opened a vhost.

@@ -11,7 +11,7 @@ use crate::limits::{
 };
 
 /// The limit on file descriptors of the process.
-pub(super) fn all() -> u64 {
+pub(crate) fn all() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 

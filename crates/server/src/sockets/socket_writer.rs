@@ -15,10 +15,10 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::clock::own_time;
-use crate::connection::socket::Writer;
 use crate::limits::{
     IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS, WRITE_TURN_BYTES,
 };
+use crate::sockets::socket::Writer;
 
 /// The outgoing half of a connection, shared by all threads that send.
 #[derive(Default, Debug)]
