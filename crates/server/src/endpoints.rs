@@ -20,7 +20,6 @@ use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
 use crate::node::cluster::NodeForLinks;
-use crate::node::identity;
 use crate::node::lifecycle::start_error::StartError;
 use crate::sockets::listener::{Listener, accept_amqp};
 use crate::sockets::refusals::Refusals;
@@ -70,7 +69,7 @@ impl Endpoints {
             prometheus.push(plain("Prometheus", "http/prometheus", address)?);
         }
         let mut cluster = Vec::new();
-        let own_name = identity::node_name(config.node_name.as_deref());
+        let own_name = config.full_node_name();
         if config.cluster.is_on() {
             let tls = match config.cluster.has_tls() {
                 true => {

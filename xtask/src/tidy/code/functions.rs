@@ -18,7 +18,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/management/src/api/nodes/mod.rs to_json", 75),
     ("crates/management/src/findings/kind.rs about", 85),
     ("crates/management/src/metrics/deaths.rs write", 71),
-    ("crates/server/src/config/cluster.rs warnings", 81),
+    ("crates/server/src/config/cluster.rs warnings", 80),
     ("crates/server/src/connection/process.rs process", 82),
     ("crates/server/src/connection/task.rs drive", 82),
     ("crates/server/src/definitions/apply.rs apply", 89),

@@ -11,7 +11,6 @@ use crate::clock::Clock;
 use crate::cluster::links::registry::{Links, join_at_start};
 use crate::config::{CLUSTER_PORT, ClusterNode, ClusterOptions, Config};
 use crate::disk::json_files::cluster_file;
-use crate::node::identity::node_name;
 
 /// A node that may join the cluster of another one, by command.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ impl Joiner {
     /// A joiner with a configuration.
     pub(crate) fn new(config: &Config) -> Self {
         let options = config.cluster.clone();
-        let name = node_name(config.node_name.as_deref());
+        let name = config.full_node_name();
         let listed = options.nodes.iter().find(|node| node.name == name).cloned();
         let own = listed.unwrap_or_else(|| {
             let host = name.split_once('@').map_or("", |(_, host)| host).to_owned();

@@ -21,7 +21,6 @@ use crate::disk::json_files::cluster_file;
 use crate::disk::{reset, stand_alone};
 use crate::limits::{DNS_RETRY_INTERVAL, JOIN_RETRY_INTERVAL, JOIN_SEEK_INTERVAL};
 use crate::membership::founding::ClusterRecord;
-use crate::node::identity;
 use crate::service_state;
 
 /// The configuration with the nodes of the cluster, as far as they are others than it lists. Waits until they are known.
@@ -43,7 +42,7 @@ pub(crate) async fn complete(
     if let Some(record) = known.as_ref().filter(|record| !record.nodes.is_empty()) {
         return Ok(Some(with_record(config, record)));
     }
-    let own = identity::node_name(config.node_name.as_deref());
+    let own = config.full_node_name();
     let completed = match &config.cluster.dns {
         Some(dns) => match known.as_ref().and_then(discovery::remembered) {
             Some(names) => {

@@ -9,7 +9,6 @@ use std::process::Command;
 use management::Listener;
 
 use crate::config::{Config, MaybeListener};
-use crate::node::identity;
 
 /// Environment variables that make the next image begin stopped, or start, with the addresses to listen on.
 const STOPPED_ON: &str = "LEVERET_STOPPED_ON";
@@ -51,10 +50,7 @@ impl Addresses {
                 one("http", config.http_listener()),
                 one("https", config.https.address()),
                 one("http/prometheus", config.prometheus.address()),
-                all(
-                    "clustering",
-                    &config.cluster.listen_on(&identity::node_name(config.node_name.as_deref())),
-                ),
+                all("clustering", &config.cluster.listen_on(&config.full_node_name())),
             ]
             .concat(),
         )

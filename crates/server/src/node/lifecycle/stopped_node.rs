@@ -18,7 +18,6 @@ use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
-use crate::node::identity::node_name;
 use crate::node::lifecycle::start_error::StartError;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
 use crate::service_state;
@@ -133,7 +132,7 @@ pub(crate) async fn run(
     let endpoints = Endpoints::bind_http(config)?;
     let (listeners, addresses) = (endpoints.shown(), endpoints.in_words());
     let node = Arc::new(Stopped {
-        name: node_name(config.node_name.as_deref()),
+        name: config.full_node_name(),
         data_dir: config.data_dir.clone(),
         token: CtlToken::new()?,
         joiner: Joiner::new(config),
