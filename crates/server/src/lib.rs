@@ -5,6 +5,7 @@
 
 mod allocator;
 mod auth;
+mod check;
 mod cli;
 mod clock;
 mod cluster;
@@ -44,7 +45,6 @@ use crate::cluster::joining::nodes_at_start;
 use crate::cluster::{Purpose, RunningLinks};
 use crate::config::Config;
 use crate::connection::relay::Adopter;
-use crate::disk::check;
 use crate::endpoints::Endpoints;
 use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;

@@ -4,7 +4,6 @@
 //! [`pages::pager::PageSource`].
 
 pub(crate) mod backup;
-pub(crate) mod check;
 pub(crate) mod content;
 pub(crate) mod data_dir;
 pub(crate) mod deaths;
