@@ -20,9 +20,9 @@ use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
 use crate::node::cluster::NodeForLinks;
-use crate::node::lifecycle::start_error::StartError;
 use crate::sockets::listener::{Listener, accept_amqp};
 use crate::sockets::refusals::Refusals;
+use crate::start::start_error::StartError;
 use crate::tls::Tls;
 
 /// A listening socket, with its TLS if there is one.

@@ -27,6 +27,7 @@ mod service_state;
 mod shipments;
 mod sockets;
 mod source;
+mod start;
 mod tls;
 mod vhost;
 
@@ -50,13 +51,14 @@ use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
 use crate::node::lifecycle::ExitReason;
 use crate::node::lifecycle::addresses::{self, Addresses};
-use crate::node::lifecycle::start_error::StartError;
-use crate::node::lifecycle::{joining, stopped_node};
+use crate::node::lifecycle::joining;
 use crate::node::metadata::membership::JoinDesk;
 use crate::node::replication::ReplicaLinks;
 use crate::node::upkeep::watchdog::Watched;
 use crate::node::upkeep::{death_writer, sampler, watchdog};
 use crate::node::{Node, alarms};
+use crate::start::start_error::StartError;
+use crate::start::stopped_node;
 use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};

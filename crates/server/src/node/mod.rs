@@ -11,7 +11,7 @@ pub(crate) mod metadata;
 pub(crate) mod permits;
 pub(crate) mod replication;
 pub(crate) mod session_settings;
-mod shown_settings;
+pub(crate) mod shown_settings;
 pub(crate) mod upkeep;
 
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ pub(crate) struct Node {
     pub(crate) disk: NodeDisk,
     pub(crate) threads: Threads,
     /// The persister's thread, until the node is closed.
-    persister_thread: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) persister_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Node {

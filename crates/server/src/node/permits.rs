@@ -25,7 +25,7 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    pub(super) fn new(workers: usize, config: &Config, limits: &AlarmLimits) -> Self {
+    pub(crate) fn new(workers: usize, config: &Config, limits: &AlarmLimits) -> Self {
         let (watermark_bytes, body_bytes_max) =
             (limits.memory_watermark_bytes(), config.http_body_bytes_max);
         Self {

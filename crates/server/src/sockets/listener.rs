@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use crate::connection::task::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
 use crate::node::Node;
-use crate::node::lifecycle::start_error::StartError;
 use crate::sockets::admission::{Admission, Admitted};
 use crate::sockets::amqp_listeners::ListenerState;
 use crate::sockets::descriptors;
 use crate::sockets::refusals::Refusals;
 use crate::sockets::socket::{Reader, Writer};
+use crate::start::start_error::StartError;
 use crate::tls::Tls;
 
 /// A listening socket that recovers from failures to accept.

@@ -41,7 +41,7 @@ impl KnownAlarms {
 
 impl Alarms {
     /// Creates the state without an alarm.
-    pub(in crate::node) fn new(limits: AlarmLimits) -> Self {
+    pub(crate) fn new(limits: AlarmLimits) -> Self {
         Self {
             current: watch::Sender::new(None),
             known: Mutex::default(),

@@ -6,9 +6,6 @@
 
 pub(crate) mod addresses;
 pub(crate) mod joining;
-mod start;
-pub(crate) mod start_error;
-pub(crate) mod stopped_node;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -74,7 +71,7 @@ pub(crate) struct Lifecycle {
 }
 
 impl Lifecycle {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             started: Instant::now(),
             shutdown: ShutdownRequest::new(),

@@ -28,7 +28,7 @@ use crate::node::metadata::unable;
 
 impl Node {
     /// True if the node has come later than its cluster: it has joined, or has replaced a lost disk.
-    pub(in crate::node) fn is_newcomer(&self) -> bool {
+    pub(crate) fn is_newcomer(&self) -> bool {
         self.cluster.as_ref().is_some_and(|links| links.is_newcomer())
     }
 

@@ -18,9 +18,9 @@ use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
-use crate::node::lifecycle::start_error::StartError;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
 use crate::service_state;
+use crate::start::start_error::StartError;
 
 /// The state of a stopped node.
 #[derive(Debug)]

@@ -1,5 +1,8 @@
 //! Start of a node.
 
+pub(crate) mod start_error;
+pub(crate) mod stopped_node;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -36,7 +39,6 @@ use crate::node::clients::Clients;
 use crate::node::files::NodeFiles;
 use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
-use crate::node::lifecycle::start_error::StartError;
 use crate::node::metadata::followed::NodeMetadata;
 use crate::node::metadata::global_parameters::GlobalParameters;
 use crate::node::permits::Permits;
@@ -46,6 +48,7 @@ use crate::node::shown_settings::ShownSettings;
 use crate::node::upkeep::clock_watch::ClockWatch;
 use crate::redrive::Redrives;
 use crate::service_state;
+use crate::start::start_error::StartError;
 use crate::vhost::{GroupAge, HoldWatch, Threads, Timer, VhostDefinition, Vhosts};
 
 /// Description of the default vhost, as in RabbitMQ.
