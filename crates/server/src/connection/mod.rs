@@ -5,9 +5,10 @@
 //! may append. The halves share nothing else. In a cluster `relay` passes on the octets of clients whose vhost another node leads, and
 //! takes such clients of other nodes.
 
+pub(crate) mod accept;
 mod alarm;
 mod login;
 mod process;
 pub(crate) mod read_buffer;
 pub(crate) mod relay;
-pub(crate) mod task;
+mod task;

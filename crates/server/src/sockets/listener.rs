@@ -1,25 +1,27 @@
-//! Listening sockets: bound before the broker reports its start, and accepting until it stops.
+//! Listening sockets, bound before the broker reports its start.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use management::ConnectionRefusal;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc;
 
-use crate::connection::task::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
-use crate::node::Node;
-use crate::sockets::admission::{Admission, Admitted};
+use crate::sockets::admission::Admission;
 use crate::sockets::amqp_listeners::ListenerState;
 use crate::sockets::descriptors;
 use crate::sockets::refusals::Refusals;
-use crate::sockets::socket::{Reader, Writer};
-use crate::start::start_error::StartError;
-use crate::tls::Tls;
+
+/// The reason why nothing listens on an address.
+#[derive(thiserror::Error, Debug)]
+#[error("cannot listen for {what} on {address}: {error}")]
+pub(crate) struct ListenError {
+    what: &'static str,
+    address: SocketAddr,
+    pub(crate) error: io::Error,
+}
 
 /// A listening socket that recovers from failures to accept.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl Listener {
     ///
     /// # Errors
     /// If the address is in use or not local; the error names the address.
-    pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+    pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<Self, ListenError> {
         let socket = match listen(address) {
             // On a machine without IPv6, listen on all IPv4 addresses.
             Err(error)
@@ -48,7 +50,7 @@ impl Listener {
             }
             result => result,
         };
-        let socket = socket.map_err(|error| StartError::Listen { what, address, error })?;
+        let socket = socket.map_err(|error| ListenError { what, address, error })?;
         Ok(Self::on(what, socket))
     }
 
@@ -67,7 +69,10 @@ impl Listener {
     }
 
     /// Closes the listener while `state` requests it, and then listens again. None if the node is gone.
-    async fn closed_while_suspended(self, state: &mut ListenerState<'_>) -> Option<Self> {
+    pub(crate) async fn closed_while_suspended(
+        self,
+        state: &mut ListenerState<'_>,
+    ) -> Option<Self> {
         let (what, address) = (self.what, self.local_addr().ok()?);
         drop(self);
         // The operating system gives the port to no other process that asks for any.
@@ -87,7 +92,7 @@ impl Listener {
                     return Some(Self::on(what, socket));
                 }
                 Err(error) => {
-                    let error = StartError::Listen { what, address, error }.to_string();
+                    let error = ListenError { what, address, error }.to_string();
                     tracing::error!("{error}");
                     state.failed(error);
                 }
@@ -161,77 +166,6 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
-}
-
-/// Accepts AMQP clients until the broker stops. Each connection holds a clone of `alive` until it ends.
-pub(crate) async fn accept_amqp(
-    mut listener: Listener,
-    tls: Option<Arc<Tls>>,
-    node: Arc<Node>,
-    alive: mpsc::Sender<()>,
-) {
-    let admission = Arc::new(Admission::new(descriptors::amqp_handshakes_max()));
-    let mut stopping = node.lifecycle.stopping.subscribe();
-    let mut state = node.lifecycle.listeners.add();
-    while !*stopping.borrow() {
-        if *state.requested.borrow_and_update() {
-            tokio::select! {
-                again = listener.closed_while_suspended(&mut state) => match again {
-                    Some(again) => listener = again,
-                    None => return,
-                },
-                _ = stopping.changed() => return,
-            }
-        }
-        tokio::select! {
-            (socket, peer) = listener.accept(&admission, &node.refusals) => {
-                if admission.is_full() {
-                    tokio::task::yield_now().await;
-                }
-                // There is no local administrator over AMQP, so a place is always found.
-                let Some(ticket) = admission.admit(peer.ip()) else { continue };
-                let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
-                tokio::spawn(async move {
-                    let admitted = ticket.connection();
-                    if let Some(client) = prepare(socket, peer, tls.as_deref(), admitted).await {
-                        task::serve(client, peer, node, ticket).await;
-                    }
-                    drop(alive);
-                });
-            }
-            _ = stopping.changed() => {}
-            _ = state.requested.changed() => {}
-        }
-    }
-}
-
-/// The client of a socket, after the TLS handshake if there is one.
-async fn prepare(
-    socket: TcpStream,
-    peer: SocketAddr,
-    tls: Option<&Tls>,
-    admitted: &Admitted,
-) -> Option<Accepted> {
-    // Batching already decides what is sent together.
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
-    }
-    let Some(tls) = tls else {
-        let (reads, writes) = socket.into_split();
-        return Some(Accepted {
-            reads: Reader::Tcp(reads),
-            writes: Writer::Tcp(writes),
-            tls: None,
-        });
-    };
-    // Boxed, because the connection would keep the space all its life.
-    let handshake = Box::pin(tls.accept(socket, peer));
-    let (reads, writes, tls) = tokio::select! {
-        accepted = handshake => accepted?,
-        () = admitted.evicted() => return None,
-    };
-    let (reads, writes) = (Reader::Tls(Box::new(reads)), Writer::Tls(Box::new(writes)));
-    Some(Accepted { reads, writes, tls: Some(Box::new(tls)) })
 }
 
 #[cfg(test)]

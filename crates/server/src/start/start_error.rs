@@ -1,7 +1,6 @@
 //! Failure to start a node.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::auth::AuthError;
@@ -14,6 +13,7 @@ use crate::disk::node_disk::NodeDiskError;
 use crate::limits::EXIT_CONFIG;
 use crate::metadata::MetadataOpenError;
 use crate::node::replication::ReplicationError;
+use crate::sockets::listener::ListenError;
 use crate::tls::TlsError;
 use crate::vhost::VhostError;
 
@@ -66,8 +66,8 @@ pub(crate) enum StartError {
     CtlFile(io::Error),
     #[error("cannot restart as a stopped node: {0}")]
     NextImage(io::Error),
-    #[error("cannot listen for {what} on {address}: {error}")]
-    Listen { what: &'static str, address: SocketAddr, error: io::Error },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
 }
 
 impl StartError {
@@ -78,7 +78,9 @@ impl StartError {
             Self::Definitions(_) | Self::LogFile { .. } | Self::Tls(_) | Self::Permissions(_) => {
                 EXIT_CONFIG
             }
-            Self::Listen { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+            Self::Listen(ListenError { error, .. })
+                if error.kind() == io::ErrorKind::PermissionDenied =>
+            {
                 EXIT_CONFIG
             }
             Self::Cluster(
@@ -106,7 +108,7 @@ impl StartError {
             | Self::Reset(_)
             | Self::CtlFile(_)
             | Self::NextImage(_)
-            | Self::Listen { .. } => 1,
+            | Self::Listen(_) => 1,
         }
     }
 }
