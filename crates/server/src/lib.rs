@@ -231,13 +231,13 @@ async fn run(
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
-    redrive::resume(&node);
+    let resumed = node.resume_redrives();
     let links = start_cluster(config, &node, &mut endpoints)?;
     if let Some(links) = &node.cluster {
         links.streams.serve(Purpose::Client, Arc::new(Adopter::new(&node, &alive)));
         links.streams.serve(Purpose::Join, Arc::new(JoinDesk::new(&node)));
         tokio::spawn(joining::watch(Arc::clone(&node)));
-        tokio::spawn(redrive::follow_leads(Arc::clone(&node)));
+        tokio::spawn(redrive::follow_leads(resumed));
     }
     let mut servers = endpoints.serve(&node, &alive)?;
     if let (Some(path), Some(_)) = (&config.load_definitions, &node.cluster) {

@@ -45,7 +45,7 @@ use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
 use crate::node::upkeep::backup::Backups;
 use crate::node::upkeep::clock_watch::ClockWatch;
-use crate::redrive::Redrives;
+use crate::redrive::{self, Redrives, ResumeContext};
 use crate::sockets::refusals::Refusals;
 use crate::vhost::{Threads, Vhosts};
 
@@ -69,7 +69,7 @@ pub(crate) struct Node {
     pub(crate) sessions: SessionSettings,
     pub(crate) clients: Clients,
     pub(crate) permits: Permits,
-    pub(crate) auth: Auth,
+    pub(crate) auth: Arc<Auth>,
     pub(crate) user_slots: Arc<UserSlots>,
     /// Token of the local administrator.
     pub(crate) ctl_token: CtlToken,
@@ -130,6 +130,19 @@ impl Node {
     ) -> NodeFile {
         let followed = self.metadata.as_ref().and_then(|metadata| metadata.position());
         NodeFile { next_vhost_id, vhosts, users, followed }
+    }
+
+    /// Lets the redrives of an earlier process go on. Returns the context in which those of other nodes do.
+    pub(crate) fn resume_redrives(&self) -> Arc<ResumeContext> {
+        let context = Arc::new(ResumeContext {
+            redrives: Arc::clone(&self.redrives),
+            vhosts: Arc::clone(&self.vhosts),
+            auth: Arc::clone(&self.auth),
+            clock: self.clock,
+            replicator: self.replication.as_ref().map(|one| Arc::clone(&one.replicator)),
+        });
+        redrive::resume(&context);
+        context
     }
 
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.

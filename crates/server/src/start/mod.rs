@@ -93,7 +93,7 @@ impl Node {
             sessions,
             clients: Clients::new(&identity.name, clock.now().wall_ms() / 1000),
             permits: Permits::new(workers(), config, &alarm_limits),
-            auth: Auth::new(loopback_users(config, known.as_ref()))?,
+            auth: Arc::new(Auth::new(loopback_users(config, known.as_ref()))?),
             user_slots: Arc::new(UserSlots::new(users_due)),
             ctl_token: CtlToken::new()?,
             vhosts: Arc::new(Vhosts::new(
