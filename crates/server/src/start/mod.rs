@@ -1,5 +1,6 @@
 //! Start of a node.
 
+pub(crate) mod endpoints;
 pub(crate) mod start_error;
 pub(crate) mod stopped_node;
 

@@ -17,9 +17,9 @@ use crate::cluster::joining::stopped_member::{LeaveOutcome, StoppedMember};
 use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
-use crate::endpoints::Endpoints;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
 use crate::service_state;
+use crate::start::endpoints::Endpoints;
 use crate::start::start_error::StartError;
 
 /// The state of a stopped node.
