@@ -5,6 +5,7 @@
 
 mod allocator;
 mod auth;
+mod check;
 mod cli;
 mod clock;
 mod cluster;
@@ -13,17 +14,19 @@ mod connection;
 mod definitions;
 mod disk;
 mod embedded;
-mod endpoints;
 mod http;
 mod limits;
 mod logging;
+mod membership;
 mod metadata;
 mod node;
 mod redrive;
 mod replicas;
 mod service_state;
 mod shipments;
+mod sockets;
 mod source;
+mod start;
 mod tls;
 mod vhost;
 
@@ -37,21 +40,24 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::auth::ctl_token;
-use crate::cluster::discovery::SystemResolver;
-use crate::cluster::{Purpose, RunningLinks, nodes_at_start};
+use crate::cluster::joining::discovery::SystemResolver;
+use crate::cluster::joining::nodes_at_start;
+use crate::cluster::{Purpose, RunningLinks};
 use crate::config::Config;
 use crate::connection::relay::Adopter;
-use crate::disk::check;
-use crate::endpoints::Endpoints;
 use crate::limits::{EXIT_CONFIG, STOP_TIMEOUT};
 use crate::logging::file::LogFile;
-use crate::node::addresses::{self, Addresses};
 use crate::node::lifecycle::ExitReason;
-use crate::node::membership::JoinDesk;
+use crate::node::lifecycle::addresses::{self, Addresses};
+use crate::node::lifecycle::joining;
+use crate::node::metadata::membership::JoinDesk;
 use crate::node::replication::ReplicaLinks;
-use crate::node::start_error::StartError;
-use crate::node::watchdog::Watched;
-use crate::node::{Node, alarms, death_writer, joining, sampler, stopped_node, watchdog};
+use crate::node::upkeep::watchdog::Watched;
+use crate::node::upkeep::{death_writer, sampler, watchdog};
+use crate::node::{Node, alarms};
+use crate::start::endpoints::Endpoints;
+use crate::start::start_error::StartError;
+use crate::start::stopped_node;
 use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
@@ -62,7 +68,7 @@ pub use embedded::{Configuration, Embedded};
 /// # Panics
 /// When the deaths are not the same.
 pub fn check_death_lines(lines: &[u8]) -> usize {
-    disk::death_files::check_lines(lines)
+    disk::deaths::files::check_lines(lines)
 }
 
 /// Reads the bytes of another node, in pieces of at most `piece_bytes`, for fuzzing: with reader 0 the messages of a
@@ -224,13 +230,13 @@ async fn run(
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
-    redrive::resume(&node);
+    let resumed = node.resume_redrives();
     let links = start_cluster(config, &node, &mut endpoints)?;
     if let Some(links) = &node.cluster {
         links.streams.serve(Purpose::Client, Arc::new(Adopter::new(&node, &alive)));
         links.streams.serve(Purpose::Join, Arc::new(JoinDesk::new(&node)));
         tokio::spawn(joining::watch(Arc::clone(&node)));
-        tokio::spawn(redrive::follow_leads(Arc::clone(&node)));
+        tokio::spawn(redrive::follow_leads(resumed));
     }
     let mut servers = endpoints.serve(&node, &alive)?;
     if let (Some(path), Some(_)) = (&config.load_definitions, &node.cluster) {

@@ -44,7 +44,7 @@ def is_foreign(path):
 
 
 def main(url):
-    sys.path.append(str(RECORDED.parents[1]))
+    sys.path.append(str(RECORDED.parents[1] / "management"))
     import brokers
     import client
     from test_management_shapes import Scene

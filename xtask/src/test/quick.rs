@@ -20,12 +20,12 @@ pub(super) const STEPS: &[&str] =
 
 /// Files of black-box tests that run for every change: each part of the broker has to work for them.
 const SMOKE: &[&str] = &[
-    "test_consumers.py",
-    "test_dead_lettering.py",
-    "test_management_queues.py",
-    "test_message_ttl.py",
-    "test_publishing.py",
-    "test_redelivered_after_restart.py",
+    "consuming/test_consumers.py",
+    "dead_letters/test_dead_lettering.py",
+    "management/test_management_queues.py",
+    "expiry/test_message_ttl.py",
+    "publishing/test_publishing.py",
+    "consuming/test_redelivered_after_restart.py",
     "test_scripts.py",
 ];
 
@@ -70,7 +70,10 @@ impl Change {
                 |path: &&str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
             paths.iter().any(is_below) || paths.iter().any(|path| OF_ALL_CRATES.contains(path))
         };
-        let is_test = |name: &&str| name.starts_with("test_") && name.ends_with(".py");
+        let is_test = |path: &&str| {
+            let name = path.rsplit_once('/').map_or(*path, |(_, name)| name);
+            name.starts_with("test_") && name.ends_with(".py")
+        };
         let tests = paths.iter().filter_map(|path| path.strip_prefix(BLACK_BOX)).filter(is_test);
         Self {
             crates: folders
@@ -132,15 +135,15 @@ mod tests {
         let change = Change::of(
             &[
                 "crates/broker/src/lib.rs",
-                "tests/blackbox/test_ttl.py",
+                "tests/blackbox/expiry/test_ttl.py",
                 "tests/blackbox/support/client.py",
                 "README.md",
             ],
             FOLDERS,
         );
         assert_eq!(change.crates, ["crates/broker"]);
-        assert_eq!(change.tests, ["test_ttl.py"]);
-        assert_eq!(change.describe(), "crates/broker, test_ttl.py");
+        assert_eq!(change.tests, ["expiry/test_ttl.py"]);
+        assert_eq!(change.describe(), "crates/broker, expiry/test_ttl.py");
         assert_eq!(Change::of(&["README.md"], FOLDERS).describe(), "no crate");
     }
 

@@ -6,27 +6,19 @@
 
 mod backup;
 mod bindings;
-mod channels;
-mod client_filter;
-mod connections;
-mod consumers;
+mod clients;
 pub(crate) mod dead_letters;
 pub(crate) mod definitions;
 mod exchanges;
 mod features;
-mod global_parameters;
 pub(crate) mod health;
-mod limits;
 mod list_query;
-mod logins;
 pub(crate) mod nodes;
 mod overview;
 mod parameters;
-mod permissions;
 mod policies;
 mod queues;
-mod quorum_replicas;
-mod quorum_status;
+mod quorum;
 mod rates;
 mod redrives;
 mod replicas;
@@ -51,24 +43,24 @@ pub(crate) fn routes() -> Routes {
         .route("/api/config/effective", Scope::Here, get(overview::configuration))
         .merge(backup::routes())
         .merge(bindings::routes())
-        .merge(channels::routes())
-        .merge(connections::routes())
-        .merge(consumers::routes())
+        .merge(clients::channels::routes())
+        .merge(clients::connections::routes())
+        .merge(clients::consumers::routes())
         .merge(dead_letters::routes())
         .merge(definitions::routes())
         .merge(exchanges::routes())
         .merge(features::routes())
-        .merge(global_parameters::routes())
+        .merge(parameters::global_parameters::routes())
         .merge(health::routes())
-        .merge(limits::routes())
-        .merge(logins::routes())
+        .merge(parameters::limits::routes())
+        .merge(users::logins::routes())
         .merge(nodes::routes())
         .merge(parameters::routes())
-        .merge(permissions::routes())
+        .merge(users::permissions::routes())
         .merge(policies::routes())
         .merge(queues::routes())
-        .merge(quorum_replicas::routes())
-        .merge(quorum_status::routes())
+        .merge(quorum::replicas::routes())
+        .merge(quorum::status::routes())
         .merge(redrives::routes())
         .merge(replicas::routes())
         .merge(reset::routes())
@@ -78,4 +70,4 @@ pub(crate) fn routes() -> Routes {
 }
 
 /// Paths outside the guard, for callers who have not logged in yet.
-pub(crate) use logins::open_routes;
+pub(crate) use users::logins::open_routes;

@@ -1,9 +1,9 @@
 //! Checks of the readers of links, for fuzzing.
 
-use super::control::Control;
-use super::hello::{Hello, Message, MessageReader};
-use super::join::{JoinAnswer, JoinQuestion};
-use super::wire::{Channel, FrameReader};
+use super::frames::control::Control;
+use super::frames::wire::{Channel, FrameReader};
+use super::handshake::hello::{Hello, Message, MessageReader};
+use super::joining::join::{JoinAnswer, JoinQuestion};
 use crate::limits::{CHUNK_BYTES_MAX, HELLO_BYTES_MAX};
 
 /// Reads bytes in pieces. Returns what was read, and the error if there is one.

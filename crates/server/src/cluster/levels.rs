@@ -4,7 +4,7 @@
 
 use replication::levels::{LevelProblem, check_level};
 
-use super::refusal::Refusal;
+use crate::cluster::refusal::Refusal;
 
 /// Checks that a peer reads the records of the cluster.
 ///

@@ -1,6 +1,6 @@
 //! The reasons why a link is not opened, each with its sentence, its code for the peer, and its name in metrics.
 
-use super::ids::ClusterId;
+use crate::membership::ids::ClusterId;
 
 /// The code of a refusal, for the peer and for metrics. Codes never change their meaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -153,7 +153,7 @@ pub(crate) enum Refusal {
     #[error("a message of the handshake cannot be read")]
     Malformed,
     #[error("the peer speaks versions {oldest} to {newest} of the protocol, this node versions {} to {}; \
-             update one of them", super::hello::PROTOCOL.0, super::hello::PROTOCOL.1)]
+             update one of them", super::handshake::hello::PROTOCOL.0, super::handshake::hello::PROTOCOL.1)]
     Version { oldest: u16, newest: u16 },
     #[error(
         "the peer is this node itself: the address of another node leads here, or its messages come back"

@@ -11,7 +11,6 @@ use super::discovery::{
     BACKEND, DNS_HOSTNAME, DiscoveryBackend, DiscoveryKeys, DnsDiscovery, TARGET_SIZE,
 };
 use super::values::node_name;
-use crate::disk::private_files;
 use crate::limits::{CLUSTER_SECRET_BYTES, CLUSTER_SECRET_BYTES_GOOD, SHIPMENT_BANDWIDTH_BYTES};
 
 /// Port of the links between nodes, as RabbitMQ's.
@@ -339,8 +338,7 @@ impl ClusterOptions {
             );
             warn("cluster.secret", text);
         }
-        if let Some(path) =
-            self.secret_file.as_ref().filter(|path| private_files::is_readable_by_all(path))
+        if let Some(path) = self.secret_file.as_ref().filter(|path| super::is_readable_by_all(path))
         {
             let text = format!("every user of this machine can read {}", path.display());
             warn("cluster.secret_file", text);

@@ -13,6 +13,7 @@ mod file;
 mod key;
 mod keys;
 mod log;
+mod secret_file;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
@@ -37,6 +38,7 @@ pub(crate) use container::DefaultUserAccess;
 pub(crate) use discovery::DnsDiscovery;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
+pub(crate) use secret_file::is_readable_by_all;
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 
@@ -207,6 +209,15 @@ impl Default for AnonymousLogin {
 }
 
 impl Config {
+    /// The name of the node, completed with the host's name.
+    pub(crate) fn full_node_name(&self) -> String {
+        let name = self.node_name.as_deref().unwrap_or("leveret");
+        if name.contains('@') {
+            return name.to_owned();
+        }
+        format!("{name}@{}", rustix::system::uname().nodename().to_string_lossy())
+    }
+
     /// All settings in force, as lines of a configuration file; secrets are masked.
     pub(crate) fn lines_in_force(&self) -> String {
         self.effective.iter().map(|one| format!("{one}\n")).collect()

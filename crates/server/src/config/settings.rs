@@ -13,7 +13,6 @@ use super::file::{self, KeyName, Line};
 use super::key::{Effect, Key, nearest};
 use super::keys::{self, EITHER, LISTS};
 use super::{Config, ConfigError, cluster};
-use crate::node::identity;
 
 /// Maximum depth of included files; deeper nesting is a cycle.
 const INCLUDES_MAX: usize = 16;
@@ -274,7 +273,7 @@ impl Settings {
         if let Err(problem) = config.cluster.complete_dns(&place) {
             return vec![problem];
         }
-        let own_name = identity::node_name(config.node_name.as_deref());
+        let own_name = config.full_node_name();
         let home = cluster::home();
         let problems = config.cluster.problems(&own_name, home.as_deref(), &place);
         if problems.is_empty() {

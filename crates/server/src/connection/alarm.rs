@@ -1,8 +1,8 @@
 //! Clients that publish while an alarm is on.
 
-use crate::connection::counters::ReadState;
 use crate::connection::task::Connection;
-use crate::node::alarm::Alarm;
+use crate::node::alarms::alarm::Alarm;
+use crate::sockets::counters::ReadState;
 
 impl Connection {
     /// Blocks a client that publishes while an alarm is on: stops reading and sends `connection.blocked`.

@@ -11,10 +11,10 @@ use management::{ClientDescription, ConnectionRefusal, Protocol, UserLimit};
 use session::{Credentials, Session};
 
 use crate::auth::{LoginError, User};
-use crate::connection::counters::Socket;
-use crate::connection::registry::Client;
-use crate::connection::slots::ConnectionSlots;
 use crate::connection::task::{Connection, End, sleep};
+use crate::node::clients::Client;
+use crate::sockets::counters::Socket;
+use crate::sockets::slots::ConnectionSlots;
 use crate::tls;
 use crate::vhost::{OpenRefused, OpeningClient, VhostHandle};
 

@@ -14,11 +14,11 @@ use tokio::sync::SemaphorePermit;
 
 use crate::auth::User;
 use crate::auth::user_slots::{ClientCounts, UserSlot};
-use crate::connection::counters::ReadState;
 use crate::connection::read_buffer::Read;
-use crate::connection::socket::Reader;
 use crate::connection::task::{Connection, End, WriterTask};
 use crate::limits::COMMANDS_PER_LOCK;
+use crate::sockets::counters::ReadState;
+use crate::sockets::socket::Reader;
 use crate::vhost::VhostHandle;
 
 /// The next step after the available bytes.

@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::io;
 
-use crate::connection::socket::Reader;
 use crate::limits::{PARKED_BYTES_MAX, POOLED_BUFFERS_MAX, READ_BYTES};
+use crate::sockets::socket::Reader;
 
 thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };

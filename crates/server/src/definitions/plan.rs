@@ -18,7 +18,9 @@ use super::{ItemError, Problem};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, Users};
 use crate::node::Node;
-use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost, check_user_name, everything};
+use crate::node::metadata::users_and_vhosts::{
+    Grant, NewUser, NewVhost, check_user_name, everything,
+};
 use crate::vhost::NotLeading;
 
 /// All items to apply, in the order of the definitions.

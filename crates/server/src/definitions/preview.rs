@@ -21,7 +21,7 @@ use super::plan::{InVhost, Plan, Planned};
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use crate::auth::{User, Users};
 use crate::node::Node;
-use crate::node::users_and_vhosts::Outcome;
+use crate::node::metadata::users_and_vhosts::Outcome;
 
 /// Compares the outcome of a validated plan with the node.
 ///

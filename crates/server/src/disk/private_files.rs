@@ -144,11 +144,6 @@ impl Tightened {
     }
 }
 
-/// True if every user of the machine may read the file.
-pub(crate) fn is_readable_by_all(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

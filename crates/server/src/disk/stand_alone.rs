@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use storage::{IgnoreRecords, LogOptions, OpenError, RealDirectory, ReplicatedLog, SavedMember};
 
-use crate::cluster::founding::ClusterRecord;
-use crate::cluster::ids::{ClusterId, NodeId};
-use crate::cluster::node_list::NodeList;
 use crate::disk::json_files::cluster_file::{self, ClusterFileError};
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::private_files::{self, sync};
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::{VhostId, replica_path};
+use crate::membership::founding::ClusterRecord;
+use crate::membership::ids::{ClusterId, NodeId};
+use crate::membership::node_list::NodeList;
 
 /// The mark file.
 pub(crate) const MARK: &str = "standing-alone";
@@ -241,9 +241,9 @@ mod tests {
     use storage::{Founding, ReplicatedOptions};
 
     use super::*;
-    use crate::cluster::ids::DiskId;
-    use crate::cluster::node_list::ListedNode;
     use crate::disk::json_files::node_file::{NodeFile, VhostEntry};
+    use crate::membership::ids::DiskId;
+    use crate::membership::node_list::ListedNode;
 
     const GROUPS: [VhostId; 3] = [VhostId::METADATA, VhostId(1), VhostId(2)];
     const OLD: ClusterId = ClusterId(5);

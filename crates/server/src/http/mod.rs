@@ -26,12 +26,12 @@ use management::{ClientStanding, gave_way};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::connection::admission::{Admission, Admitted, Ticket};
-use crate::connection::descriptors::http_connections_max;
-use crate::connection::listener::Listener;
 use crate::http::socket::HttpStream;
 use crate::limits::HTTP_TIMEOUT;
-use crate::node::refusals::Refusals;
+use crate::sockets::admission::{Admission, Admitted, Ticket};
+use crate::sockets::descriptors::http_connections_max;
+use crate::sockets::listener::Listener;
+use crate::sockets::refusals::Refusals;
 use crate::tls::Tls;
 
 /// Accepts HTTP clients, up to a limit.

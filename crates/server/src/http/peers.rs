@@ -17,9 +17,9 @@ use hyper_tokio::service::TowerToHyperService;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::cluster::ids::NodeId;
 use crate::cluster::{Links, NodeStream, Purpose, StreamHandler};
 use crate::limits::IDLE_PEER_CONNECTIONS_MAX;
+use crate::membership::ids::NodeId;
 
 /// The reason why a node that is away gives no answer.
 const AWAY: &str = "the node is away";

@@ -8,7 +8,6 @@
 //! A node without a cluster has no such log: its `node.json` and `global_parameters.json` are the metadata.
 
 mod opening;
-pub(crate) mod placement;
 mod store;
 #[cfg(test)]
 mod tests;

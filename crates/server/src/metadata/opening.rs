@@ -14,7 +14,8 @@ use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::METADATA_RETENTION_BYTES;
 use crate::shipments::directories;
-use crate::vhost::{Cluster, FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin};
+use crate::vhost::found_member;
+use crate::vhost::{Cluster, FoundMember, GroupAge, is_loss_of_log, loss_at_begin};
 
 /// The reason why the log of the metadata cannot be used.
 #[derive(thiserror::Error, Debug)]

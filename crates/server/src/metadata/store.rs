@@ -11,13 +11,13 @@ use serde_json::Value;
 use storage::{Applier, IoCounters, LogEntry, Lsn, RealDirectory, WriteBatch, Written};
 
 use super::opening::{LogPlace, MetadataOpenError, Opened, OpenedLog};
-use super::placement::Placement;
 use crate::config::Durability;
-use crate::disk::log_writer::LogSource;
-use crate::disk::progress::DiskProgress;
+use crate::disk::log::log_writer::LogSource;
+use crate::disk::log::progress::DiskProgress;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{METADATA_ENTRY_BYTES_MAX, METADATA_WAIT};
+use crate::membership::placement::Placement;
 use crate::replicas::{Deposition, HandOverTask, ReplicaTarget, ShipmentNeed};
 use crate::vhost::{Cluster, GroupAge, tell_lost};
 

@@ -9,12 +9,12 @@ use management::{
 
 use crate::auth::User;
 use crate::auth::user_slots::{ClientCounts, UserCounts};
-use crate::cluster::ids::NodeId;
 use crate::cluster::{Facts, Links, LocalNode};
 use crate::limits::{USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
+use crate::membership::ids::NodeId;
 use crate::node::Node;
-use crate::node::alarm::Alarm;
-use crate::node::known_alarms::Alarms;
+use crate::node::alarms::alarm::Alarm;
+use crate::node::alarms::known::Alarms;
 
 /// The node, for links; nothing after its end.
 #[derive(Debug)]

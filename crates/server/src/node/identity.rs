@@ -20,7 +20,7 @@ pub(crate) struct NodeIdentity {
 impl NodeIdentity {
     /// The configured identity; the host's name completes it.
     pub(crate) fn new(config: &Config) -> Self {
-        let name = node_name(config.node_name.as_deref());
+        let name = config.full_node_name();
         let default_cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
         Self {
             name,
@@ -29,13 +29,4 @@ impl NodeIdentity {
             target_cluster_size: config.cluster.discovery.target_size(),
         }
     }
-}
-
-/// The configured name of the node, completed with the host's name.
-pub(crate) fn node_name(configured: Option<&str>) -> String {
-    let name = configured.unwrap_or("leveret");
-    if name.contains('@') {
-        return name.to_owned();
-    }
-    format!("{name}@{}", rustix::system::uname().nodename().to_string_lossy())
 }

@@ -1,40 +1,18 @@
 //! The node: everything that all connections share, from start to stop.
 
-pub(crate) mod addresses;
-pub(crate) mod alarm;
-pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
-pub(crate) mod amqp_listeners;
-pub(crate) mod backup;
-pub(crate) mod clock_watch;
+pub(crate) mod clients;
 pub(crate) mod cluster;
-pub(crate) mod death_writer;
 pub(crate) mod files;
-pub(crate) mod followed;
-pub(crate) mod global_parameters;
 pub(crate) mod identity;
-pub(crate) mod joining;
-pub(crate) mod known_alarms;
-mod leads;
+mod leadership;
 pub(crate) mod lifecycle;
-pub(crate) mod membership;
-mod memory_size;
 pub(crate) mod metadata;
 pub(crate) mod permits;
-mod placements;
-mod record_level;
-pub(crate) mod refusals;
 pub(crate) mod replication;
-pub(crate) mod sampler;
 pub(crate) mod session_settings;
-mod shortage;
-mod shown_settings;
-mod start;
-pub(crate) mod start_error;
-pub(crate) mod stopped_node;
-pub(crate) mod users_and_vhosts;
-pub(crate) mod voter_alarms;
-pub(crate) mod watchdog;
+pub(crate) mod shown_settings;
+pub(crate) mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,25 +28,25 @@ use crate::auth::user_slots::UserSlots;
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
 use crate::cluster::Links;
-use crate::cluster::joiner::Joiner;
-use crate::connection::registry::Clients;
+use crate::cluster::joining::joiner::Joiner;
 use crate::disk::json_files::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::disk::node_disk::NodeDisk;
 use crate::http::peers::HttpPeers;
-use crate::node::backup::Backups;
-use crate::node::clock_watch::ClockWatch;
+use crate::node::alarms::known::Alarms;
+use crate::node::clients::Clients;
 use crate::node::files::NodeFiles;
-use crate::node::followed::NodeMetadata;
-use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
-use crate::node::known_alarms::Alarms;
 use crate::node::lifecycle::Lifecycle;
+use crate::node::metadata::followed::NodeMetadata;
+use crate::node::metadata::global_parameters::GlobalParameters;
 use crate::node::permits::Permits;
-use crate::node::refusals::Refusals;
 use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
-use crate::redrive::Redrives;
+use crate::node::upkeep::backup::Backups;
+use crate::node::upkeep::clock_watch::ClockWatch;
+use crate::redrive::{self, Redrives, ResumeContext};
+use crate::sockets::refusals::Refusals;
 use crate::vhost::{Threads, Vhosts};
 
 /// The refusal of a client because the node stops.
@@ -91,7 +69,7 @@ pub(crate) struct Node {
     pub(crate) sessions: SessionSettings,
     pub(crate) clients: Clients,
     pub(crate) permits: Permits,
-    pub(crate) auth: Auth,
+    pub(crate) auth: Arc<Auth>,
     pub(crate) user_slots: Arc<UserSlots>,
     /// Token of the local administrator.
     pub(crate) ctl_token: CtlToken,
@@ -119,7 +97,7 @@ pub(crate) struct Node {
     pub(crate) disk: NodeDisk,
     pub(crate) threads: Threads,
     /// The persister's thread, until the node is closed.
-    persister_thread: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) persister_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Node {
@@ -154,6 +132,19 @@ impl Node {
         NodeFile { next_vhost_id, vhosts, users, followed }
     }
 
+    /// Lets the redrives of an earlier process go on. Returns the context in which those of other nodes do.
+    pub(crate) fn resume_redrives(&self) -> Arc<ResumeContext> {
+        let context = Arc::new(ResumeContext {
+            redrives: Arc::clone(&self.redrives),
+            vhosts: Arc::clone(&self.vhosts),
+            auth: Arc::clone(&self.auth),
+            clock: self.clock,
+            replicator: self.replication.as_ref().map(|one| Arc::clone(&one.replicator)),
+        });
+        redrive::resume(&context);
+        context
+    }
+
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
     pub(crate) fn begin_stop(&self) {
         self.redrives.begin_stop();
@@ -182,7 +173,7 @@ impl Node {
 
     /// Writes everything that waits to the disk and ends the threads. Call it when no client is left.
     pub(crate) fn close(&self) {
-        death_writer::write_all(self);
+        upkeep::death_writer::write_all(self);
         self.stop_replication();
         self.threads.persister.stop();
         if let Some(thread) = self.persister_thread.lock().take()

@@ -6,10 +6,10 @@ use management::HttpBudget;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
-use crate::connection::read_scheduler::ReadPermits;
-use crate::connection::slots::ConnectionSlots;
 use crate::limits::METRICS_AT_ONCE;
-use crate::node::alarm_limits::AlarmLimits;
+use crate::node::alarms::limits::AlarmLimits;
+use crate::sockets::read_scheduler::ReadPermits;
+use crate::sockets::slots::ConnectionSlots;
 
 /// Permits of the node.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    pub(super) fn new(workers: usize, config: &Config, limits: &AlarmLimits) -> Self {
+    pub(crate) fn new(workers: usize, config: &Config, limits: &AlarmLimits) -> Self {
         let (watermark_bytes, body_bytes_max) =
             (limits.memory_watermark_bytes(), config.http_body_bytes_max);
         Self {

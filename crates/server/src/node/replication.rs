@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 use replication::{MemberId, RunId};
 
 use crate::clock::Clock;
-use crate::cluster::ids::NodeId;
-use crate::cluster::node_list::{FOUNDER_INCARNATIONS, ListedNode};
 use crate::cluster::{LinkEvents, Links, LostCause};
 use crate::disk::vhost_files::VhostId;
 use crate::limits::LOG_RETENTION_BYTES;
+use crate::membership::ids::NodeId;
+use crate::membership::node_list::{FOUNDER_INCARNATIONS, ListedNode};
+use crate::membership::placement::Placement;
 use crate::metadata::Metadata;
-use crate::metadata::placement::Placement;
 use crate::replicas::{KnownNode, Nodes, ReplicaRegistry, ReplicaStatus, Replicator};
 use crate::shipments::Shipments;
 use crate::vhost::{Cluster, VhostHandle, Vhosts};

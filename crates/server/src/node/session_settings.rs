@@ -19,7 +19,7 @@ pub(crate) struct SessionSettings {
 }
 
 impl SessionSettings {
-    pub(super) fn new(config: &Config, identity: &NodeIdentity) -> Self {
+    pub(crate) fn new(config: &Config, identity: &NodeIdentity) -> Self {
         let mut options = config.session.clone();
         options.server_properties = server_properties(identity);
         options.mechanisms = config.mechanisms();

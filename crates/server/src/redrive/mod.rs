@@ -38,7 +38,7 @@ pub(crate) use dry_run::dry_run;
 use job::{Job, Source, states};
 use keeper::Keeper;
 use record::{Record, Unfinished};
-pub(crate) use resume::{follow_leads, resume};
+pub(crate) use resume::{ResumeContext, follow_leads, resume};
 use run::Run;
 pub(crate) use store::CheckedRedrives;
 use store::Store;

@@ -12,15 +12,28 @@ use super::job::{Job, Source};
 use super::keeper::{Keeper, logged};
 use super::record::Unfinished;
 use super::run::Run;
+use crate::auth::Auth;
 use crate::auth::ctl_token::full_access;
+use crate::clock::Clock;
 use crate::limits::REDRIVE_LEADS_INTERVAL;
-use crate::node::Node;
-use crate::vhost::VhostHandle;
+use crate::replicas::Replicator;
 use crate::vhost::internal_channel::InternalChannel;
+use crate::vhost::{VhostHandle, Vhosts};
+
+/// The parts of a node that jobs begun elsewhere need to go on.
+#[derive(Debug)]
+pub(crate) struct ResumeContext {
+    pub(crate) redrives: Arc<Redrives>,
+    pub(crate) vhosts: Arc<Vhosts>,
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) clock: Clock,
+    /// None without a cluster.
+    pub(crate) replicator: Option<Arc<Replicator>>,
+}
 
 /// Lets the jobs that ran when the last process ended go on. Call it in a runtime, before the first client is
 /// served: messages that arrive later are none of the jobs' business.
-pub(crate) fn resume(node: &Arc<Node>) {
+pub(crate) fn resume(node: &Arc<ResumeContext>) {
     let jobs: Vec<Arc<Job>> = node.redrives.known.lock().jobs.iter().cloned().collect();
     for job in jobs {
         let Some(rest) = job.unfinished.lock().clone() else { continue };
@@ -34,10 +47,10 @@ pub(crate) fn resume(node: &Arc<Node>) {
 }
 
 /// Takes over the jobs in the logs of vhosts that this node begins to lead, as long as the node runs.
-pub(crate) async fn follow_leads(node: Arc<Node>) {
-    let Some(replication) = &node.replication else { return };
+pub(crate) async fn follow_leads(node: Arc<ResumeContext>) {
+    let Some(replicator) = &node.replicator else { return };
     loop {
-        replication.replicator.lead_changed().await;
+        replicator.lead_changed().await;
         // Leads of many vhosts change together.
         tokio::time::sleep(REDRIVE_LEADS_INTERVAL).await;
         // Jobs of vhosts that this node has led; the next leaders have them.
@@ -67,7 +80,7 @@ fn is_same(led: &Weak<VhostHandle>, handle: &Arc<VhostHandle>) -> bool {
 }
 
 /// Takes over the jobs in the log of a vhost.
-fn take_over(node: &Arc<Node>, handle: &Arc<VhostHandle>) {
+fn take_over(node: &Arc<ResumeContext>, handle: &Arc<VhostHandle>) {
     let records = logged(handle);
     let mut resumed = Vec::new();
     let forgotten = {
@@ -97,7 +110,7 @@ fn take_over(node: &Arc<Node>, handle: &Arc<VhostHandle>) {
     resumed.into_iter().for_each(|(job, rest)| resume_one(node, job, rest));
 }
 
-fn resume_one(node: &Arc<Node>, job: Arc<Job>, rest: Unfinished) {
+fn resume_one(node: &Arc<ResumeContext>, job: Arc<Job>, rest: Unfinished) {
     let (clock, is_stopping) = (node.clock, Arc::clone(&node.redrives.is_stopping));
     let found = find(node, &job, &rest);
     let node = Arc::downgrade(node);
@@ -149,7 +162,7 @@ fn resume_one(node: &Arc<Node>, job: Arc<Job>, rest: Unfinished) {
 /// The reason why the job cannot go on, or not yet: a node that has just begun to lead may know less of the users than the
 /// one before.
 fn find(
-    node: &Node,
+    node: &ResumeContext,
     job: &Job,
     rest: &Unfinished,
 ) -> Result<(Source, impl Future<Output = Result<InternalChannel, Stop>> + use<>), Stop> {

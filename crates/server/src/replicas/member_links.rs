@@ -6,6 +6,7 @@ use bytes::Bytes;
 use replication::{FrameClass, NodeId};
 
 use crate::cluster::{self, Links};
+use crate::membership::ids;
 
 /// The links of a node for the frames of its members; a node without links reaches nobody.
 #[derive(Debug)]
@@ -36,6 +37,6 @@ impl MemberLinks {
 }
 
 /// A node as the links name it.
-fn of_links(node: NodeId) -> cluster::ids::NodeId {
-    cluster::ids::NodeId(node.get())
+fn of_links(node: NodeId) -> ids::NodeId {
+    ids::NodeId(node.get())
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use replication::{ClusterId, GroupPlacement, MemberId, NodeId};
 
-use crate::cluster::node_list::{FIRST_INCARNATION, FOUNDER_INCARNATIONS};
-use crate::metadata::placement::Placement;
+use crate::membership::node_list::{FIRST_INCARNATION, FOUNDER_INCARNATIONS};
+use crate::membership::placement::Placement;
 
 /// A node, as replication knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -144,7 +144,7 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::placement::Choice;
+    use crate::membership::placement::Choice;
 
     #[test]
     fn members_of_forgotten_nodes_are_gone_and_strangers_are_not() {

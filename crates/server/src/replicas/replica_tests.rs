@@ -24,10 +24,10 @@ use super::member_log::MemberLog;
 use super::nodes::Nodes;
 use super::report::Report;
 use super::target::ReplicaTarget;
-use crate::disk::log_writer::LogSource;
-use crate::disk::progress::DiskProgress;
+use crate::disk::log::log_writer::LogSource;
+use crate::disk::log::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 const VHOST: VhostId = VhostId(1);
 /// Microseconds that pass while the vhost is asked for a batch.

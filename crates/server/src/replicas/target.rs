@@ -6,9 +6,9 @@ use replica::{Deposition, HandOverTask};
 use replication::MemberId;
 use storage::{Applier, LogEntry, Lsn, RealDirectory};
 
-use crate::disk::log_writer::LogSource;
+use crate::disk::log::log_writer::LogSource;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 /// A vhost whose log is replicated: while this node leads, a source of batches; otherwise a replica that applies the
 /// entries of another leader.

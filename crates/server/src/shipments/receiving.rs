@@ -15,7 +15,7 @@ use super::directories::{Old, incoming_path, remove, resume, take_over};
 use super::message::{Message, invalid, read, write};
 use super::sending::in_time;
 use super::status::{Rebuild, ShipmentCounts, UnderWay};
-use crate::cluster::discovery::WaitLog;
+use crate::cluster::joining::discovery::WaitLog;
 use crate::cluster::{Links, Purpose};
 use crate::disk::private_files;
 use crate::disk::vhost_files::{VhostId, replica_path};
@@ -151,7 +151,7 @@ impl Receiver {
         need: ShipmentNeed,
         node: replication::NodeId,
     ) -> Result<(), Failure> {
-        let of_link = crate::cluster::ids::NodeId(node.get());
+        let of_link = crate::membership::ids::NodeId(node.get());
         let dialed = self.links.dial(of_link, Purpose::Shipment).await;
         let mut stream = dialed.map_err(|error| Failure::Cut(io::Error::other(error)))?;
         in_time(write(&mut stream, &Message::Ask { vhost: vhost.0, need })).await?;

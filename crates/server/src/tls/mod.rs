@@ -23,8 +23,7 @@ use rustls::time_provider::TimeProvider;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::{TlsOptions, TlsVersion};
-use crate::disk::private_files;
+use crate::config::{TlsOptions, TlsVersion, is_readable_by_all};
 
 pub(crate) use certificate::user_name;
 pub(crate) use peer::{TlsPeer, handshake_error, known_word};
@@ -182,7 +181,7 @@ fn server_config(options: &TlsOptions, basis: Basis) -> Result<ServerConfig, Tls
     let key = options.keyfile.clone().unwrap_or_default();
     let (chain, private_key) =
         (certificates(&certificate)?, private_key(&key, options.password.as_deref())?);
-    if private_files::is_readable_by_all(&key) {
+    if is_readable_by_all(&key) {
         tracing::warn!(key = %key.display(), "every user of this machine can read the private key");
     }
     let versions: Vec<&SupportedProtocolVersion> = options.versions.iter().map(version).collect();

@@ -6,7 +6,7 @@ use replication::{CommitNews, GroupId, GroupPlacement as _, MemberConfig, Member
 
 use crate::disk::recovery::MemberIdentity;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 use crate::replicas::Replicator;
 
 /// The cluster of a node, for its vhosts and its metadata.

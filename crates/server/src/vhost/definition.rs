@@ -8,7 +8,7 @@ use replication::MemberId;
 
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 /// The definition of a vhost, which all its handles share, one after the other.
 #[derive(Debug)]

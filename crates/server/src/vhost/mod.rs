@@ -4,43 +4,29 @@
 //! connections while the lock keeps them in order, and writers are woken after it is released. No thread
 //! waits for anything while it holds the lock.
 
-mod alarm;
-mod batch;
-mod batch_result;
-mod browse;
-mod changes;
 mod cluster;
-mod deaths;
 mod definition;
-mod found_member;
 mod handle;
 mod hold_watch;
 pub(crate) mod internal_channel;
-mod links;
 mod lock;
-mod log_and_pages;
 mod not_leading;
-mod opening;
 mod place;
 mod pressure;
 mod registry;
-mod reopening;
-#[cfg(test)]
-mod reopening_tests;
-mod replicated;
+mod replica;
 #[cfg(test)]
 mod tests;
 mod timer;
-mod waits;
 
-pub(crate) use browse::BrowseProblem;
 pub(crate) use cluster::Cluster;
 pub(crate) use definition::VhostDefinition;
-pub(crate) use found_member::{
-    FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
-};
+pub(crate) use handle::browse::BrowseProblem;
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};
 pub(crate) use hold_watch::HoldWatch;
 pub(crate) use not_leading::NotLeading;
 pub(crate) use registry::{VhostError, Vhosts};
+pub(crate) use replica::found_member::{
+    FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
+};
 pub(crate) use timer::Timer;

@@ -21,7 +21,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/perf/src/options.rs Throughput", 17),
     ("crates/replica/src/replica/mod.rs Replica", 24),
     ("crates/replication/src/member/mod.rs Member", 33),
-    ("crates/server/src/cluster/links.rs Links", 22),
+    ("crates/server/src/cluster/links/registry.rs Links", 22),
     ("crates/server/src/config/mod.rs Config", 38),
     ("crates/server/src/connection/task.rs Connection", 23),
     ("crates/server/src/node/mod.rs Node", 31),

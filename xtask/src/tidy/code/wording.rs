@@ -60,7 +60,7 @@ const PARTICIPLES_LEFT: Ceilings = &[
     ("crates/perf", 3),
     ("crates/replica", 1),
     ("crates/replication", 3),
-    ("crates/server", 29),
+    ("crates/server", 28),
     ("crates/session", 3),
     ("crates/sim", 13),
     ("crates/storage", 6),

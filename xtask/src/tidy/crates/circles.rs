@@ -2,7 +2,8 @@
 //!
 //! A file imports another when a `use` of it, or a path that begins with `crate`, `self` or `super`, names
 //! an item of the other. `mod` and a `pub use` of an item further down are no imports: an item that a file
-//! re-exports counts as one of the file that has it. Test modules are left out.
+//! re-exports counts as one of the file that has it. The folder in `pub(in crate::a)` is none either. Test modules are
+//! left out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -172,7 +173,9 @@ fn paths(source: &RustSource) -> Vec<(bool, Vec<String>, String)> {
                 paths.extend(leaves.into_iter().map(|(path, name)| (is_public, path, name)));
                 at = end;
             }
-            "crate" | "self" | "super" if tokens.get(at + 1) == Some(&"::") => {
+            "crate" | "self" | "super"
+                if tokens.get(at + 1) == Some(&"::") && !tokens[..at].ends_with(&["(", "in"]) =>
+            {
                 let mut path = vec![tokens[at].to_owned()];
                 while tokens.get(at + 1) == Some(&"::")
                     && let Some(word) = tokens.get(at + 2).filter(|word| is_name(word))
@@ -384,6 +387,12 @@ mod tests {
             ),
         ]);
         assert_eq!(found, "");
+    }
+
+    #[test]
+    fn visibility_is_no_import() {
+        let child = ("b/c.rs", "pub(in crate::b) struct C;");
+        assert_eq!(findings(&[("b/mod.rs", "mod c;\nuse self::c::C;"), child]), "");
     }
 
     #[test]

@@ -22,16 +22,14 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let listed: BTreeSet<&str> = index.split('`').skip(1).step_by(2).collect();
     let mut findings = Vec::new();
     for (folder, start, end) in FOLDERS {
-        let names = tree.files.iter().filter_map(|file| file.path.strip_prefix(folder));
-        let is_test = |name: &&str| name.starts_with(start) && name.ends_with(end);
-        let names: BTreeSet<&str> =
-            names.filter(|name| !name.contains('/')).filter(is_test).collect();
-        for name in names.iter().filter(|name| !listed.contains(**name)) {
+        let is_test = |name: &str| name.starts_with(start) && name.ends_with(end);
+        let paths = below(tree, folder).filter(|path| is_test(file_name(path)));
+        for path in paths.filter(|path| !listed.contains(file_name(path))) {
             let message = format!("{INDEX} does not list it: add it to the row of its feature");
-            findings.push(Finding::in_file(&format!("{folder}{name}"), message));
+            findings.push(Finding::in_file(path, message));
         }
-        for name in listed.iter().filter(|name| !name.contains('/')).filter(|name| is_test(name)) {
-            if !names.contains(*name) && !is_elsewhere(tree, name) {
+        for name in listed.iter().filter(|name| !name.contains('/') && is_test(name)) {
+            if !is_there(tree, name) {
                 let message = format!("`{name}`: there is no such test");
                 findings.push(Finding::at(INDEX, tree.line_of(INDEX, name), message));
             }
@@ -41,10 +39,18 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// True if any folder of the index has a file of this name.
-fn is_elsewhere(tree: &Tree, name: &str) -> bool {
-    let is_there =
-        |folder: &str| tree.files.iter().any(|file| file.path == format!("{folder}{name}"));
-    FOLDERS.iter().any(|(folder, ..)| is_there(folder))
+fn is_there(tree: &Tree, name: &str) -> bool {
+    FOLDERS.iter().any(|(folder, ..)| below(tree, folder).any(|path| file_name(path) == name))
+}
+
+/// The paths of the files in a folder and its folders.
+fn below<'a>(tree: &'a Tree, folder: &'a str) -> impl Iterator<Item = &'a str> {
+    tree.files.iter().map(|file| file.path.as_str()).filter(move |path| path.starts_with(folder))
+}
+
+/// The last part of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -54,7 +60,7 @@ mod tests {
 
     const FILES: [(&str, &str); 3] = [
         ("crates/broker/tests/scripts/ttl.txt", ""),
-        ("tests/blackbox/test_expiry.py", ""),
+        ("tests/blackbox/expiry/test_expiry.py", ""),
         ("tests/blackbox/client.py", ""),
     ];
 
@@ -70,7 +76,7 @@ mod tests {
             findings("| expiry | | |\n"),
             format!(
                 "crates/broker/tests/scripts/ttl.txt:1: {advice}\n\
-                 tests/blackbox/test_expiry.py:1: {advice}\n"
+                 tests/blackbox/expiry/test_expiry.py:1: {advice}\n"
             )
         );
     }

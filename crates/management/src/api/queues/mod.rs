@@ -20,12 +20,13 @@ use broker::{
 };
 use serde_json::{Value, json};
 
+use crate::api::clients::consumers;
 use crate::api::list_query::{DeleteConditions, List, Query};
 use crate::api::nodes::is_of_cluster;
 use crate::api::rates::trends;
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
-use crate::api::{consumers, health, rates};
+use crate::api::{health, rates};
 use crate::history::Trend;
 use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};

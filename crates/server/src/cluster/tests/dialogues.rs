@@ -5,17 +5,17 @@ use std::sync::Arc;
 use replication::levels::RECORD_LEVEL;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
-use crate::cluster::hello::{
-    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, PROTOCOL, Purpose, Secret, Side,
-    Transcript,
+use crate::cluster::handshake::hello::{
+    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, PROTOCOL, Secret, Side, Transcript,
 };
-use crate::cluster::ids::{ClusterId, DiskId, NodeId};
-use crate::cluster::node_list::{ListedNode, NodeList};
+use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
 use crate::cluster::peer::Peer;
+use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::config::ClusterNode;
 use crate::limits::HANDSHAKE_BYTES_MAX;
+use crate::membership::ids::{ClusterId, DiskId, NodeId};
+use crate::membership::node_list::{ListedNode, NodeList};
 
 /// A side of a dialogue.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! The level of record kinds of nodes of different versions, over links between them.
 
 use super::running::{Cluster, Event};
-use crate::cluster::events::LostCause;
-use crate::cluster::links::Links;
+use crate::cluster::links::registry::Links;
+use crate::cluster::peer::events::LostCause;
 use crate::cluster::refusal::RefusalCode;
 use crate::config::ClusterOptions;
 

@@ -14,16 +14,16 @@ use tokio::net::TcpStream;
 
 use crate::auth::user_slots::UserCounts;
 use crate::clock::Clock;
-use crate::cluster::control::Facts;
-use crate::cluster::events::{LinkEvents, LocalNode, LostCause};
-use crate::cluster::ids::NodeId;
-use crate::cluster::links::{FrameClass, Links};
+use crate::cluster::frames::control::Facts;
+use crate::cluster::links::registry::{FrameClass, Links};
+use crate::cluster::links::serve::RunningLinks;
+use crate::cluster::peer::events::{LinkEvents, LocalNode, LostCause};
 use crate::cluster::refusal::RefusalCode;
-use crate::cluster::serve::RunningLinks;
 use crate::cluster::tests::owned_port::OwnedPort;
 use crate::config::{ClusterNode, ClusterOptions};
-use crate::connection::listener::Listener;
-use crate::node::refusals::Refusals;
+use crate::membership::ids::NodeId;
+use crate::sockets::listener::Listener;
+use crate::sockets::refusals::Refusals;
 
 /// Far longer than anything here takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
@@ -402,7 +402,8 @@ async fn stuck_connections_do_not_keep_a_node_out() {
 /// A peer that has proved itself and then sends nothing, or garbage.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_and_damaged_links_are_lost() {
-    use crate::cluster::hello::{Hello, Message, Purpose, Side, Transcript};
+    use crate::cluster::handshake::hello::{Hello, Message, Side, Transcript};
+    use crate::cluster::purpose::Purpose;
     let cluster = Cluster::new("silent", &["a@127.0.0.1", "b@127.0.0.1"]);
     let [near, far] = cluster.dialer_first();
     let dir = cluster.dir(near);
@@ -422,10 +423,11 @@ async fn silent_and_damaged_links_are_lost() {
         let transcript = Transcript { dialer: &ours, acceptor: &theirs, exporter: None };
         let proof = transcript.proof(&scripted.secret, Side::Dialer);
         socket.write_all(&Message::Proof(proof).encode()).await.unwrap();
-        let introduction = crate::cluster::control::Control::Introduction(scripted.introduction());
+        let introduction =
+            crate::cluster::frames::control::Control::Introduction(scripted.introduction());
         let mut chunk = bytes::BytesMut::new();
-        let channel = crate::cluster::wire::Channel::Control;
-        crate::cluster::wire::put_chunk(&mut chunk, channel, true, &introduction.encode());
+        let channel = crate::cluster::frames::wire::Channel::Control;
+        crate::cluster::frames::wire::put_chunk(&mut chunk, channel, true, &introduction.encode());
         socket.write_all(&chunk).await.unwrap();
         node.wait_for(&Event::Connected(cluster.id(near)));
         if let Some(garbage) = garbage {

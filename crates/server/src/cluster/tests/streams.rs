@@ -7,13 +7,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::running::{Cluster, Event, PATIENCE, Running};
-use crate::cluster::dial::DialError;
-use crate::cluster::hello::Purpose;
-use crate::cluster::ids::NodeId;
-use crate::cluster::links::Links;
+use crate::cluster::links::dial::DialError;
+use crate::cluster::links::registry::Links;
+use crate::cluster::links::streams::{NodeStream, Opened, StreamHandler};
+use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::{Refusal, RefusalCode};
-use crate::cluster::streams::{NodeStream, Opened, StreamHandler};
 use crate::limits::SHIPMENT_STREAMS_MAX;
+use crate::membership::ids::NodeId;
 
 /// Keeps the accepted streams.
 struct Keeper(UnboundedSender<NodeStream>);
@@ -144,7 +144,8 @@ async fn streams_are_refused_to_a_node_with_another_disk() {
     let _streams = keep(&a, Purpose::Http);
     drop(b);
     let path = cluster.dir(1).join("cluster.json");
-    let disk = a.links.hello(crate::cluster::hello::Side::Dialer, Purpose::Link).unwrap().disk;
+    let disk =
+        a.links.hello(crate::cluster::handshake::hello::Side::Dialer, Purpose::Link).unwrap().disk;
     assert!(std::fs::read_to_string(&path).unwrap().contains(&disk.to_string()));
     std::fs::remove_file(&path).unwrap();
     let b = cluster.start(1);

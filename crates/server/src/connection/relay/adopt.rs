@@ -13,8 +13,8 @@ use management::{CertificateDetails, TlsDetails};
 use replica::relay::Answer;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::cluster::fields::{Fields, Malformed};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_TEXT_BYTES_MAX};
+use crate::membership::fields::{Fields, Malformed};
 use crate::tls::known_word;
 
 /// A client whose vhost the receiver leads.

@@ -21,11 +21,11 @@ use tokio::time::{sleep, timeout};
 use super::ends::{Ends, write_all};
 use crate::clock::own_time;
 use crate::cluster::Contact;
-use crate::cluster::ids::NodeId;
 use crate::connection::read_buffer::ReadBuffer;
-use crate::connection::socket::{Reader, Writer};
 use crate::limits::LINGER_TIMEOUT;
+use crate::membership::ids::NodeId;
 use crate::node::{Node, shutdown_refusal};
+use crate::sockets::socket::{Reader, Writer};
 
 /// A client whose vhost another node leads, from its adoption on.
 pub(crate) struct Relay {

@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use crate::cluster::{NodeSocket, NodeStream, StreamSlot};
-use crate::connection::socket::{Reader, Writer};
 use crate::limits::{STREAM_PROBE_AFTER, STREAM_PROBE_INTERVAL, STREAM_PROBES_MAX};
+use crate::sockets::socket::{Reader, Writer};
 use crate::tls;
 
 /// A client that the leader of its vhost has adopted.

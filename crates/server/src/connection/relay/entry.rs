@@ -11,12 +11,12 @@ use tokio::time::{sleep, timeout};
 
 use super::adopt::{Adopt, decode_answer, read_frame, write_frame};
 use super::ends::Adopted;
-use crate::cluster::ids::NodeId;
 use crate::cluster::{Links, NodeStream, Purpose};
-use crate::connection::socket::Reader;
 use crate::connection::task::{Connection, End};
 use crate::limits::{ADOPT_BYTES_MAX, LEADER_CHECK_INTERVAL};
+use crate::membership::ids::NodeId;
 use crate::node::Node;
+use crate::sockets::socket::Reader;
 use crate::vhost::NotLeading;
 
 impl Connection {

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use super::adopt::{Adopt, encode_answer, read_frame, write_frame};
 use super::ends::Ends;
 use crate::cluster::{NodeStream, StreamHandler};
-use crate::connection::admission::Admitted;
 use crate::connection::task::{self, Origin};
 use crate::limits::ADOPT_TIMEOUT;
 use crate::node::Node;
+use crate::sockets::admission::Admitted;
 use crate::tls::TlsPeer;
 use crate::vhost::OpenRefused;
 

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::founding::ClusterRecord;
-use crate::cluster::ids::{ClusterId, DiskId};
-use crate::cluster::node_list::{JOINS_MAX, ListedNode, NodeList};
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::json_files::sealed_json::{self, SealedObject};
+use crate::membership::founding::ClusterRecord;
+use crate::membership::ids::{ClusterId, DiskId};
+use crate::membership::node_list::{JOINS_MAX, ListedNode, NodeList};
 
 /// Name of the file.
 pub(crate) const NAME: &str = "cluster.json";

@@ -20,7 +20,7 @@ use crate::auth::{TopicPattern, User};
 use crate::disk::json_files::sealed_json::{self, SealedObject};
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 const NAME: &str = "node.json";
 /// The file of a backup that is being written. It is renamed when everything else is durable.

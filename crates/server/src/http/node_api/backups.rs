@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::change;
 use crate::http::barriers::Barriers;
 use crate::node::Node;
-use crate::node::backup::{BackupLogs, BackupSource};
+use crate::node::upkeep::backup::{BackupLogs, BackupSource};
 
 impl Backups for Node {
     fn begin_backup(

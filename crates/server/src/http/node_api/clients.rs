@@ -6,8 +6,8 @@ use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
 use management::{ChangeFuture, ChannelSnapshot, Clients, ConnectionSnapshot, ConsumerSnapshot};
 
-use crate::connection::registry::Client;
 use crate::node::Node;
+use crate::node::clients::Client;
 
 impl Clients for Node {
     fn connections(&self, vhost: &str) -> Option<Vec<ConnectionSnapshot>> {

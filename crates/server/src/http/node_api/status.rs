@@ -13,14 +13,14 @@ use storage::IoCounters;
 
 use super::change;
 use crate::clock::own_time;
-use crate::connection::registry::Client;
 use crate::disk::free_space;
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
-use crate::node::alarm::Alarm;
 use crate::node::alarms;
+use crate::node::alarms::alarm::Alarm;
+use crate::node::clients::Client;
 use crate::node::cluster;
-use crate::node::global_parameters::Parameter;
+use crate::node::metadata::global_parameters::Parameter;
 use crate::tls;
 use crate::vhost::VhostHandle;
 

@@ -14,7 +14,7 @@ use super::{change, set_limit};
 use crate::auth::password::{HashError, PasswordHash};
 use crate::auth::{TopicPattern, User};
 use crate::node::Node;
-use crate::node::users_and_vhosts::set_topic_pattern;
+use crate::node::metadata::users_and_vhosts::set_topic_pattern;
 
 impl Users for Node {
     fn users(&self) -> Vec<UserDetails> {

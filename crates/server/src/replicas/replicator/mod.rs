@@ -36,7 +36,7 @@ use crate::clock::Clock;
 use crate::cluster::Links;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{CATCH_UP_TIMEOUT, FRAMES_BYTES_MAX};
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 /// A change of the link to a node.
 #[derive(Clone, Copy, Debug)]

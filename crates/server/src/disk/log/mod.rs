@@ -1,0 +1,8 @@
+//! The logs of the vhosts, and the thread that writes them.
+
+pub(crate) mod log_writer;
+pub(crate) mod persister;
+pub(crate) mod progress;
+#[cfg(test)]
+mod tests;
+mod write_times;

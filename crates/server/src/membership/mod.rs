@@ -1,0 +1,7 @@
+//! The membership of a cluster, as values: its nodes and their ids, its founding, and the nodes that have a vhost.
+
+pub(crate) mod fields;
+pub(crate) mod founding;
+pub(crate) mod ids;
+pub(crate) mod node_list;
+pub(crate) mod placement;

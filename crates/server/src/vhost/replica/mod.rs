@@ -1,0 +1,8 @@
+//! The replica of a vhost on this node: found, opened, opened anew, and driven by the threads of replication.
+
+pub(crate) mod found_member;
+mod opening;
+mod reopening;
+#[cfg(test)]
+mod reopening_tests;
+mod replicated;
