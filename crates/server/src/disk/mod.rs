@@ -3,6 +3,7 @@
 //! This module does not know the handle of a vhost: the two threads see only [`log_writer::LogSource`] and
 //! [`pager::PageSource`].
 
+pub(crate) mod access;
 pub(crate) mod backup_copy;
 pub(crate) mod backup_target;
 pub(crate) mod check;
