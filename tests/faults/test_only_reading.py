@@ -1,4 +1,5 @@
-"""Programs that read a data directory: they leave no trace, and work where nothing can be written."""
+"""Programs that read a data directory: they leave no trace, work where nothing can be written, and tell whose file the
+system refuses."""
 
 import os
 import shutil
@@ -98,7 +99,7 @@ def test_check_of_a_directory_that_is_used_leaves_no_trace(broker):
 
 
 @as_root
-@pytest.mark.parametrize("lock", [None, NOBODY])
+@pytest.mark.parametrize("lock", [None, 0, NOBODY])
 def test_check_needs_no_right_to_write(program, data, lock):
     if lock is not None:
         (data / "lock").touch(mode=0o600)
@@ -109,7 +110,11 @@ def test_check_needs_no_right_to_write(program, data, lock):
         os.chown(data / "lock", lock, lock)
     before = trace(data)
     code, said = run(program, data, "check", user=NOBODY)
-    assert code == 0 and said.endswith(CLEAN), said
+    # The broker could not start either.
+    if lock == 0:
+        assert code == 1 and "data/lock belongs to root, with mode 0400: run this as root" in said
+    else:
+        assert code == 0 and said.endswith(CLEAN), said
     assert trace(data) == before
 
 
@@ -123,3 +128,44 @@ def test_check_works_on_a_read_only_mount(program, data):
     code, said = run(program, data, "check", before=inside)
     assert code == 0 and said.endswith(CLEAN), said
     assert trace(data) == before
+
+
+@as_root
+def test_check_as_a_user_who_may_not_read_tells_the_owner(program, data):
+    code, said = run(program, data, "check", user=NOBODY)
+    assert code == 1
+    assert said == (f"cannot read {data}: leveret runs as nobody, and {data} belongs to root, with mode 0700: "
+                    "run this as root\n")
+
+
+START = ["--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+
+
+@as_root
+@pytest.mark.parametrize("name", [".", "lock", "node.json", "vhosts", "vhosts/1/manifest"])
+def test_start_tells_the_file_its_owner_and_the_command_that_mends_it(program, data, name):
+    """As after a restore in which `root` copied the files."""
+    (data / "lock").touch(mode=0o600)
+    for path in [data, *data.rglob("*")]:
+        os.chown(path, NOBODY, NOBODY)
+    os.chown(data / name, 0, 0)
+    code, said = run(program, data, *START, user=NOBODY)
+    assert code == 1
+    mode = (data / name).stat().st_mode & 0o7777
+    assert "Permission denied" in said
+    told = f"leveret runs as nobody, and {data / name} belongs to root, with mode {mode:04o}: as root, "
+    assert told in said, said
+    command = said.split(told)[1].strip()
+    assert command == f"chown -R nobody:nogroup {data}"
+    subprocess.run(command, shell=True, check=True)
+    assert all(path.stat().st_uid == NOBODY for path in [data, *data.rglob("*")])
+
+
+@as_root
+def test_start_tells_the_directory_that_it_may_not_enter(program, data, public):
+    above = public / "above"
+    above.mkdir(mode=0o700)
+    shutil.move(data, above / "data")
+    code, said = run(program, above / "data", *START, user=NOBODY)
+    assert code == 1
+    assert f"{above} belongs to root, with mode 0700: nobody may not enter it" in said

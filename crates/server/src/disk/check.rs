@@ -11,6 +11,7 @@ use broker::time::{Now, Time};
 use broker::{Vhost, VhostOptions};
 use storage::OpenReport;
 
+use crate::disk::access::permission::{Use, first_unusable};
 use crate::disk::access::read_only_directory::ReadOnlyDirectory;
 use crate::disk::data_dir::IdleDataDir;
 use crate::disk::json_files::node_file::{self, VhostEntry};
@@ -42,6 +43,10 @@ pub(crate) fn run(data_dir: &Path) -> ExitCode {
 fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     if !data_dir.is_dir() {
         return Err(format!("there is no directory {}", data_dir.display()));
+    }
+    // Before anything is read, which would pass for damage otherwise.
+    if let Some(unusable) = first_unusable(data_dir, Use::Read) {
+        return Err(format!("cannot read {}: {unusable}", data_dir.display()));
     }
     let _lock = IdleDataDir::open(data_dir).map_err(|error| error.to_string())?;
     let known = node_file::read(data_dir).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
-//! Access to the files of a data directory: reading them without writing.
+//! Access to the files of a data directory: reading them without writing, and the reason why the system refuses one.
 
+pub(crate) mod permission;
 pub(crate) mod read_only_directory;
 
 use std::io;
