@@ -18,6 +18,8 @@ fail() {
 PROGRAMS="leveret leveretctl leveret-perf"
 LINKS="rabbitmqctl rabbitmq-diagnostics rabbitmq-plugins rabbitmq-queues rabbitmq-streams rabbitmq-upgrade"
 UNIT=/etc/systemd/system/leveret.service
+# First line of the unit, by which a Debian package that is installed later knows it.
+MARK="# Installed by install.sh of the archive."
 
 has_systemd() {
     [ -d /run/systemd/system ]
@@ -67,6 +69,15 @@ make_links() {
     done
 }
 
+# What is there keeps its content, owner and mode.
+make_directories() {
+    for directory in /etc/leveret /etc/leveret/conf.d; do
+        # The configuration may hold passwords.
+        [ -d $directory ] || install -d -m 0750 -g leveret $directory
+    done
+    [ -d /var/lib/leveret ] || install -d -m 0700 -o leveret -g leveret /var/lib/leveret
+}
+
 install_all() {
     make_user
     for program in $PROGRAMS; do
@@ -76,22 +87,25 @@ install_all() {
     done
     make_links
     documents put
-    if [ ! -d /etc/leveret ]; then
-        # The configuration may hold passwords.
-        install -d -m 0750 -g leveret /etc/leveret /etc/leveret/conf.d
-    fi
+    make_directories
     if [ ! -e /etc/leveret/leveret.conf ]; then
         install -m 0640 -g leveret leveret.conf /etc/leveret/leveret.conf
-    fi
-    if [ ! -d /var/lib/leveret ]; then
-        install -d -m 0700 -o leveret -g leveret /var/lib/leveret
     fi
     if ! has_systemd; then
         echo "Leveret is installed. systemd does not run here; start the broker as the user leveret with"
         echo "  leveret --config /etc/leveret/leveret.conf --config /etc/leveret/conf.d"
         return
     fi
-    put leveret.service $UNIT
+    if command -v deb-systemd-helper >/dev/null; then
+        # A removed Debian package has left a mask, and remembers which links its service had. The helper asks for the name
+        # of the package.
+        for action in purge unmask; do
+            DPKG_MAINTSCRIPT_PACKAGE=leveret deb-systemd-helper $action leveret.service >/dev/null || true
+        done
+    fi
+    rm -f $UNIT
+    { echo "$MARK"; cat leveret.service; } >$UNIT
+    chmod 0644 $UNIT
     systemctl daemon-reload
     systemctl enable --quiet leveret.service
     # A broker that runs closes its clients and writes everything before the new one starts.

@@ -2,8 +2,6 @@
 one's own."""
 
 import os
-import pathlib
-import re
 import shlex
 import shutil
 import subprocess
@@ -14,19 +12,12 @@ import pytest
 from conftest import only
 from container import Image, libraries
 from debian_root import MACHINE_PACKAGES, DebianRoot
+from guide import blocks
 from machine import WITHIN_S, Machine, why_not
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/start/install.md"
+PAGE = "start/install.md"
 
 needs_systemd = pytest.mark.skipif(bool(why_not()), reason=why_not() or "systemd can be started")
-
-
-
-def commands(section):
-    """The first block of commands of a section, each with its continuations."""
-    text = PAGE.read_text().split(f"\n## {section}\n", 1)[1]
-    block = re.search(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
-    return block.replace("\\\n", " ").strip().splitlines()
 
 
 @pytest.fixture
@@ -53,7 +44,7 @@ def logged_in(user, password):
 def follow(machine, file, section):
     """Gives the file to root of the machine, and runs the commands of a section as they are."""
     shutil.copy(file, machine.debian / "srv")
-    three = commands(section)
+    three = blocks(PAGE, section)[0]
     assert len(three) == 3 and any(file.name in one for one in three), three
     for command in three:
         machine.run("sh", "-c", command)
@@ -129,7 +120,7 @@ def test_three_commands_run_the_image(packages, tmp_path):
     mounts = " ".join(f"--volume {path}:{path}:ro" for path in libraries(tmp_path / "content/usr/bin"))
     (tmp_path / "bin/docker").write_text(DOCKER.format(files=min(files, 500_000), libraries=mounts))
     (tmp_path / "bin/docker").chmod(0o755)
-    three = commands("Container image")
+    three = blocks(PAGE, "Container image")[0]
     assert len(three) == 3 and image.name in three[0], three
     asked = ["docker exec broker leveretctl authenticate_user app secret", "docker exec broker leveretctl list_users"]
     ran = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", PODMAN,

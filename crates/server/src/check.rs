@@ -9,9 +9,11 @@ use std::sync::Arc;
 use broker::page::Paging;
 use broker::time::{Now, Time};
 use broker::{Vhost, VhostOptions};
-use storage::{OpenReport, RealDirectory};
+use storage::OpenReport;
 
-use crate::disk::data_dir::DataDir;
+use crate::disk::access::permission::{Use, first_unusable};
+use crate::disk::access::read_only_directory::ReadOnlyDirectory;
+use crate::disk::data_dir::IdleDataDir;
 use crate::disk::json_files::node_file::{self, VhostEntry};
 use crate::disk::pages::page_files::PageFiles;
 use crate::disk::private_files;
@@ -42,7 +44,11 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     if !data_dir.is_dir() {
         return Err(format!("there is no directory {}", data_dir.display()));
     }
-    let _lock = DataDir::open(data_dir).map_err(|error| error.to_string())?;
+    // Before anything is read, which would pass for damage otherwise.
+    if let Some(unusable) = first_unusable(data_dir, Use::Read) {
+        return Err(format!("cannot read {}: {unusable}", data_dir.display()));
+    }
+    let _lock = IdleDataDir::open(data_dir).map_err(|error| error.to_string())?;
     let known = node_file::read(data_dir).map_err(|error| error.to_string())?;
     let known = known.ok_or_else(|| format!("{} holds no broker", data_dir.display()))?;
     let mut faults = 0;
@@ -111,14 +117,19 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     /// Creates a directory under an unpredictable name, because it will hold message bodies.
-    fn new(id: VhostId) -> io::Result<Self> {
+    fn new(id: VhostId) -> Result<Self, String> {
         let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
         let name =
             format!("leveret-check-pages-{:016x}-{id}", u64::from_le_bytes(random), id = id.0);
         let path = std::env::temp_dir().join(name);
-        private_files::create_dir(&path)?;
-        Ok(Self(path))
+        match private_files::create_dir(&path) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(format!(
+                "no temporary directory {}: {error}; TMPDIR may name another place",
+                path.display()
+            )),
+        }
     }
 }
 
@@ -141,8 +152,8 @@ fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
     if !path.is_dir() {
         return Err("missing".to_owned());
     }
-    let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
-    let scratch = Scratch::new(id).map_err(|error| format!("no temporary directory: {error}"))?;
+    let directory = ReadOnlyDirectory::new(path);
+    let scratch = Scratch::new(id)?;
     let unusable = |error| format!("{}: {error}", scratch.0.display());
     let page_files =
         Arc::new(PageFiles::open(&scratch.0, 0, None, &Arc::default()).map_err(unusable)?);

@@ -133,11 +133,14 @@ pub fn main() -> ExitCode {
     let begins_stopped = addresses::begins_stopped(&mut config);
     match runtime.block_on(live(&config, log_file, begins_stopped)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
-            tracing::error!("{error}");
+        Err(error) => {
+            let explained = error.explained(&config.data_dir);
+            match tracing::enabled!(tracing::Level::ERROR) {
+                true => tracing::error!("{explained}"),
+                false => cli::print_problem(&explained),
+            }
             ExitCode::from(error.exit_code())
         }
-        Err(error) => cli::fail(&error, error.exit_code()),
     }
 }
 
@@ -165,7 +168,7 @@ async fn live(
         Ok((ExitReason::Stop | ExitReason::StartApp, _)) => return Ok(()),
         // The node stays stopped.
         Err(error) if begins_stopped => {
-            tracing::error!("{error}");
+            tracing::error!("{}", error.explained(&config.data_dir));
             Addresses::of(config)
         }
         Err(error) => return Err(error),
@@ -226,8 +229,8 @@ async fn run(
     // Published before the first client is served, so that a program that waits for the start finds the
     // token.
     let url = ctl_token::url(&listeners, config.path_prefix.as_deref());
-    let published = node.ctl_token.publish(&config.data_dir, url.as_deref(), &node.identity.name);
-    let published = published.map_err(StartError::CtlFile)?;
+    let published =
+        node.ctl_token.publish(&config.data_dir, url.as_deref(), &node.identity.name)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
     let resumed = node.resume_redrives();

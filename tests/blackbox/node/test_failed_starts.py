@@ -31,6 +31,8 @@ CASES = [
     ("wrong --amqp", ["--amqp", "localhost"], None, {}, {}, USAGE, r"invalid value 'localhost' for '--amqp <ADDR:PORT>'"),
     ("wrong --http", ["--http", "127.0.0.1:x"], None, {}, {}, USAGE, r"invalid value '127.0.0.1:x' for '--http"),
     ("missing file", ["--config", "b.conf"], None, {}, {}, CONFIG, r"leveret: cannot read configuration file b\.conf: No such"),
+    ("folder of files in a missing folder", ["--config", "etc/conf.d"], None, {}, {}, CONFIG,
+     r"leveret: cannot read configuration file etc/conf\.d: No such"),
     ("file of bytes", [], None, {"a.conf": b"heartbeat = \xff\n"}, {}, CONFIG, r"cannot read configuration file a\.conf: .*UTF-8"),
     ("unknown key", [], "\nheartbeet = 1\n", {}, {}, CONFIG, r"a\.conf, line 2: unknown key 'heartbeet', did you mean 'heartbeat'\?"),
     ("wrong value", [], "heartbeat = soon\n", {}, {}, CONFIG, r"a\.conf, line 1: heartbeat must be a number .*, got 'soon'"),

@@ -27,7 +27,7 @@ class Ctl:
 
     def __init__(self, binary, folder, environment):
         self.folder = folder
-        subprocess.run([binary, "install_links", folder], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([binary, "install_links", folder, "--bat"], check=True, stdout=subprocess.DEVNULL)
         # Nothing of the surroundings is to decide what is tested.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("LEVERET_", "LC_", "LANG"))}
         path = f"{folder}:{kept.get('PATH', '')}"

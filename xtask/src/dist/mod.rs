@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 
 use self::content::Content;
 use self::programs::Linking;
@@ -30,9 +31,33 @@ use crate::{process, repository};
 /// A version before every release.
 const OLD_VERSION: &str = "0.0.1";
 
+/// A form of the programs for users.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Package {
+    /// The Debian package
+    Deb,
+    /// The archive of static programs
+    Archive,
+    /// The container image
+    Image,
+}
+
+impl Package {
+    fn linking(self) -> Linking {
+        match self {
+            Self::Deb => Linking::Dynamic,
+            Self::Archive | Self::Image => Linking::Static,
+        }
+    }
+}
+
 /// Options of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
+    /// Make only these packages; the Debian package needs one build, archive and image together another one
+    #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
+    only: Vec<Package>,
+
     /// Folder for the packages [default: target/packages]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -59,16 +84,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let release = Release::of_commit()?;
     let output = options.output.clone().unwrap_or_else(|| target.join("packages"));
-    println!("building, with the log in {}", log.display());
-    let dynamic = programs::build(Linking::Dynamic, &release, &place)?;
-    let fixed = programs::build(Linking::Static, &release, &place)?;
-    for file in pack(&release, &dynamic, &fixed, &output, &place)? {
+    let is_wanted = |package: &Package| options.only.is_empty() || options.only.contains(package);
+    let wanted: Vec<_> = Package::value_variants().iter().copied().filter(is_wanted).collect();
+    let mut builds = Vec::new();
+    for linking in linkings(&wanted) {
+        println!("building {} programs, with the log in {}", linking.name(), log.display());
+        builds.push((linking, programs::build(linking, &release, &place)?));
+    }
+    for file in pack(&release, &wanted, &builds, &output, &place)? {
         let bytes = fs::metadata(&file)?.len();
         println!("{bytes:>10} bytes  {}", file.display());
     }
     if options.verify {
         println!("building a second time, in a new clone");
-        let files = verify::verify(&output, &place)?;
+        let files = verify::verify(&wanted, &output, &place)?;
         println!("all {files} files have the same bytes");
     }
     Ok(())
@@ -83,24 +112,33 @@ pub(crate) fn pack_for_test(programs: &[PathBuf], place: &Place<'_>) -> Result<P
     let folder = place.target.join("xtask").join("packages");
     let stripped = folder.join("programs");
     programs::stripped(programs, &stripped, place)?;
+    let wanted = Package::value_variants();
+    let builds: Vec<_> = linkings(wanted).map(|linking| (linking, stripped.clone())).collect();
     let mut release = Release { is_quick: true, ..Release::of_commit()? };
     for name in ["one", "two"] {
-        pack(&release, &stripped, &stripped, &folder.join(name), place)?;
+        pack(&release, wanted, &builds, &folder.join(name), place)?;
     }
     OLD_VERSION.clone_into(&mut release.version);
-    pack(&release, &stripped, &stripped, &folder.join("old"), place)?;
+    pack(&release, wanted, &builds, &folder.join("old"), place)?;
     Ok(folder)
 }
 
-/// Packs programs: those in `dynamic`, which use the libraries of the system, for the package managers, and those
-/// in `fixed`, which need none, for the archive and the image. Returns the packages and the list of their checksums.
+/// The builds that packages need, each once.
+fn linkings(wanted: &[Package]) -> impl Iterator<Item = Linking> {
+    let is_needed = |linking: &Linking| wanted.iter().any(|package| package.linking() == *linking);
+    [Linking::Dynamic, Linking::Static].into_iter().filter(is_needed)
+}
+
+/// Packs the programs of these builds, whose folders are given: those that use the libraries of the system for the
+/// package managers, and those that need none for the archive and the image. Returns the packages and the list of their
+/// checksums.
 ///
 /// # Errors
 /// When something cannot be read, packed or written.
 fn pack(
     release: &Release,
-    dynamic: &Path,
-    fixed: &Path,
+    wanted: &[Package],
+    builds: &[(Linking, PathBuf)],
     output: &Path,
     place: &Place<'_>,
 ) -> Result<Vec<PathBuf>> {
@@ -110,14 +148,18 @@ fn pack(
     fs::create_dir_all(output).with_context(|| format!("cannot create {}", output.display()))?;
     let list = output.join(format!("leveret-{}.cdx.json", release.version));
     fs::write(&list, sbom::list(release, place)?)?;
-    let deb = {
-        let content = Content::of(release, dynamic, &list, place)?;
-        deb::pack(release, dynamic, &content, output, place)?
-    };
-    let content = Content::of(release, fixed, &list, place)?;
-    let archive = archive::pack(release, &content, output, place)?;
-    let image = image::pack(release, &content, output, place)?;
-    let mut files = vec![archive, deb, image, list];
+    let mut files = Vec::new();
+    for (linking, programs) in builds {
+        let content = Content::of(release, programs, &list, place)?;
+        for package in wanted.iter().filter(|package| package.linking() == *linking) {
+            files.push(match package {
+                Package::Deb => deb::pack(release, programs, &content, output, place)?,
+                Package::Archive => archive::pack(release, &content, output, place)?,
+                Package::Image => image::pack(release, &content, output, place)?,
+            });
+        }
+    }
+    files.push(list);
     files.sort();
     let sums = output.join(verify::SUMS);
     fs::write(&sums, checksums(&files, output)?)?;
@@ -134,4 +176,17 @@ fn checksums(files: &[PathBuf], folder: &Path) -> Result<String> {
         command.arg(name);
     }
     process::output(command, PACKING_TIME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linkings_are_those_that_the_wanted_packages_need() {
+        let of = |wanted: &[Package]| linkings(wanted).collect::<Vec<_>>();
+        assert_eq!(of(&[Package::Deb]), [Linking::Dynamic]);
+        assert_eq!(of(&[Package::Image, Package::Archive]), [Linking::Static]);
+        assert_eq!(of(Package::value_variants()), [Linking::Dynamic, Linking::Static]);
+    }
 }

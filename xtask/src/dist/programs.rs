@@ -26,7 +26,8 @@ pub(super) enum Linking {
 }
 
 impl Linking {
-    fn folder(self) -> &'static str {
+    /// The name of the linking, also of the folder of its programs.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Dynamic => "dynamic",
             Self::Static => "static",
@@ -39,7 +40,7 @@ impl Linking {
 /// # Errors
 /// When the build fails, or a program that is to need no library needs one.
 pub(super) fn build(linking: Linking, release: &Release, place: &Place<'_>) -> Result<PathBuf> {
-    let built = place.target.join("xtask").join("programs").join(linking.folder());
+    let built = place.target.join("xtask").join("programs").join(linking.name());
     let triple = target_triple(linking)?;
     let flags = flags(linking, &triple, place)?;
     // The broker alone: with the tools beside it, cargo would give its dependencies more features.

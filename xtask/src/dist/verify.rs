@@ -9,7 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum as _;
 
+use super::Package;
 use super::release::PACKING_TIME_MAX;
 use crate::place::Place;
 use crate::{process, repository};
@@ -35,11 +37,11 @@ pub(super) fn check_tree(place: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Builds the packages of the commit again, and compares them with those in `first`. Returns the number of files.
+/// Builds these packages of the commit again, and compares them with those in `first`. Returns the number of files.
 ///
 /// # Errors
 /// When the build fails, or a file has other bytes.
-pub(super) fn verify(first: &Path, place: &Place<'_>) -> Result<usize> {
+pub(super) fn verify(wanted: &[Package], first: &Path, place: &Place<'_>) -> Result<usize> {
     let clone = place.target.join("xtask").join("second");
     if clone.exists() {
         fs::remove_dir_all(&clone).with_context(|| format!("cannot empty {}", clone.display()))?;
@@ -50,6 +52,9 @@ pub(super) fn verify(first: &Path, place: &Place<'_>) -> Result<usize> {
     let second = clone.join("packages");
     let mut command = Command::new(repository::cargo());
     command.args(["run", "--quiet", "--package", "xtask", "--", "dist", "--output"]).arg(&second);
+    for package in wanted.iter().filter_map(Package::to_possible_value) {
+        command.args(["--only", package.get_name()]);
+    }
     command.current_dir(&clone).env_remove("CARGO_TARGET_DIR");
     process::run(command, place.log, SECOND_BUILD_TIME_MAX)?;
     let read = |folder: &Path| {

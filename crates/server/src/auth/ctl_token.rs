@@ -24,6 +24,14 @@ const ADMINISTRATOR: &str = "leveretctl";
 /// Random bytes in a token.
 const TOKEN_BYTES: usize = 32;
 
+/// The reason why the file with the token cannot be written.
+#[derive(thiserror::Error, Debug)]
+#[error("cannot write {path}: {error}")]
+pub(crate) struct CtlFileError {
+    path: PathBuf,
+    error: io::Error,
+}
+
 /// The token of one start of the node.
 pub(crate) struct CtlToken(String);
 
@@ -69,27 +77,32 @@ impl CtlToken {
     /// result removes the file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// [`CtlFileError`].
     pub(crate) fn publish(
         &self,
         data_dir: &Path,
         url: Option<&str>,
         node: &str,
-    ) -> io::Result<Published> {
+    ) -> Result<Published, CtlFileError> {
         let text = json!({"http": url, "node": node, "token": self.as_str()});
-        let new = data_dir.join("ctl.json.new");
-        // A file left by a crash may be readable by others.
-        match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file: File =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(format!("{text:#}\n").as_bytes())?;
         let path = data_dir.join(NAME);
-        std::fs::rename(&new, &path)?;
-        Ok(Published { path })
+        match write(&path, &data_dir.join("ctl.json.new"), &format!("{text:#}\n")) {
+            Ok(()) => Ok(Published { path }),
+            Err(error) => Err(CtlFileError { path, error }),
+        }
     }
+}
+
+/// Replaces the file by way of a new one, which only the owner may read from its beginning.
+fn write(path: &Path, new: &Path, text: &str) -> io::Result<()> {
+    // A file left by a crash may be readable by others.
+    match std::fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(new, path)
 }
 
 /// The URL of the API for the local machine, preferably without TLS, with the prefix of its paths.

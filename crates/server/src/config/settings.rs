@@ -20,6 +20,15 @@ const INCLUDES_MAX: usize = 16;
 /// Maximum depth of values that refer to each other; deeper nesting is a cycle.
 const SUBSTITUTIONS_MAX: usize = 16;
 
+/// True for the path of a directory of files that is not there, such as `conf.d`, in one that is: an administrator or a
+/// package manager removes an empty one, while another name is a mistake.
+fn is_missing_directory(path: &Path) -> bool {
+    let is_missing = path.try_exists().is_ok_and(|exists| !exists);
+    let is_beside_files =
+        path.parent().is_some_and(|parent| parent.is_dir() || parent == Path::new(""));
+    is_missing && is_beside_files && path.extension().is_some_and(|name| name == "d")
+}
+
 /// The source of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
@@ -87,8 +96,12 @@ struct Problem {
 }
 
 impl Settings {
-    /// Reads a file, or all files of a directory whose names end in `.conf`, in order.
+    /// Reads a file, or all files of a directory whose names end in `.conf`, in order. A directory for such files may be
+    /// missing.
     pub(crate) fn read(&mut self, path: &Path) {
+        if is_missing_directory(path) {
+            return;
+        }
         if !path.is_dir() {
             self.read_file(path, 0);
             return;

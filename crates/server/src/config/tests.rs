@@ -263,6 +263,25 @@ fn erlang_terms_are_one_problem() {
 }
 
 #[test]
+fn missing_directory_of_files_is_no_problem_beside_other_files() {
+    let dir = std::env::temp_dir().join(format!("leveret-config-missing-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("empty.d")).unwrap();
+    let problems = |path: &Path| {
+        let mut settings = Settings::default();
+        settings.read(path);
+        settings.into_config().map(drop).map_err(|error| error.problems)
+    };
+    for name in ["empty.d", "conf.d"] {
+        assert_eq!(problems(&dir.join(name)), Ok(()), "{name}");
+    }
+    for name in ["leveret.conf", "conf", "other/conf.d"] {
+        let said = problems(&dir.join(name)).unwrap_err();
+        assert!(said[0].starts_with("cannot read configuration file "), "{said:?}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn problems_of_several_files_are_in_the_order_of_reading() {
     let dir = std::env::temp_dir().join(format!("leveret-config-order-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();

@@ -28,7 +28,9 @@ pub(crate) struct DataDir {
 pub(crate) enum DataDirError {
     #[error("cannot make data directory {path}: {error}")]
     Make { path: PathBuf, error: io::Error },
-    #[error("cannot write in data directory {path}: {error}")]
+    #[error("cannot read data directory {path}: {error}")]
+    Read { path: PathBuf, error: io::Error },
+    #[error("cannot write {path} in the data directory: {error}")]
     Write { path: PathBuf, error: io::Error },
     #[error("data directory {path} is in use by another process")]
     InUse { path: PathBuf },
@@ -38,9 +40,10 @@ impl DataDir {
     /// Creates the directory if missing, and takes its locks.
     pub(crate) fn open(path: &Path) -> Result<Self, DataDirError> {
         let owned = || path.to_owned();
-        let unusable = |error| DataDirError::Write { path: owned(), error };
+        let unusable = |error| DataDirError::Write { path: path.join(LOCK), error };
         make(path).map_err(|error| DataDirError::Make { path: owned(), error })?;
-        let directory = File::open(path).map_err(unusable)?;
+        let directory =
+            File::open(path).map_err(|error| DataDirError::Read { path: owned(), error })?;
         match directory.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(DataDirError::InUse { path: owned() }),
@@ -81,6 +84,46 @@ impl DataDir {
             }
         }
         true
+    }
+}
+
+/// A data directory that is read: as long as this exists, no broker uses it. Nothing in it is written, made or touched.
+#[derive(Debug)]
+pub(crate) struct IdleDataDir {
+    /// Hold the locks, which end with the files; no lock file if there is none.
+    _directory: File,
+    _lock: Option<File>,
+}
+
+impl IdleDataDir {
+    /// Takes the locks of a directory that exists, beside others who read it.
+    ///
+    /// # Errors
+    /// [`DataDirError::InUse`] if a broker has them, [`DataDirError::Read`] if they cannot be opened.
+    pub(crate) fn open(path: &Path) -> Result<Self, DataDirError> {
+        let read = |path: &Path| {
+            File::open(path).map_err(|error| DataDirError::Read { path: path.to_owned(), error })
+        };
+        let in_use = || DataDirError::InUse { path: path.to_owned() };
+        let directory = read(path)?;
+        if matches!(directory.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return Err(in_use());
+        }
+        let lock = match read(&path.join(LOCK)) {
+            Ok(lock) => Some(lock),
+            // A directory that no broker uses needs none.
+            Err(DataDirError::Read { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        match lock.as_ref().map(File::try_lock_shared) {
+            Some(Err(TryLockError::WouldBlock)) => Err(in_use()),
+            // Where nothing can be locked, no broker runs.
+            None | Some(Ok(()) | Err(TryLockError::Error(_))) => {
+                Ok(Self { _directory: directory, _lock: lock })
+            }
+        }
     }
 }
 
@@ -139,6 +182,31 @@ mod tests {
         assert!(open_lock(&folder).unwrap().try_lock().is_err());
         drop(held);
         DataDir::open(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn idle_data_dir_is_read_without_a_trace_and_not_beside_a_broker() {
+        let folder = folder("idle");
+        std::fs::create_dir_all(&folder).unwrap();
+        let idle = IdleDataDir::open(&folder).unwrap();
+        let second = IdleDataDir::open(&folder).unwrap();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        assert!(matches!(DataDir::open(&folder), Err(DataDirError::InUse { .. })));
+        drop((idle, second));
+        let held = DataDir::open(&folder).unwrap();
+        let in_use = |what| {
+            let idle = IdleDataDir::open(&folder);
+            assert!(matches!(idle, Err(DataDirError::InUse { .. })), "{what}: {idle:?}");
+        };
+        in_use("as it is");
+        std::fs::remove_file(folder.join(LOCK)).unwrap();
+        in_use("removed");
+        drop(held);
+        // A broker where only files can be locked.
+        let lock = open_lock(&folder).unwrap();
+        lock.try_lock().unwrap();
+        in_use("the file alone");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

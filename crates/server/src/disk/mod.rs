@@ -3,6 +3,7 @@
 //! This module does not know the handle of a vhost: the two threads see only [`log::log_writer::LogSource`] and
 //! [`pages::pager::PageSource`].
 
+pub(crate) mod access;
 pub(crate) mod backup;
 pub(crate) mod content;
 pub(crate) mod data_dir;

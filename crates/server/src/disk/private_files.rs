@@ -17,7 +17,7 @@ pub(crate) const DIRECTORY_MODE: u32 = 0o700;
 const OTHERS: u32 = 0o077;
 
 /// The broker's files in its data directory.
-const FILES: [&str; 13] = [
+pub(super) const FILES: [&str; 13] = [
     "lock",
     "node.json",
     "node.json.new",
@@ -32,6 +32,8 @@ const FILES: [&str; 13] = [
     "cluster.json",
     "cluster.json.new",
 ];
+/// The broker's directories there, with everything below them.
+pub(super) const DIRECTORIES: [&str; 3] = [DIRECTORY, "redrives", "metadata"];
 const DIRECTORY: &str = "vhosts";
 
 /// Creates a directory in an existing one.
@@ -79,9 +81,9 @@ pub(crate) fn tighten(data_dir: &Path) {
     for name in FILES {
         tightened.one(&data_dir.join(name), FILE_MODE);
     }
-    tightened.all(&data_dir.join(DIRECTORY));
-    tightened.all(&data_dir.join("redrives"));
-    tightened.all(&data_dir.join("metadata"));
+    for name in DIRECTORIES {
+        tightened.all(&data_dir.join(name));
+    }
     if tightened.count > 0 {
         tracing::warn!(
             count = tightened.count,

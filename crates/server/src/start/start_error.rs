@@ -1,12 +1,14 @@
 //! Failure to start a node.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::auth::AuthError;
+use crate::auth::ctl_token::CtlFileError;
 use crate::auth::password::HashError;
 use crate::cluster::ClusterError;
 use crate::definitions::DefinitionsError;
+use crate::disk::access::permission::{Use, first_unusable};
 use crate::disk::data_dir::DataDirError;
 use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::node_disk::NodeDiskError;
@@ -62,8 +64,8 @@ pub(crate) enum StartError {
     Randomness(#[from] getrandom::Error),
     #[error("cannot finish a reset: {0}")]
     Reset(io::Error),
-    #[error("cannot write ctl.json into the data directory: {0}")]
-    CtlFile(io::Error),
+    #[error(transparent)]
+    CtlFile(#[from] CtlFileError),
     #[error("cannot restart as a stopped node: {0}")]
     NextImage(io::Error),
     #[error(transparent)]
@@ -109,6 +111,46 @@ impl StartError {
             | Self::CtlFile(_)
             | Self::NextImage(_)
             | Self::Listen(_) => 1,
+        }
+    }
+}
+
+impl StartError {
+    /// The sentence for the operator: where the data directory cannot be used, also with the file that the system
+    /// refuses, its owner, and the command that mends it.
+    pub(crate) fn explained(&self, data_dir: &Path) -> String {
+        let is_about_data_dir = match self {
+            Self::DataDir(_)
+            | Self::Metadata(_)
+            | Self::NodeFile(_)
+            | Self::Vhost(_)
+            | Self::Cluster(_)
+            | Self::Reset(_)
+            | Self::CtlFile(_) => true,
+            Self::Follow(_)
+            | Self::Timer(_)
+            | Self::Replication(_)
+            | Self::Persister(_)
+            | Self::Pager(_)
+            | Self::HoldWatch(_)
+            | Self::Http(_)
+            | Self::Signals(_)
+            | Self::Auth(_)
+            | Self::DefaultUser(_)
+            | Self::Permissions(_)
+            | Self::Definitions(_)
+            | Self::LogFile { .. }
+            | Self::Tls(_)
+            | Self::Randomness(_)
+            | Self::NextImage(_)
+            | Self::Listen { .. } => false,
+        };
+        if !is_about_data_dir {
+            self.to_string()
+        } else if let Some(unusable) = first_unusable(data_dir, Use::Write) {
+            format!("{self}; {unusable}")
+        } else {
+            self.to_string()
         }
     }
 }

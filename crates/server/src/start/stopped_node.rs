@@ -142,8 +142,7 @@ pub(crate) async fn run(
     // Published before the first request is served, so that a program that waits for the stop finds the
     // token.
     let url = ctl_token::url(&listeners, config.path_prefix.as_deref());
-    let published = node.token.publish(&config.data_dir, url.as_deref(), &node.name);
-    let _published = published.map_err(StartError::CtlFile)?;
+    let _published = node.token.publish(&config.data_dir, url.as_deref(), &node.name)?;
     let (over, stopping) = watch::channel(false);
     let servers = endpoints.serve_http(
         management::stopped_router(Arc::clone(&node) as _),

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::arguments::Switch;
 use crate::command::{Call, Command, Section, Tools};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
@@ -60,10 +61,11 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Help,
         "install_links",
-        "install_links <directory>",
-        "Creates rabbitmqctl, rabbitmq-diagnostics and RabbitMQ's other tools in a directory, as links to this program",
-        |call| crate::links::install(call.word(0)),
+        "install_links <directory> [--bat]",
+        "Creates rabbitmqctl, rabbitmq-diagnostics and RabbitMQ's other tools in a directory, as links to this program; with --bat also their names on Windows",
+        |call| crate::links::install(call.word(0), call.has("bat")),
     )
+    .switches(&[Switch::flag("bat")])
     .words(1, 1),
 ];
 
