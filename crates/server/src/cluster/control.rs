@@ -208,6 +208,7 @@ fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::hex;
     use super::super::node_list::ListedNode;
     use super::*;
     use crate::limits::{CONTROL_FRAME_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
@@ -251,6 +252,32 @@ mod tests {
         let bytes = users.encode();
         assert!(bytes.len() <= CONTROL_FRAME_BYTES_MAX, "{} bytes", bytes.len());
         assert_eq!(Control::decode(&bytes), Ok(Some(users)));
+    }
+
+    #[test]
+    fn control_frames_have_the_octets_of_earlier_builds() {
+        let all: Vec<String> = all().iter().map(|control| hex(&control.encode())).collect();
+        let long_user = format!(
+            "0902000000{}{}{}",
+            "0400616e6e610100000000000000ffffffffffffffff0001",
+            "62".repeat(256),
+            "0100000000000000ffffffffffffffff"
+        );
+        let expected = [
+            "01010000000000000002000000000000000000000000000000000000000000000000",
+            "01ffffffffffffffff02000000000000000103000000000000000400000000000000",
+            "020000000000",
+            "020102000000010000000000000002000000000000000300000000000000ffffffffffffffff",
+            "0305342e332e360000000000000000000000000000000000000000000000000001070000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001",
+            "040a",
+            "05",
+            "060700000000000000",
+            "0800000000",
+            "080100000004616e6e610100000000000000ffffffffffffffff",
+            &long_user,
+            "0708000000000000000100000003614068016801000300000000000000020001",
+        ];
+        assert_eq!(all, expected);
     }
 
     #[test]

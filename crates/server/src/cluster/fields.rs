@@ -107,3 +107,9 @@ pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
     let count = u32::try_from(count).expect("a list has less than 2^32 items");
     out.extend_from_slice(&count.to_le_bytes());
 }
+
+/// Octets as a test shows them.
+#[cfg(test)]
+pub(crate) fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

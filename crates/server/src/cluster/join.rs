@@ -220,6 +220,7 @@ fn malformed() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::hex;
     use super::super::node_list::ListedNode;
     use super::*;
 
@@ -237,6 +238,23 @@ mod tests {
             JoinAnswer::NotNow("why".to_owned()),
             JoinAnswer::Refused("why".to_owned()),
         ]
+    }
+
+    #[test]
+    fn messages_have_the_octets_of_earlier_builds() {
+        let all: Vec<String> = answers().iter().map(|answer| hex(&answer.encode())).collect();
+        let expected = [
+            "01",
+            "020361406801680100",
+            "030700000000000000ffffffffffffffff03000000000000000100000003614068016805000700000000000000020001",
+            "04ffffffffffffffff03000000000000000100000003614068016805000700000000000000020001",
+            "050300776879",
+            "060300776879",
+        ];
+        assert_eq!(all, expected);
+        let question = |content| JoinQuestion { host: "h".to_owned(), port: 9, content };
+        let all = [None, Some("vhost".to_owned())].map(|content| hex(&question(content).encode()));
+        assert_eq!(all, ["01680900000000", "0168090001050076686f7374"]);
     }
 
     #[tokio::test]

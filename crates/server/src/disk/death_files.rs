@@ -282,6 +282,34 @@ mod tests {
         deaths.iter().map(|death| (death.circumstances.queue.to_string(), death.time_ms)).collect()
     }
 
+    /// The lines that a build writes of the deaths of these lines.
+    fn written_again(lines: &str) -> String {
+        let (mut decoder, mut deaths) = (Decoder::default(), Vec::new());
+        let (left_out, _) = read_lines(lines.as_bytes(), 100, &mut decoder, &mut deaths);
+        assert_eq!(left_out, 0);
+        let mut vhost = Vhost::new("/", [0; 32], VhostOptions::default());
+        vhost.restore_deaths(Now::default(), deaths);
+        let (mut encoder, mut written) = (Encoder::default(), Vec::new());
+        for death in vhost.recorded_deaths_after(0, usize::MAX) {
+            encoder.encode(&death, &mut written);
+        }
+        String::from_utf8(written).unwrap()
+    }
+
+    #[test]
+    fn lines_have_the_octets_of_earlier_builds() {
+        let lines = [
+            r#"{"run":1,"time_ms":7,"queue":"k\u0007\"","reason":"delivery_limit","exchange":"","key":"/w==","policy":null,"operator_policy":null,"properties":"AIABbQ==","is_cut":true,"outcome":"kept","cause":"unroutable"}"#,
+            r#"{"run":2,"time_ms":8,"queue":"orders","reason":"rejected","exchange":"x","key":"b3JkZXJz","policy":"p","operator_policy":"o","properties":"AAA=","is_cut":false,"dead_letter_exchange":"dlx","dead_letter_key":"ZGVhZA==","outcome":"dead_lettered","targets":["a","b"],"targets_total":2,"copies_dropped":1,"user":"guest","connection":"127.0.0.1:1 -> 127.0.0.1:5672","channel":1,"consumer_tag":"t"}"#,
+            r#"{"run":3,"time_ms":9,"queue":"q","reason":"maxlen","exchange":"","key":"cQ==","policy":null,"operator_policy":null,"properties":"","is_cut":false,"outcome":"dropped","cause":"cycle","user":"u","connection":"c","channel":2,"consumer_tag":null}"#,
+            r#"{"run":3,"time_ms":10}"#,
+            r#"{"run":3,"time_ms":11,"properties":"AAA="}"#,
+            r#"{"run":3,"time_ms":12,"properties":"AIABbQ==","is_cut":true}"#,
+        ];
+        let lines = lines.join("\n") + "\n";
+        assert_eq!(written_again(&lines), lines);
+    }
+
     #[test]
     fn short_lines_have_the_circumstances_of_their_run() {
         let of = |times: [u64; 3], queue: &str| times.map(|time_ms| (queue.to_owned(), time_ms));

@@ -254,6 +254,29 @@ mod tests {
     }
 
     #[test]
+    fn global_parameters_have_the_octets_of_earlier_builds() {
+        let folder =
+            std::env::temp_dir().join(format!("leveret-parameters-octets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let values = Mutex::default();
+        let parameters = GlobalParameters { data_dir: folder.clone(), values };
+        let value = json!({"list": [1, 2.5, null], "a": "\u{e9}\""});
+        parameters
+            .put(vec![("b".to_owned(), Some(value)), ("a".to_owned(), Some(json!(-0.1)))])
+            .unwrap();
+        let text = std::fs::read_to_string(folder.join(NAME)).unwrap();
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"format":1,"global_parameters":{"a":-0.1,"b":{"list":[1,2.5,null],"a":"é\""}},"#,
+                r#""sha256":"9cba30fd07ec940cfeebdf380f7e17e86815798ea796528ac109989ba2a30e77"}"#,
+                "\n"
+            )
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn global_parameters_are_read_back_and_damage_is_noticed() {
         let folder =
             std::env::temp_dir().join(format!("leveret-parameters-{}", std::process::id()));

@@ -224,6 +224,49 @@ mod tests {
         Store::new(&folder)
     }
 
+    /// The file of a job that runs.
+    const RUNNING: &str = concat!(
+        r#"{"id":5,"vhost":"v","queue":"q","to":{"exchange":"x","routing_key":"k"},"user":"u","#,
+        r#""state":"running","reason":null,"started_ms":1,"ended_ms":null,"messages_total":50,"#,
+        r#""counts":{"scanned":28,"moved":20,"skipped":7,"unroutable":0,"no_origin":0,"gone":1},"#,
+        r#""unacked_left":null,"kept":true,"unfinished":{"request":{"ids":["7-3-2"],"#,
+        r#""reason":"expired","first_queue":"f","headers":[["h",null],["i","v"]],"text":"t","#,
+        r#""older_than_ms":5,"max_redrives":6,"limit":90,"rate":8},"local":true,"vhost_id":3,"#,
+        r#""queue_number":7,"last_seq":60,"position":"r1f","counts":{"scanned":0,"moved":0,"#,
+        r#""skipped":4,"unroutable":0,"no_origin":0,"gone":1},"moved_max":25},"format":1,"#,
+        r#""sha256":"c4fc3977e298adbb008d8a6f3548c4c33bc89f4db55bf72fa51353959e26ba75"}"#,
+        "\n"
+    );
+
+    /// The file of a job that has failed.
+    const ENDED: &str = concat!(
+        r#"{"id":12,"vhost":"v","queue":"q","to":{"queue":"qé"},"user":"u","state":"failed","#,
+        r#""reason":"the queue is gone","started_ms":1,"ended_ms":9,"messages_total":50,"#,
+        r#""counts":{"scanned":28,"moved":20,"skipped":7,"unroutable":0,"no_origin":0,"gone":1},"#,
+        r#""unacked_left":2,"kept":true,"unfinished":null,"format":1,"#,
+        r#""sha256":"fb034e550a80541ab79a7ec895c55059c5f5628a235eb05e93423a4813e3854e"}"#,
+        "\n"
+    );
+
+    #[test]
+    fn redrives_have_the_octets_of_earlier_builds() {
+        let store = store("octets");
+        let mut ended = Record { unfinished: None, ..record(12) };
+        ended.job.state = RedriveState::Failed("the queue is gone".to_owned());
+        (ended.job.ended_ms, ended.job.unacked_left) = (Some(9), Some(2));
+        ended.job.to = RedriveTo::Queue("q\u{e9}".into());
+        for (record, expected) in [(record(5), RUNNING), (ended, ENDED)] {
+            store.write_now(&record).unwrap();
+            let path = store.directory().join(name(record.job.id));
+            assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
+            // In a log, the job has neither a format nor a checksum.
+            let octets = record.to_bytes();
+            assert!(expected.as_bytes().starts_with(&octets[..octets.len() - 1]));
+            assert_eq!(Record::from_bytes(&octets), Some(record));
+        }
+        std::fs::remove_dir_all(&store.data_dir).unwrap();
+    }
+
     #[test]
     fn redrives_read_back_and_a_damaged_one_is_left_out() {
         let store = store("back");

@@ -227,6 +227,7 @@ pub(super) fn invalid(text: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::fields::hex;
 
     fn messages() -> Vec<Message> {
         let state = HardState {
@@ -255,6 +256,29 @@ mod tests {
             Message::End,
             Message::Installed,
         ]
+    }
+
+    #[tokio::test]
+    async fn messages_have_the_octets_of_earlier_builds() {
+        let mut all = Vec::new();
+        for message in messages() {
+            let mut octets = Vec::new();
+            write(&mut octets, &message).await.unwrap();
+            all.push(hex(&octets));
+        }
+        let chunk =
+            format!("7400000005704509ea04000000000000004d00000000000000{}", "05".repeat(100));
+        let expected = [
+            "0a00000001a70ccff301000300000000000000",
+            "0a00000001efdaf10701010300000000000000",
+            "0a0000000283e6744005000000000000006e6f",
+            "9300000003b2da1d5f020003000000000007000000000000005a000000000000000600000000000000fcffffffffffffff0200000000000000010001000000000001000200000000000100000000000000020003000000000001000100000000005a00000000000000060000000000000002000000000000000400000000000000e80300000000000009000000000000001400000000000000010203",
+            "1000000004a3066eb404000000000000004d00000000000000",
+            &chunk,
+            "000000000600000000",
+            "000000000700000000",
+        ];
+        assert_eq!(all, expected);
     }
 
     #[tokio::test]

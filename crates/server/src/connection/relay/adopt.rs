@@ -227,6 +227,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cluster::fields::hex;
 
     fn adopt() -> Adopt {
         let certificate = CertificateDetails {
@@ -254,6 +255,19 @@ mod tests {
             properties,
             tls: Some(tls),
         }
+    }
+
+    #[test]
+    fn frames_have_the_octets_of_earlier_builds() {
+        let all = [adopt(), Adopt { tls: None, ..adopt() }].map(|adopt| hex(&adopt.encode()));
+        let leader = Some("b@h".to_owned());
+        let answers =
+            [Answer::Adopted, Answer::NotLeading(leader), Answer::Unknown, Answer::Stopping];
+        let answers = answers.map(|answer| hex(&encode_answer(&answer)));
+        let without_tls = "050000006775657374010000002f00000000000000000000ffff0a010203d711fe800000000000000000000000000001281605000000504c41494e00000200ff073c00110000000770726f64756374530000000470696b61";
+        let tls = "0107000000746c7376312e3303000000616e790b0000006165735f3235365f67636d04000000616561640107000000434e3d616e6e610c000000434e3d617574686f726974790400000032303236";
+        assert_eq!(all, [format!("{without_tls}{tls}"), format!("{without_tls}00")]);
+        assert_eq!(answers, ["01", "0203000000624068", "03", "04"]);
     }
 
     #[test]

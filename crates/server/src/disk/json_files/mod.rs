@@ -3,3 +3,5 @@
 pub(crate) mod cluster_file;
 pub(crate) mod node_file;
 pub(crate) mod sealed_json;
+#[cfg(test)]
+mod tests;
