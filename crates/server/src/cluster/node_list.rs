@@ -8,6 +8,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
 use super::fields::{Fields, Malformed, put_count, put_text};
 use super::ids::{DiskId, NodeId};
 use crate::config::ClusterNode;
@@ -26,8 +29,9 @@ pub(crate) const FOUNDER_INCARNATIONS: RangeInclusive<u16> =
 /// Incarnation of the members with which a cluster begins.
 pub(crate) const FIRST_INCARNATION: u16 = 1;
 
-/// A node in the list.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A node in the list, as `cluster.json` and the metadata have it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ListedNode {
     /// Host and port for links.
     pub(crate) host: String,
@@ -35,8 +39,16 @@ pub(crate) struct ListedNode {
     /// The disk with which the node has joined. One that has replaced it later is of a higher generation.
     pub(crate) disk: DiskId,
     /// Number of times that the node has joined; 0 for a founder.
+    #[serde(deserialize_with = "joins")]
     pub(crate) joins: u16,
+    #[serde(rename = "forgotten")]
     pub(crate) is_forgotten: bool,
+}
+
+fn joins<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+    let joins = u16::deserialize(from)?;
+    let problem = || D::Error::custom(format_args!("{joins} joins, of at most {JOINS_MAX}"));
+    (joins <= JOINS_MAX).then_some(joins).ok_or_else(problem)
 }
 
 impl ListedNode {
@@ -51,7 +63,7 @@ impl ListedNode {
 /// The nodes of a cluster by name, those included that are forgotten. Empty until the metadata are known.
 ///
 /// Of two lists that differ, the newer one was known at a later position of the log of the metadata.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct NodeList(pub(crate) BTreeMap<String, ListedNode>);
 
 /// Bytes of a node in a frame, without the texts: their lengths, the port, the disk, the joins, the flag.

@@ -93,7 +93,7 @@ impl Redrives {
         request: RedriveRequest,
         (is_local, clock): (bool, Clock),
     ) -> Result<RedriveJob, RedriveError> {
-        if record::request_to_json(&request).to_string().len() > REDRIVE_REQUEST_BYTES_MAX {
+        if record::request_bytes(&request) > REDRIVE_REQUEST_BYTES_MAX {
             return Err(RedriveError::TooLong(REDRIVE_REQUEST_BYTES_MAX));
         }
         let access = channel.access().map_err(RedriveError::Refused)?;

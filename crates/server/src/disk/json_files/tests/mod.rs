@@ -10,9 +10,11 @@ use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
 use management::{UserLimit, VhostLimit, VhostSettings};
 use replication::MemberId;
+use serde_json::{Value, json};
 
 use super::cluster_file;
 use super::node_file::{self, NodeFile, VhostEntry};
+use super::sealed_json;
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
 use crate::cluster::founding::ClusterRecord;
@@ -117,5 +119,78 @@ fn cluster_file_has_the_octets_of_earlier_builds() {
     let text = std::fs::read_to_string(folder.join("cluster.json")).unwrap();
     assert_eq!(text, include_str!("cluster.json"));
     assert_eq!(cluster_file::read(&folder).unwrap(), Some(cluster_record()));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The file with one more member in the object at `place`, and with its checksum.
+fn with_a_member(text: &str, place: &str) -> String {
+    let mut root: Value = serde_json::from_str(text).unwrap();
+    root.as_object_mut().unwrap().remove("sha256");
+    root.pointer_mut(place).unwrap()["colour"] = json!(1);
+    sealed_json::text(&root, true)
+}
+
+#[test]
+fn unknown_member_of_the_node_file_is_refused_by_name() {
+    let folder = folder("node-unknown");
+    for place in [
+        "",
+        "/vhosts/1",
+        "/vhosts/1/settings",
+        "/vhosts/1/settings/limits",
+        "/vhosts/1/placement",
+        "/users/0",
+        "/users/0/permissions/0",
+        "/users/0/topic_permissions/0",
+        "/users/0/limits",
+    ] {
+        let text = with_a_member(include_str!("node.json"), place);
+        std::fs::write(folder.join("node.json"), text).unwrap();
+        let error = node_file::read(&folder).unwrap_err().to_string();
+        assert!(error.contains("node.json is whole, but another version"), "{place}: {error}");
+        assert!(error.contains("`colour`") && error.ends_with("; start that version"), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn unknown_member_of_the_cluster_file_is_refused_by_name() {
+    let folder = folder("cluster-unknown");
+    for place in ["", "/nodes/b@h"] {
+        let text = with_a_member(include_str!("cluster.json"), place);
+        std::fs::write(folder.join("cluster.json"), text).unwrap();
+        let error = cluster_file::read(&folder).unwrap_err().to_string();
+        assert!(error.contains("cluster.json is whole, but another version"), "{place}: {error}");
+        assert!(error.contains("unknown field `colour`, expected"), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn numbers_are_never_cut() {
+    let folder = folder("numbers");
+    for (file, number, wrong) in [
+        ("node.json", "\"replicas\": 2", "\"replicas\": 258"),
+        ("node.json", "\"max-queues\": -1", "\"max-queues\": 1.5"),
+        ("node.json", "\"id\": 7", "\"id\": 7.0"),
+        ("node.json", "65537,", "0,"),
+        ("node.json", "512", "65536"),
+        ("cluster.json", "\"joins\": 1", "\"joins\": 64"),
+        ("cluster.json", "\"port\": 1", "\"port\": 65537"),
+        ("cluster.json", "\"record_level\": 2", "\"record_level\": -1"),
+        ("cluster.json", "\"nodes_position\": 9", "\"nodes_position\": null"),
+    ] {
+        let texts = [include_str!("node.json"), include_str!("cluster.json")];
+        let text = texts[usize::from(file == "cluster.json")];
+        assert!(text.contains(number), "{number}");
+        let mut root: Value = serde_json::from_str(&text.replace(number, wrong)).unwrap();
+        root.as_object_mut().unwrap().remove("sha256");
+        std::fs::write(folder.join(file), sealed_json::text(&root, true)).unwrap();
+        let error = match file {
+            "node.json" => node_file::read(&folder).unwrap_err().to_string(),
+            _ => cluster_file::read(&folder).unwrap_err().to_string(),
+        };
+        assert!(error.contains("is whole, but another version"), "{wrong}: {error}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
