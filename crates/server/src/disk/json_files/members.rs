@@ -28,6 +28,13 @@ pub(crate) fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct Base64<'a>(pub(crate) Cow<'a, [u8]>);
 
+impl Base64<'_> {
+    /// True if there are no bytes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl fmt::Debug for Base64<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // They may be the hash of a password.
