@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::fields::{Fields, Malformed, put_count, put_text};
+use super::fields::{FieldWriter, Fields, Malformed};
 use super::ids::{DiskId, NodeId};
 use crate::config::ClusterNode;
 use crate::limits::{CLUSTER_NODES_MAX, FORGOTTEN_NODES_MAX, HOST_NAME_BYTES_MAX};
@@ -69,10 +69,9 @@ pub(crate) struct NodeList(pub(crate) BTreeMap<String, ListedNode>);
 /// Bytes of a node in a frame, without the texts: their lengths, the port, the disk, the joins, the flag.
 const NODE_BYTES_MIN: usize = 2 + 2 + 8 + 2 + 1;
 
-/// Appends a host and a port to a frame.
-pub(super) fn put_place(out: &mut Vec<u8>, host: &str, port: u16) {
-    put_text(out, host);
-    out.extend_from_slice(&port.to_le_bytes());
+/// Writes a host and a port.
+pub(super) fn put_place(out: &mut FieldWriter, host: &str, port: u16) {
+    out.text(host).u16(port);
 }
 
 /// Reads a host and a port.
@@ -157,15 +156,12 @@ impl NodeList {
         nodes.collect()
     }
 
-    /// Appends the list to a frame.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        put_count(out, self.0.len());
+    /// Writes the list.
+    pub(super) fn encode(&self, out: &mut FieldWriter) {
+        out.count(self.0.len());
         for (name, node) in &self.0 {
-            put_text(out, name);
-            put_place(out, &node.host, node.port);
-            out.extend_from_slice(&node.disk.0.to_le_bytes());
-            out.extend_from_slice(&node.joins.to_le_bytes());
-            out.push(u8::from(node.is_forgotten));
+            put_place(out.text(name), &node.host, node.port);
+            out.u64(node.disk.0).u16(node.joins).flag(node.is_forgotten);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The messages of a handshake: a type, a length, and the content. Each type has a small bound, and one side sends at
 //! most a hello and a proof before it has proved itself.
 
+use super::super::fields::FieldWriter;
 use super::super::refusal::RefusalCode;
 use super::PROOF_BYTES;
 use crate::limits::{HANDSHAKE_BYTES_MAX, HELLO_BYTES_MAX};
@@ -45,10 +46,9 @@ impl Message {
             Self::Refusal(code) => (REFUSAL, vec![code.as_u8()]),
         };
         let length = u16::try_from(content.len()).expect("a message has at most 64 KiB");
-        let mut out = vec![kind];
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&content);
-        out
+        let mut out = FieldWriter::default();
+        out.u8(kind).u16(length).bytes(&content);
+        out.into_bytes()
     }
 }
 
