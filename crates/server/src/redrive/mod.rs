@@ -131,6 +131,7 @@ impl Redrives {
         let (told, answer) = oneshot::channel();
         // In a task of its own: a client that goes away leaves no job half begun.
         tokio::spawn(async move {
+            // Before the first message moves: after a kill, the next start must know the job.
             let begun = job.save().await;
             let is_begun = begun.is_ok();
             let status = job.status.lock().clone();

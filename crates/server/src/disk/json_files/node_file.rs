@@ -170,9 +170,11 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
 /// there.
 pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> Result<(), NodeFileError> {
     let (path, new) = (data_dir.join(name), data_dir.join(format!("{name}.new")));
+    // Durable before it has the name, so that the name never leads to a part of a file.
     if let Err(error) = write_new(&new, text) {
         return Err(NodeFileError::Write { path, error });
     }
+    // The name is durable with the directory: until then, a power cut may bring the old file back.
     let replaced = std::fs::rename(&new, &path).and_then(|()| File::open(data_dir)?.sync_all());
     replaced.map_err(|error| NodeFileError::Replace { path, error })
 }
