@@ -427,3 +427,38 @@ impl Node {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use storage::Lsn;
+
+    use super::*;
+
+    fn read_item(key: &ItemKey, value: Value) -> Result<Option<Contents>, String> {
+        let first = (ItemKey::NextVhostId, Arc::new(json!(2)));
+        let values = [first, (key.clone(), Arc::new(value))].into();
+        let items = CommittedItems { version: 1, values, last: Lsn(1), is_leading: false };
+        contents(&items, &Followed::default())
+    }
+
+    #[test]
+    fn item_that_is_not_as_this_build_writes_it_is_refused_by_name() {
+        let (vhost, user) = (ItemKey::Vhost("v".to_owned()), ItemKey::User("anna".to_owned()));
+        let node = ItemKey::Node("a@h".to_owned());
+        let listed =
+            |disk| json!({"host": "h", "port": 1, "disk": disk, "joins": 0, "forgotten": false});
+        assert!(read_item(&node, listed("0000000000000001")).is_ok());
+        for (key, value, problem) in [
+            (&ItemKey::NextVhostId, json!("2"), "the id of the next vhost cannot be read: invalid"),
+            (&ItemKey::RecordLevel, json!(65_536), "the level of record kinds cannot be read: inv"),
+            (&vhost, json!({"name": "v", "id": 1, "colour": 1}), "vhost 'v' cannot be read: unkn"),
+            (&vhost, json!({"name": "v"}), "vhost 'v' cannot be read: missing field `id`"),
+            (&user, json!({"name": "anna"}), "user 'anna' cannot be read: missing field `passwo"),
+            (&node, listed("1"), "node 'a@h' cannot be read: \"1\" is not the id of a disk"),
+        ] {
+            let said = read_item(key, value).unwrap_err();
+            assert!(said.starts_with(problem) && said.ends_with("upgrade this node"), "{said}");
+        }
+    }
+}

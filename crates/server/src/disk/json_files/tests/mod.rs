@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
-use management::{UserLimit, VhostLimit, VhostSettings};
+use management::{LimitName as _, UserLimit, VhostLimit, VhostSettings};
+use proptest::collection::vec;
+use proptest::prelude::*;
 use replication::MemberId;
 use serde_json::{Value, json};
 
@@ -193,4 +195,52 @@ fn numbers_are_never_cut() {
         assert!(error.contains("is whole, but another version"), "{wrong}: {error}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Any vhost with these texts.
+fn any_vhost() -> impl Strategy<Value = VhostEntry> {
+    let settings = (any::<String>(), vec(any::<String>(), 0..3), any::<Option<bool>>());
+    let limits = vec(any::<i64>(), 0..=VhostLimit::ALL.len());
+    let places = (any::<Option<u8>>(), vec(1_u64..1 << 48, 0..3), vec("[a-c]@h", 0..3));
+    (any::<String>(), any::<u64>(), settings, limits, places).prop_map(
+        |(name, id, (description, tags, protected), limits, (replicas, voters, nodes))| {
+            let settings = VhostSettings {
+                description,
+                tags,
+                default_queue_type: if replicas.is_some() {
+                    QueueType::Quorum
+                } else {
+                    QueueType::Classic
+                },
+                protected_from_deletion: protected,
+                tracing: id % 2 == 0,
+                replicas,
+                limits: VhostLimit::ALL.iter().copied().zip(limits).collect(),
+            };
+            VhostEntry {
+                name,
+                id: VhostId(id),
+                settings: Arc::new(settings),
+                voters: voters.into_iter().filter_map(|id| MemberId::new(id << 16 | 1)).collect(),
+                placement: replicas.map(|_| Arc::new(Placement::on_all(&nodes))),
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_vhost_is_read_as_it_was_written(vhosts in vec(any_vhost(), 0..3), next in 1..u64::MAX) {
+        let folder = folder("any");
+        let contents = NodeFile {
+            next_vhost_id: next,
+            vhosts: vhosts.clone(),
+            users: vec![Arc::new(user())],
+            followed: None,
+        };
+        node_file::write(&folder, &contents).unwrap();
+        let back = node_file::read(&folder).unwrap().unwrap();
+        prop_assert_eq!((back.next_vhost_id, back.vhosts, back.followed), (next, vhosts, None));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
