@@ -27,6 +27,7 @@ const CLUSTER_FILES: [&str; 2] = ["cluster.json", "cluster.json.new"];
 /// If the disk refuses; the next start tries again.
 pub(crate) fn reset(data_dir: &Path) -> io::Result<()> {
     private_files::create(&data_dir.join(MARK))?.sync_all()?;
+    // The mark must be durable before anything is removed: without it, the next start would open what is left.
     sync(data_dir)?;
     finish(data_dir)
 }

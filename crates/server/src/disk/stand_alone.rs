@@ -202,6 +202,7 @@ pub(crate) fn finish(data_dir: &Path) -> Result<(), StandAloneError> {
             Err(error)
         })?;
         groups.iter().try_for_each(|group| group.stand_alone(cluster))?;
+        // Last, because with the new id in it no start looks at the replicas again.
         cluster_file::write(data_dir, &alone(record, cluster))?;
     }
     std::fs::remove_file(&mark)?;

@@ -18,13 +18,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use storage::RealDirectory;
 
 use crate::disk::free_space::free_bytes;
 use crate::limits::REUSED_PAGES_FREE_BYTES_MIN;
 
 /// The id of a vhost on this node, also the name of its directory; never reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct VhostId(pub(crate) u64);
 
 impl VhostId {

@@ -19,34 +19,49 @@
 //! their groups add: what was on the lost disk never votes again, nor is it forgotten that it has voted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Not;
 use std::sync::Arc;
 
 use replication::levels::FIRST_RECORD_LEVEL;
+use serde::{Deserialize, Serialize};
 
 use super::node_list::{ListedNode, NodeList};
 use crate::membership::ids::{ClusterId, DiskId, NodeId};
 
-/// The memory of a node of its cluster, in `cluster.json`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The memory of a node of its cluster, as `cluster.json` has it. The first builds with clusters did not write the members
+/// that have a default.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ClusterRecord {
     /// Name of the node.
     pub(crate) node: String,
     pub(crate) cluster: ClusterId,
     /// The node's own disk.
     pub(crate) disk: DiskId,
+    #[serde(rename = "founded")]
     pub(crate) is_founded: bool,
     /// True if the node has come later than its cluster: it has joined, or its disk has replaced one that was lost.
+    #[serde(rename = "newcomer", default)]
     pub(crate) is_newcomer: bool,
     /// The disks of the other nodes that were met or told, by name.
+    #[serde(rename = "disks")]
     pub(crate) peers: BTreeMap<String, DiskId>,
     /// The nodes of the cluster as the metadata list them; empty until they are known.
+    #[serde(default)]
     pub(crate) nodes: Arc<NodeList>,
     /// Position of the log of the metadata at which this list was known.
+    #[serde(default)]
     pub(crate) nodes_position: u64,
     /// Level of record kinds that the cluster has, as far as this node knows.
+    #[serde(default = "first_record_level")]
     pub(crate) record_level: u16,
     /// True if the metadata are to list the nodes as this record does: the node goes on without the others.
+    #[serde(rename = "nodes_due", default, skip_serializing_if = "Not::not")]
     pub(crate) are_nodes_due: bool,
+}
+
+const fn first_record_level() -> u16 {
+    FIRST_RECORD_LEVEL
 }
 
 impl ClusterRecord {

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Bits of a node's id: a member's id has 16 more for its incarnation.
 const NODE_BITS: u32 = 48;
 
 /// Id of a cluster: the first 64 bits of a hash of the names of its nodes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub(crate) struct ClusterId(pub(crate) u64);
 
 /// Id of a node: the first 48 bits of a hash of its name.
@@ -20,7 +22,8 @@ const DRAWN_BITS: u32 = 48;
 
 /// Id of the disk of a node: drawn at the node's first start, so that a node that lost its data is another disk. A disk
 /// that replaces another one has a higher generation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub(crate) struct DiskId(pub(crate) u64);
 
 impl ClusterId {
@@ -70,11 +73,6 @@ impl DiskId {
         Self::first(self.0) == Self::first(other.0)
     }
 
-    /// The disk of a text, 16 hexadecimal digits.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        hexadecimal(text).map(Self)
-    }
-
     /// Number of disks that this one and those before it have replaced.
     pub(crate) fn generation(self) -> u16 {
         let [high, low, ..] = self.0.to_be_bytes();
@@ -101,6 +99,34 @@ impl fmt::Display for ClusterId {
 impl fmt::Display for DiskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+impl From<ClusterId> for String {
+    fn from(id: ClusterId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for ClusterId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("{text:?} is not the id of a cluster"))
+    }
+}
+
+impl From<DiskId> for String {
+    fn from(id: DiskId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for DiskId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        hexadecimal(&text).map(Self).ok_or_else(|| format!("{text:?} is not the id of a disk"))
     }
 }
 

@@ -8,9 +8,12 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
 use crate::config::ClusterNode;
 use crate::limits::{CLUSTER_NODES_MAX, FORGOTTEN_NODES_MAX, HOST_NAME_BYTES_MAX};
-use crate::membership::fields::{Fields, Malformed, put_count, put_text};
+use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::membership::ids::{DiskId, NodeId};
 
 /// Incarnations that the members of a node have for each time that it joins.
@@ -26,8 +29,9 @@ pub(crate) const FOUNDER_INCARNATIONS: RangeInclusive<u16> =
 /// Incarnation of the members with which a cluster begins.
 pub(crate) const FIRST_INCARNATION: u16 = 1;
 
-/// A node in the list.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A node in the list, as `cluster.json` and the metadata have it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ListedNode {
     /// Host and port for links.
     pub(crate) host: String,
@@ -35,8 +39,16 @@ pub(crate) struct ListedNode {
     /// The disk with which the node has joined. One that has replaced it later is of a higher generation.
     pub(crate) disk: DiskId,
     /// Number of times that the node has joined; 0 for a founder.
+    #[serde(deserialize_with = "joins")]
     pub(crate) joins: u16,
+    #[serde(rename = "forgotten")]
     pub(crate) is_forgotten: bool,
+}
+
+fn joins<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+    let joins = u16::deserialize(from)?;
+    let problem = || D::Error::custom(format_args!("{joins} joins, of at most {JOINS_MAX}"));
+    (joins <= JOINS_MAX).then_some(joins).ok_or_else(problem)
 }
 
 impl ListedNode {
@@ -51,16 +63,15 @@ impl ListedNode {
 /// The nodes of a cluster by name, those included that are forgotten. Empty until the metadata are known.
 ///
 /// Of two lists that differ, the newer one was known at a later position of the log of the metadata.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct NodeList(pub(crate) BTreeMap<String, ListedNode>);
 
 /// Bytes of a node in a frame, without the texts: their lengths, the port, the disk, the joins, the flag.
 const NODE_BYTES_MIN: usize = 2 + 2 + 8 + 2 + 1;
 
-/// Appends a host and a port to a frame.
-pub(crate) fn put_place(out: &mut Vec<u8>, host: &str, port: u16) {
-    put_text(out, host);
-    out.extend_from_slice(&port.to_le_bytes());
+/// Writes a host and a port.
+pub(crate) fn put_place(out: &mut FieldWriter, host: &str, port: u16) {
+    out.text(host).u16(port);
 }
 
 /// Reads a host and a port.
@@ -145,15 +156,12 @@ impl NodeList {
         nodes.collect()
     }
 
-    /// Appends the list to a frame.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        put_count(out, self.0.len());
+    /// Writes the list.
+    pub(crate) fn encode(&self, out: &mut FieldWriter) {
+        out.count(self.0.len());
         for (name, node) in &self.0 {
-            put_text(out, name);
-            put_place(out, &node.host, node.port);
-            out.extend_from_slice(&node.disk.0.to_le_bytes());
-            out.extend_from_slice(&node.joins.to_le_bytes());
-            out.push(u8::from(node.is_forgotten));
+            put_place(out.text(name), &node.host, node.port);
+            out.u64(node.disk.0).u16(node.joins).flag(node.is_forgotten);
         }
     }
 

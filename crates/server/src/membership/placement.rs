@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 
 /// Incarnations that the members of a node have while it has the replica of a vhost for the first time: one for each
 /// time that this replica is rebuilt.
@@ -28,7 +28,8 @@ const _: () = assert!(
 
 /// The nodes that have the replicas of a vhost, each with the offset of its incarnations among those of the node: no
 /// member is the second one of its id.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Placement {
     nodes: BTreeMap<String, u16>,
     /// Nodes that have had a replica before, each with the offset for the next one.
@@ -127,30 +128,12 @@ impl Placement {
         let offset = self.former.get(node).copied().unwrap_or_default();
         all.start() + offset + incarnations_from(offset) - 1 <= *all.end()
     }
-
-    /// The placement in the item of a vhost; none if it cannot be read.
-    pub(crate) fn from_json(value: &Value) -> Option<Self> {
-        let offsets = |value: &Value| -> Option<BTreeMap<String, u16>> {
-            let offset = |(name, offset): (&String, &Value)| {
-                let offset = u16::try_from(offset.as_u64()?).ok()?;
-                Some((name.clone(), offset))
-            };
-            value.as_object()?.iter().map(offset).collect()
-        };
-        Some(Self { nodes: offsets(value.get("nodes")?)?, former: offsets(value.get("former")?)? })
-    }
-
-    /// The placement for the item of a vhost.
-    pub(crate) fn to_json(&self) -> Value {
-        let offsets = |nodes: &BTreeMap<String, u16>| -> Map<String, Value> {
-            nodes.iter().map(|(name, offset)| (name.clone(), Value::from(*offset))).collect()
-        };
-        json!({"nodes": offsets(&self.nodes), "former": offsets(&self.former)})
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn nodes(replicas: &[(&str, usize)]) -> BTreeMap<String, usize> {
@@ -215,15 +198,18 @@ mod tests {
     fn placement_reads_back_and_is_refused_when_damaged() {
         let mut placement = Placement::on_all(&["a", "b", "c"].map(str::to_owned));
         choose(&mut placement, 2, &[("a", 1), ("b", 1), ("c", 2)]);
-        assert_eq!(Placement::from_json(&placement.to_json()), Some(placement));
+        let value = serde_json::to_value(&placement).unwrap();
+        let read = |value: Value| serde_json::from_value::<Placement>(value);
+        assert_eq!(read(value).unwrap(), placement);
         for damaged in [
             json!({}),
+            json!({"nodes": {}, "former": {}, "later": {}}),
             json!({"nodes": {}}),
             json!({"nodes": {"a": -1}, "former": {}}),
             json!({"nodes": {"a": 70_000}, "former": {}}),
             json!({"nodes": ["a"], "former": {}}),
         ] {
-            assert_eq!(Placement::from_json(&damaged), None, "{damaged}");
+            assert!(read(damaged.clone()).is_err(), "{damaged}");
         }
     }
 }

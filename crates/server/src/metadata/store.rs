@@ -139,6 +139,7 @@ impl Metadata {
             }
         };
         let my_name = Arc::clone(&replicator.nodes().my_name);
+        // Before the replicator has the member, whose entries change these items.
         self.update(|state| {
             state.local.reopen(items, last);
             // The next frame of the leader may be a while away, and nobody has told that it leads no more.

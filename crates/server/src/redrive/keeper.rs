@@ -89,11 +89,13 @@ pub(super) fn logged(handle: &VhostHandle) -> Vec<Record> {
     let jobs: Vec<_> =
         handle.read(|vhost, _| vhost.redrives().map(|(id, job)| (id, Arc::clone(job))).collect());
     let read = |(id, job): (RedriveId, Arc<[u8]>)| {
-        let record = Record::from_bytes(&job).filter(|record| record.job.id == id.0);
-        if record.is_none() {
-            tracing::error!(vhost = handle.name(), %id, "a redrive cannot be read, and does not go on");
-        }
-        record
+        let problem = match Record::from_bytes(&job) {
+            Ok(record) if record.job.id == id.0 => return Some(record),
+            Ok(record) => format!("it has the number {}", record.job.id),
+            Err(problem) => problem,
+        };
+        tracing::error!(vhost = handle.name(), %id, problem, "a redrive cannot be read, and does not go on");
+        None
     };
     jobs.into_iter().filter_map(read).collect()
 }

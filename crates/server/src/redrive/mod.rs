@@ -93,7 +93,7 @@ impl Redrives {
         request: RedriveRequest,
         (is_local, clock): (bool, Clock),
     ) -> Result<RedriveJob, RedriveError> {
-        if record::request_to_json(&request).to_string().len() > REDRIVE_REQUEST_BYTES_MAX {
+        if record::request_bytes(&request) > REDRIVE_REQUEST_BYTES_MAX {
             return Err(RedriveError::TooLong(REDRIVE_REQUEST_BYTES_MAX));
         }
         let access = channel.access().map_err(RedriveError::Refused)?;
@@ -131,6 +131,7 @@ impl Redrives {
         let (told, answer) = oneshot::channel();
         // In a task of its own: a client that goes away leaves no job half begun.
         tokio::spawn(async move {
+            // Before the first message moves: after a kill, the next start must know the job.
             let begun = job.save().await;
             let is_begun = begun.is_ok();
             let status = job.status.lock().clone();

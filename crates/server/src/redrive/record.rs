@@ -6,12 +6,14 @@ use broker::{BrowseCursor, QueueNumber};
 use management::{
     MessageFilter, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection, RedriveState,
 };
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
+use crate::disk::json_files::members::nullable;
 use crate::disk::vhost_files::VhostId;
 
 /// A job with the work that is left.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(into = "StoredJob", try_from = "StoredJob")]
 pub(super) struct Record {
     pub(super) job: RedriveJob,
     /// None once the job has ended.
@@ -53,208 +55,279 @@ impl Record {
 
     /// The job as a log has it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        self.to_json().to_string().into_bytes()
+        serde_json::to_vec(self).expect("jobs have members with names")
     }
 
-    /// Reads a job from a log; none if something is missing or of the wrong type.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        Self::from_json(&serde_json::from_slice(bytes).ok()?)
+    /// Reads a job from a log.
+    ///
+    /// # Errors
+    /// A sentence: the job has a member that this build does not know, or lacks one.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())
     }
+}
 
-    pub(super) fn to_json(&self) -> Value {
-        let job = &self.job;
-        let reason =
-            if let RedriveState::Failed(reason) = &job.state { Some(reason) } else { None };
-        json!({
-            "id": job.id,
-            "vhost": job.vhost,
-            "queue": job.queue,
-            "to": to_json(&job.to),
-            "user": job.user,
-            "state": job.state.as_str(),
-            "reason": reason,
-            "started_ms": job.started_ms,
-            "ended_ms": job.ended_ms,
-            "messages_total": job.messages_total,
-            "counts": counts_to_json(job.counts),
-            "unacked_left": job.unacked_left,
-            "kept": job.is_of_kept,
-            "unfinished": self.unfinished.as_ref().map(unfinished_to_json),
-        })
-    }
+/// A job as its file and a log have it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredJob {
+    id: u64,
+    vhost: String,
+    queue: String,
+    to: StoredTarget,
+    user: String,
+    state: String,
+    /// The reason of the failure of a job that has failed.
+    #[serde(deserialize_with = "nullable")]
+    reason: Option<String>,
+    started_ms: u64,
+    #[serde(deserialize_with = "nullable")]
+    ended_ms: Option<u64>,
+    messages_total: u64,
+    #[serde(with = "StoredCounts")]
+    counts: RedriveCounts,
+    #[serde(deserialize_with = "nullable")]
+    unacked_left: Option<u64>,
+    kept: bool,
+    #[serde(deserialize_with = "nullable")]
+    unfinished: Option<StoredRest>,
+}
 
-    /// Reads a job; none if something is missing or of the wrong type.
-    pub(super) fn from_json(root: &Value) -> Option<Self> {
-        let number = |name| root.get(name)?.as_u64();
-        let state = match text(root, "state")?.as_str() {
-            "running" => RedriveState::Running,
-            "finished" => RedriveState::Finished,
-            "cancelled" => RedriveState::Cancelled,
-            "failed" => RedriveState::Failed(text(root, "reason")?),
-            _ => return None,
-        };
-        let job = RedriveJob {
-            id: number("id")?,
-            vhost: text(root, "vhost")?,
-            queue: text(root, "queue")?,
-            to: to(root.get("to")?)?,
-            user: text(root, "user")?,
+/// The parts of a job that a restart needs.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredRest {
+    request: StoredRequest,
+    local: bool,
+    vhost_id: VhostId,
+    queue_number: u64,
+    last_seq: u64,
+    position: String,
+    #[serde(with = "StoredCounts")]
+    counts: RedriveCounts,
+    moved_max: u64,
+}
+
+/// The selection of a request, its limit and its rate. The job has the rest.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredRequest {
+    #[serde(deserialize_with = "nullable")]
+    ids: Option<Vec<String>>,
+    #[serde(deserialize_with = "nullable")]
+    reason: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    first_queue: Option<String>,
+    headers: Vec<(String, Option<String>)>,
+    #[serde(deserialize_with = "nullable")]
+    text: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    older_than_ms: Option<u64>,
+    #[serde(deserialize_with = "nullable")]
+    max_redrives: Option<u64>,
+    #[serde(deserialize_with = "nullable")]
+    limit: Option<u64>,
+    #[serde(deserialize_with = "nullable")]
+    rate: Option<u32>,
+}
+
+/// The target of the messages.
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "`to` is neither a word, nor a queue, nor an exchange with a key"
+)]
+enum StoredTarget {
+    Word(TargetWord),
+    Queue {
+        queue: String,
+    },
+    Exchange {
+        exchange: String,
+        #[serde(deserialize_with = "nullable")]
+        routing_key: Option<String>,
+    },
+}
+
+/// A target that depends on the message.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum TargetWord {
+    Origin,
+    First,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RedriveCounts", deny_unknown_fields)]
+struct StoredCounts {
+    scanned: u64,
+    moved: u64,
+    skipped: u64,
+    unroutable: u64,
+    no_origin: u64,
+    gone: u64,
+}
+
+impl From<Record> for StoredJob {
+    fn from(Record { job, unfinished }: Record) -> Self {
+        let state = job.state.as_str().to_owned();
+        let reason = if let RedriveState::Failed(reason) = job.state { Some(reason) } else { None };
+        Self {
+            id: job.id,
+            vhost: job.vhost,
+            queue: job.queue,
+            to: job.to.into(),
+            user: job.user,
             state,
-            started_ms: number("started_ms")?,
-            ended_ms: number_or_null(root, "ended_ms")?,
-            messages_total: number("messages_total")?,
-            counts: counts(root.get("counts")?)?,
-            unacked_left: number_or_null(root, "unacked_left")?,
-            is_of_kept: root.get("kept")?.as_bool()?,
-        };
-        let rest = root.get("unfinished")?;
-        let unfinished = if rest.is_null() { None } else { Some(unfinished(rest, &job)?) };
-        // A job that runs has work left.
-        (unfinished.is_some() == (job.state == RedriveState::Running))
-            .then_some(Self { job, unfinished })
-    }
-}
-
-fn unfinished_to_json(rest: &Unfinished) -> Value {
-    json!({
-        "request": request_to_json(&rest.request),
-        "local": rest.is_local,
-        "vhost_id": rest.vhost_id.0,
-        "queue_number": rest.queue.0,
-        "last_seq": rest.last_seq,
-        "position": rest.position.to_string(),
-        "counts": counts_to_json(rest.counts),
-        "moved_max": rest.moved_max,
-    })
-}
-
-fn unfinished(value: &Value, job: &RedriveJob) -> Option<Unfinished> {
-    Some(Unfinished {
-        request: request(value.get("request")?, job)?,
-        is_local: value.get("local")?.as_bool()?,
-        vhost_id: VhostId(value.get("vhost_id")?.as_u64()?),
-        queue: QueueNumber(value.get("queue_number")?.as_u64()?),
-        last_seq: value.get("last_seq")?.as_u64()?,
-        position: text(value, "position")?.parse().ok()?,
-        counts: counts(value.get("counts")?)?,
-        moved_max: value.get("moved_max")?.as_u64()?,
-    })
-}
-
-/// The selection of a request, its limit and its rate.
-pub(super) fn request_to_json(request: &RedriveRequest) -> Value {
-    let RedriveSelection { ids, filter, older_than_ms, max_redrives } = &request.selection;
-    let ids = ids.as_ref().map(|ids| ids.iter().map(ToString::to_string).collect::<Vec<_>>());
-    json!({
-        "ids": ids,
-        "reason": filter.reason.map(DeathReason::as_str),
-        "first_queue": filter.first_queue,
-        "headers": filter.headers,
-        "text": filter.text,
-        "older_than_ms": older_than_ms,
-        "max_redrives": max_redrives,
-        "limit": request.limit,
-        "rate": request.rate,
-    })
-}
-
-fn request(value: &Value, job: &RedriveJob) -> Option<RedriveRequest> {
-    let ids = value.get("ids")?;
-    let ids = match ids.is_null() {
-        true => None,
-        false => Some(all(ids, |id| id.as_str()?.parse().ok())?.into_iter().collect()),
-    };
-    let reason = match text_or_null(value, "reason")? {
-        Some(reason) => Some(DeathReason::parse(&reason)?),
-        None => None,
-    };
-    let header = |header: &Value| {
-        let [name, wanted] = header.as_array()?.as_slice() else { return None };
-        let wanted = if wanted.is_null() { None } else { Some(wanted.as_str()?.to_owned()) };
-        Some((name.as_str()?.to_owned(), wanted))
-    };
-    let filter = MessageFilter {
-        reason,
-        first_queue: text_or_null(value, "first_queue")?,
-        headers: all(value.get("headers")?, header)?,
-        text: text_or_null(value, "text")?,
-    };
-    let rate = match number_or_null(value, "rate")? {
-        Some(rate) => Some(u32::try_from(rate).ok()?),
-        None => None,
-    };
-    Some(RedriveRequest {
-        to: job.to.clone(),
-        selection: RedriveSelection {
-            ids,
-            filter,
-            older_than_ms: number_or_null(value, "older_than_ms")?,
-            max_redrives: number_or_null(value, "max_redrives")?,
-        },
-        limit: number_or_null(value, "limit")?,
-        rate,
-        is_of_kept: job.is_of_kept,
-    })
-}
-
-fn to_json(to: &RedriveTo) -> Value {
-    match to {
-        RedriveTo::Origin => json!("origin"),
-        RedriveTo::First => json!("first"),
-        RedriveTo::Queue(queue) => json!({"queue": **queue}),
-        RedriveTo::Exchange { exchange, routing_key } => {
-            let key = routing_key.as_ref().map(ToString::to_string);
-            json!({"exchange": **exchange, "routing_key": key})
+            reason,
+            started_ms: job.started_ms,
+            ended_ms: job.ended_ms,
+            messages_total: job.messages_total,
+            counts: job.counts,
+            unacked_left: job.unacked_left,
+            kept: job.is_of_kept,
+            unfinished: unfinished.map(StoredRest::from),
         }
     }
 }
 
-fn to(value: &Value) -> Option<RedriveTo> {
-    match value.as_str() {
-        Some("origin") => return Some(RedriveTo::Origin),
-        Some("first") => return Some(RedriveTo::First),
-        Some(_) => return None,
-        None => {}
+impl TryFrom<StoredJob> for Record {
+    type Error = String;
+
+    fn try_from(stored: StoredJob) -> Result<Self, String> {
+        let state = match (stored.state.as_str(), stored.reason) {
+            ("running", None) => RedriveState::Running,
+            ("finished", None) => RedriveState::Finished,
+            ("cancelled", None) => RedriveState::Cancelled,
+            ("failed", Some(reason)) => RedriveState::Failed(reason),
+            (state, _) => {
+                return Err(format!("unknown state `{state}`, or one without its reason"));
+            }
+        };
+        if stored.unfinished.is_some() != (state == RedriveState::Running) {
+            return Err("a job has work left if it runs, and else none".to_owned());
+        }
+        let job = RedriveJob {
+            id: stored.id,
+            vhost: stored.vhost,
+            queue: stored.queue,
+            to: stored.to.into(),
+            user: stored.user,
+            state,
+            started_ms: stored.started_ms,
+            ended_ms: stored.ended_ms,
+            messages_total: stored.messages_total,
+            counts: stored.counts,
+            unacked_left: stored.unacked_left,
+            is_of_kept: stored.kept,
+        };
+        let unfinished = stored.unfinished.map(|rest| rest.with(&job)).transpose()?;
+        Ok(Self { job, unfinished })
     }
-    if let Some(queue) = value.get("queue") {
-        return Some(RedriveTo::Queue(queue.as_str()?.into()));
+}
+
+impl From<Unfinished> for StoredRest {
+    fn from(rest: Unfinished) -> Self {
+        Self {
+            request: StoredRequest::of(&rest.request),
+            local: rest.is_local,
+            vhost_id: rest.vhost_id,
+            queue_number: rest.queue.0,
+            last_seq: rest.last_seq,
+            position: rest.position.to_string(),
+            counts: rest.counts,
+            moved_max: rest.moved_max,
+        }
     }
-    let routing_key = text_or_null(value, "routing_key")?.map(|key| key.as_str().into());
-    Some(RedriveTo::Exchange { exchange: text(value, "exchange")?.into(), routing_key })
 }
 
-fn counts_to_json(counts: RedriveCounts) -> Value {
-    let RedriveCounts { scanned, moved, skipped, unroutable, no_origin, gone } = counts;
-    json!({"scanned": scanned, "moved": moved, "skipped": skipped, "unroutable": unroutable,
-        "no_origin": no_origin, "gone": gone})
+impl StoredRest {
+    fn with(self, job: &RedriveJob) -> Result<Unfinished, String> {
+        let position = self.position.parse();
+        Ok(Unfinished {
+            request: self.request.with(job)?,
+            is_local: self.local,
+            vhost_id: self.vhost_id,
+            queue: QueueNumber(self.queue_number),
+            last_seq: self.last_seq,
+            position: position.map_err(|_| format!("unknown position `{}`", self.position))?,
+            counts: self.counts,
+            moved_max: self.moved_max,
+        })
+    }
 }
 
-fn counts(value: &Value) -> Option<RedriveCounts> {
-    let count = |name| value.get(name)?.as_u64();
-    Some(RedriveCounts {
-        scanned: count("scanned")?,
-        moved: count("moved")?,
-        skipped: count("skipped")?,
-        unroutable: count("unroutable")?,
-        no_origin: count("no_origin")?,
-        gone: count("gone")?,
-    })
+/// Bytes of a request in a job.
+pub(super) fn request_bytes(request: &RedriveRequest) -> usize {
+    let stored = serde_json::to_vec(&StoredRequest::of(request));
+    stored.expect("requests have members with names").len()
 }
 
-fn all<T>(list: &Value, item: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
-    list.as_array()?.iter().map(item).collect()
+impl StoredRequest {
+    fn of(request: &RedriveRequest) -> Self {
+        let RedriveSelection { ids, filter, older_than_ms, max_redrives } =
+            request.selection.clone();
+        Self {
+            ids: ids.map(|ids| ids.iter().map(ToString::to_string).collect()),
+            reason: filter.reason.map(|reason| reason.as_str().to_owned()),
+            first_queue: filter.first_queue,
+            headers: filter.headers,
+            text: filter.text,
+            older_than_ms,
+            max_redrives,
+            limit: request.limit,
+            rate: request.rate,
+        }
+    }
+
+    fn with(self, job: &RedriveJob) -> Result<RedriveRequest, String> {
+        let id = |id: String| id.parse().map_err(|_| format!("unknown id `{id}` of a message"));
+        let ids = self.ids.map(|ids| ids.into_iter().map(id).collect()).transpose()?;
+        let reason = |word: String| {
+            DeathReason::parse(&word).ok_or_else(|| format!("unknown reason `{word}` of a death"))
+        };
+        let filter = MessageFilter {
+            reason: self.reason.map(reason).transpose()?,
+            first_queue: self.first_queue,
+            headers: self.headers,
+            text: self.text,
+        };
+        let (older_than_ms, max_redrives) = (self.older_than_ms, self.max_redrives);
+        Ok(RedriveRequest {
+            to: job.to.clone(),
+            selection: RedriveSelection { ids, filter, older_than_ms, max_redrives },
+            limit: self.limit,
+            rate: self.rate,
+            is_of_kept: job.is_of_kept,
+        })
+    }
 }
 
-fn text(value: &Value, name: &str) -> Option<String> {
-    value.get(name)?.as_str().map(str::to_owned)
+impl From<RedriveTo> for StoredTarget {
+    fn from(to: RedriveTo) -> Self {
+        match to {
+            RedriveTo::Origin => Self::Word(TargetWord::Origin),
+            RedriveTo::First => Self::Word(TargetWord::First),
+            RedriveTo::Queue(queue) => Self::Queue { queue: queue.to_string() },
+            RedriveTo::Exchange { exchange, routing_key } => Self::Exchange {
+                exchange: exchange.to_string(),
+                routing_key: routing_key.map(|key| key.to_string()),
+            },
+        }
+    }
 }
 
-fn text_or_null(value: &Value, name: &str) -> Option<Option<String>> {
-    let value = value.get(name)?;
-    if value.is_null() { Some(None) } else { value.as_str().map(|text| Some(text.to_owned())) }
-}
-
-fn number_or_null(value: &Value, name: &str) -> Option<Option<u64>> {
-    let value = value.get(name)?;
-    if value.is_null() { Some(None) } else { value.as_u64().map(Some) }
+impl From<StoredTarget> for RedriveTo {
+    fn from(stored: StoredTarget) -> Self {
+        match stored {
+            StoredTarget::Word(TargetWord::Origin) => Self::Origin,
+            StoredTarget::Word(TargetWord::First) => Self::First,
+            StoredTarget::Queue { queue } => Self::Queue(queue.as_str().into()),
+            StoredTarget::Exchange { exchange, routing_key } => Self::Exchange {
+                exchange: exchange.as_str().into(),
+                routing_key: routing_key.map(|key| key.as_str().into()),
+            },
+        }
+    }
 }

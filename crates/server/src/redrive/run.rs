@@ -72,6 +72,7 @@ impl Run {
             let circumstances = Circumstances::of(&self.job, self.is_stopping(), self.left() > 0);
             match fate(end.clone(), circumstances, may_retry) {
                 Fate::Ends(state) => {
+                    // First, because nobody looks again at a job that has ended.
                     let durable = self.handle.durable_at(self.durable).await;
                     if durable.is_err() || self.has_moved() {
                         return self.tell_moved();
@@ -171,6 +172,7 @@ impl Run {
     }
 
     async fn try_save(&mut self) -> Result<(), String> {
+        // First, because a job begins again at its position: messages whose move a kill undoes would stay behind it.
         self.handle.durable_at(self.durable).await.map_err(|moved| moved.to_string())?;
         self.saved_at = Instant::now();
         self.job.save().await

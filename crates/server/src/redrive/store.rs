@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::Serialize;
 
 use super::record::Record;
-use crate::disk::json_files::{node_file, sealed_json};
+use crate::disk::json_files::node_file;
+use crate::disk::json_files::sealed_json::{self, SealedError};
 use crate::disk::private_files;
 use crate::limits::{REDRIVE_FILE_BYTES_MAX, REDRIVES_READ_MAX};
 
@@ -24,6 +25,14 @@ pub(crate) struct CheckedRedrives {
     pub(crate) running: u64,
     /// One sentence for each damaged file.
     pub(crate) problems: Vec<String>,
+}
+
+/// The members of a file: the format is behind those of the job.
+#[derive(Serialize)]
+struct Members<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    format: u64,
 }
 
 /// The directory of the files.
@@ -101,12 +110,12 @@ impl Store {
             return Err(format!("its file is longer than {REDRIVE_FILE_BYTES_MAX} bytes"));
         }
         let text = std::fs::read(&path).map_err(|error| error.to_string())?;
-        let root = Value::Object(sealed_json::open(&text)?);
-        if root.get("format").and_then(Value::as_u64) != Some(FORMAT) {
-            return Err("its file has another format".to_owned());
+        match sealed_json::open::<Record>(&text, FORMAT..=FORMAT) {
+            Ok((_, record)) if record.job.id == id => Ok(record),
+            Ok((_, record)) => Err(format!("it is the file of redrive {}", record.job.id)),
+            Err(SealedError::Damaged(problem)) => Err(problem),
+            Err(error) => Err(format!("its file {error}")),
         }
-        let record = Record::from_json(&root).filter(|record| record.job.id == id);
-        record.ok_or_else(|| "something in it is missing or of the wrong type".to_owned())
     }
 
     /// Writes a job, durably, on a thread for blocking work.
@@ -123,10 +132,8 @@ impl Store {
         let directory = self.directory();
         self.make(&directory)
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
-        let mut root = record.to_json();
-        root["format"] = Value::from(FORMAT);
-        let written =
-            node_file::replace(&directory, &name(record.job.id), &sealed_json::text(root, false));
+        let text = sealed_json::text(&Members { record, format: FORMAT }, false);
+        let written = node_file::replace(&directory, &name(record.job.id), &text);
         written.map_err(|error| error.to_string())
     }
 
@@ -160,6 +167,8 @@ mod tests {
         MessageFilter, MessageId, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection,
         RedriveState,
     };
+
+    use serde_json::{Value, json};
 
     use super::super::record::Unfinished;
     use super::*;
@@ -222,6 +231,98 @@ mod tests {
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         Store::new(&folder)
+    }
+
+    /// The file of a job that runs.
+    const RUNNING: &str = concat!(
+        r#"{"id":5,"vhost":"v","queue":"q","to":{"exchange":"x","routing_key":"k"},"user":"u","#,
+        r#""state":"running","reason":null,"started_ms":1,"ended_ms":null,"messages_total":50,"#,
+        r#""counts":{"scanned":28,"moved":20,"skipped":7,"unroutable":0,"no_origin":0,"gone":1},"#,
+        r#""unacked_left":null,"kept":true,"unfinished":{"request":{"ids":["7-3-2"],"#,
+        r#""reason":"expired","first_queue":"f","headers":[["h",null],["i","v"]],"text":"t","#,
+        r#""older_than_ms":5,"max_redrives":6,"limit":90,"rate":8},"local":true,"vhost_id":3,"#,
+        r#""queue_number":7,"last_seq":60,"position":"r1f","counts":{"scanned":0,"moved":0,"#,
+        r#""skipped":4,"unroutable":0,"no_origin":0,"gone":1},"moved_max":25},"format":1,"#,
+        r#""sha256":"c4fc3977e298adbb008d8a6f3548c4c33bc89f4db55bf72fa51353959e26ba75"}"#,
+        "\n"
+    );
+
+    /// The file of a job that has failed.
+    const ENDED: &str = concat!(
+        r#"{"id":12,"vhost":"v","queue":"q","to":{"queue":"qé"},"user":"u","state":"failed","#,
+        r#""reason":"the queue is gone","started_ms":1,"ended_ms":9,"messages_total":50,"#,
+        r#""counts":{"scanned":28,"moved":20,"skipped":7,"unroutable":0,"no_origin":0,"gone":1},"#,
+        r#""unacked_left":2,"kept":true,"unfinished":null,"format":1,"#,
+        r#""sha256":"fb034e550a80541ab79a7ec895c55059c5f5628a235eb05e93423a4813e3854e"}"#,
+        "\n"
+    );
+
+    #[test]
+    fn redrives_have_the_octets_of_earlier_builds() {
+        let store = store("octets");
+        let mut ended = Record { unfinished: None, ..record(12) };
+        ended.job.state = RedriveState::Failed("the queue is gone".to_owned());
+        (ended.job.ended_ms, ended.job.unacked_left) = (Some(9), Some(2));
+        ended.job.to = RedriveTo::Queue("q\u{e9}".into());
+        for (record, expected) in [(record(5), RUNNING), (ended, ENDED)] {
+            store.write_now(&record).unwrap();
+            let path = store.directory().join(name(record.job.id));
+            assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
+            // In a log, the job has neither a format nor a checksum.
+            let octets = record.to_bytes();
+            assert!(expected.as_bytes().starts_with(&octets[..octets.len() - 1]));
+            assert_eq!(Record::from_bytes(&octets), Ok(record));
+        }
+        std::fs::remove_dir_all(&store.data_dir).unwrap();
+    }
+
+    #[test]
+    fn unknown_or_missing_member_is_refused_by_name() {
+        let store = store("unknown");
+        store.write_now(&record(5)).unwrap();
+        let path = store.directory().join(name(5));
+        let whole: Value = serde_json::from_str(RUNNING).unwrap();
+        let problem = |mut root: Value| {
+            root.as_object_mut().unwrap().remove("sha256");
+            std::fs::write(&path, sealed_json::text(&root, false)).unwrap();
+            let problem = store.read(5).unwrap_err();
+            assert!(problem.starts_with("its file is whole, but another version"), "{problem}");
+            assert_eq!(store.check().unwrap().problems, [format!("redrives/5.json: {problem}")]);
+            root.as_object_mut().unwrap().remove("format");
+            assert!(Record::from_bytes(root.to_string().as_bytes()).is_err());
+            problem
+        };
+        let rest = "/unfinished";
+        for place in ["", "/counts", rest, "/unfinished/counts", "/unfinished/request"] {
+            let mut root = whole.clone();
+            root.pointer_mut(place).unwrap()["colour"] = json!(1);
+            assert!(problem(root).contains("unknown field `colour`"), "{place}");
+            // A limit that is missing is none that is null.
+            let names: Vec<String> =
+                whole.pointer(place).unwrap().as_object().unwrap().keys().cloned().collect();
+            for name in names.iter().filter(|name| !matches!(&***name, "sha256" | "format")) {
+                let mut root = whole.clone();
+                root.pointer_mut(place).unwrap().as_object_mut().unwrap().remove(name);
+                assert!(problem(root).contains(&format!("missing field `{name}`")), "{name}");
+            }
+        }
+        for (place, value, expected) in [
+            ("/to", json!({"exchange": "x", "routing_key": null, "colour": 1}), "`to` is neither"),
+            ("/to", json!({"exchange": "x"}), "`to` is neither"),
+            ("/to", json!("nowhere"), "`to` is neither"),
+            ("/state", json!("finished"), "a job has work left if it runs"),
+            ("/state", json!("resting"), "unknown state `resting`"),
+            ("/unfinished/position", json!("x"), "unknown position `x`"),
+            ("/unfinished/request/rate", json!(1_u64 << 32), "invalid value"),
+            ("/unfinished/request/ids", json!(["1"]), "unknown id `1`"),
+            ("/unfinished/request/reason", json!("age"), "unknown reason `age`"),
+        ] {
+            let mut root = whole.clone();
+            *root.pointer_mut(place).unwrap() = value;
+            let problem = problem(root);
+            assert!(problem.contains(expected), "{problem}");
+        }
+        std::fs::remove_dir_all(&store.data_dir).unwrap();
     }
 
     #[test]

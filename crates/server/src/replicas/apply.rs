@@ -97,6 +97,7 @@ fn run(
         let (done, report) = match job {
             Job::Apply(entry) => {
                 let applied = target.apply(&entry, applier);
+                // Not earlier: an entry takes its memory until it is applied.
                 waiting_bytes.fetch_sub(entry.bytes(), Ordering::AcqRel);
                 (applied, None)
             }

@@ -73,6 +73,7 @@ pub(crate) fn take_over(data_dir: &Path, vhost: VhostId, old: Old) -> io::Result
         }
     }
     fs::rename(&incoming, &path)?;
+    // Both names must be durable before the old files are removed: a power cut leaves one of the two.
     fs::File::open(parent(data_dir, vhost))?.sync_all()?;
     remove(&outdated)
 }

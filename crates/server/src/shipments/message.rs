@@ -17,6 +17,7 @@ use replication::MemberId;
 use storage::{EntryIndex, HardState, SavedClock, ShipmentPlan, Term};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::limits::{SHIPMENT_CHUNK_BYTES, SHIPMENT_MESSAGE_BYTES_MAX};
 use crate::replicas::ShipmentNeed;
 
@@ -59,128 +60,98 @@ impl Message {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = FieldWriter::default();
         match self {
             Self::Ask { vhost, need } => {
-                out.extend([VERSION, u8::from(*need == ShipmentNeed::Replacement)]);
-                put(&mut out, *vhost);
+                out.u8(VERSION).flag(*need == ShipmentNeed::Replacement).u64(*vhost);
             }
             Self::Refused { leader, reason } => {
-                put(&mut out, *leader);
-                out.extend(reason.as_bytes());
+                out.u64(*leader).bytes(reason.as_bytes());
             }
             Self::Plan { member, state, plan } => {
                 let clock = state.clock.unwrap_or(SavedClock { term: 0, wall_ahead_us: 0 });
-                for number in [member.get(), state.term.0, state.commit.0, clock.term] {
-                    put(&mut out, number);
-                }
-                out.extend(clock.wall_ahead_us.to_le_bytes());
+                out.u64(member.get()).u64(state.term.0).u64(state.commit.0);
+                out.u64(clock.term).i64(clock.wall_ahead_us);
                 for members in [&state.voters, &state.learners] {
-                    put(&mut out, members.len() as u64);
-                    members.iter().for_each(|member| put(&mut out, *member));
+                    out.u64(members.len() as u64);
+                    for member in members {
+                        out.u64(*member);
+                    }
                 }
-                for number in [plan.sender, plan.index.0, plan.term.0, plan.files.len() as u64] {
-                    put(&mut out, number);
-                }
+                out.u64(plan.sender).u64(plan.index.0).u64(plan.term.0);
+                out.u64(plan.files.len() as u64);
                 for (file, bytes) in &plan.files {
-                    put(&mut out, *file);
-                    put(&mut out, *bytes);
+                    out.u64(*file).u64(*bytes);
                 }
-                out.extend(&plan.manifest);
+                out.bytes(&plan.manifest);
             }
             Self::From { file, offset } => {
-                put(&mut out, *file);
-                put(&mut out, *offset);
+                out.u64(*file).u64(*offset);
             }
             Self::Chunk { file, offset, bytes } => {
-                put(&mut out, *file);
-                put(&mut out, *offset);
-                out.extend(bytes);
+                out.u64(*file).u64(*offset).bytes(bytes);
             }
             Self::End | Self::Installed => {}
         }
-        out
+        out.into_bytes()
     }
 
-    /// Reads the content of a message. None if it is no possible one.
-    fn decode(kind: u8, content: &[u8]) -> Option<Self> {
-        let mut rest = content;
+    /// Reads the content of a message.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    fn decode(kind: u8, content: &[u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields(content);
         let message = match kind {
             1 => {
-                let [version, is_replacement] = *take::<2>(&mut rest)?;
-                let need = match (version, is_replacement) {
-                    (VERSION, 0) => ShipmentNeed::Behind,
-                    (VERSION, 1) => ShipmentNeed::Replacement,
-                    _ => return None,
+                let need = match (fields.u8()?, fields.flag()?) {
+                    (VERSION, false) => ShipmentNeed::Behind,
+                    (VERSION, true) => ShipmentNeed::Replacement,
+                    _ => return Err(Malformed),
                 };
-                Self::Ask { vhost: number(&mut rest)?, need }
+                Self::Ask { vhost: fields.u64()?, need }
             }
             2 => {
-                let leader = number(&mut rest)?;
-                let reason = String::from_utf8_lossy(std::mem::take(&mut rest)).into_owned();
+                let leader = fields.u64()?;
+                let reason = String::from_utf8_lossy(fields.rest()).into_owned();
                 Self::Refused { leader, reason }
             }
-            3 => return plan(rest),
-            4 => Self::From { file: number(&mut rest)?, offset: number(&mut rest)? },
+            3 => plan(&mut fields)?,
+            4 => Self::From { file: fields.u64()?, offset: fields.u64()? },
             5 => {
-                let (file, offset) = (number(&mut rest)?, number(&mut rest)?);
-                Self::Chunk { file, offset, bytes: std::mem::take(&mut rest).to_vec() }
+                let (file, offset) = (fields.u64()?, fields.u64()?);
+                Self::Chunk { file, offset, bytes: fields.rest().to_vec() }
             }
             6 => Self::End,
             7 => Self::Installed,
-            _ => return None,
+            _ => return Err(Malformed),
         };
-        rest.is_empty().then_some(message)
+        fields.rest().is_empty().then_some(message).ok_or(Malformed)
     }
 }
 
-fn plan(mut rest: &[u8]) -> Option<Message> {
-    let member = MemberId::new(number(&mut rest)?)?;
-    let (term, commit, clock_term) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
-    let wall_ahead_us = i64::from_le_bytes(*take::<8>(&mut rest)?);
-    let clock = (clock_term > 0).then_some(SavedClock { term: clock_term, wall_ahead_us });
-    let mut members = || -> Option<Vec<u64>> {
-        let count = usize::try_from(number(&mut rest)?).ok()?;
-        (count <= MEMBERS_MAX).then_some(())?;
-        (0..count).map(|_| number(&mut rest)).collect()
-    };
-    let (voters, learners) = (members()?, members()?);
-    let (sender, index, index_term) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
-    let count = usize::try_from(number(&mut rest)?).ok()?;
+fn plan(fields: &mut Fields<'_>) -> Result<Message, Malformed> {
+    let member = MemberId::new(fields.u64()?).ok_or(Malformed)?;
+    let (term, commit) = (Term(fields.u64()?), EntryIndex(fields.u64()?));
+    let clock = SavedClock { term: fields.u64()?, wall_ahead_us: fields.i64()? };
+    let clock = (clock.term > 0).then_some(clock);
+    let (voters, learners) = (members(fields)?, members(fields)?);
+    let state = HardState { term, vote: 0, commit, voters, learners, clock };
+    let sender = fields.u64()?;
+    let (index, term) = (EntryIndex(fields.u64()?), Term(fields.u64()?));
+    let count = usize::try_from(fields.u64()?).map_err(|_| Malformed)?;
     // Each file has two numbers, so that a count beyond the content ends here.
-    (count <= rest.len() / 16).then_some(())?;
-    let files = (0..count).map(|_| Some((number(&mut rest)?, number(&mut rest)?)));
-    let files: Vec<(u64, u64)> = files.collect::<Option<_>>()?;
-    let state = HardState {
-        term: Term(term),
-        vote: 0,
-        commit: EntryIndex(commit),
-        voters,
-        learners,
-        clock,
-    };
-    let plan = ShipmentPlan {
-        sender,
-        index: EntryIndex(index),
-        term: Term(index_term),
-        manifest: rest.to_vec(),
-        files,
-    };
-    Some(Message::Plan { member, state, plan })
+    (count <= fields.0.len() / 16).then_some(()).ok_or(Malformed)?;
+    let files = (0..count).map(|_| Ok((fields.u64()?, fields.u64()?)));
+    let files: Vec<(u64, u64)> = files.collect::<Result<_, _>>()?;
+    let plan = ShipmentPlan { sender, index, term, manifest: fields.rest().to_vec(), files };
+    Ok(Message::Plan { member, state, plan })
 }
 
-fn put(out: &mut Vec<u8>, number: u64) {
-    out.extend(number.to_le_bytes());
-}
-
-fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-    let (taken, left) = rest.split_first_chunk::<N>()?;
-    *rest = left;
-    Some(taken)
-}
-
-fn number(rest: &mut &[u8]) -> Option<u64> {
-    take::<8>(rest).map(|bytes| u64::from_le_bytes(*bytes))
+fn members(fields: &mut Fields<'_>) -> Result<Vec<u64>, Malformed> {
+    let count = usize::try_from(fields.u64()?).map_err(|_| Malformed)?;
+    (count <= MEMBERS_MAX).then_some(()).ok_or(Malformed)?;
+    (0..count).map(|_| fields.u64()).collect()
 }
 
 /// Writes a message.
@@ -190,10 +161,9 @@ pub(super) async fn write(
 ) -> io::Result<()> {
     let content = message.encode();
     let length = u32::try_from(content.len()).map_err(|_| io::ErrorKind::InvalidData)?;
-    let mut head = length.to_le_bytes().to_vec();
-    head.push(message.kind());
-    head.extend(crc32c(&content).to_le_bytes());
-    stream.write_all(&head).await?;
+    let mut head = FieldWriter::default();
+    head.u32(length).u8(message.kind()).u32(crc32c(&content));
+    stream.write_all(&head.into_bytes()).await?;
     stream.write_all(&content).await?;
     stream.flush().await
 }
@@ -202,21 +172,21 @@ pub(super) async fn write(
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Message> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).await?;
-    let [l0, l1, l2, l3, kind, c0, c1, c2, c3] = head;
-    let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    let mut head = Fields(&head);
+    let cut = |Malformed| invalid("a message cannot be read");
+    let (length, kind, checksum) =
+        (head.u32().map_err(cut)?, head.u8().map_err(cut)?, head.u32().map_err(cut)?);
     let most = match kind {
         5 => SHIPMENT_CHUNK_BYTES + 16,
         _ => SHIPMENT_MESSAGE_BYTES_MAX,
     };
-    if length > most {
-        return Err(invalid("a message is too long"));
-    }
-    let mut content = vec![0; length];
+    let length = usize::try_from(length).ok().filter(|length| *length <= most);
+    let mut content = vec![0; length.ok_or_else(|| invalid("a message is too long"))?];
     stream.read_exact(&mut content).await?;
-    if crc32c(&content) != u32::from_le_bytes([c0, c1, c2, c3]) {
+    if crc32c(&content) != checksum {
         return Err(invalid("a message has arrived damaged"));
     }
-    Message::decode(kind, &content).ok_or_else(|| invalid("a message cannot be read"))
+    Message::decode(kind, &content).map_err(cut)
 }
 
 /// An error of a dialogue.
@@ -227,6 +197,7 @@ pub(super) fn invalid(text: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::membership::fields::hex;
 
     fn messages() -> Vec<Message> {
         let state = HardState {
@@ -255,6 +226,29 @@ mod tests {
             Message::End,
             Message::Installed,
         ]
+    }
+
+    #[tokio::test]
+    async fn messages_have_the_octets_of_earlier_builds() {
+        let mut all = Vec::new();
+        for message in messages() {
+            let mut octets = Vec::new();
+            write(&mut octets, &message).await.unwrap();
+            all.push(hex(&octets));
+        }
+        let chunk =
+            format!("7400000005704509ea04000000000000004d00000000000000{}", "05".repeat(100));
+        let expected = [
+            "0a00000001a70ccff301000300000000000000",
+            "0a00000001efdaf10701010300000000000000",
+            "0a0000000283e6744005000000000000006e6f",
+            "9300000003b2da1d5f020003000000000007000000000000005a000000000000000600000000000000fcffffffffffffff0200000000000000010001000000000001000200000000000100000000000000020003000000000001000100000000005a00000000000000060000000000000002000000000000000400000000000000e80300000000000009000000000000001400000000000000010203",
+            "1000000004a3066eb404000000000000004d00000000000000",
+            &chunk,
+            "000000000600000000",
+            "000000000700000000",
+        ];
+        assert_eq!(all, expected);
     }
 
     #[tokio::test]

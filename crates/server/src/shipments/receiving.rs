@@ -291,6 +291,7 @@ impl Receiver {
         let cluster = self.replicator.nodes().cluster.0;
         let (old, state) = match need {
             ShipmentNeed::Replacement => (Old::Damaged, state),
+            // Read once the replica has ended, so that no vote comes later.
             ShipmentNeed::Behind => (Old::Outdated, self.kept_state(vhost, member, state)?),
         };
         installation.finish(cluster, member.get(), &state)?;

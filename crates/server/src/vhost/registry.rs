@@ -178,6 +178,7 @@ impl Vhosts {
     /// Removes a vhost, so that it cannot be found and is not opened anew any more.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostHandle>> {
         let known = self.get(name)?;
+        // Before the lock of the list: whoever opens a replica inserts it while it holds this one.
         let _not_reopened_meanwhile = known.definition.opening();
         self.handles.write().remove(name)
     }

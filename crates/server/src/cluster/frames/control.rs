@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::auth::user_slots::{ClientCounts, UserCounts};
 use crate::cluster::refusal::RefusalCode;
-use crate::membership::fields::{
-    Fields, Malformed, put_count, put_long_text, put_maybe_u64, put_text,
-};
+use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::membership::ids::{DiskId, NodeId};
 use crate::membership::node_list::NodeList;
 
@@ -81,64 +79,52 @@ pub(crate) enum Control {
 impl Control {
     /// The bytes of the frame.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let put = |out: &mut Vec<u8>, number: u64| out.extend_from_slice(&number.to_le_bytes());
+        let mut out = FieldWriter::default();
         match self {
             Self::Ping(Ping { sent_us, wall_ms, echo }) => {
-                out.push(PING);
-                put(&mut out, *sent_us);
-                put(&mut out, *wall_ms);
-                put_maybe_u64(&mut out, echo.map(|(sent_us, _)| sent_us));
-                put(&mut out, echo.map_or(0, |(_, held_us)| held_us));
+                out.u8(PING).u64(*sent_us).u64(*wall_ms);
+                out.maybe_u64(echo.map(|(sent_us, _)| sent_us));
+                out.u64(echo.map_or(0, |(_, held_us)| held_us));
             }
             Self::Introduction(Introduction { is_founded, disks }) => {
-                out.extend_from_slice(&[INTRODUCTION, u8::from(*is_founded)]);
-                put_count(&mut out, disks.len());
+                out.u8(INTRODUCTION).flag(*is_founded).count(disks.len());
                 for (node, disk) in disks {
-                    put(&mut out, node.0);
-                    put(&mut out, disk.0);
+                    out.u64(node.0).u64(disk.0);
                 }
             }
             Self::Facts(facts) => {
-                out.push(FACTS);
-                put_text(&mut out, &facts.rabbitmq_version);
-                put_text(&mut out, &facts.leveret_version);
-                put(&mut out, facts.os_pid);
-                put(&mut out, facts.uptime_ms);
-                put(&mut out, facts.processors);
-                put_maybe_u64(&mut out, facts.memory_bytes);
-                put_maybe_u64(&mut out, facts.memory_watermark_bytes);
-                put_maybe_u64(&mut out, facts.disk_free_bytes);
-                put(&mut out, facts.disk_free_limit_bytes);
-                put_maybe_u64(&mut out, facts.fd_used);
-                put_maybe_u64(&mut out, facts.fd_total);
-                out.extend_from_slice(&[u8::from(facts.memory_alarm), u8::from(facts.disk_alarm)]);
+                out.u8(FACTS).text(&facts.rabbitmq_version).text(&facts.leveret_version);
+                out.u64(facts.os_pid).u64(facts.uptime_ms).u64(facts.processors);
+                out.maybe_u64(facts.memory_bytes).maybe_u64(facts.memory_watermark_bytes);
+                out.maybe_u64(facts.disk_free_bytes).u64(facts.disk_free_limit_bytes);
+                out.maybe_u64(facts.fd_used).maybe_u64(facts.fd_total);
+                out.flag(facts.memory_alarm).flag(facts.disk_alarm);
             }
-            Self::Refused(code) => out.extend_from_slice(&[REFUSED, code.as_u8()]),
-            Self::Goodbye => out.push(GOODBYE),
+            Self::Refused(code) => {
+                out.u8(REFUSED).u8(code.as_u8());
+            }
+            Self::Goodbye => {
+                out.u8(GOODBYE);
+            }
             Self::Followed(position) => {
-                out.push(FOLLOWED);
-                put(&mut out, *position);
+                out.u8(FOLLOWED).u64(*position);
             }
-            Self::Nodes(position, nodes) => {
-                out.push(NODES);
-                put(&mut out, *position);
-                nodes.encode(&mut out);
-            }
+            Self::Nodes(position, nodes) => nodes.encode(out.u8(NODES).u64(*position)),
             Self::Users(users) => {
                 // Nodes of version 0.1 know the short form alone, and pass over the other one.
                 let are_short = users.keys().all(|user| u8::try_from(user.len()).is_ok());
-                out.push(if are_short { USERS } else { LONG_USERS });
-                let put_name = if are_short { put_text } else { put_long_text };
-                put_count(&mut out, users.len());
+                out.u8(if are_short { USERS } else { LONG_USERS }).count(users.len());
                 for (user, counts) in users {
-                    put_name(&mut out, user);
-                    put(&mut out, counts.connections);
-                    put(&mut out, counts.channels);
+                    if are_short {
+                        out.text(user)
+                    } else {
+                        out.long_text(user)
+                    };
+                    out.u64(counts.connections).u64(counts.channels);
                 }
             }
         }
-        out
+        out.into_bytes()
     }
 
     /// Reads a frame; none for a kind of a later version.
@@ -210,6 +196,7 @@ fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use crate::membership::fields::hex;
     use super::*;
     use crate::limits::{CONTROL_FRAME_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
     use crate::membership::node_list::ListedNode;
@@ -253,6 +240,32 @@ mod tests {
         let bytes = users.encode();
         assert!(bytes.len() <= CONTROL_FRAME_BYTES_MAX, "{} bytes", bytes.len());
         assert_eq!(Control::decode(&bytes), Ok(Some(users)));
+    }
+
+    #[test]
+    fn control_frames_have_the_octets_of_earlier_builds() {
+        let all: Vec<String> = all().iter().map(|control| hex(&control.encode())).collect();
+        let long_user = format!(
+            "0902000000{}{}{}",
+            "0400616e6e610100000000000000ffffffffffffffff0001",
+            "62".repeat(256),
+            "0100000000000000ffffffffffffffff"
+        );
+        let expected = [
+            "01010000000000000002000000000000000000000000000000000000000000000000",
+            "01ffffffffffffffff02000000000000000103000000000000000400000000000000",
+            "020000000000",
+            "020102000000010000000000000002000000000000000300000000000000ffffffffffffffff",
+            "0305342e332e360000000000000000000000000000000000000000000000000001070000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001",
+            "040a",
+            "05",
+            "060700000000000000",
+            "0800000000",
+            "080100000004616e6e610100000000000000ffffffffffffffff",
+            &long_user,
+            "0708000000000000000100000003614068016801000300000000000000020001",
+        ];
+        assert_eq!(all, expected);
     }
 
     #[test]

@@ -144,6 +144,7 @@ impl FrameReader {
 mod tests {
     use proptest::prelude::*;
 
+    use crate::membership::fields::hex;
     use super::*;
 
     fn written(frames: &[(Channel, Vec<u8>)]) -> BytesMut {
@@ -204,6 +205,13 @@ mod tests {
             reader.bytes.extend_from_slice(&vec![0; CHUNK_BYTES_MAX]);
             prop_assert!(read(&mut reader).is_err());
         }
+    }
+
+    #[test]
+    fn chunk_has_the_octets_of_earlier_builds() {
+        let mut octets = BytesMut::new();
+        put_chunk(&mut octets, Channel::Bulk, true, b"octets");
+        assert_eq!(hex(&octets), "060000000201000017bbff856f6374657473");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use crate::cluster::links::dial::DialError;
@@ -15,7 +15,7 @@ use crate::cluster::peer::Peer;
 use crate::cluster::purpose::Purpose;
 use crate::config::ClusterNode;
 use crate::limits::{JOIN_ANSWER_TIMEOUT, JOIN_MESSAGE_BYTES_MAX};
-use crate::membership::fields::{Fields, Malformed, put_sentence, put_text};
+use crate::membership::fields::{FieldWriter, Fields, Malformed, read_message, write_message};
 use crate::membership::ids::{ClusterId, DiskId};
 use crate::membership::node_list::{NodeList, place, put_place};
 
@@ -58,11 +58,10 @@ pub(crate) enum JoinAnswer {
 impl JoinQuestion {
     /// The bytes of the message.
     pub(in crate::cluster) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = FieldWriter::default();
         put_place(&mut out, &self.host, self.port);
-        out.push(u8::from(self.content.is_some()));
-        put_sentence(&mut out, self.content.as_deref().unwrap_or_default());
-        out
+        out.flag(self.content.is_some()).sentence(self.content.as_deref().unwrap_or_default());
+        out.into_bytes()
     }
 
     /// Reads a message. Bytes behind it are of later versions, and are not read.
@@ -87,33 +86,24 @@ const REFUSED: u8 = 6;
 impl JoinAnswer {
     /// The bytes of the message.
     pub(in crate::cluster) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = FieldWriter::default();
         match self {
-            Self::NotFounded => out.push(NOT_FOUNDED),
+            Self::NotFounded => {
+                out.u8(NOT_FOUNDED);
+            }
             Self::Ask(ClusterNode { name, host, port, .. }) => {
-                out.push(ASK);
-                put_text(&mut out, name);
-                put_place(&mut out, host, *port);
+                put_place(out.u8(ASK).text(name), host, *port);
             }
-            Self::Admitted(cluster, disk) => {
-                out.push(ADMITTED);
-                out.extend_from_slice(&disk.0.to_le_bytes());
-                put_cluster(&mut out, cluster);
-            }
-            Self::LostDisk(cluster) => {
-                out.push(LOST_DISK);
-                put_cluster(&mut out, cluster);
-            }
+            Self::Admitted(cluster, disk) => put_cluster(out.u8(ADMITTED).u64(disk.0), cluster),
+            Self::LostDisk(cluster) => put_cluster(out.u8(LOST_DISK), cluster),
             Self::NotNow(reason) => {
-                out.push(NOT_NOW);
-                put_sentence(&mut out, reason);
+                out.u8(NOT_NOW).sentence(reason);
             }
             Self::Refused(reason) => {
-                out.push(REFUSED);
-                put_sentence(&mut out, reason);
+                out.u8(REFUSED).sentence(reason);
             }
         }
-        out
+        out.into_bytes()
     }
 
     /// Reads a message. Bytes behind it are of later versions, and are not read.
@@ -145,10 +135,8 @@ impl JoinAnswer {
     }
 }
 
-fn put_cluster(out: &mut Vec<u8>, JoinedCluster { cluster, position, nodes }: &JoinedCluster) {
-    out.extend_from_slice(&cluster.0.to_le_bytes());
-    out.extend_from_slice(&position.to_le_bytes());
-    nodes.encode(out);
+fn put_cluster(out: &mut FieldWriter, JoinedCluster { cluster, position, nodes }: &JoinedCluster) {
+    nodes.encode(out.u64(cluster.0).u64(*position));
 }
 
 fn cluster(fields: &mut Fields<'_>) -> Result<JoinedCluster, Malformed> {
@@ -174,7 +162,7 @@ pub(crate) async fn write_answer(
     stream: &mut (impl AsyncWrite + Unpin),
     answer: &JoinAnswer,
 ) -> io::Result<()> {
-    write(stream, &answer.encode()).await?;
+    write_message(stream, &answer.encode()).await?;
     stream.shutdown().await
 }
 
@@ -189,29 +177,13 @@ pub(crate) async fn ask(
 ) -> Result<JoinAnswer, DialError> {
     let peer = Arc::new(Peer::new(node.clone(), 0));
     let mut stream = links.dial_peer(&peer, Purpose::Join).await?;
-    write(&mut stream, &question.encode()).await.map_err(DialError::Io)?;
+    write_message(&mut stream, &question.encode()).await.map_err(DialError::Io)?;
     let answer = read(&mut stream).await.map_err(DialError::Io)?;
     JoinAnswer::decode(&answer).map_err(|_| DialError::Io(malformed()))
 }
 
-async fn write(stream: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(message.len()).expect("a list of nodes is short");
-    stream.write_all(&length.to_le_bytes()).await?;
-    stream.write_all(message).await?;
-    stream.flush().await
-}
-
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
-    let reading = async {
-        let length = usize::try_from(stream.read_u32_le().await?).map_err(|_| malformed())?;
-        if length > JOIN_MESSAGE_BYTES_MAX {
-            return Err(malformed());
-        }
-        let mut bytes = vec![0; length];
-        stream.read_exact(&mut bytes).await?;
-        Ok(bytes)
-    };
-    timeout(JOIN_ANSWER_TIMEOUT, reading).await?
+    timeout(JOIN_ANSWER_TIMEOUT, read_message(stream, JOIN_MESSAGE_BYTES_MAX)).await?
 }
 
 fn malformed() -> io::Error {
@@ -220,6 +192,7 @@ fn malformed() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use crate::membership::fields::hex;
     use super::*;
     use crate::membership::node_list::ListedNode;
 
@@ -237,6 +210,23 @@ mod tests {
             JoinAnswer::NotNow("why".to_owned()),
             JoinAnswer::Refused("why".to_owned()),
         ]
+    }
+
+    #[test]
+    fn messages_have_the_octets_of_earlier_builds() {
+        let all: Vec<String> = answers().iter().map(|answer| hex(&answer.encode())).collect();
+        let expected = [
+            "01",
+            "020361406801680100",
+            "030700000000000000ffffffffffffffff03000000000000000100000003614068016805000700000000000000020001",
+            "04ffffffffffffffff03000000000000000100000003614068016805000700000000000000020001",
+            "050300776879",
+            "060300776879",
+        ];
+        assert_eq!(all, expected);
+        let question = |content| JoinQuestion { host: "h".to_owned(), port: 9, content };
+        let all = [None, Some("vhost".to_owned())].map(|content| hex(&question(content).encode()));
+        assert_eq!(all, ["01680900000000", "0168090001050076686f7374"]);
     }
 
     #[tokio::test]
@@ -261,7 +251,7 @@ mod tests {
         for content in [None, Some("vhost '/'".to_owned())] {
             let question = JoinQuestion { host: "h".to_owned(), port: 9, content };
             let mut bytes = Vec::new();
-            write(&mut bytes, &question.encode()).await.unwrap();
+            write_message(&mut bytes, &question.encode()).await.unwrap();
             assert_eq!(read_question(&mut bytes.as_slice()).await.unwrap(), question);
             for length in 0..bytes.len() {
                 assert!(read_question(&mut &bytes[..length]).await.is_err(), "{length}");

@@ -5,16 +5,14 @@
 //! management API. Both frames are a length (4 octets, little-endian) and that many octets. Texts are bounded; the peer is a proved node of the
 //! cluster, and still its octets are read like those of a stranger.
 
-use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use amqp::table::{Table, TableRef};
 use management::{CertificateDetails, TlsDetails};
 use replica::relay::Answer;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::limits::{ADOPT_BYTES_MAX, ADOPT_TEXT_BYTES_MAX};
-use crate::membership::fields::{Fields, Malformed};
+use crate::limits::ADOPT_TEXT_BYTES_MAX;
+use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::tls::known_word;
 
 /// A client whose vhost the receiver leads.
@@ -43,31 +41,27 @@ const STOPPING: u8 = 4;
 impl Adopt {
     /// The octets of the frame, without its length.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = FieldWriter::default();
         // Names are never cut: another name is another user.
-        put_octets(&mut out, self.user.as_bytes());
-        put_octets(&mut out, self.vhost.as_bytes());
+        out.octets(self.user.as_bytes()).octets(self.vhost.as_bytes());
         for end in [self.peer, self.local] {
             put_address(&mut out, end);
         }
         put(&mut out, self.mechanism);
-        out.extend_from_slice(&self.frame_max.to_le_bytes());
-        out.extend_from_slice(&self.channel_max.to_le_bytes());
-        out.extend_from_slice(&self.heartbeat_s.to_le_bytes());
-        put_octets(&mut out, self.properties.as_ref().as_bytes());
-        out.push(u8::from(self.tls.is_some()));
+        out.u32(self.frame_max).u16(self.channel_max).u16(self.heartbeat_s);
+        out.octets(self.properties.as_ref().as_bytes()).flag(self.tls.is_some());
         if let Some(TlsDetails { protocol, key_exchange, cipher, hash, certificate }) = &self.tls {
             for word in [protocol, key_exchange, cipher, hash] {
                 put(&mut out, word);
             }
-            out.push(u8::from(certificate.is_some()));
+            out.flag(certificate.is_some());
             if let Some(CertificateDetails { subject, issuer, validity }) = certificate {
                 for text in [subject, issuer, validity] {
                     put(&mut out, text);
                 }
             }
         }
-        out
+        out.into_bytes()
     }
 
     /// Reads a frame. Octets behind it are of later versions.
@@ -81,7 +75,7 @@ impl Adopt {
         let mechanism = text(&mut fields)?;
         let known = session::MECHANISMS.into_iter().find(|known| *known == mechanism);
         let (frame_max, channel_max, heartbeat_s) = (fields.u32()?, fields.u16()?, fields.u16()?);
-        let properties = TableRef::from_bytes(octets(&mut fields)?).map_err(|_| Malformed)?;
+        let properties = TableRef::from_bytes(fields.octets()?).map_err(|_| Malformed)?;
         let tls = if fields.flag()? { Some(tls(&mut fields)?) } else { None };
         Ok(Self {
             user,
@@ -100,16 +94,16 @@ impl Adopt {
 
 /// The octets of the frame of an answer, without its length.
 pub(super) fn encode_answer(answer: &Answer) -> Vec<u8> {
+    let mut out = FieldWriter::default();
     match answer {
-        Answer::Adopted => vec![ADOPTED],
+        Answer::Adopted => out.u8(ADOPTED),
         Answer::NotLeading(leader) => {
-            let mut out = vec![NOT_LEADING];
-            put(&mut out, leader.as_deref().unwrap_or_default());
-            out
+            put(out.u8(NOT_LEADING), leader.as_deref().unwrap_or_default())
         }
-        Answer::Unknown => vec![UNKNOWN],
-        Answer::Stopping => vec![STOPPING],
-    }
+        Answer::Unknown => out.u8(UNKNOWN),
+        Answer::Stopping => out.u8(STOPPING),
+    };
+    out.into_bytes()
 }
 
 /// Reads the frame of an answer.
@@ -144,58 +138,23 @@ pub(crate) fn check_bytes(is_answer: bool, bytes: &[u8]) {
     }
 }
 
-/// Writes a frame.
-pub(super) async fn write_frame(
-    stream: &mut (impl AsyncWrite + Unpin),
-    content: &[u8],
-) -> io::Result<()> {
-    let length = u32::try_from(content.len()).expect("a frame has at most 2^32 octets");
-    stream.write_all(&[&length.to_le_bytes(), content].concat()).await?;
-    stream.flush().await
-}
-
-/// Reads a frame, and never behind it.
-///
-/// # Errors
-/// If the stream ends, or for a frame of more than [`ADOPT_BYTES_MAX`] octets.
-pub(super) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
-    let length = stream.read_u32_le().await?;
-    let length = usize::try_from(length).ok().filter(|length| *length <= ADOPT_BYTES_MAX);
-    let Some(length) = length else { return Err(io::ErrorKind::InvalidData.into()) };
-    let mut content = vec![0; length];
-    stream.read_exact(&mut content).await?;
-    Ok(content)
-}
-
-/// Appends a text, without what exceeds its bound.
-fn put(out: &mut Vec<u8>, text: &str) {
+/// Writes a text, without what exceeds its bound.
+fn put<'a>(out: &'a mut FieldWriter, text: &str) -> &'a mut FieldWriter {
     let end = text.floor_char_boundary(ADOPT_TEXT_BYTES_MAX);
-    put_octets(out, text.get(..end).unwrap_or_default().as_bytes());
+    out.octets(text.get(..end).unwrap_or_default().as_bytes())
 }
 
-fn put_octets(out: &mut Vec<u8>, octets: &[u8]) {
-    let length = u32::try_from(octets.len()).expect("octets of a frame before the tuning are few");
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(octets);
-}
-
-/// Appends an address; one of IPv4 as IPv6 maps it.
-fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
+/// Writes an address; one of IPv4 as IPv6 maps it.
+fn put_address(out: &mut FieldWriter, address: SocketAddr) {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
-    out.extend_from_slice(&ip.octets());
-    out.extend_from_slice(&address.port().to_le_bytes());
-}
-
-fn octets<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
-    let length = usize::try_from(fields.u32()?).map_err(|_| Malformed)?;
-    fields.bytes(length)
+    out.bytes(&ip.octets()).u16(address.port());
 }
 
 fn text(fields: &mut Fields<'_>) -> Result<String, Malformed> {
-    let octets = octets(fields)?;
+    let octets = fields.octets()?;
     if octets.len() > ADOPT_TEXT_BYTES_MAX {
         return Err(Malformed);
     }
@@ -227,6 +186,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::membership::fields::{hex, read_message, write_message};
+    use crate::limits::ADOPT_BYTES_MAX;
 
     fn adopt() -> Adopt {
         let certificate = CertificateDetails {
@@ -254,6 +215,19 @@ mod tests {
             properties,
             tls: Some(tls),
         }
+    }
+
+    #[test]
+    fn frames_have_the_octets_of_earlier_builds() {
+        let all = [adopt(), Adopt { tls: None, ..adopt() }].map(|adopt| hex(&adopt.encode()));
+        let leader = Some("b@h".to_owned());
+        let answers =
+            [Answer::Adopted, Answer::NotLeading(leader), Answer::Unknown, Answer::Stopping];
+        let answers = answers.map(|answer| hex(&encode_answer(&answer)));
+        let without_tls = "050000006775657374010000002f00000000000000000000ffff0a010203d711fe800000000000000000000000000001281605000000504c41494e00000200ff073c00110000000770726f64756374530000000470696b61";
+        let tls = "0107000000746c7376312e3303000000616e790b0000006165735f3235365f67636d04000000616561640107000000434e3d616e6e610c000000434e3d617574686f726974790400000032303236";
+        assert_eq!(all, [format!("{without_tls}{tls}"), format!("{without_tls}00")]);
+        assert_eq!(answers, ["01", "0203000000624068", "03", "04"]);
     }
 
     #[test]
@@ -300,11 +274,12 @@ mod tests {
     #[tokio::test]
     async fn frames_beyond_the_bound_take_no_memory() {
         let mut bytes = &[0xff, 0xff, 0xff, 0xff, 1][..];
-        let error = read_frame(&mut bytes).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let error = read_message(&mut bytes, ADOPT_BYTES_MAX).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
         let mut out = Vec::new();
-        write_frame(&mut out, b"content").await.unwrap();
-        assert_eq!(read_frame(&mut &out[..]).await.unwrap(), b"content");
+        write_message(&mut out, b"content").await.unwrap();
+        assert_eq!(read_message(&mut &out[..], 7).await.unwrap(), b"content");
+        assert!(read_message(&mut &out[..], 6).await.is_err());
     }
 
     proptest! {

@@ -9,11 +9,12 @@ use broker::time::Time;
 use replica::relay::{Answer, Found, Reply, Seek, is_cut_off, is_superseded};
 use tokio::time::{sleep, timeout};
 
-use super::adopt::{Adopt, decode_answer, read_frame, write_frame};
+use super::adopt::{Adopt, decode_answer};
 use super::ends::Adopted;
 use crate::cluster::{Links, NodeStream, Purpose};
 use crate::connection::task::{Connection, End};
 use crate::limits::{ADOPT_BYTES_MAX, LEADER_CHECK_INTERVAL};
+use crate::membership::fields::{read_message, write_message};
 use crate::membership::ids::NodeId;
 use crate::node::Node;
 use crate::sockets::socket::Reader;
@@ -145,8 +146,8 @@ async fn ask(links: &Links, node: &str, adopt: &Adopt) -> Result<(Answer, NodeSt
     let dialed = links.dial(NodeId::of(node), Purpose::Client).await;
     let mut stream = dialed.map_err(|error| error.to_string())?;
     let lost = |error: io::Error| format!("it closed the stream: {error}");
-    write_frame(&mut stream, &octets).await.map_err(lost)?;
-    let answer = read_frame(&mut stream).await.map_err(lost)?;
+    write_message(&mut stream, &octets).await.map_err(lost)?;
+    let answer = read_message(&mut stream, ADOPT_BYTES_MAX).await.map_err(lost)?;
     let answer = decode_answer(&answer).map_err(|_| "its answer cannot be read".to_owned())?;
     Ok((answer, stream))
 }

@@ -8,11 +8,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::adopt::{Adopt, encode_answer, read_frame, write_frame};
+use super::adopt::{Adopt, encode_answer};
 use super::ends::Ends;
+use crate::membership::fields::{read_message, write_message};
 use crate::cluster::{NodeStream, StreamHandler};
 use crate::connection::task::{self, Origin};
-use crate::limits::ADOPT_TIMEOUT;
+use crate::limits::{ADOPT_BYTES_MAX, ADOPT_TIMEOUT};
 use crate::node::Node;
 use crate::sockets::admission::Admitted;
 use crate::tls::TlsPeer;
@@ -50,7 +51,7 @@ impl StreamHandler for Adopter {
 /// Serves a client over a stream.
 async fn serve(mut stream: NodeStream, node: Arc<Node>) {
     let entry: Arc<str> = stream.peer.node.name.as_str().into();
-    let adopt = match timeout(ADOPT_TIMEOUT, read_frame(&mut stream)).await {
+    let adopt = match timeout(ADOPT_TIMEOUT, read_message(&mut stream, ADOPT_BYTES_MAX)).await {
         Ok(Ok(frame)) => Adopt::decode(&frame),
         // The client of the entry node is gone, or its patience.
         Ok(Err(_)) | Err(_) => return,
@@ -61,7 +62,7 @@ async fn serve(mut stream: NodeStream, node: Arc<Node>) {
     };
     let answer = answer(&node, &adopt).await;
     let is_adopted = answer == Answer::Adopted;
-    let told = timeout(ADOPT_TIMEOUT, write_frame(&mut stream, &encode_answer(&answer))).await;
+    let told = timeout(ADOPT_TIMEOUT, write_message(&mut stream, &encode_answer(&answer))).await;
     if !is_adopted || !matches!(told, Ok(Ok(()))) {
         return;
     }

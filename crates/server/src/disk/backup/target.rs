@@ -99,6 +99,7 @@ impl BackupTarget {
         let mut file = private_files::create(&new)?;
         io::Write::write_all(&mut file, text.as_bytes())?;
         file.sync_all()?;
+        // The rename ends the mark of an incomplete backup, so that everything else is durable before it.
         std::fs::rename(&new, self.path.join(FILE))?;
         sync(&self.path)
     }

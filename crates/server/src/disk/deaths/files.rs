@@ -167,20 +167,32 @@ fn read(
     if let Err(error) = result {
         tracing::warn!(path = %path.display(), %error, "deaths of messages cannot be read");
     }
-    if left_out > 0 {
-        tracing::info!(path = %path.display(), left_out, "lines of the history of deaths are damaged");
+    let LeftOut { lines, first_problem } = left_out;
+    if lines > 0 {
+        let path = path.display();
+        tracing::info!(%path, left_out = lines, first_problem, "{LEFT_OUT}");
     }
 }
 
+const LEFT_OUT: &str = "lines of the history of deaths are left out: they are damaged, or another version of Leveret \
+                        has written them, which can read them until a file replaces theirs";
+
+/// The lines of which no death could be read.
+#[derive(PartialEq, Eq, Default, Debug)]
+pub(super) struct LeftOut {
+    pub(super) lines: u64,
+    pub(super) first_problem: String,
+}
+
 /// Adds the deaths of these lines until there are three times `entries_max`: no more than the history keeps, of each
-/// file. Returns the number of lines that are damaged, and the error that ended the reading.
+/// file. Returns the lines that are left out, and the error that ended the reading.
 pub(super) fn read_lines(
     mut reader: impl BufRead,
     entries_max: u64,
     decoder: &mut Decoder,
     deaths: &mut Vec<RestoredDeath>,
-) -> (u64, io::Result<()>) {
-    let mut left_out = 0_u64;
+) -> (LeftOut, io::Result<()>) {
+    let mut left_out = LeftOut::default();
     let mut line = Vec::new();
     while (deaths.len() as u64) < entries_max.saturating_mul(3) {
         line.clear();
@@ -188,8 +200,13 @@ pub(super) fn read_lines(
             Ok(0) => break,
             Ok(_) if line.trim_ascii().is_empty() => {}
             Ok(_) => match decoder.decode(&line) {
-                Some(death) => deaths.push(death),
-                None => left_out += 1,
+                Ok(death) => deaths.push(death),
+                Err(problem) => {
+                    if left_out.lines == 0 {
+                        left_out.first_problem = problem;
+                    }
+                    left_out.lines += 1;
+                }
             },
             Err(error) => return (left_out, Err(error)),
         }
@@ -220,7 +237,7 @@ pub(crate) fn check_lines(lines: &[u8]) -> usize {
     for death in vhost.recorded_deaths_after(0, usize::MAX) {
         encoder.encode(&death, &mut written);
     }
-    assert_eq!(decoded(&written), (deaths.clone(), 0), "the same deaths");
+    assert_eq!(decoded(&written), (deaths.clone(), LeftOut::default()), "the same deaths");
     deaths.len()
 }
 
@@ -252,9 +269,9 @@ mod tests {
     #[test]
     fn line_with_any_damage_is_read_or_left_out() {
         let line = br#"{"time_ms":7,"queue":"q","reason":"expired","exchange":"","key":"cQ==","outcome":"dead_lettered","targets":["a"],"targets_total":1,"copies_dropped":0,"user":"u","connection":"c","channel":1,"properties":"AAA="}"#;
-        assert!(Decoder::default().decode(line).is_some());
+        assert!(Decoder::default().decode(line).is_ok());
         for at in 0..line.len() {
-            assert!(Decoder::default().decode(&line[..at]).is_none());
+            assert!(Decoder::default().decode(&line[..at]).is_err());
             for byte in [0, b'"', b'9', b'-', 0xff] {
                 let mut damaged = line.to_vec();
                 damaged[at] = byte;
@@ -280,6 +297,64 @@ mod tests {
         let (mut decoder, mut deaths) = (Decoder::default(), Vec::new());
         read_lines(lines.join("\n").as_bytes(), 100, &mut decoder, &mut deaths).1.unwrap();
         deaths.iter().map(|death| (death.circumstances.queue.to_string(), death.time_ms)).collect()
+    }
+
+    /// The lines that a build writes of the deaths of these lines.
+    fn written_again(lines: &str) -> String {
+        let (mut decoder, mut deaths) = (Decoder::default(), Vec::new());
+        let (left_out, _) = read_lines(lines.as_bytes(), 100, &mut decoder, &mut deaths);
+        assert_eq!(left_out, LeftOut::default());
+        let mut vhost = Vhost::new("/", [0; 32], VhostOptions::default());
+        vhost.restore_deaths(Now::default(), deaths);
+        let (mut encoder, mut written) = (Encoder::default(), Vec::new());
+        for death in vhost.recorded_deaths_after(0, usize::MAX) {
+            encoder.encode(&death, &mut written);
+        }
+        String::from_utf8(written).unwrap()
+    }
+
+    #[test]
+    fn line_with_an_unknown_member_is_left_out_and_names_it() {
+        let [whole, short, ..] = two_runs();
+        for line in [&whole, &short] {
+            let changed = line.replace(r#""time_ms""#, r#""colour":"red","time_ms""#);
+            let (mut decoder, mut deaths) = (Decoder::default(), Vec::new());
+            let lines = format!("{whole}\n{changed}\n{whole}");
+            let (left_out, _) = read_lines(lines.as_bytes(), 100, &mut decoder, &mut deaths);
+            assert_eq!((deaths.len(), left_out.lines), (2, 1));
+            let problem = left_out.first_problem;
+            assert!(problem.starts_with("unknown field `colour`"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn line_with_half_of_a_settlement_or_of_an_outcome_is_left_out() {
+        let [whole, ..] = two_runs();
+        let decode = |line: &str| Decoder::default().decode(line.as_bytes()).map(|_| ());
+        assert_eq!(decode(&whole), Ok(()));
+        for (more, problem) in [
+            (r#""user":"u","connection":"c""#, "a settlement without"),
+            (r#""dead_letter_exchange":"x""#, "a dead letter without"),
+            (r#""targets_total":1"#, "unknown outcome `dropped`, or one with"),
+            (r#""channel":65536"#, "invalid value"),
+        ] {
+            let said = decode(&whole.replace(r#""time_ms""#, &format!(r#"{more},"time_ms""#)));
+            assert!(said.clone().is_err_and(|said| said.starts_with(problem)), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn lines_have_the_octets_of_earlier_builds() {
+        let lines = [
+            r#"{"run":1,"time_ms":7,"queue":"k\u0007\"","reason":"delivery_limit","exchange":"","key":"/w==","policy":null,"operator_policy":null,"properties":"AIABbQ==","is_cut":true,"outcome":"kept","cause":"unroutable"}"#,
+            r#"{"run":2,"time_ms":8,"queue":"orders","reason":"rejected","exchange":"x","key":"b3JkZXJz","policy":"p","operator_policy":"o","properties":"AAA=","is_cut":false,"dead_letter_exchange":"dlx","dead_letter_key":"ZGVhZA==","outcome":"dead_lettered","targets":["a","b"],"targets_total":2,"copies_dropped":1,"user":"guest","connection":"127.0.0.1:1 -> 127.0.0.1:5672","channel":1,"consumer_tag":"t"}"#,
+            r#"{"run":3,"time_ms":9,"queue":"q","reason":"maxlen","exchange":"","key":"cQ==","policy":null,"operator_policy":null,"properties":"","is_cut":false,"outcome":"dropped","cause":"cycle","user":"u","connection":"c","channel":2,"consumer_tag":null}"#,
+            r#"{"run":3,"time_ms":10}"#,
+            r#"{"run":3,"time_ms":11,"properties":"AAA="}"#,
+            r#"{"run":3,"time_ms":12,"properties":"AIABbQ==","is_cut":true}"#,
+        ];
+        let lines = lines.join("\n") + "\n";
+        assert_eq!(written_again(&lines), lines);
     }
 
     #[test]

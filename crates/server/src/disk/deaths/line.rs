@@ -4,18 +4,73 @@
 //! the run; the others have short lines with that number, their time and their properties. A short line counts only
 //! behind the whole line of its run, so that no damage gives a death the circumstances of another.
 
-use std::io::Write as _;
+use std::borrow::Cow;
+use std::ops::Not;
 use std::sync::Arc;
 
 use amqp::properties::Properties;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use broker::dead_letter::DeathReason;
 use broker::{
     ChannelNumber, CircumstancesIds, DeathCircumstances, DeathOutcome, DropCause, Envelope, Name,
     RecordedDeath, RestoredDeath, RoutingKey, SettledBy,
 };
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::json_files::members::Base64;
+
+/// The line of a death whose circumstances are those of the line before it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShortLine<'a> {
+    run: u64,
+    time_ms: u64,
+    #[serde(default, skip_serializing_if = "Base64::is_empty")]
+    properties: Base64<'a>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    is_cut: bool,
+}
+
+/// The line of a death with all its circumstances.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WholeLine<'a> {
+    /// Missing in lines of the first builds, which had no short ones.
+    run: Option<u64>,
+    time_ms: u64,
+    queue: Cow<'a, str>,
+    reason: Cow<'a, str>,
+    exchange: Cow<'a, str>,
+    key: Base64<'a>,
+    policy: Option<Cow<'a, str>>,
+    operator_policy: Option<Cow<'a, str>>,
+    #[serde(default)]
+    properties: Base64<'a>,
+    #[serde(default)]
+    is_cut: bool,
+    /// The members that follow are there for some deaths only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_exchange: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_key: Option<Base64<'a>>,
+    outcome: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    targets: Option<Vec<Cow<'a, str>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    targets_total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copies_dropped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<u16>,
+    /// Null beside a channel of which the consumer is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_tag: Option<Option<Cow<'a, str>>>,
+}
 
 /// Encodes the lines of a file.
 #[derive(Default, Debug)]
@@ -41,87 +96,135 @@ impl Encoder {
     pub(crate) fn encode(&mut self, death: &RecordedDeath, out: &mut Vec<u8>) {
         let is_same = |last: &Arc<_>| Arc::ptr_eq(last, &death.circumstances);
         if self.circumstances.as_ref().is_some_and(is_same) {
-            let _ = write!(out, "{{\"run\":{},\"time_ms\":{}", self.run, death.time_ms);
-            let properties = death.properties();
-            if !properties.is_empty() {
-                out.extend_from_slice(b",\"properties\":\"");
-                encode_base64(properties, out);
-                out.push(b'"');
-            }
-            if death.is_cut() {
-                out.extend_from_slice(b",\"is_cut\":true");
-            }
-            out.extend_from_slice(b"}\n");
+            let (run, time_ms, is_cut) = (self.run, death.time_ms, death.is_cut());
+            let properties = Base64(death.properties().into());
+            write_line(&ShortLine { run, time_ms, properties, is_cut }, out);
             return;
         }
         self.run += 1;
         self.circumstances = Some(Arc::clone(&death.circumstances));
-        encode_whole(death, self.run, out);
+        write_line(&WholeLine::of(death, self.run), out);
     }
 }
 
-fn encode_base64(bytes: &[u8], out: &mut Vec<u8>) {
-    let begin = out.len();
-    out.resize(begin + bytes.len().div_ceil(3) * 4, 0);
-    let written = out.get_mut(begin..).map(|room| STANDARD.encode_slice(bytes, room));
-    assert!(matches!(written, Some(Ok(_))), "base64 takes four bytes for three");
-}
-
-/// Appends the line of a death with all its circumstances.
-fn encode_whole(death: &RecordedDeath, run: u64, out: &mut Vec<u8>) {
-    let DeathCircumstances {
-        queue,
-        reason,
-        published,
-        dead_letter,
-        outcome,
-        settled_by,
-        policy,
-        operator_policy,
-        ids: _,
-    } = &*death.circumstances;
-    let key = |envelope: &Envelope| STANDARD.encode(envelope.routing_key.as_bytes());
-    let mut line = json!({
-        "run": run,
-        "time_ms": death.time_ms,
-        "queue": **queue,
-        "reason": reason.as_str(),
-        "exchange": *published.exchange,
-        "key": key(published),
-        "policy": policy.as_deref(),
-        "operator_policy": operator_policy.as_deref(),
-        "properties": STANDARD.encode(death.properties()),
-        "is_cut": death.is_cut(),
-    });
-    if let Some(letter) = dead_letter {
-        line["dead_letter_exchange"] = json!(*letter.exchange);
-        line["dead_letter_key"] = json!(key(letter));
-    }
-    match outcome {
-        DeathOutcome::DeadLettered { queues, queues_total, copies_dropped } => {
-            line["outcome"] = json!("dead_lettered");
-            line["targets"] = queues.iter().map(|queue| json!(**queue)).collect();
-            line["targets_total"] = json!(queues_total);
-            line["copies_dropped"] = json!(copies_dropped);
-        }
-        DeathOutcome::Kept(cause) => {
-            line["outcome"] = json!("kept");
-            line["cause"] = json!(cause.as_str());
-        }
-        DeathOutcome::Dropped(cause) => {
-            line["outcome"] = json!("dropped");
-            line["cause"] = json!(cause.as_str());
-        }
-    }
-    if let Some(by) = settled_by {
-        line["user"] = json!(*by.user);
-        line["connection"] = json!(*by.connection);
-        line["channel"] = json!(by.channel.0);
-        line["consumer_tag"] = json!(by.consumer_tag.as_deref());
-    }
-    out.extend_from_slice(line.to_string().as_bytes());
+fn write_line(line: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *out, line).expect("lines have members with names");
     out.push(b'\n');
 }
+
+impl<'a> WholeLine<'a> {
+    fn of(death: &'a RecordedDeath, run: u64) -> Self {
+        let DeathCircumstances {
+            queue,
+            reason,
+            published,
+            dead_letter,
+            outcome,
+            settled_by,
+            policy,
+            operator_policy,
+            ids: _,
+        } = &*death.circumstances;
+        let key = |envelope: &'a Envelope| Base64(envelope.routing_key.as_bytes().into());
+        let name = |name: &'a Name| Cow::Borrowed(&**name);
+        let (dead_letter, settled_by) = (dead_letter.as_deref(), settled_by.as_deref());
+        let line = Self {
+            run: Some(run),
+            time_ms: death.time_ms,
+            queue: name(queue),
+            reason: reason.as_str().into(),
+            exchange: name(&published.exchange),
+            key: key(published),
+            policy: policy.as_ref().map(name),
+            operator_policy: operator_policy.as_ref().map(name),
+            properties: Base64(death.properties().into()),
+            is_cut: death.is_cut(),
+            dead_letter_exchange: dead_letter.map(|letter| name(&letter.exchange)),
+            dead_letter_key: dead_letter.map(key),
+            outcome: "".into(),
+            targets: None,
+            targets_total: None,
+            copies_dropped: None,
+            cause: None,
+            user: settled_by.map(|by| name(&by.user)),
+            connection: settled_by.map(|by| name(&by.connection)),
+            channel: settled_by.map(|by| by.channel.0),
+            consumer_tag: settled_by.map(|by| by.consumer_tag.as_ref().map(name)),
+        };
+        match outcome {
+            DeathOutcome::DeadLettered { queues, queues_total, copies_dropped } => Self {
+                outcome: DEAD_LETTERED.into(),
+                targets: Some(queues.iter().map(name).collect()),
+                targets_total: Some(*queues_total),
+                copies_dropped: Some(*copies_dropped),
+                ..line
+            },
+            DeathOutcome::Kept(cause) => {
+                Self { outcome: KEPT.into(), cause: Some(cause.as_str().into()), ..line }
+            }
+            DeathOutcome::Dropped(cause) => {
+                Self { outcome: DROPPED.into(), cause: Some(cause.as_str().into()), ..line }
+            }
+        }
+    }
+
+    /// The circumstances; an error says what is wrong with them.
+    fn circumstances(self) -> Result<DeathCircumstances, String> {
+        let name = |text: Cow<'_, str>| Name::from(&*text);
+        let envelope = |exchange, key: Base64<'_>| {
+            Arc::new(Envelope::new(name(exchange), RoutingKey::from(&*key.0)))
+        };
+        let cause = |word: &str| {
+            let cause = DropCause::ALL.into_iter().find(|cause| cause.as_str() == word);
+            cause.ok_or_else(|| format!("unknown cause `{word}`"))
+        };
+        let parts =
+            (&*self.outcome, self.targets, self.targets_total, self.copies_dropped, self.cause);
+        let outcome = match parts {
+            (DEAD_LETTERED, Some(queues), Some(queues_total), Some(copies_dropped), None) => {
+                let queues = queues.into_iter().map(name).collect();
+                DeathOutcome::DeadLettered { queues, queues_total, copies_dropped }
+            }
+            (KEPT, None, None, None, Some(word)) => DeathOutcome::Kept(cause(&word)?),
+            (DROPPED, None, None, None, Some(word)) => DeathOutcome::Dropped(cause(&word)?),
+            (word, ..) => {
+                return Err(format!("unknown outcome `{word}`, or one with other members"));
+            }
+        };
+        let dead_letter = match (self.dead_letter_exchange, self.dead_letter_key) {
+            (Some(exchange), Some(key)) => Some(envelope(exchange, key)),
+            (None, None) => None,
+            _ => return Err("a dead letter without exchange or key".to_owned()),
+        };
+        let settled_by = match (self.user, self.connection, self.channel) {
+            (Some(user), Some(connection), Some(channel)) => Some(Arc::new(SettledBy {
+                user: name(user),
+                connection: name(connection),
+                channel: ChannelNumber(channel),
+                consumer_tag: self.consumer_tag.flatten().map(name),
+            })),
+            (None, None, None) => None,
+            _ => return Err("a settlement without user, connection or channel".to_owned()),
+        };
+        let reason = DeathReason::parse(&self.reason);
+        Ok(DeathCircumstances {
+            queue: name(self.queue),
+            reason: reason.ok_or_else(|| format!("unknown reason `{}`", self.reason))?,
+            published: envelope(self.exchange, self.key),
+            dead_letter,
+            outcome,
+            settled_by,
+            policy: self.policy.map(name),
+            operator_policy: self.operator_policy.map(name),
+            ids: CircumstancesIds::default(),
+        })
+    }
+}
+
+/// The words of outcomes.
+const DEAD_LETTERED: &str = "dead_lettered";
+const KEPT: &str = "kept";
+const DROPPED: &str = "dropped";
 
 /// Decodes the lines of files, one after another.
 #[derive(Default, Debug)]
@@ -133,76 +236,45 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Reads a line; none if anything necessary is missing or invalid.
-    pub(crate) fn decode(&mut self, line: &[u8]) -> Option<RestoredDeath> {
-        let line: Value = serde_json::from_slice(line).ok()?;
-        let run = line.get("run").and_then(Value::as_u64);
-        let circumstances = match line.get("queue") {
-            None if run == Some(self.run) => self.circumstances.clone()?,
-            None => return None,
-            Some(_) => circumstances(&line)?,
-        };
-        let properties = base64(&line, "properties").unwrap_or_default();
-        if !properties.is_empty() && Properties::parse(&properties).is_err() {
-            return None;
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn decode(&mut self, line: &[u8]) -> Result<RestoredDeath, String> {
+        match serde_json::from_slice(line) {
+            Ok(short) => self.behind_its_run(short),
+            // Second, because most lines are short.
+            Err(_) => self.first_of_its_run(line),
         }
-        let time_ms = line.get("time_ms").and_then(Value::as_u64)?;
-        let is_cut = line.get("is_cut").and_then(Value::as_bool).unwrap_or_default();
-        if line.get("queue").is_some() {
-            self.circumstances = run.map(|_| circumstances.clone());
-            self.run = run.unwrap_or(self.run);
-        }
-        Some(RestoredDeath { time_ms, circumstances, properties, is_cut })
+    }
+
+    fn behind_its_run(&self, line: ShortLine<'_>) -> Result<RestoredDeath, String> {
+        let circumstances = self.circumstances.clone().filter(|_| line.run == self.run);
+        let problem = || format!("run {} has no whole line in front of this one", line.run);
+        Ok(RestoredDeath {
+            time_ms: line.time_ms,
+            circumstances: circumstances.ok_or_else(problem)?,
+            properties: checked(line.properties)?,
+            is_cut: line.is_cut,
+        })
+    }
+
+    fn first_of_its_run(&mut self, line: &[u8]) -> Result<RestoredDeath, String> {
+        let mut line: WholeLine<'_> =
+            serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let (run, time_ms, is_cut) = (line.run, line.time_ms, line.is_cut);
+        let properties = checked(std::mem::take(&mut line.properties))?;
+        let circumstances = line.circumstances()?;
+        self.circumstances = run.map(|_| circumstances.clone());
+        self.run = run.unwrap_or(self.run);
+        Ok(RestoredDeath { time_ms, circumstances, properties, is_cut })
     }
 }
 
-fn base64(line: &Value, field: &str) -> Option<Vec<u8>> {
-    STANDARD.decode(line.get(field)?.as_str()?).ok()
-}
-
-/// The circumstances in a whole line; none if anything necessary is missing or invalid.
-fn circumstances(line: &Value) -> Option<DeathCircumstances> {
-    let name = |field| line.get(field).and_then(Value::as_str).map(Name::from);
-    let number = |field| line.get(field).and_then(Value::as_u64);
-    let envelope = |exchange, key| {
-        let key = RoutingKey::from(&*base64(line, key)?);
-        Some(Arc::new(Envelope::new(name(exchange)?, key)))
-    };
-    let cause = || {
-        let word = line.get("cause")?.as_str()?;
-        DropCause::ALL.into_iter().find(|cause| cause.as_str() == word)
-    };
-    let targets = || {
-        let targets = line.get("targets")?.as_array()?.iter();
-        targets.map(|target| target.as_str().map(Name::from)).collect::<Option<Box<[Name]>>>()
-    };
-    let outcome = match line.get("outcome")?.as_str()? {
-        "dead_lettered" => DeathOutcome::DeadLettered {
-            queues: targets()?,
-            queues_total: number("targets_total")?,
-            copies_dropped: number("copies_dropped")?,
-        },
-        "kept" => DeathOutcome::Kept(cause()?),
-        "dropped" => DeathOutcome::Dropped(cause()?),
-        _ => return None,
-    };
-    let settled_by = || {
-        Some(Arc::new(SettledBy {
-            user: name("user")?,
-            connection: name("connection")?,
-            channel: ChannelNumber(u16::try_from(number("channel")?).ok()?),
-            consumer_tag: name("consumer_tag"),
-        }))
-    };
-    Some(DeathCircumstances {
-        queue: name("queue")?,
-        reason: DeathReason::parse(line.get("reason")?.as_str()?)?,
-        published: envelope("exchange", "key")?,
-        dead_letter: envelope("dead_letter_exchange", "dead_letter_key"),
-        outcome,
-        settled_by: settled_by(),
-        policy: name("policy"),
-        operator_policy: name("operator_policy"),
-        ids: CircumstancesIds::default(),
-    })
+/// Properties that can be read.
+fn checked(Base64(properties): Base64<'_>) -> Result<Vec<u8>, String> {
+    if !properties.is_empty() && Properties::parse(&properties).is_err() {
+        return Err("its properties are damaged".to_owned());
+    }
+    Ok(properties.into_owned())
 }

@@ -2,22 +2,22 @@
 //! with their password hashes, permissions and limits. The file is replaced as a whole, durably, on every
 //! change. A checksum protects it, because a permission with one changed letter would still be readable.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use broker::QueueType;
-use broker::access::{PermissionPattern, Permissions};
-use management::{VhostSettings, limits_from_json, limits_to_json};
+use management::VhostSettings;
 use replication::MemberId;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::auth::password::PasswordHash;
-use crate::auth::{TopicPattern, User};
-use crate::disk::json_files::sealed_json::{self, SealedObject};
+use crate::auth::User;
+use crate::disk::json_files::members::optional;
+use crate::disk::json_files::sealed_json::{self, SealedError, SealedObject};
+use crate::disk::json_files::stored_user::StoredUser;
+use crate::disk::json_files::stored_vhost::{settings, voters};
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
 use crate::membership::placement::Placement;
@@ -27,8 +27,6 @@ const NAME: &str = "node.json";
 pub(crate) const INCOMPLETE_BACKUP: &str = "backup.json.new";
 /// Format 1 had no settings and limits, and vhosts could not be deleted.
 const FORMAT: u64 = 2;
-/// The key of the position in the log of the metadata of a cluster.
-const FOLLOWED: &str = "metadata_position";
 
 /// The contents of the file.
 #[derive(Default, Debug)]
@@ -42,15 +40,34 @@ pub(crate) struct NodeFile {
     pub(crate) followed: Option<u64>,
 }
 
-/// A vhost in the file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The members of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Members<'a> {
+    /// Missing in format 1 alone.
+    #[serde(default, deserialize_with = "optional")]
+    next_vhost_id: Option<u64>,
+    vhosts: Cow<'a, [VhostEntry]>,
+    users: Vec<StoredUser>,
+    /// Missing in files that follow no metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional")]
+    metadata_position: Option<u64>,
+}
+
+/// A vhost, as the file and the metadata have it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct VhostEntry {
     pub(crate) name: String,
     pub(crate) id: VhostId,
+    /// Missing in format 1.
+    #[serde(default, with = "settings")]
     pub(crate) settings: Arc<VhostSettings>,
     /// In a cluster, the members with which its group has begun; none if these are the founders of the cluster.
+    #[serde(default, with = "voters", skip_serializing_if = "Vec::is_empty")]
     pub(crate) voters: Vec<MemberId>,
     /// In a cluster, the nodes that have the vhost; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional")]
     pub(crate) placement: Option<Arc<Placement>>,
 }
 
@@ -75,14 +92,12 @@ pub(crate) enum NodeFileError {
     /// Replacing failed; either the old or the new file is there.
     #[error("cannot replace {path}: {error}")]
     Replace { path: PathBuf, error: io::Error },
-    #[error("{path} is damaged: {problem}")]
-    Damaged { path: PathBuf, problem: String },
+    #[error("{path} {error}")]
+    Sealed { path: PathBuf, error: SealedError },
     #[error("{path} is missing, though there are vhosts; nothing is changed")]
     Missing { path: PathBuf },
     #[error("{path} holds a backup that was not completed; nothing is changed")]
     IncompleteBackup { path: PathBuf },
-    #[error("{path} has format version {version}, but this Leveret knows version {FORMAT}")]
-    Version { path: PathBuf, version: u64 },
 }
 
 /// Reads the file of a data directory; none if it is new.
@@ -103,16 +118,7 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
         }
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
-    let damaged = |problem: String| NodeFileError::Damaged { path: path.clone(), problem };
-    let sealed = SealedObject::parse(&text).map_err(damaged)?;
-    let version = sealed.format().map_err(damaged)?;
-    if !matches!(version, 1 | FORMAT) {
-        return Err(NodeFileError::Version { path, version });
-    }
-    let root = sealed.open().map(Value::Object).map_err(damaged)?;
-    parse(&root)
-        .ok_or_else(|| damaged("something in it is missing or of the wrong type".to_owned()))
-        .map(Some)
+    parse(&text).map(Some).map_err(|error| NodeFileError::Sealed { path, error })
 }
 
 /// True if the file of a data directory, which was read, has the first format. Builds that wrote this format
@@ -122,111 +128,20 @@ pub(crate) fn has_first_format(data_dir: &Path) -> bool {
     serde_json::from_slice::<Value>(&text).is_ok_and(|root| root["format"] == 1)
 }
 
-fn parse(root: &Value) -> Option<NodeFile> {
-    let vhosts: Vec<VhostEntry> = all(root.get("vhosts")?, vhost)?;
-    let users = all(root.get("users")?, |value| user(value).map(Arc::new))?;
-    let next_vhost_id = match root.get("next_vhost_id") {
-        Some(id) => id.as_u64()?,
-        None => vhosts.iter().map(|vhost| vhost.id.0 + 1).max().unwrap_or(FIRST_VHOST_ID),
+fn parse(text: &[u8]) -> Result<NodeFile, SealedError> {
+    let (format, members) = sealed_json::open(text, 1..=FORMAT)?;
+    let Members { next_vhost_id, vhosts, users, metadata_position } = members;
+    let after_all = || vhosts.iter().map(|vhost| vhost.id.0 + 1).max().unwrap_or(FIRST_VHOST_ID);
+    let next_vhost_id = match next_vhost_id {
+        Some(id) => id,
+        None if format == 1 => after_all(),
+        // A deleted vhost may have had the next id, and left files.
+        None => return Err(SealedError::Content("missing field `next_vhost_id`".to_owned())),
     };
-    let followed = match root.get(FOLLOWED) {
-        Some(position) => Some(position.as_u64()?),
-        None => None,
-    };
-    Some(NodeFile { next_vhost_id, vhosts, users, followed })
-}
-
-/// Parses every item of a list; none if any item is invalid.
-fn all<T>(list: &Value, item: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
-    list.as_array()?.iter().map(item).collect()
-}
-
-/// The vhost of an item; none if the item is not that of a vhost.
-pub(crate) fn vhost(value: &Value) -> Option<VhostEntry> {
-    let settings = match value.get("settings") {
-        Some(settings) => vhost_settings(settings)?,
-        None => VhostSettings::default(),
-    };
-    let id = VhostId(value.get("id")?.as_u64()?);
-    let voters = match value.get("voters") {
-        Some(voters) => all(voters, |voter| MemberId::new(voter.as_u64()?))?,
-        None => Vec::new(),
-    };
-    let placement = match value.get("placement") {
-        Some(placement) => Some(Arc::new(Placement::from_json(placement)?)),
-        None => None,
-    };
-    let (name, settings) = (text(value, "name")?, Arc::new(settings));
-    Some(VhostEntry { name, id, settings, voters, placement })
-}
-
-fn vhost_settings(value: &Value) -> Option<VhostSettings> {
-    let queue_type = text(value, "default_queue_type")?;
-    let protected = value.get("protected_from_deletion")?;
-    Some(VhostSettings {
-        description: text(value, "description")?,
-        tags: texts(value.get("tags")?)?,
-        default_queue_type: QueueType::parse(queue_type.as_bytes())?,
-        protected_from_deletion: if protected.is_null() {
-            None
-        } else {
-            Some(protected.as_bool()?)
-        },
-        tracing: value.get("tracing")?.as_bool()?,
-        replicas: match value.get("replicas") {
-            Some(replicas) => Some(u8::try_from(replicas.as_u64()?).ok()?),
-            None => None,
-        },
-        limits: limits_from_json(value.get("limits")?.as_object()?, "limits").ok()?,
-    })
-}
-
-fn texts(list: &Value) -> Option<Vec<String>> {
-    all(list, |text| text.as_str().map(str::to_owned))
-}
-
-fn text(value: &Value, key: &str) -> Option<String> {
-    value.get(key)?.as_str().map(str::to_owned)
-}
-
-/// The user of an item; none if the item is not that of a user.
-pub(crate) fn user(value: &Value) -> Option<User> {
-    let hash = STANDARD.decode(text(value, "password_hash")?).ok()?;
-    let password = PasswordHash::from_bytes(&hash, &text(value, "hashing_algorithm")?).ok()?;
-    let mut user = User::new(&text(value, "name")?, password, texts(value.get("tags")?)?);
-    if let Some(object) = value.get("limits") {
-        user.limits = limits_from_json(object.as_object()?, "user-limits").ok()?;
-    }
-    for permission in value.get("permissions")?.as_array()? {
-        let pattern = |key| Some(PermissionPattern::stored(&text(permission, key)?));
-        let permissions = Permissions {
-            configure: pattern("configure")?,
-            write: pattern("write")?,
-            read: pattern("read")?,
-        };
-        tell_unusable(&user.name, &permissions);
-        user.permissions.insert(text(permission, "vhost")?, permissions);
-    }
-    for permission in value.get("topic_permissions")?.as_array()? {
-        let pattern = TopicPattern {
-            exchange: text(permission, "exchange")?,
-            write: text(permission, "write")?,
-            read: text(permission, "read")?,
-        };
-        user.topic_permissions.entry(text(permission, "vhost")?).or_default().push(pattern);
-    }
-    Some(user)
-}
-
-/// Logs patterns that were accepted before and exceed a bound now.
-fn tell_unusable(user: &str, permissions: &Permissions) {
-    let Permissions { configure, write, read } = permissions;
-    for (permission, pattern) in [("configure", configure), ("write", write), ("read", read)] {
-        if let Some(problem) = pattern.problem() {
-            let pattern = pattern.as_str();
-            tracing::warn!(user, permission, pattern, problem, "a permission allows nothing");
-        }
-    }
+    let users = users.into_iter().map(|user| User::try_from(user).map(Arc::new));
+    let users = users.collect::<Result<_, _>>().map_err(SealedError::Content)?;
+    let vhosts = vhosts.into_owned();
+    Ok(NodeFile { next_vhost_id, vhosts, users, followed: metadata_position })
 }
 
 /// Replaces the file of a data directory, durably.
@@ -235,18 +150,17 @@ fn tell_unusable(user: &str, permissions: &Permissions) {
 /// [`NodeFileError::Write`] or [`NodeFileError::Replace`].
 pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFileError> {
     let NodeFile { next_vhost_id, vhosts, users, followed } = contents;
-    let vhosts: Vec<Value> = vhosts.iter().map(vhost_value).collect();
-    let users: Vec<Value> = users.iter().map(|user| user_value(user)).collect();
-    let mut root = json!({
-        "format": FORMAT,
-        "next_vhost_id": next_vhost_id,
-        "vhosts": vhosts,
-        "users": users,
-    });
-    if let Some(position) = followed {
-        root[FOLLOWED] = Value::from(*position);
-    }
-    replace(data_dir, NAME, &sealed_json::text(root, true))
+    let members = Members {
+        next_vhost_id: Some(*next_vhost_id),
+        vhosts: vhosts.into(),
+        users: users.iter().map(|user| StoredUser::from(&**user)).collect(),
+        metadata_position: *followed,
+    };
+    replace(
+        data_dir,
+        NAME,
+        &sealed_json::text(&SealedObject { format: FORMAT, content: &members }, true),
+    )
 }
 
 /// Replaces a file of a data directory, durably.
@@ -256,9 +170,11 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
 /// there.
 pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> Result<(), NodeFileError> {
     let (path, new) = (data_dir.join(name), data_dir.join(format!("{name}.new")));
+    // Durable before it has the name, so that the name never leads to a part of a file.
     if let Err(error) = write_new(&new, text) {
         return Err(NodeFileError::Write { path, error });
     }
+    // The name is durable with the directory: until then, a power cut may bring the old file back.
     let replaced = std::fs::rename(&new, &path).and_then(|()| File::open(data_dir)?.sync_all());
     replaced.map_err(|error| NodeFileError::Replace { path, error })
 }
@@ -269,71 +185,19 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The item of a vhost.
-pub(crate) fn vhost_value(vhost: &VhostEntry) -> Value {
-    let settings = &vhost.settings;
-    let mut value = json!({
-        "name": vhost.name,
-        "id": vhost.id.0,
-        "settings": {
-            "description": settings.description,
-            "tags": settings.tags,
-            "default_queue_type": settings.default_queue_type.as_str(),
-            "protected_from_deletion": settings.protected_from_deletion,
-            "tracing": settings.tracing,
-            "limits": limits_to_json(&settings.limits),
-        },
-    });
-    if !vhost.voters.is_empty() {
-        value["voters"] = vhost.voters.iter().map(|voter| voter.get()).collect();
-    }
-    if let Some(replicas) = settings.replicas {
-        value["settings"]["replicas"] = Value::from(replicas);
-    }
-    if let Some(placement) = &vhost.placement {
-        value["placement"] = placement.to_json();
-    }
-    value
-}
-
-/// The item of a user.
-pub(crate) fn user_value(user: &User) -> Value {
-    let (hash, algorithm) = user.password.to_bytes();
-    let permissions: Vec<Value> = user
-        .permissions
-        .iter()
-        .map(|(vhost, Permissions { configure, write, read })| {
-            json!({
-                "vhost": vhost,
-                "configure": configure.as_str(),
-                "write": write.as_str(),
-                "read": read.as_str(),
-            })
-        })
-        .collect();
-    let topics = user.topic_permissions.iter().flat_map(|(vhost, patterns)| {
-        patterns.iter().map(move |TopicPattern { exchange, write, read }| {
-            json!({"vhost": vhost, "exchange": exchange, "write": write, "read": read})
-        })
-    });
-    json!({
-        "name": user.name,
-        "password_hash": STANDARD.encode(hash),
-        "hashing_algorithm": algorithm,
-        "tags": user.tags,
-        "permissions": permissions,
-        "topic_permissions": topics.collect::<Vec<Value>>(),
-        "limits": limits_to_json(&user.limits),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use broker::QueueType;
+    use broker::access::{PermissionPattern, Permissions};
     use management::{UserLimit, VhostLimit};
+    use serde_json::json;
 
     use super::*;
+    use crate::auth::TopicPattern;
+    use crate::auth::password::PasswordHash;
+    use crate::disk::json_files::members::item_value;
 
     fn folder(test: &str) -> PathBuf {
         let name = format!("leveret-node-file-{test}-{}", std::process::id());
@@ -391,7 +255,8 @@ mod tests {
         assert_eq!(back.followed, Some(77));
         let [again] = &back.users[..] else { panic!("one user") };
         assert!(again.password.verify(b"secret"));
-        assert_eq!(user_value(again), user_value(&contents.users[0]));
+        let value = |user: &User| item_value(&StoredUser::from(user));
+        assert_eq!(value(again), value(&contents.users[0]));
         let text = std::fs::read_to_string(folder.join(NAME)).unwrap();
         for at in text.char_indices().map(|(at, _)| at) {
             let mut changed = text.clone().into_bytes();
@@ -401,27 +266,36 @@ mod tests {
             assert!(read(&folder).is_err() || is_space, "byte {at}");
         }
         std::fs::write(folder.join(NAME), "{\"format\": 3}").unwrap();
-        assert!(matches!(read(&folder), Err(NodeFileError::Version { version: 3, .. })));
+        let problem = || match read(&folder) {
+            Err(NodeFileError::Sealed { error, .. }) => error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(problem(), SealedError::Version { version: 3, known: 2 });
         std::fs::write(folder.join(NAME), "{\"format\": 2, \"vho").unwrap();
-        assert!(matches!(read(&folder), Err(NodeFileError::Damaged { .. })));
+        assert!(matches!(problem(), SealedError::Damaged(_)));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn format_1_is_read() {
         let folder = folder("older");
-        let root = json!({
+        let mut root = json!({
             "format": 1,
             "vhosts": [{"name": "/", "id": 1}, {"name": "v", "id": 4}],
             "users": [{"name": "anna", "password_hash": "", "tags": [], "permissions": [],
                 "hashing_algorithm": "rabbit_password_hashing_sha256", "topic_permissions": []}],
         });
-        std::fs::write(folder.join(NAME), sealed_json::text(root, false)).unwrap();
+        std::fs::write(folder.join(NAME), sealed_json::text(&root, false)).unwrap();
         let NodeFile { next_vhost_id, vhosts, users, .. } = read(&folder).unwrap().unwrap();
         assert_eq!(next_vhost_id, 5);
         assert_eq!(vhosts.iter().map(|vhost| vhost.id.0).collect::<Vec<_>>(), [1, 4]);
         assert_eq!(*vhosts[1].settings, VhostSettings::default());
         assert!(users[0].limits.is_empty() && users[0].name == "anna");
+        // A later format has the next id.
+        root["format"] = json!(2);
+        std::fs::write(folder.join(NAME), sealed_json::text(&root, false)).unwrap();
+        let error = read(&folder).unwrap_err().to_string();
+        assert!(error.contains("missing field `next_vhost_id`"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

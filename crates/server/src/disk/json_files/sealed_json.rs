@@ -1,77 +1,79 @@
-//! JSON files that the broker reads again at its next start: one object with a checksum, which covers the bytes in the
-//! file.
+//! JSON files that the broker reads again at its next start: one object with the number of its format and a checksum,
+//! which covers the bytes in the file.
 //!
 //! The member `sha256` of the object is the hash of its text without that member and without white space between tokens.
 //! A reader hashes what stands in the file, not a text that it makes of the values: a number that is written in another
 //! way by another build would otherwise pass for damage, or damage for a number.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+/// Key of the number of the format.
+const FORMAT: &str = "format";
 /// Key of the checksum.
 const CHECKSUM: &str = "sha256";
 
-/// Adds the checksum to an object.
-fn seal(root: &mut Value) {
-    let checksum = hash(root.to_string().as_bytes());
-    root[CHECKSUM] = Value::String(checksum);
+/// The reason why the text of a file cannot be used, as the rest of a sentence about the file.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum SealedError {
+    #[error("is damaged: {0}")]
+    Damaged(String),
+    #[error("has format version {version}, but this Leveret knows version {known}")]
+    Version { version: u64, known: u64 },
+    /// The checksum is right: a member that is unknown, or missing, is no damage.
+    #[error("is whole, but another version of Leveret has written it: {0}; start that version")]
+    Content(String),
+}
+
+/// The object of a file, without its checksum.
+#[derive(Serialize, Debug)]
+pub(crate) struct SealedObject<'a, T> {
+    pub(crate) format: u64,
+    #[serde(flatten)]
+    pub(crate) content: &'a T,
 }
 
 /// The text of a file with an object and its checksum. With lines that are indented, an operator can read it; a value of
 /// many short parts has many times its bytes then.
-pub(crate) fn text(mut root: Value, is_indented: bool) -> String {
-    seal(&mut root);
+pub(crate) fn text(object: &impl Serialize, is_indented: bool) -> String {
+    let mut root = serde_json::to_value(object).expect("objects have members with names");
+    let checksum = hash(root.to_string().as_bytes());
+    root[CHECKSUM] = Value::String(checksum);
     if is_indented { format!("{root:#}\n") } else { format!("{root}\n") }
 }
 
-/// The object of a text, whose checksum was not compared yet.
-#[derive(Debug)]
-pub(crate) struct SealedObject<'a> {
-    text: &'a [u8],
-    root: Map<String, Value>,
-}
-
-impl<'a> SealedObject<'a> {
-    /// Parses a text.
-    ///
-    /// # Errors
-    /// A sentence: the text is no object.
-    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, String> {
-        let root = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        Ok(Self { text, root })
-    }
-
-    /// The format of the file, to look at first: a later one may have another checksum.
-    ///
-    /// # Errors
-    /// A sentence: there is none.
-    pub(crate) fn format(&self) -> Result<u64, String> {
-        let format = self.root.get("format").and_then(Value::as_u64);
-        format.ok_or_else(|| "'format' is missing".to_owned())
-    }
-
-    /// The object without its checksum.
-    ///
-    /// # Errors
-    /// A sentence: the checksum is missing or another one.
-    pub(crate) fn open(mut self) -> Result<Map<String, Value>, String> {
-        let stored = self.root.remove(CHECKSUM);
-        if stored != Some(Value::String(hash(&sealed_bytes(self.text)))) {
-            return Err(format!("'{CHECKSUM}' does not fit what it says"));
-        }
-        Ok(self.root)
-    }
-}
-
-/// The object of a text, without its checksum.
+/// Reads the text of a file: the number of its format, which must be one of `known`, and the other members.
 ///
 /// # Errors
-/// A sentence: the text is no object, or its checksum is missing or another one.
-pub(crate) fn open(text: &[u8]) -> Result<Map<String, Value>, String> {
-    SealedObject::parse(text)?.open()
+/// [`SealedError`].
+pub(crate) fn open<T: DeserializeOwned>(
+    text: &[u8],
+    known: RangeInclusive<u64>,
+) -> Result<(u64, T), SealedError> {
+    let root = serde_json::from_slice(text);
+    let mut root: Map<String, Value> =
+        root.map_err(|error| SealedError::Damaged(error.to_string()))?;
+    // First, because a later format may have another checksum.
+    let version = root.remove(FORMAT).and_then(|format| format.as_u64());
+    let version = version.ok_or_else(|| SealedError::Damaged(format!("'{FORMAT}' is missing")))?;
+    if !known.contains(&version) {
+        return Err(SealedError::Version { version, known: *known.end() });
+    }
+    // Before the members, of which a damaged one would pass for one of another version.
+    let stored = root.remove(CHECKSUM);
+    if stored != Some(Value::String(hash(&sealed_bytes(text)))) {
+        return Err(SealedError::Damaged(format!("'{CHECKSUM}' does not fit what it says")));
+    }
+    let content = T::deserialize(Value::Object(root));
+    content
+        .map(|content| (version, content))
+        .map_err(|error| SealedError::Content(error.to_string()))
 }
 
 /// Reads a file; none if there is none.
@@ -140,14 +142,18 @@ mod tests {
 
     #[test]
     fn checksum_covers_the_bytes_without_white_space() {
-        for root in [
+        for content in [
             json!({}),
             json!({"z": 1}),
             json!({"a": "x, \"sha256\": \"y\" \\\" {", "b": {"sha256": "c"}, "z": [1.5, null, {}]}),
         ] {
-            for text in [text(root.clone(), false), text(root.clone(), true)] {
-                assert_eq!(sealed_bytes(text.as_bytes()), root.to_string().into_bytes());
-                assert_eq!(open(text.as_bytes()).map(Value::Object), Ok(root.clone()));
+            let object = SealedObject { format: 7, content: &content };
+            for text in [text(&object, false), text(&object, true)] {
+                let sealed = serde_json::to_string(&object).unwrap();
+                assert_eq!(sealed_bytes(text.as_bytes()), sealed.into_bytes());
+                assert_eq!(open(text.as_bytes(), 6..=7), Ok((7, content.clone())));
+                let version = Err(SealedError::Version { version: 7, known: 6 });
+                assert_eq!(open::<Value>(text.as_bytes(), 1..=6), version);
             }
         }
     }
@@ -155,22 +161,25 @@ mod tests {
     #[test]
     fn numbers_are_not_written_anew() {
         // A build that writes the same number in another way.
-        let text = r#"{"a":1.50e0,"b":-0}"#;
-        let sealed = format!(r#"{{"a": 1.50e0, "sha256": "{}", "b": -0}}"#, hash(text.as_bytes()));
-        assert!(open(sealed.as_bytes()).is_ok());
+        let text = r#"{"format":1,"a":1.50e0,"b":-0}"#;
+        let checksum = hash(text.as_bytes());
+        let sealed = format!(r#"{{"format": 1, "a": 1.50e0, "sha256": "{checksum}", "b": -0}}"#);
+        assert!(open::<Value>(sealed.as_bytes(), 1..=1).is_ok());
     }
 
     #[test]
     fn every_changed_bit_is_seen() {
         let root = json!({"format": 2, "name": "q w", "users": [{"limits": {"a": 1}}], "x": true});
-        let text = text(root, true);
+        let text = text(&root, true);
         for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace()) {
             for bit in 0..8 {
                 let mut changed = text.clone().into_bytes();
                 changed[at] = byte ^ (1 << bit);
-                assert!(open(&changed).is_err(), "byte {at}, bit {bit}");
+                assert!(open::<Value>(&changed, 0..=9).is_err(), "byte {at}, bit {bit}");
             }
         }
-        assert!(open(b"[]").is_err() && open(b"{}").is_err());
+        for other in [&b"[]"[..], b"{}", b"{\"format\": -1}"] {
+            assert!(matches!(open::<Value>(other, 0..=9), Err(SealedError::Damaged(_))));
+        }
     }
 }

@@ -104,6 +104,7 @@ impl Persister {
             }
             work.retired.push((vhost, closing));
         }
+        // With the lock released, which the woken thread takes first.
         self.changed.notify_one();
         // Nothing is ever sent: the sender is dropped when the log is closed.
         let _ = closed.recv();

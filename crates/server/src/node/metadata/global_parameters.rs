@@ -10,10 +10,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use management::{GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::disk::json_files::node_file::{self, NodeFileError};
-use crate::disk::json_files::sealed_json;
+use crate::disk::json_files::sealed_json::{self, SealedError, SealedObject};
 
 const NAME: &str = "global_parameters.json";
 const FORMAT: u64 = 1;
@@ -24,6 +25,13 @@ const CLUSTER_ID_BYTES: usize = 16;
 
 /// The value of a parameter: any JSON.
 pub(crate) type Parameter = Value;
+
+/// The members of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Members {
+    global_parameters: BTreeMap<String, Value>,
+}
 
 /// The parameters by name.
 #[derive(Debug)]
@@ -132,10 +140,10 @@ impl GlobalParameters {
         change: impl FnOnce(&mut BTreeMap<String, Value>),
     ) -> Result<(), NodeFileError> {
         let mut values = self.values.lock();
-        let mut changed = values.clone();
-        change(&mut changed);
-        let root = json!({"format": FORMAT, "global_parameters": changed});
-        let text = sealed_json::text(root, false);
+        let mut members = Members { global_parameters: values.clone() };
+        change(&mut members.global_parameters);
+        let text = sealed_json::text(&SealedObject { format: FORMAT, content: &members }, false);
+        let changed = members.global_parameters;
         // The next start reads this file: what it could not read must not replace what it can.
         if parse(text.as_bytes()).as_ref() != Ok(&changed) {
             let error = io::Error::other("the values could not be read again");
@@ -164,23 +172,19 @@ fn read(data_dir: &Path) -> Result<Option<BTreeMap<String, Value>>, NodeFileErro
         Ok(None) => return Ok(None),
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
-    parse(&text).map(Some).map_err(|problem| NodeFileError::Damaged { path, problem })
+    parse(&text).map(Some).map_err(|error| NodeFileError::Sealed { path, error })
 }
 
-/// Reads the text of the file.
-///
-/// # Errors
-/// What is wrong with it.
-fn parse(text: &[u8]) -> Result<BTreeMap<String, Value>, String> {
-    let mut root = sealed_json::open(text)?;
-    match root.get_mut("global_parameters").map(Value::take) {
-        Some(Value::Object(values)) => Ok(values.into_iter().collect()),
-        _ => Err("'global_parameters' is missing".to_owned()),
-    }
+fn parse(text: &[u8]) -> Result<BTreeMap<String, Value>, SealedError> {
+    let (_, members) = sealed_json::open(text, FORMAT..=FORMAT)?;
+    let Members { global_parameters } = members;
+    Ok(global_parameters)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// A value inside `depth` lists.
@@ -250,6 +254,46 @@ mod tests {
         assert_eq!(check(&[of("p0", max)]), Ok(()));
         assert_eq!(check(&[of("large", max)]), Ok(()));
         assert_eq!(check(&[of("new", 10)]), Err(0));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn global_parameters_have_the_octets_of_earlier_builds() {
+        let folder =
+            std::env::temp_dir().join(format!("leveret-parameters-octets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let values = Mutex::default();
+        let parameters = GlobalParameters { data_dir: folder.clone(), values };
+        let value = json!({"list": [1, 2.5, null], "a": "\u{e9}\""});
+        parameters
+            .put(vec![("b".to_owned(), Some(value)), ("a".to_owned(), Some(json!(-0.1)))])
+            .unwrap();
+        let text = std::fs::read_to_string(folder.join(NAME)).unwrap();
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"format":1,"global_parameters":{"a":-0.1,"b":{"list":[1,2.5,null],"a":"é\""}},"#,
+                r#""sha256":"9cba30fd07ec940cfeebdf380f7e17e86815798ea796528ac109989ba2a30e77"}"#,
+                "\n"
+            )
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn unknown_member_or_format_is_refused_by_name() {
+        let folder =
+            std::env::temp_dir().join(format!("leveret-parameters-other-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (root, problem) in [
+            (json!({"format": 1, "global_parameters": {}, "colour": 1}), "unknown field `colour`"),
+            (json!({"format": 1}), "missing field `global_parameters`"),
+            (json!({"format": 2, "global_parameters": {}}), "has format version 2, but"),
+        ] {
+            std::fs::write(folder.join(NAME), sealed_json::text(&root, false)).unwrap();
+            let error = GlobalParameters::open(&folder, true).unwrap_err().to_string();
+            assert!(error.contains(NAME) && error.contains(problem), "{error}");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

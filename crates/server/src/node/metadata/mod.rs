@@ -16,11 +16,13 @@ use std::sync::atomic::Ordering;
 
 use management::ChangeError;
 use replication::levels::FIRST_RECORD_LEVEL;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
-use crate::disk::json_files::cluster_file;
-use crate::disk::json_files::node_file::{self, VhostEntry};
+use crate::disk::json_files::members::{item, item_value};
+use crate::disk::json_files::node_file::VhostEntry;
+use crate::disk::json_files::stored_user::StoredUser;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::membership::node_list::{ListedNode, NodeList};
 use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
@@ -47,18 +49,17 @@ fn contents(items: &CommittedItems, before: &Followed) -> Result<Option<Contents
     let (mut nodes, mut record_level) = (NodeList::default(), FIRST_RECORD_LEVEL);
     for (key, value) in &items.values {
         match key {
-            ItemKey::NextVhostId => next_vhost_id = value.as_u64(),
-            ItemKey::Vhost(name) => {
-                let entry = node_file::vhost(value);
-                vhosts.push(entry.ok_or_else(|| format!("vhost '{name}' cannot be read"))?);
+            ItemKey::NextVhostId => {
+                next_vhost_id = Some(read(value, || "the id of the next vhost".to_owned())?);
             }
+            ItemKey::Vhost(name) => vhosts.push(read(value, || format!("vhost '{name}'"))?),
             ItemKey::User(name) => {
                 let known = before.users.get(name).filter(|(item, _)| Arc::ptr_eq(item, value));
                 let user = match known {
                     Some((_, user)) => Arc::clone(user),
                     None => {
-                        let user = node_file::user(value);
-                        Arc::new(user.ok_or_else(|| format!("user '{name}' cannot be read"))?)
+                        let user: StoredUser = read(value, || format!("user '{name}'"))?;
+                        Arc::new(User::try_from(user)?)
                     }
                 };
                 users.insert(name.clone(), (Arc::clone(value), user));
@@ -67,19 +68,21 @@ fn contents(items: &CommittedItems, before: &Followed) -> Result<Option<Contents
                 parameters.insert(name.clone(), Value::clone(value));
             }
             ItemKey::Node(name) => {
-                let node = cluster_file::node(value);
-                let node = node.ok_or_else(|| format!("node '{name}' cannot be read"))?;
-                nodes.0.insert(name.clone(), node);
+                nodes.0.insert(name.clone(), read(value, || format!("node '{name}'"))?);
             }
             ItemKey::RecordLevel => {
-                let level = cluster_file::record_level(value);
-                record_level = level.ok_or("the level of record kinds cannot be read")?;
+                record_level = read(value, || "the level of record kinds".to_owned())?;
             }
         }
     }
     let contents =
         |next_vhost_id| Contents { next_vhost_id, vhosts, users, parameters, nodes, record_level };
     Ok(next_vhost_id.map(contents))
+}
+
+/// The content of an item, which an error names.
+fn read<T: DeserializeOwned>(value: &Value, name: impl Fn() -> String) -> Result<T, String> {
+    item(value).map_err(|problem| format!("{} cannot be read: {problem}", name()))
 }
 
 /// The changes that put all items of `after`, and remove the vhosts and users of `before` that are not in `after`.
@@ -100,19 +103,20 @@ fn changes(
 fn items_of(next_vhost_id: u64, vhosts: &[VhostEntry], users: &Users) -> BTreeMap<ItemKey, Value> {
     let ids = (ItemKey::NextVhostId, Value::from(next_vhost_id));
     let vhosts = vhosts.iter().map(vhost_item);
-    let users =
-        users.iter().map(|(name, user)| (ItemKey::User(name.clone()), node_file::user_value(user)));
+    let users = users
+        .iter()
+        .map(|(name, user)| (ItemKey::User(name.clone()), item_value(&StoredUser::from(&**user))));
     [ids].into_iter().chain(vhosts).chain(users).collect()
 }
 
 /// The item of a vhost.
 fn vhost_item(vhost: &VhostEntry) -> (ItemKey, Value) {
-    (ItemKey::Vhost(vhost.name.clone()), node_file::vhost_value(vhost))
+    (ItemKey::Vhost(vhost.name.clone()), item_value(vhost))
 }
 
 /// The items of nodes.
 fn node_items(nodes: &NodeList) -> impl Iterator<Item = (ItemKey, Value)> {
-    nodes.0.iter().map(|(name, node)| (ItemKey::Node(name.clone()), cluster_file::node_value(node)))
+    nodes.0.iter().map(|(name, node)| (ItemKey::Node(name.clone()), item_value(node)))
 }
 
 pub(super) fn unable(error: &MetadataError) -> ChangeError {
@@ -320,7 +324,7 @@ impl Node {
         let mut after = before.clone();
         self.place(&mut after, &nodes);
         let changed = after.iter().zip(&before).filter(|(after, before)| after != before);
-        let node = (ItemKey::Node(name.to_owned()), cluster_file::node_value(node));
+        let node = (ItemKey::Node(name.to_owned()), item_value(node));
         let items = [node].into_iter().chain(changed.map(|(after, _)| vhost_item(after)));
         items.map(|(key, value)| ItemChange { key, value: Some(value) }).collect()
     }
@@ -427,5 +431,40 @@ impl Node {
             "the vhost gives way to those of the cluster: its files are kept, and not used"
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use storage::Lsn;
+
+    use super::*;
+
+    fn read_item(key: &ItemKey, value: Value) -> Result<Option<Contents>, String> {
+        let first = (ItemKey::NextVhostId, Arc::new(json!(2)));
+        let values = [first, (key.clone(), Arc::new(value))].into();
+        let items = CommittedItems { version: 1, values, last: Lsn(1), is_leading: false };
+        contents(&items, &Followed::default())
+    }
+
+    #[test]
+    fn item_that_is_not_as_this_build_writes_it_is_refused_by_name() {
+        let (vhost, user) = (ItemKey::Vhost("v".to_owned()), ItemKey::User("anna".to_owned()));
+        let node = ItemKey::Node("a@h".to_owned());
+        let listed =
+            |disk| json!({"host": "h", "port": 1, "disk": disk, "joins": 0, "forgotten": false});
+        assert!(read_item(&node, listed("0000000000000001")).is_ok());
+        for (key, value, problem) in [
+            (&ItemKey::NextVhostId, json!("2"), "the id of the next vhost cannot be read: invalid"),
+            (&ItemKey::RecordLevel, json!(65_536), "the level of record kinds cannot be read: inv"),
+            (&vhost, json!({"name": "v", "id": 1, "colour": 1}), "vhost 'v' cannot be read: unkn"),
+            (&vhost, json!({"name": "v"}), "vhost 'v' cannot be read: missing field `id`"),
+            (&user, json!({"name": "anna"}), "user 'anna' cannot be read: missing field `passwo"),
+            (&node, listed("1"), "node 'a@h' cannot be read: \"1\" is not the id of a disk"),
+        ] {
+            let said = read_item(key, value).unwrap_err();
+            assert!(said.starts_with(problem) && said.ends_with("upgrade this node"), "{said}");
+        }
     }
 }

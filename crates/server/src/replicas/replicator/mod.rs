@@ -449,6 +449,7 @@ impl Replicator {
 
     fn push(&self, add: impl FnOnce(&mut Work)) {
         add(&mut self.work.lock());
+        // With the lock released, which the woken thread takes first.
         self.changed.notify_one();
     }
 

@@ -93,6 +93,7 @@ impl Vhosts {
             return Ok(());
         };
         let _not_opened_meanwhile = definition.opening();
+        // Again, because the vhost may have been deleted or opened during the wait.
         let Some(handle) = self.of_id(vhost) else { return Ok(()) };
         install(&handle)?;
         self.open_anew(&handle).map_err(|error| error.to_string())

@@ -165,6 +165,7 @@ impl ReplicaTarget for VhostHandle {
         }
         self.finish(state);
         if !is_frozen && place.is_frozen() {
+            // Before the waiters are woken, who look at the flag.
             place.set_frozen(false);
             self.disk.notify();
         }
@@ -202,6 +203,7 @@ impl ReplicaTarget for VhostHandle {
         if let Some(place) = &self.place {
             place.set_frozen(false);
         }
+        // After both: whoever is released asks whether the vhost was given up, and whether it is frozen.
         self.disk.release_waiters();
         self.threads.timer.remove(self.id);
         self.threads.pager.remove(self.id);

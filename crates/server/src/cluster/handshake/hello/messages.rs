@@ -4,6 +4,7 @@
 use super::PROOF_BYTES;
 use crate::cluster::refusal::RefusalCode;
 use crate::limits::{HANDSHAKE_BYTES_MAX, HELLO_BYTES_MAX};
+use crate::membership::fields::FieldWriter;
 
 const HELLO: u8 = 1;
 const PROOF: u8 = 2;
@@ -45,10 +46,9 @@ impl Message {
             Self::Refusal(code) => (REFUSAL, vec![code.as_u8()]),
         };
         let length = u16::try_from(content.len()).expect("a message has at most 64 KiB");
-        let mut out = vec![kind];
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&content);
-        out
+        let mut out = FieldWriter::default();
+        out.u8(kind).u16(length).bytes(&content);
+        out.into_bytes()
     }
 }
 

@@ -10,7 +10,7 @@ mod proof;
 mod tests;
 
 use crate::cluster::purpose::Purpose;
-use crate::membership::fields::{Fields, Malformed, put_text};
+use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::membership::ids::{ClusterId, DiskId, NodeId};
 
 pub(crate) use judge::{CheckContext, judge};
@@ -88,20 +88,13 @@ impl Hello {
 
     /// The bytes of the hello.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&self.protocol.0.to_le_bytes());
-        out.extend_from_slice(&self.protocol.1.to_le_bytes());
-        out.push(self.purpose.as_u8());
-        out.push(u8::from(self.is_founded));
-        out.extend_from_slice(&self.cluster.0.to_le_bytes());
-        out.extend_from_slice(&self.node.0.to_le_bytes());
-        out.extend_from_slice(&self.disk.0.to_le_bytes());
-        out.extend_from_slice(&self.log_format.to_le_bytes());
-        out.extend_from_slice(&self.record_level.to_le_bytes());
-        out.extend_from_slice(&self.nonce);
-        put_text(&mut out, &self.name);
-        put_text(&mut out, &self.build);
-        out
+        let mut out = FieldWriter::default();
+        out.bytes(&MAGIC).u16(self.protocol.0).u16(self.protocol.1);
+        out.u8(self.purpose.as_u8()).flag(self.is_founded);
+        out.u64(self.cluster.0).u64(self.node.0).u64(self.disk.0);
+        out.u32(self.log_format).u16(self.record_level);
+        out.bytes(&self.nonce).text(&self.name).text(&self.build);
+        out.into_bytes()
     }
 
     /// Reads a hello. Bytes behind it are of later versions, and are not read.

@@ -5,6 +5,7 @@ use replication::levels::RECORD_LEVEL;
 
 use super::messages::{MessageError, type_bytes_max};
 use super::*;
+use crate::membership::fields::hex;
 use crate::cluster::refusal::RefusalCode;
 use crate::limits::HELLO_BYTES_MAX;
 
@@ -37,6 +38,23 @@ fn hello_reads_back_and_is_refused_when_cut() {
     assert_eq!(Hello::decode(&more), Ok(hello.clone()));
     let longest = Hello { name: "n".repeat(255), build: "b".repeat(255), ..hello };
     assert!(longest.encode().len() <= HELLO_BYTES_MAX);
+}
+
+#[test]
+fn hello_has_the_octets_of_earlier_builds() {
+    let hello = hello("a@h").encode();
+    let refusal = Message::Refusal(RefusalCode::Secret);
+    let all = [Message::Hello(hello), Message::Proof([1; PROOF_BYTES]), refusal]
+        .map(|message| hex(&message.encode()));
+    let nonce = "07".repeat(NONCE_BYTES);
+    let expected = [
+        format!(
+            "0156004c5652544c494e4b01000300000101000000000000000c66ff6c7c1500000300000000000000030000000200{nonce}0361406805302e312e30"
+        ),
+        format!("022000{}", "01".repeat(PROOF_BYTES)),
+        "03010005".to_owned(),
+    ];
+    assert_eq!(all, expected);
 }
 
 #[test]
