@@ -257,6 +257,7 @@ fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node,
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| std::fs::read_to_string(path).ok(),
         host: host.trim().to_owned(),
+        is_directory: &|path| path.is_dir(),
     };
     let node = Node::find(options, &environment, usual)?;
     if checks {
@@ -309,7 +310,8 @@ fn describe(
             let timeout_ms = given.unwrap_or_else(usual) * 1000;
             let name = options.text("node").unwrap_or("rabbit@localhost");
             let text = format!(
-                "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}",
+                "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}\n\
+                 {url} has not answered in time",
                 command.name
             );
             FailureText { code: TIMEOUT, text, shows_usage: false }
