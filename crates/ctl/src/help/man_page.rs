@@ -45,7 +45,9 @@ pub(crate) fn page() -> String {
     for (code, meaning) in failure::CODES {
         let _ = writeln!(page, ".TP\n\\fB{code}\\fR\n{}.", escaped(meaning));
     }
-    page.push_str(".SH SEE ALSO\n\\fBleveret\\fR(1), \\fBleveret.conf\\fR(5)");
+    page.push_str(".SH SEE ALSO\n\\fBleveret\\fR(1), \\fBleveret.conf\\fR(5).\n");
+    let documents = "A running node serves all documents, at the path /docs of its HTTP port: http://localhost:15672/docs.";
+    let _ = write!(page, "{}", escaped(documents));
     page
 }
 
