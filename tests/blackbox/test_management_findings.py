@@ -140,6 +140,20 @@ def test_map_warnings_are_grouped(broker, ch, ctl):
 
 
 @pytest.mark.tools
+def test_doctor_has_the_warnings_of_the_dead_letter_check(broker, ch, ctl):
+    dead = ch.queue(name="dead.unread")
+    source = ch.queue(name="source.unread", dead_letter_exchange="", dead_letter_routing_key=dead)
+    ch.publish(source, "m", expiration="1")
+    ch.reaches(dead, 1)
+    waiting = "1 queue receives dead letters and has no consumer."
+    ran = ctl.run("doctor", "-q")
+    assert (ran.code, f"WARNING  {waiting}\n         - {dead} in vhost /: 1 message\n" in ran.out) == (1, True), ran.out
+    assert "has no consumer" in ctl.run("dlq", "check", "-q").out
+    [found_one] = found(broker, "dead_letters_without_consumer")
+    assert named(found_one) == {dead}
+
+
+@pytest.mark.tools
 def test_documents_begin_at_one_short_address(broker):
     assert b"Documentation" in broker.api.ask("/docs").text
 
