@@ -72,7 +72,7 @@ def test_wrong_command_gets_three_lines(ctl, tmp_path, pytestconfig):
         ran = ctl.run(*words, tool="leveretctl")
         assert (ran.out, ran.code) == ("", 64)
         assert ran.err.splitlines() == ["Command 'list_queuess' not found.", "Did you mean 'list_queues'?",
-                                        "'leveretctl help' lists all commands."]
+                                        "'leveretctl help' lists all commands, 'leveretctl examples' the commonest tasks."]
 
 
 def test_quiet_add_user_prints_nothing(ctl, api, prefix):

@@ -226,7 +226,7 @@ impl Command {
     /// Words or options that are wrong.
     pub(crate) fn validate(&self, call: &Call<'_>) -> Result<(), Failure> {
         if !self.columns.is_empty() {
-            columns::validate(call.words, self.columns)?;
+            columns::validate(call.words, self.columns, call.tool == Tool::Leveretctl)?;
         }
         (self.check)(call)
     }

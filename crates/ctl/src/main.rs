@@ -115,7 +115,7 @@ fn run(tool: Tool, line: &[String]) -> RunOutput {
         if let Some(Failure::Message { code, text, .. }) = commands::absent(name) {
             return RunOutput::err(code, format!("{text}\n"));
         }
-        return RunOutput::err(USAGE, format!("{}\n", help::unknown(tool, &first.words)));
+        return RunOutput::err(USAGE, format!("{}\n", help::hints::unknown(tool, &first.words)));
     };
     if first.flag("help") == Some(true) {
         return RunOutput::out(&help::one(tool, command));

@@ -60,6 +60,12 @@ pub(crate) fn of(tool: Tool) -> impl Iterator<Item = &'static Command> {
     ALL.iter().copied().flatten().filter(move |command| command.tools.has(tool))
 }
 
+/// The commands of all tools.
+#[cfg(test)]
+pub(crate) fn every() -> impl Iterator<Item = &'static Command> {
+    ALL.iter().copied().flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};

@@ -181,6 +181,10 @@ impl Completion<'_> {
                 Place::Names(Names::OperatorPolicies)
             }
             "name" if command.name.ends_with("policy") => Place::Names(Names::Policies),
+            "topic" => {
+                let topics: Vec<&str> = help::examples::topics().collect();
+                return self.of(Place::Choices(&[]), &topics, typed);
+            }
             "directory" | "pidfile" => Place::Files,
             name if name.starts_with("file") => Place::Files,
             name if name.contains(" | ") => {
