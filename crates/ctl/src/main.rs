@@ -59,6 +59,7 @@ const GLOBAL_SWITCHES: &[Switch] = &[
     Switch::text("file"),
     Switch::text("script-name"),
     Switch::text("erlang-cookie"),
+    Switch::text("context"),
     Switch::text("http-url"),
     Switch::text("host"),
     Switch::text("port"),
@@ -158,7 +159,11 @@ fn perform(
     let usual = command.answer_timeout();
     let checks = !matches!(command.section, Section::Help | Section::Plugins);
     let found = || find(options, checks, usual);
-    let node = find(options, false, usual).map_err(early)?;
+    let node = match find(options, false, usual) {
+        // A wrong context keeps nobody from its removal.
+        Err(_) if command.section == Section::Help => Node::absent(),
+        found => found.map_err(early)?,
+    };
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
     let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
@@ -252,18 +257,24 @@ impl Command {
 
 /// Finds the node in the options; `checks` verifies its name. `usual` limits the time for each answer, unless the options do.
 fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node, Failure> {
+    with_environment(|environment| {
+        let node = Node::find(options, environment, usual)?;
+        if checks {
+            node.check_name(environment)?;
+        }
+        Ok(node)
+    })
+}
+
+/// Calls a function with the environment of this process.
+fn with_environment<T>(call: impl FnOnce(&Environment<'_>) -> T) -> T {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let environment = Environment {
+    call(&Environment {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| std::fs::read_to_string(path).ok(),
         host: host.trim().to_owned(),
         is_directory: &|path| path.is_dir(),
-    };
-    let node = Node::find(options, &environment, usual)?;
-    if checks {
-        node.check_name(&environment)?;
-    }
-    Ok(node)
+    })
 }
 
 /// True if the locale says that the terminal shows Unicode.

@@ -17,6 +17,7 @@ use crate::tool::Tool;
 const ALL: &[&[Command]] = &[
     program::help::COMMANDS,
     program::completion::COMMANDS,
+    program::context::COMMANDS,
     node::lifecycle::COMMANDS,
     node::backup::COMMANDS,
     access::users::COMMANDS,

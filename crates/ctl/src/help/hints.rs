@@ -75,7 +75,10 @@ fn meant(tool: Tool, name: &str) -> Option<&'static str> {
     let name = name.replace('-', "_").to_lowercase();
     let all = || commands::of(tool).map(|command| command.name);
     let by_meaning = |word: &str| {
-        let second = |command: &&str| command.split_once(' ').is_some_and(|(_, rest)| rest == word);
+        let second = |command: &&str| {
+            let words = command.split_once(' ');
+            words.is_some_and(|(family, rest)| rest == word && family != "context")
+        };
         let mut of_families = all().filter(second);
         let only = of_families.next().filter(|_| of_families.next().is_none());
         let row = SYNONYMS.iter().find(|(_, words)| words.contains(&word)).map(|(name, _)| *name);

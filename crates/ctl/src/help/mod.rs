@@ -27,9 +27,10 @@ Options of all commands
       --dry-run           change nothing
   -l, --longnames, --print-stacktrace  have no effect
 
-Address and login (options, then the environment, then ctl.json in the data directory of a node on
-this machine)
+Address and login (options, then the environment, then the context in use, then ctl.json in the
+data directory of a node on this machine)
 
+      --context <name>    a broker with a name: see 'context add'
       --http-url <url>    LEVERET_HTTP_URL     the management API
       --host, --port      LEVERET_HTTP_HOST, LEVERET_HTTP_PORT
       --username          LEVERET_USER
@@ -102,7 +103,7 @@ pub(crate) fn one(tool: Tool, command: &Command) -> String {
     let _ = write!(
         text,
         "\nOptions of all commands: --vhost, --timeout, --formatter, --quiet, --silent, --no-table-headers, \
-         --dry-run\nNode and login: --http-url, --host, --port, --username, --password, --data-dir, --node\n\
+         --dry-run\nNode and login: --http-url, --host, --port, --username, --password, --data-dir, --context, --node\n\
          '{name} help options' explains them.\n"
     );
     text

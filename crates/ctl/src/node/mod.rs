@@ -3,6 +3,7 @@
 //! Options take precedence, then the environment, then the file `ctl.json` in the data directory of a node
 //! on this machine (in the working directory, or else that of an installed package), then the defaults of a new node: port 15672, guest, guest.
 
+mod contexts;
 mod machine;
 mod place;
 
@@ -10,8 +11,10 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use self::contexts::{Context, Contexts};
 pub(crate) use self::machine::Environment;
 use self::machine::{Local, is_this_machine, parts};
+pub(crate) use self::place::address_given;
 use self::place::{Address, HTTP_PORT, Place};
 
 use crate::arguments::Parsed;
@@ -29,6 +32,8 @@ pub(crate) struct Node {
     asked: Option<String>,
     /// True if the name is that of a node on another machine.
     is_elsewhere: bool,
+    /// Name of the context in which it was found.
+    context: Option<String>,
     /// Directory in which no node of this machine was found.
     missing: Option<PathBuf>,
 }
@@ -58,11 +63,11 @@ impl Node {
             (None, None, Some(local)) => Login::Token(local.token.clone()),
             (None, None, None) => Login::Password("guest".to_owned(), "guest".to_owned()),
         };
-        let trust = match (options.text("cacert"), &login) {
-            (Some(file), _) => Trust::File(file.to_owned()),
+        let trust = match (place.cacert, &login) {
+            (Some(file), _) => Trust::File(file),
             // It is sent to the address in `ctl.json`, which the node has written.
             (None, Login::Token(_)) => Trust::Anybody,
-            (None, Login::Password(..)) if options.flag("insecure") == Some(true) => Trust::Anybody,
+            (None, Login::Password(..)) if place.is_insecure => Trust::Anybody,
             (None, Login::Password(..)) => Trust::System,
         };
         let is_named = !matches!(place.address, Address::Url(_));
@@ -83,7 +88,20 @@ impl Node {
         };
         let asked = options.text("node").map(str::to_owned);
         let missing = missing.filter(|_| !is_absent);
-        Ok(Self { api, name, asked, missing, is_elsewhere: place.is_elsewhere })
+        let is_elsewhere = place.is_elsewhere;
+        Ok(Self { api, name, asked, missing, is_elsewhere, context: place.context })
+    }
+
+    /// No node: for commands that need none.
+    pub(crate) fn absent() -> Self {
+        Self {
+            api: Api::absent("no node is named".to_owned()),
+            name: OnceCell::new(),
+            asked: None,
+            is_elsewhere: false,
+            missing: None,
+            context: None,
+        }
     }
 
     /// Name from the node's answer; the requested name if it does not answer.
@@ -133,7 +151,10 @@ impl Node {
             let file = file.display();
             format!("; there is no {file} of a node of this machine (see --data-dir, --http-url)")
         });
-        format!("{why}{hint}")
+        let context = self.context.as_ref().map_or_else(String::new, |context| {
+            format!("; the node is that of the context '{context}'")
+        });
+        format!("{why}{hint}{context}")
     }
 
     /// True if the address answers.
@@ -228,6 +249,30 @@ mod tests {
             found("--data-dir nowhere", &elsewhere, &[LOCAL]),
             "Error: there is no data directory 'nowhere' (see --data-dir)"
         );
+    }
+
+    #[test]
+    fn context_is_a_broker_with_a_name() {
+        const CONTEXTS: &str = r#"{"used": "prod", "contexts": {
+            "prod": {"http_url": "http://prod:1", "username": "ops", "password": "p"},
+            "bare": {"http_url": "http://bare:1", "username": "ops"},
+            "here": {"data_dir": "d"}, "gone": {"data_dir": "nowhere"}}}"#;
+        let home = ("HOME", "/h");
+        let kept = ("/h/.config/leveret/contexts.json", CONTEXTS);
+        let secret = ("LEVERET_PASSWORD", "s");
+        let files = [kept, ("d/ctl.json", FILE)];
+        is("", &[home], &files, "http://prod:1", "Basic b3BzOnA=");
+        is("--username ann", &[home], &files, "http://prod:1", "Basic YW5uOg==");
+        is("--http-url http://o:1", &[home], &files, "http://o:1", GUEST);
+        is("", &[home, ("LEVERET_HTTP_URL", "http://e:1")], &files, "http://e:1", GUEST);
+        is("-n rabbit", &[home], &files, "http://127.0.0.1:15672", GUEST);
+        let elsewhere = [home, secret, ("LEVERET_HTTP_URL", "http://e:1"), ("LEVERET_USER", "u")];
+        is("--context bare", &elsewhere, &files, "http://bare:1", "Basic b3BzOnM=");
+        is("--context here", &elsewhere, &files, "http://127.0.0.1:25672", TOKEN);
+        let told = |line| found(line, &[home], &files);
+        assert!(told("--context none").starts_with("Error: there is no context 'none'"));
+        assert!(told("--context gone").starts_with("Error: there is no data directory 'nowhere'"));
+        assert!(told("--context bare --port 1").starts_with("Error: --context names a node, and"));
     }
 
     #[test]
