@@ -133,6 +133,11 @@ impl Failure {
         Self::plain(DATA, format!("Virtual host '{vhost}' does not exist"))
     }
 
+    /// There is no such queue.
+    pub(crate) fn no_such_queue(vhost: &str, queue: &str) -> Self {
+        Self::plain(DATA, format!("Queue '{queue}' does not exist in vhost '{vhost}'"))
+    }
+
     /// There is no such parameter.
     pub(crate) fn no_such_parameter() -> Self {
         Self::error(UNAVAILABLE, "Parameter does not exist")
