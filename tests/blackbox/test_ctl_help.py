@@ -40,7 +40,9 @@ def ctl(under, pytestconfig, tmp_path_factory):
     channel.basic_publish("", "orders", "rejected", pika.BasicProperties(message_id="order-7"))
     method, _, _ = channel.basic_get("orders")
     channel.basic_reject(method.delivery_tag, requeue=False)
-    channel.basic_publish("", "reminders", "later", pika.BasicProperties(headers={"x-opt-delivery-delay": 3_600_000}))
+    for name in "order-7", "order-8":
+        headers = {"x-opt-delivery-delay": 3_600_000, "x-schedule-id": name}
+        channel.basic_publish("", "reminders", "later", pika.BasicProperties(headers=headers))
     channel.queue_declare("orders", passive=True)
     yield ctl
     connection.close()
