@@ -63,6 +63,8 @@ def test_contexts_name_several_brokers(ctl, under, tmp_path):
         assert '"password": "guest"' in file.read_text() and cluster("--context", "here") == names[0]
         assert "guest" not in run("context", "list").out.replace("\tguest\ttrue", "")
         assert (run("context", "remove", "other").code, run("context", "remove", "other").code) == (0, 65)
+        ran = run("context", "add", "x", "--http-url", "http://ann:s3cret@h")
+        assert ran.code == 65 and "s3cret" not in ran.err + file.read_text()
         assert "context 'none'" in cluster("--context", "none")
     finally:
         other.stop()

@@ -68,6 +68,10 @@ fn of_options(options: &Parsed) -> Result<Context, Failure> {
     let text = |name: &str| options.text(name).map(str::to_owned);
     let http_url = address_given(options)?;
     let data_dir = text("data-dir").filter(|_| http_url.is_none());
+    if http_url.as_ref().is_some_and(|url| url.contains('@')) {
+        let problem = "--http-url must not have a login in it: use --username";
+        return Err(Failure::bad_argument(Some(problem)));
+    }
     if http_url.is_none() && data_dir.is_none() {
         let problem = "a context needs --http-url, --host or --data-dir";
         return Err(Failure::bad_argument(Some(problem)));
