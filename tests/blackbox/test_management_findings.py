@@ -145,7 +145,7 @@ def test_doctor_has_the_warnings_of_the_dead_letter_check(broker, ch, ctl):
     source = ch.queue(name="source.unread", dead_letter_exchange="", dead_letter_routing_key=dead)
     ch.publish(source, "m", expiration="1")
     ch.reaches(dead, 1)
-    waiting = "1 queue receives dead letters and has no consumer."
+    waiting = "1 message waits in 1 queue that receives dead letters and has no consumer."
     ran = ctl.run("doctor", "-q")
     assert (ran.code, f"WARNING  {waiting}\n         - {dead} in vhost /: 1 message\n" in ran.out) == (1, True), ran.out
     assert "has no consumer" in ctl.run("dlq", "check", "-q").out

@@ -17,36 +17,43 @@ pub(crate) struct MapWarningFact {
 
 /// The findings that are warnings of the map. Dead letters without any way are findings about their queues.
 pub(super) fn find(vhosts: &[VhostFacts]) -> impl Iterator<Item = Finding> {
-    let about = |wanted: WarningKind| -> Vec<Resource> {
-        let of_vhost = |vhost: &VhostFacts| -> Vec<Resource> {
-            let is_meant =
-                |one: &&MapWarningFact| one.kind == wanted && one.severity == Severity::Warning;
-            vhost.map_warnings.iter().filter(is_meant).map(|one| resource(vhost, one)).collect()
-        };
-        vhosts.iter().flat_map(of_vhost).collect()
+    let about = |wanted: WarningKind| -> Vec<(&VhostFacts, &MapWarningFact)> {
+        let all =
+            vhosts.iter().flat_map(|vhost| vhost.map_warnings.iter().map(move |one| (vhost, one)));
+        let is_meant =
+            |one: &MapWarningFact| one.kind == wanted && one.severity == Severity::Warning;
+        all.filter(|(_, one)| is_meant(one)).collect()
     };
-    let finding = |kind, warning, text: fn(u64) -> String| {
-        Finding::of(kind, Severity::Warning, about(warning), |count, _| text(count))
+    let finding = |kind, warning, text: fn(u64, u64) -> String| {
+        let found = about(warning);
+        let messages = found.iter().map(|(_, one)| one.messages).sum();
+        let resources = found.into_iter().map(|(vhost, one)| resource(vhost, one)).collect();
+        Finding::of(kind, Severity::Warning, resources, |count, _| text(count, messages))
     };
     let found = [
-        finding(FindingKind::DeadLettersWithoutConsumer, WarningKind::NoConsumer, |count| {
-            let queues = subject(count, "queue", ["receives", "receive"]);
-            let has = if count == 1 { "has" } else { "have" };
-            format!("{queues} dead letters and {has} no consumer.")
-        }),
-        finding(FindingKind::DeadLettersPartlyWithoutRoute, WarningKind::Unroutable, |count| {
+        finding(
+            FindingKind::DeadLettersWithoutConsumer,
+            WarningKind::NoConsumer,
+            |count, messages| {
+                let messages = subject(messages, "message", ["waits", "wait"]);
+                let queues = subject(count, "queue", ["that receives", "that receive"]);
+                let has = if count == 1 { "has" } else { "have" };
+                format!("{messages} in {queues} dead letters and {has} no consumer.")
+            },
+        ),
+        finding(FindingKind::DeadLettersPartlyWithoutRoute, WarningKind::Unroutable, |count, _| {
             let queues = subject(count, "queue", ["has", "have"]);
             format!("{queues} a dead-letter exchange that routes some of the keys to no queue.")
         }),
-        finding(FindingKind::DeadLettersExpireSooner, WarningKind::ShorterTtl, |count| {
+        finding(FindingKind::DeadLettersExpireSooner, WarningKind::ShorterTtl, |count, _| {
             let queues = subject(count, "queue", ["drops", "drop"]);
             format!("{queues} dead letters sooner than the queues that they come from.")
         }),
-        finding(FindingKind::DeadLettersMeetALimit, WarningKind::Limit, |count| {
+        finding(FindingKind::DeadLettersMeetALimit, WarningKind::Limit, |count, _| {
             let queues = subject(count, "queue", ["receives", "receive"]);
             format!("{queues} dead letters under a length limit that drops or refuses some.")
         }),
-        finding(FindingKind::DeadLettersReturn, WarningKind::Loop, |count| {
+        finding(FindingKind::DeadLettersReturn, WarningKind::Loop, |count, _| {
             let cycles = words::count(count, "cycle");
             format!(
                 "{cycles} of dead letters without a rejection: messages that would return to a queue in \

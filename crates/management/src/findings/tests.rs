@@ -173,7 +173,7 @@ fn warnings_of_the_dead_letter_map_are_findings() {
     assert_eq!(
         found,
         [
-            "1 queue receives dead letters and has no consumer.",
+            "5,000 messages wait in 1 queue that receives dead letters and has no consumer.",
             "1 queue receives dead letters under a length limit that drops or refuses some.",
             "1 cycle of dead letters without a rejection: messages that would return to a queue in which they \
              died are dropped.",
