@@ -500,6 +500,15 @@ def test_data_directory_of_an_option_beats_the_environment(own, tmp_path):
     assert (ran.code, ran.err.splitlines()[1]) == (75, f"no node runs there: it has written no {tmp_path}/ctl.json")
 
 
+def test_timeout_names_the_address(ctl):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        ran = ctl.run("list_users", "-t", "1", "--http-url", url, "--username", "guest", "--password", "guest")
+    first, why = ran.err.splitlines()
+    assert (first, ran.code) == ("Error: operation list_users on node rabbit@localhost timed out. Timeout value used: 1000", 75)
+    assert why == f"{url} has not answered in time"
+
+
 def test_hash_password(ctl):
     [hashed] = ctl.do("hash_password", "secret", "-q")
     assert len(hashed) == 48

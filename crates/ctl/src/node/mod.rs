@@ -226,6 +226,8 @@ mod tests {
             let text = format!("a = b\n{line}\n");
             let config = [("l.conf", text.as_str()), ("f/ctl.json", FILE)];
             is("--config l.conf", &[], &config, "http://127.0.0.1:25672", TOKEN);
+            let elsewhere = [("LEVERET_HTTP_URL", "http://e:1"), ("LEVERET_DATA_DIR", "g")];
+            is("--config l.conf", &elsewhere, &config, "http://127.0.0.1:25672", TOKEN);
         }
         let installed = [
             ("/etc/leveret/leveret.conf", "data_dir = /var/lib/leveret\n"),

@@ -72,6 +72,8 @@ impl Place {
             Address::Url(url)
         } else if asked.is_some() {
             Address::Directory
+        } else if option("config").is_some() {
+            Address::Machine
         } else if let Some(url) = by_context.or_else(|| variable("LEVERET_HTTP_URL")) {
             Address::Url(checked(&url)?)
         } else {
@@ -79,7 +81,7 @@ impl Place {
         };
         let directory = match &asked {
             Some(asked) => PathBuf::from(asked),
-            None => data_dir(&given, environment),
+            None => data_dir(options.text("config"), environment),
         };
         let is_by_directory = address == Address::Directory;
         let kept = context.as_ref().map(|(_, context)| context);
@@ -176,13 +178,15 @@ const VARIABLES: [&str; 5] = [
 
 type Given<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
 
-/// Data directory of a node on this machine.
-fn data_dir(given: &Given<'_>, environment: &Environment<'_>) -> PathBuf {
-    if let Some(directory) = given("data-dir", "LEVERET_DATA_DIR") {
+/// Data directory of a node on this machine: that in the configuration file of the options, or else of the environment.
+fn data_dir(config: Option<&str>, environment: &Environment<'_>) -> PathBuf {
+    let variable = |name| (environment.variable)(name).filter(|_| config.is_none());
+    if let Some(directory) = variable("LEVERET_DATA_DIR") {
         return PathBuf::from(directory);
     }
     let here = PathBuf::from("data");
-    let configured = match given("config", "LEVERET_CONFIG_FILE") {
+    let config = config.map(str::to_owned).or_else(|| variable("LEVERET_CONFIG_FILE"));
+    let configured = match config {
         Some(path) => configured_data_dir(Path::new(&path), environment),
         None if (environment.read)(&here.join("ctl.json")).is_some() => None,
         None => configured_data_dir(Path::new(INSTALLED_CONFIG), environment)
