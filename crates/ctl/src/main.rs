@@ -29,14 +29,14 @@ mod tool;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::arguments::{Parsed, Switch, parse};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::{HttpError, STOPPED};
-use crate::node::{Environment, Node};
+use crate::node::{Node, with_environment};
 use crate::printable::{in_line, printable};
 use crate::tool::Tool;
 
@@ -159,11 +159,7 @@ fn perform(
     let usual = command.answer_timeout();
     let checks = !matches!(command.section, Section::Help | Section::Plugins);
     let found = || find(options, checks, usual);
-    let node = match find(options, false, usual) {
-        // A wrong context keeps nobody from its removal.
-        Err(_) if command.section == Section::Help => Node::absent(),
-        found => found.map_err(early)?,
-    };
+    let node = find_for(command, options, usual).map_err(early)?;
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
     let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
@@ -255,6 +251,31 @@ impl Command {
     }
 }
 
+/// Time that a node which starts has for its data directory.
+const DIRECTORY_GRACE: Duration = Duration::from_secs(3);
+
+/// Finds the node for a command. One that waits for a start is patient with a directory that is not there yet.
+fn find_for(command: &Command, options: &Parsed, usual: Option<Duration>) -> Result<Node, Failure> {
+    let deadline = Instant::now() + DIRECTORY_GRACE;
+    loop {
+        match find(options, false, usual) {
+            // A wrong context keeps nobody from its removal.
+            Err(_) if command.section == Section::Help => return Ok(Node::absent()),
+            Err(_)
+                if command.waits_for_start
+                    && options.text("data-dir").is_some()
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(DIRECTORY_POLL);
+            }
+            found => return found,
+        }
+    }
+}
+
+/// Interval of looks for the directory.
+const DIRECTORY_POLL: Duration = Duration::from_millis(50);
+
 /// Finds the node in the options; `checks` verifies its name. `usual` limits the time for each answer, unless the options do.
 fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node, Failure> {
     with_environment(|environment| {
@@ -263,17 +284,6 @@ fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node,
             node.check_name(environment)?;
         }
         Ok(node)
-    })
-}
-
-/// Calls a function with the environment of this process.
-fn with_environment<T>(call: impl FnOnce(&Environment<'_>) -> T) -> T {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    call(&Environment {
-        variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
-        read: &|path| std::fs::read_to_string(path).ok(),
-        host: host.trim().to_owned(),
-        is_directory: &|path| path.is_dir(),
     })
 }
 

@@ -16,6 +16,17 @@ pub(crate) struct Environment<'a> {
     pub(crate) is_directory: &'a dyn Fn(&Path) -> bool,
 }
 
+/// Calls a function with the environment of this process.
+pub(crate) fn with_environment<T>(call: impl FnOnce(&Environment<'_>) -> T) -> T {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    call(&Environment {
+        variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        read: &|path| std::fs::read_to_string(path).ok(),
+        host: host.trim().to_owned(),
+        is_directory: &|path| path.is_dir(),
+    })
+}
+
 /// Content of `ctl.json` in the data directory of a running node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Local {

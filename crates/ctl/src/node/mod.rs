@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use self::contexts::{Context, Contexts};
-pub(crate) use self::machine::Environment;
+pub(crate) use self::machine::{Environment, with_environment};
 use self::machine::{Local, is_this_machine, parts};
 pub(crate) use self::place::address_given;
 use self::place::{Address, HTTP_PORT, Place};

@@ -46,7 +46,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
             Ok(Output::Done)
         },
     )
-    .waits(),
+    .waits_for_start(),
     Command::new(
         Section::Nodes,
         "wait",
@@ -65,7 +65,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         }
         _ => Ok(()),
     })
-    .waits(),
+    .waits_for_start(),
     Command::new(
         Section::Cluster,
         "await_online_nodes",

@@ -9,7 +9,7 @@ use crate::completion::shell_words::{escaped, split};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
 use crate::http::{ANSWER_TIMEOUT, Api, path};
-use crate::node::Contexts;
+use crate::node::{Contexts, with_environment};
 use crate::tool::Tool;
 
 /// Time limit for names from the node, in seconds: a user waits for them.
@@ -112,7 +112,7 @@ fn cut(word: &str, breaks: &str) -> usize {
 /// Names of the node with this beginning; none if the node does not answer.
 fn names(names: Names, line: &Parsed, beginning: &str) -> Vec<String> {
     if names == Names::Contexts {
-        let contexts = crate::with_environment(Contexts::read).unwrap_or_default();
+        let contexts = with_environment(Contexts::read).unwrap_or_default();
         return contexts.all.into_keys().collect();
     }
     let Ok(node) = crate::find(line, false, Some(ANSWER_TIMEOUT)) else { return Vec::new() };

@@ -6,10 +6,9 @@ use crate::arguments::{Parsed, Switch};
 use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure};
 use crate::format::{Empty, Output, Rows};
-use crate::node::{Context, Contexts, address_given};
+use crate::node::{Context, Contexts, address_given, with_environment};
 use crate::printable::in_line;
 use crate::term::Term;
-use crate::with_environment;
 
 pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command::new(
