@@ -96,16 +96,39 @@ fn names(words: &[String]) -> Vec<&str> {
     names
 }
 
-/// Checks that all names are those of columns.
-pub(crate) fn validate(words: &[String], columns: &[Column]) -> Result<(), Failure> {
+/// Checks that all names are those of columns. `lists` adds the columns that there are to RabbitMQ's text.
+pub(crate) fn validate(words: &[String], columns: &[Column], lists: bool) -> Result<(), Failure> {
     let is_known = |name: &&str| columns.iter().any(|column| column.name == *name);
     let unknown: Vec<&str> = names(words).into_iter().filter(|name| !is_known(name)).collect();
     if unknown.is_empty() {
         return Ok(());
     }
     let problem = format!("Info key(s) {} are not supported", unknown.join(","));
-    Err(Failure::arguments(USAGE, problem))
+    let mut lines = vec![problem];
+    if lists {
+        lines.push("The columns are:".to_owned());
+        lines.extend(wrapped(columns.iter().map(|column| column.name)));
+    }
+    Err(Failure::arguments_lines(USAGE, lines))
 }
+
+/// Names in lines, separated by spaces.
+fn wrapped<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for name in names {
+        match lines.last_mut() {
+            Some(line) if line.len() + name.len() < LINE_WIDTH => {
+                line.push(' ');
+                line.push_str(name);
+            }
+            _ => lines.push(format!(" {name}")),
+        }
+    }
+    lines
+}
+
+/// Width of lines with names of columns.
+const LINE_WIDTH: usize = 100;
 
 /// The columns with these names, in order; without names the usual ones.
 pub(crate) fn selected<'a>(
@@ -153,9 +176,16 @@ mod tests {
 
     #[test]
     fn unknown_columns_are_named() {
-        assert_eq!(validate(&words("name,state twice"), COLUMNS), Ok(()));
+        assert_eq!(validate(&words("name,state twice"), COLUMNS, true), Ok(()));
         let expected = Failure::arguments(USAGE, "Info key(s) size,age are not supported");
-        assert_eq!(validate(&words("name size age size"), COLUMNS), Err(expected));
+        assert_eq!(validate(&words("name size age size"), COLUMNS, false), Err(expected));
+        let expected = [
+            "Info key(s) size are not supported",
+            "The columns are:",
+            " name state arguments refused refused_rate twice",
+        ];
+        let expected = Failure::arguments_lines(USAGE, expected);
+        assert_eq!(validate(&words("size"), COLUMNS, true), Err(expected));
     }
 
     #[test]

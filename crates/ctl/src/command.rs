@@ -170,6 +170,8 @@ pub(crate) struct Command {
     pub(crate) run: fn(&Call<'_>) -> Result<Output, Failure>,
     /// True if the banner is printed before the command runs, because it may take long.
     pub(crate) waits: bool,
+    /// True if the command waits for the start of a node, which may have begun a moment ago.
+    pub(crate) waits_for_start: bool,
     /// True if an answer may take as long as there is much to do: it has no time limit unless one is given.
     pub(crate) is_slow: bool,
 }
@@ -198,6 +200,7 @@ impl Command {
             check: |_| Ok(()),
             run,
             waits: false,
+            waits_for_start: false,
             is_slow: false,
         }
     }
@@ -226,7 +229,7 @@ impl Command {
     /// Words or options that are wrong.
     pub(crate) fn validate(&self, call: &Call<'_>) -> Result<(), Failure> {
         if !self.columns.is_empty() {
-            columns::validate(call.words, self.columns)?;
+            columns::validate(call.words, self.columns, call.tool == Tool::Leveretctl)?;
         }
         (self.check)(call)
     }
@@ -274,6 +277,11 @@ impl Command {
     /// Prints the banner before the command runs, because it may take long.
     pub(crate) const fn waits(self) -> Self {
         Self { waits: true, ..self }
+    }
+
+    /// The same for a command that waits for the start of a node.
+    pub(crate) const fn waits_for_start(self) -> Self {
+        Self { waits_for_start: true, ..self.waits() }
     }
 
     /// Gives answers as much time as they take, unless a time limit is given.

@@ -119,9 +119,23 @@ impl Failure {
         self.told(document)
     }
 
+    /// The text in one line, without the word Error.
+    pub(crate) fn sentence(&self) -> String {
+        let text = match self {
+            Self::Message { text, .. } | Self::WithDocument { text, .. } => text.clone(),
+            Self::Http(error) => format!("{error:?}"),
+        };
+        in_line(text.trim_start_matches("Error:").trim()).into_owned()
+    }
+
     /// There is no such vhost.
     pub(crate) fn no_such_vhost(vhost: &str) -> Self {
         Self::plain(DATA, format!("Virtual host '{vhost}' does not exist"))
+    }
+
+    /// There is no such queue.
+    pub(crate) fn no_such_queue(vhost: &str, queue: &str) -> Self {
+        Self::plain(DATA, format!("Queue '{queue}' does not exist in vhost '{vhost}'"))
     }
 
     /// There is no such parameter.

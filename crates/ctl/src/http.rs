@@ -73,6 +73,8 @@ pub(crate) struct Api {
     url: String,
     authorization: String,
     user: Option<String>,
+    /// The reason for which there is no node to ask.
+    absent: Option<String>,
 }
 
 /// Characters that are not escaped in a part of a path.
@@ -124,7 +126,14 @@ impl Api {
             url,
             authorization,
             user,
+            absent: None,
         }
+    }
+
+    /// A client of no node: every request fails with this reason.
+    pub(crate) fn absent(reason: String) -> Self {
+        let nobody = Login::Token(String::new());
+        Self { absent: Some(reason), ..Self::new("", &nobody, &TlsConfig::default(), None) }
     }
 
     /// Address of the API.
@@ -278,6 +287,9 @@ impl Api {
         body: Option<&str>,
         headers: &[(&str, &str)],
     ) -> Result<(u16, String), HttpError> {
+        if let Some(reason) = &self.absent {
+            return Err(HttpError::Unreachable(reason.clone()));
+        }
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))

@@ -29,14 +29,14 @@ mod tool;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::arguments::{Parsed, Switch, parse};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::{HttpError, STOPPED};
-use crate::node::{Environment, Node};
+use crate::node::{Node, with_environment};
 use crate::printable::{in_line, printable};
 use crate::tool::Tool;
 
@@ -59,6 +59,7 @@ const GLOBAL_SWITCHES: &[Switch] = &[
     Switch::text("file"),
     Switch::text("script-name"),
     Switch::text("erlang-cookie"),
+    Switch::text("context"),
     Switch::text("http-url"),
     Switch::text("host"),
     Switch::text("port"),
@@ -115,7 +116,7 @@ fn run(tool: Tool, line: &[String]) -> RunOutput {
         if let Some(Failure::Message { code, text, .. }) = commands::absent(name) {
             return RunOutput::err(code, format!("{text}\n"));
         }
-        return RunOutput::err(USAGE, format!("{}\n", help::unknown(tool, &first.words)));
+        return RunOutput::err(USAGE, format!("{}\n", help::hints::unknown(tool, &first.words)));
     };
     if first.flag("help") == Some(true) {
         return RunOutput::out(&help::one(tool, command));
@@ -158,7 +159,7 @@ fn perform(
     let usual = command.answer_timeout();
     let checks = !matches!(command.section, Section::Help | Section::Plugins);
     let found = || find(options, checks, usual);
-    let node = find(options, false, usual).map_err(early)?;
+    let node = find_for(command, options, usual).map_err(early)?;
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
     let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
@@ -250,19 +251,40 @@ impl Command {
     }
 }
 
+/// Time that a node which starts has for its data directory.
+const DIRECTORY_GRACE: Duration = Duration::from_secs(3);
+
+/// Finds the node for a command. One that waits for a start is patient with a directory that is not there yet.
+fn find_for(command: &Command, options: &Parsed, usual: Option<Duration>) -> Result<Node, Failure> {
+    let deadline = Instant::now() + DIRECTORY_GRACE;
+    loop {
+        match find(options, false, usual) {
+            // A wrong context keeps nobody from its removal.
+            Err(_) if command.section == Section::Help => return Ok(Node::absent()),
+            Err(_)
+                if command.waits_for_start
+                    && options.text("data-dir").is_some()
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(DIRECTORY_POLL);
+            }
+            found => return found,
+        }
+    }
+}
+
+/// Interval of looks for the directory.
+const DIRECTORY_POLL: Duration = Duration::from_millis(50);
+
 /// Finds the node in the options; `checks` verifies its name. `usual` limits the time for each answer, unless the options do.
 fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node, Failure> {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let environment = Environment {
-        variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
-        read: &|path| std::fs::read_to_string(path).ok(),
-        host: host.trim().to_owned(),
-    };
-    let node = Node::find(options, &environment, usual)?;
-    if checks {
-        node.check_name(&environment)?;
-    }
-    Ok(node)
+    with_environment(|environment| {
+        let node = Node::find(options, environment, usual)?;
+        if checks {
+            node.check_name(environment)?;
+        }
+        Ok(node)
+    })
 }
 
 /// True if the locale says that the terminal shows Unicode.
@@ -309,7 +331,8 @@ fn describe(
             let timeout_ms = given.unwrap_or_else(usual) * 1000;
             let name = options.text("node").unwrap_or("rabbit@localhost");
             let text = format!(
-                "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}",
+                "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}\n\
+                 {url} has not answered in time",
                 command.name
             );
             FailureText { code: TIMEOUT, text, shows_usage: false }

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import random
 import re
 import subprocess
 from pathlib import Path
@@ -62,6 +63,18 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = {str(page.relative_to(ROOT)): page for page in PAGES if any(examples(page))}
 
 
+def orders():
+    """Orders in which a reader may go through the pages: as docs/README.md lists them, back, and at random."""
+    listed = re.findall(r"\]\(([\w/-]+\.md)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
+    listed = ["README.md", *(f"docs/{page}" for page in dict.fromkeys(listed) if f"docs/{page}" in PAGES)]
+    return {"listed": listed, "reversed": listed[::-1], "shuffled": random.Random(1).sample(listed, len(listed))}
+
+
+ORDERS = orders()
+#: The page about security deletes the user of all examples, and has this line for readers who go on with them.
+BRING_GUEST_BACK = "leveretctl add_user guest guest --tags administrator --all-permissions"
+
+
 class Session:
     """A broker and everything that the examples of one page share."""
 
@@ -98,6 +111,11 @@ class Session:
             if isinstance(value, BlockingChannel) and value.is_open:
                 value.exchange_declare("amq.direct", passive=True)
 
+    def begin_page(self):
+        """Forget what the examples of the page before have shared; their broker stays."""
+        self.close()
+        self.names, self.shared = {}, []
+
     def close(self):
         """Close the connections that the examples have left open."""
         for value in self.names.values():
@@ -120,8 +138,9 @@ def session(under, pytestconfig, tmp_path, monkeypatch):
     broker.stop()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_page_prints_what_it_shows(session, page):
+def run_page(session, page):
+    """Run the examples of a page in a new session of Python and shell, and compare what they print with the page."""
+    session.begin_page()
     for line, language, source, shown in examples(PAGES[page]):
         printed = session.run(line, language, source)
         if shown is not None:
@@ -131,6 +150,34 @@ def test_page_prints_what_it_shows(session, page):
             # A busy machine takes longer; the broker is never early.
             took, least = map(SECONDS.findall, (printed, shown))
             assert all(float(seconds) >= float(expected) for seconds, expected in zip(took, least)), wrong
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_prints_what_it_shows(session, page):
+    run_page(session, page)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_pages_share_a_broker_in_any_order(session, order):
+    for page in ORDERS[order]:
+        run_page(session, page)
+        if page == "docs/start/secure.md":
+            session.run(0, "sh", BRING_GUEST_BACK)
+
+
+def test_readme_example_outlives_a_restart(session, monkeypatch):
+    run_page(session, "README.md")
+    session.close()
+    session.broker.stop_and_start_again()
+    monkeypatch.setattr(pika.connection.Parameters, "DEFAULT_PORT", session.broker.amqp[1])
+    connection = pika.BlockingConnection()
+    channel = connection.channel()
+    for n in range(5):
+        channel.basic_publish("", "sms.ttl", str(n), pika.BasicProperties(expiration="100", delivery_mode=2))
+    while channel.queue_declare("sms.ttl", passive=True).method.message_count > 0:
+        connection.sleep(0.05)
+    assert channel.queue_declare("sms.unsent", passive=True).method.message_count == 95
+    connection.close()
 
 
 def test_limits_page_and_source_have_the_same_constants():

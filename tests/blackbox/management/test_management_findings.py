@@ -109,7 +109,10 @@ def test_losing_queues_are_one_finding_with_a_rate(broker, ch, ctl):
 
     ran = until(ch, lose, doctor)
     assert all(f"- {queue} in vhost /: " in ran.out for queue in queues), ran.out
-    assert "leveretctl dlq check (docs/guides/find-lost-messages.md)" in ran.out
+    page = f"{broker.api.url}/docs/guides/find-lost-messages.html"
+    assert f"See: leveretctl dlq check, {page}\n" in ran.out
+    assert broker.api.ask(page.removeprefix(broker.api.url)).status == 200
+    assert f"See: {page}\n" in ctl.run("dlq", "check").out
 
     def check():
         ran = ctl.run("dlq", "check", "--formatter", "json")
@@ -134,6 +137,25 @@ def test_map_warnings_are_grouped(broker, ch, ctl):
     assert ran.code == 0
     assert "INFO     7 queues receive dead letters and have no consumer." in ran.out
     assert "and 2 more" in ran.out and ran.out.rstrip().endswith("All dead letters have a place to go.")
+
+
+@pytest.mark.tools
+def test_doctor_has_the_warnings_of_the_dead_letter_check(broker, ch, ctl):
+    dead = ch.queue(name="dead.unread")
+    source = ch.queue(name="source.unread", dead_letter_exchange="", dead_letter_routing_key=dead)
+    ch.publish(source, "m", expiration="1")
+    ch.reaches(dead, 1)
+    waiting = "1 message waits in 1 queue that receives dead letters and has no consumer."
+    ran = ctl.run("doctor", "-q")
+    assert (ran.code, f"WARNING  {waiting}\n         - {dead} in vhost /: 1 message\n" in ran.out) == (1, True), ran.out
+    assert "has no consumer" in ctl.run("dlq", "check", "-q").out
+    [found_one] = found(broker, "dead_letters_without_consumer")
+    assert named(found_one) == {dead}
+
+
+@pytest.mark.tools
+def test_documents_begin_at_one_short_address(broker):
+    assert b"Documentation" in broker.api.ask("/docs").text
 
 
 @pytest.mark.tools

@@ -478,8 +478,35 @@ def test_await_startup_gives_up(own):
     broker.process.kill()
     broker.process.wait()
     ran = ctl.run("await_startup", "--timeout", "1")
-    text = "Error: operation await_startup on node rabbit@localhost timed out. Timeout value used: 1000\n"
-    assert (ran.out, ran.err, ran.code) == ("", text, 75)
+    text = "Error: operation await_startup on node rabbit@localhost timed out. Timeout value used: 1000"
+    first, why = ran.err.splitlines()
+    assert (ran.out, first, ran.code) == ("", text, 75)
+    # The node could not remove its file, so the address is known.
+    assert why.startswith(f"{broker.api.url}: ") and "refused" in why
+
+
+def test_data_directory_of_an_option_beats_the_environment(own, tmp_path):
+    broker, ctl = own
+    elsewhere = {"LEVERET_HTTP_URL": "http://127.0.0.1:9", "LEVERET_USER": "anna"}
+    assert ctl.run("ping", environment=elsewhere).code == 69
+    assert ctl.run("list_users", "--data-dir", broker.data_dir, environment=elsewhere).code == 0
+
+    missing = ctl.run("await_startup", "--data-dir", "nosuch", environment=elsewhere)
+    assert (missing.err, missing.code) == ("Error: there is no data directory 'nosuch' (see --data-dir)\n", 78)
+    ran = ctl.run("list_queues", "--data-dir", tmp_path, environment=elsewhere)
+    assert (ran.code, ran.err) == (69, "Error: unable to perform an operation on node 'rabbit@localhost'. no node runs "
+                                       f"there: it has written no {tmp_path}/ctl.json\n")
+    ran = ctl.run("await_startup", "-t", "1", "--data-dir", tmp_path, environment=elsewhere)
+    assert (ran.code, ran.err.splitlines()[1]) == (75, f"no node runs there: it has written no {tmp_path}/ctl.json")
+
+
+def test_timeout_names_the_address(ctl):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        ran = ctl.run("list_users", "-t", "1", "--http-url", url, "--username", "guest", "--password", "guest")
+    first, why = ran.err.splitlines()
+    assert (first, ran.code) == ("Error: operation list_users on node rabbit@localhost timed out. Timeout value used: 1000", 75)
+    assert why == f"{url} has not answered in time"
 
 
 def test_hash_password(ctl):

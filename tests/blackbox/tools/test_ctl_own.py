@@ -59,6 +59,20 @@ def test_eval_answers_what_puppet_and_salt_ask_and_nothing_else(ctl, api, prefix
         assert (ran.out, ran.err, ran.code) == ("", "Error: 'eval' is not available: there is no Erlang\n", 69)
 
 
+def test_missing_queue_is_named(ctl):
+    for words in (["dlq", "show", "no.such"], ["dlq", "show", "no.such", "--by-reason"], ["explain_queue", "no.such"],
+                  ["dlq", "redrive", "no.such"]):
+        ran = ctl.run(*words)
+        assert (ran.err, ran.code) == ("Queue 'no.such' does not exist in vhost '/'\n", 65)
+
+
+def test_settings_that_somebody_has_set_come_first(ctl, ch):
+    queue = ch.queue(name="limited", max_length=5)
+    header, first, *_, last = ctl.do("explain_queue", queue, "-q")
+    assert (header.split("\t")[0], first.split("\t")[:3]) == ("key", ["max-length", "5", "argument"])
+    assert re.fullmatch(r"\d+ of \d+ settings are at their defaults", last)
+
+
 def test_family_lists_its_commands(ctl):
     alone, wrong, helped = ctl.run("dlq"), ctl.run("dlq", "nope"), ctl.run("help", "dlq")
     assert (alone.out, alone.code, helped.err, helped.code) == ("", 64, "", 0)
@@ -72,7 +86,7 @@ def test_wrong_command_gets_three_lines(ctl, tmp_path, pytestconfig):
         ran = ctl.run(*words, tool="leveretctl")
         assert (ran.out, ran.code) == ("", 64)
         assert ran.err.splitlines() == ["Command 'list_queuess' not found.", "Did you mean 'list_queues'?",
-                                        "'leveretctl help' lists all commands."]
+                                        "'leveretctl help' lists all commands, 'leveretctl examples' the commonest tasks."]
 
 
 def test_quiet_add_user_prints_nothing(ctl, api, prefix):

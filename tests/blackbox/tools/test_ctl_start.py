@@ -40,3 +40,24 @@ def test_await_startup_reads_the_file_that_a_start_has_just_written(pytestconfig
         server.shutdown()
     assert (ran.err, ran.code) == ("", 0)
     assert len(seen) == 2 and seen[0].startswith("Basic ")
+
+
+def test_await_startup_waits_for_the_directory_of_a_start_that_has_just_begun(under, pytestconfig, tmp_path):
+    if under.name != "leveret":
+        pytest.skip("a data directory is Leveret's")
+    directory = tmp_path / "data"
+    ctl = Ctl(pytestconfig.getoption("--leveretctl-bin"), tmp_path, {})
+    broker = under.start()
+
+    def appear():
+        directory.mkdir()
+        (directory / "ctl.json").write_text((broker.data_dir / "ctl.json").read_text())
+
+    appearing = threading.Timer(0.5, appear)
+    appearing.start()
+    try:
+        ran = ctl.run("await_startup", "--data-dir", directory)
+        assert (ran.err, ran.code) == ("", 0)
+    finally:
+        appearing.join()
+        broker.stop()

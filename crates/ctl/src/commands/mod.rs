@@ -17,6 +17,7 @@ use crate::tool::Tool;
 const ALL: &[&[Command]] = &[
     program::help::COMMANDS,
     program::completion::COMMANDS,
+    program::context::COMMANDS,
     node::lifecycle::COMMANDS,
     node::backup::COMMANDS,
     access::users::COMMANDS,
@@ -58,6 +59,12 @@ const ALL: &[&[Command]] = &[
 /// The commands that a tool has.
 pub(crate) fn of(tool: Tool) -> impl Iterator<Item = &'static Command> {
     ALL.iter().copied().flatten().filter(move |command| command.tools.has(tool))
+}
+
+/// The commands of all tools.
+#[cfg(test)]
+pub(crate) fn every() -> impl Iterator<Item = &'static Command> {
+    ALL.iter().copied().flatten()
 }
 
 #[cfg(test)]

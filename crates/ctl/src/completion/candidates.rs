@@ -19,6 +19,8 @@ pub(crate) enum Names {
     OperatorPolicies,
     /// The ids of redrives.
     Redrives,
+    /// The contexts of the user, which no node knows.
+    Contexts,
 }
 
 /// Kind of a word, by its place.
@@ -125,6 +127,7 @@ impl Completion<'_> {
             "vhost" => Place::Names(Names::Vhosts),
             "user" | "username" => Place::Names(Names::Users),
             "first-queue" => Place::Names(Names::Queues),
+            "context" => Place::Names(Names::Contexts),
             "data-dir" | "config" | "cacert" | "file" => Place::Files,
             name => {
                 let known = OPTION_VALUES.iter().find(|(option, _)| *option == name);
@@ -176,11 +179,18 @@ impl Completion<'_> {
             _ if command.name == "help" => Place::Commands,
             "tag" if command.name == "set_user_tags" => Place::Choices(TAGS),
             "id" => Place::Names(Names::Redrives),
+            "name" if matches!(command.name, "context use" | "context remove") => {
+                Place::Names(Names::Contexts)
+            }
             "name" if command.name == "list_policies_that_match" => Place::Names(Names::Queues),
             "name" if command.name.ends_with("operator_policy") => {
                 Place::Names(Names::OperatorPolicies)
             }
             "name" if command.name.ends_with("policy") => Place::Names(Names::Policies),
+            "topic" => {
+                let topics: Vec<&str> = help::examples::topics().collect();
+                return self.of(Place::Choices(&[]), &topics, typed);
+            }
             "directory" | "pidfile" => Place::Files,
             name if name.starts_with("file") => Place::Files,
             name if name.contains(" | ") => {
@@ -327,6 +337,7 @@ mod tests {
         assert_eq!(at("schedule ls --target "), "queue/ exchange/");
         assert_eq!(at("--data-dir "), "files");
         assert_eq!(at("set_policy --apply-to ex"), "exchanges");
+        assert_eq!(at("--context "), "Contexts@/");
         assert_eq!(at("list_queues --timeout "), "");
     }
 
@@ -343,6 +354,8 @@ mod tests {
         assert_eq!(at("set_user_tags anna x moni"), "monitoring");
         assert_eq!(at("delete_vhost "), "Vhosts@/");
         assert_eq!(at("dlq cancel "), "Redrives@/");
+        assert_eq!([at("context use "), at("context add ")], ["Contexts@/", ""]);
+        assert_eq!(at("examples re"), "redrive");
         assert_eq!(at("import_definitions "), "files");
         assert_eq!(at("list_users "), "");
     }

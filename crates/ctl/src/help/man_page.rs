@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::OPTIONS;
+use super::{OPTIONS, meanings};
 use crate::command::Command;
 use crate::tool::Tool;
 use crate::{commands, failure};
@@ -40,13 +40,30 @@ pub(crate) fn page() -> String {
         };
         let _ = writeln!(page, ".TP\n\\fB{}\\fR", escaped(&format!("{}{own}", command.usage)));
         let _ = writeln!(page, "{}.", escaped(command.about));
+        meanings_of(&mut page, command);
     }
     page.push_str(".SH EXIT STATUS\n");
     for (code, meaning) in failure::CODES {
         let _ = writeln!(page, ".TP\n\\fB{code}\\fR\n{}.", escaped(meaning));
     }
-    page.push_str(".SH SEE ALSO\n\\fBleveret\\fR(1), \\fBleveret.conf\\fR(5)");
+    page.push_str(".SH SEE ALSO\n\\fBleveret\\fR(1), \\fBleveret.conf\\fR(5).\n");
+    let documents = "A running node serves all documents, at the path /docs of its HTTP port: http://localhost:15672/docs.";
+    let _ = write!(page, "{}", escaped(documents));
     page
+}
+
+/// The options and columns of a command, indented below it.
+fn meanings_of(page: &mut String, command: &Command) {
+    let mut all = meanings::of(command.name).peekable();
+    if all.peek().is_none() {
+        return;
+    }
+    page.push_str(".RS\n");
+    for meaning in all {
+        let (head, about) = (escaped(meaning.head), escaped(meaning.about));
+        let _ = writeln!(page, ".TP\n\\fB{head}\\fR\n{about}.");
+    }
+    page.push_str(".RE\n");
 }
 
 fn section(page: &mut String, title: &str, text: &str) {
@@ -85,6 +102,7 @@ mod tests {
                 command.name
             );
         }
+        assert!(page.contains("\n.RS\n.TP\n\\fB\\-\\-to <target>\\fR\norigin, first, "));
         assert!(page.contains("\n.SS Users\n") && page.contains("\n.SH EXIT STATUS\n.TP\n\\fB64"));
     }
 

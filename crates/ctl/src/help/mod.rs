@@ -1,16 +1,16 @@
-//! Help texts: the list of commands, the usage of one, and suggestions for unknown names.
+//! Help texts: the list of commands, and all about one.
 
+pub(crate) mod examples;
+pub(crate) mod hints;
 pub(crate) mod man_page;
+pub(crate) mod meanings;
 
 use std::fmt::Write as _;
 
+use self::meanings::Meaning;
 use crate::command::Command;
 use crate::commands;
-use crate::printable::in_line;
 use crate::tool::Tool;
-
-/// Smallest similarity of a name that is suggested.
-const SIMILARITY_MIN: f64 = 0.7;
 
 /// The options of all commands.
 pub(crate) const OPTIONS: &str = "\
@@ -27,9 +27,10 @@ Options of all commands
       --dry-run           change nothing
   -l, --longnames, --print-stacktrace  have no effect
 
-Address and login (options, then the environment, then ctl.json in the data directory of a node on
-this machine)
+Address and login (options, then the environment, then the context in use, then ctl.json in the
+data directory of a node on this machine)
 
+      --context <name>    a broker with a name: see 'context add'
       --http-url <url>    LEVERET_HTTP_URL     the management API
       --host, --port      LEVERET_HTTP_HOST, LEVERET_HTTP_PORT
       --username          LEVERET_USER
@@ -59,7 +60,11 @@ pub(crate) fn all(tool: Tool) -> String {
         }
         let _ = writeln!(text, "   {:width$}  {}", command.name, command.about);
     }
-    let _ = write!(text, "\nUse '{name} help <command>' to learn more about a specific command\n");
+    let _ = write!(
+        text,
+        "\nUse '{name} help <command>' to learn more about a specific command, '{name} help options' for the \
+         options of all\ncommands and the ways to name a node, '{name} examples' for the commonest tasks\n"
+    );
     text
 }
 
@@ -71,9 +76,52 @@ pub(crate) fn usage(tool: Tool, command: &Command) -> String {
     format!("\nUsage\n\n{name} [--node <node>] [--longnames] [--quiet] {}{own}", command.usage)
 }
 
-/// Help of a command.
+/// Widest column of names of options and columns; a longer one has its meaning in the next line.
+const HEAD_WIDTH_MAX: usize = 32;
+
+/// Help of a command: its usage, its own options and columns, and examples.
 pub(crate) fn one(tool: Tool, command: &Command) -> String {
-    format!("{}\n\n{}.\n\n{OPTIONS}", usage(tool, command), command.about)
+    let mut text = format!("{}\n\n{}.\n", usage(tool, command), command.about);
+    let (options, columns): (Vec<Meaning>, Vec<Meaning>) =
+        meanings::of(command.name).partition(Meaning::is_option);
+    let columns_title = match command.columns.is_empty() {
+        true => "Columns",
+        false => "Columns, of which those with a star are shown if none is named",
+    };
+    for (title, all) in [("Options", &options), (columns_title, &columns)] {
+        let has_stars = !command.columns.is_empty();
+        if !all.is_empty() {
+            let _ = write!(text, "\n{title}\n\n{}", table(all, has_stars));
+        }
+    }
+    let name = tool.name();
+    let examples = examples::of_command(command).map(|line| format!("  {name} {line}\n"));
+    let examples: String = examples.collect();
+    if !examples.is_empty() {
+        let _ = write!(text, "\nExamples\n\n{examples}");
+    }
+    let _ = write!(
+        text,
+        "\nOptions of all commands: --vhost, --timeout, --formatter, --quiet, --silent, --no-table-headers, \
+         --dry-run\nNode and login: --http-url, --host, --port, --username, --password, --data-dir, --context, --node\n\
+         '{name} help options' explains them.\n"
+    );
+    text
+}
+
+/// Names and meanings in two columns.
+fn table(all: &[Meaning], has_stars: bool) -> String {
+    let heads = all.iter().map(|one| one.head.len());
+    let width = heads.filter(|width| *width <= HEAD_WIDTH_MAX).max().unwrap_or_default();
+    let mut text = String::new();
+    for Meaning { head, about, is_usual } in all {
+        let star = if *is_usual && has_stars { '*' } else { ' ' };
+        let _ = match head.len() <= HEAD_WIDTH_MAX {
+            true => writeln!(text, "{star} {head:width$}  {about}"),
+            false => writeln!(text, "{star} {head}\n  {:width$}  {about}", ""),
+        };
+    }
+    text
 }
 
 /// The command at the beginning of a line: one word, or two as in `dlq ls`.
@@ -102,73 +150,9 @@ pub(crate) fn family(tool: Tool, name: &str) -> Option<String> {
     ))
 }
 
-/// Error text for words that are no command.
-pub(crate) fn unknown(tool: Tool, words: &[String]) -> String {
-    let name = in_line(words.first().map(String::as_str).unwrap_or_default());
-    let name = &*name;
-    if let Some(family) = family(tool, name) {
-        let wrong = |word: &String| format!("Command '{name} {}' not found.\n", in_line(word));
-        let wrong = words.get(1).map(wrong);
-        return wrong.unwrap_or_default() + &family;
-    }
-    let alike = |command: &'static Command| (similarity(name, command.name), command.name);
-    let nearest = commands::of(tool).map(alike).max_by(|one, other| one.0.total_cmp(&other.0));
-    let (similarity, nearest) = nearest.unwrap_or_default();
-    if tool != Tool::Leveretctl && similarity >= SIMILARITY_MIN {
-        return format!("\nCommand '{name}' not found. \nDid you mean '{nearest}'? \n");
-    }
-    let tool = tool.name();
-    let question = match similarity >= SIMILARITY_MIN {
-        true => format!("Did you mean '{nearest}'?"),
-        false => format!("The command with the nearest name is '{nearest}'."),
-    };
-    format!("Command '{name}' not found.\n{question}\n'{tool} help' lists all commands.")
-}
-
-/// Jaro similarity: 1 for equal names, 0 for names without common letters.
-fn similarity(one: &str, other: &str) -> f64 {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let reach = (one.len().max(other.len()) / 2).saturating_sub(1);
-    let mut is_taken = vec![false; other.len()];
-    let mut matched = Vec::new();
-    for (at, c) in one.iter().enumerate() {
-        let window = at.saturating_sub(reach)..(at + reach + 1).min(other.len());
-        let free = window.into_iter().find(|i| !is_taken[*i] && other[*i] == *c);
-        if let Some(i) = free {
-            is_taken[i] = true;
-            matched.push(*c);
-        }
-    }
-    if matched.is_empty() {
-        return 0.0;
-    }
-    let in_order = is_taken.iter().zip(&other).filter(|(taken, _)| **taken).map(|(_, c)| c);
-    let moved = matched.iter().zip(in_order).filter(|(one, other)| one != other).count();
-    #[expect(clippy::cast_precision_loss, reason = "names are short")]
-    let [m, moved, one, other] =
-        [matched.len(), moved / 2, one.len(), other.len()].map(|n| n as f64);
-    (m / one + m / other + (m - moved) / m) / 3.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn unknown_command_suggests_a_similar_one() {
-        let told = |name: &str| unknown(Tool::Rabbitmqctl, &[name.to_owned()]);
-        assert_eq!(
-            told("list_queuess"),
-            "\nCommand 'list_queuess' not found. \nDid you mean 'list_queues'? \n"
-        );
-        assert!(told("set_polcy").contains("Did you mean 'set_policy'? "));
-        assert_eq!(told("bogus").lines().count(), 3);
-        let own = unknown(Tool::Leveretctl, &["list_queuess".to_owned()]);
-        let [what, nearest, more] = own.lines().collect::<Vec<_>>()[..] else { panic!("{own}") };
-        assert_eq!(what, "Command 'list_queuess' not found.");
-        assert_eq!(nearest, "Did you mean 'list_queues'?");
-        assert_eq!(more, "'leveretctl help' lists all commands.");
-    }
 
     #[test]
     fn own_options_are_in_the_usage_of_leveretctl_only() {
@@ -189,28 +173,5 @@ mod tests {
         assert_eq!(found("dlq ls"), Some("dlq ls"));
         assert_eq!(found("dlq ls more"), Some("dlq ls"));
         assert_eq!((found("dlq"), found("dlq nothing"), found("ls")), (None, None, None));
-    }
-
-    #[test]
-    fn family_lists_its_commands() {
-        let told = |line: &str| {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            unknown(Tool::Leveretctl, &words)
-        };
-        let text = told("dlq");
-        assert!(text.starts_with("Commands of 'dlq':\n\n   dlq cancel"), "{text}");
-        assert!(text.contains("\n   dlq redrive") && text.contains("\n   dlq ls"), "{text}");
-        assert_eq!(told("dlq nope"), format!("Command 'dlq nope' not found.\n{text}"));
-        assert_eq!(family(Tool::Leveretctl, "list_queues"), None);
-    }
-
-    #[test]
-    fn similarity_is_that_of_jaro() {
-        let is =
-            |one, other, expected: f64| assert!((similarity(one, other) - expected).abs() < 1e-3);
-        is("martha", "marhta", 0.944);
-        is("dixon", "dicksonx", 0.767);
-        is("a", "a", 1.0);
-        is("abc", "xyz", 0.0);
     }
 }

@@ -22,6 +22,11 @@ pub(crate) enum FindingKind {
     PublishesUnroutable,
     DeadLettersWithoutRoute,
     DeadLettersWait,
+    DeadLettersWithoutConsumer,
+    DeadLettersPartlyWithoutRoute,
+    DeadLettersExpireSooner,
+    DeadLettersMeetALimit,
+    DeadLettersReturn,
     DeadlinesLate,
     QueueDrops,
     QueueGrows,
@@ -111,6 +116,13 @@ impl FindingKind {
             Self::DeadLettersWait => {
                 about("dead_letters_wait", MAP, CHECK, "concepts/dead-lettering.md")
             }
+            Self::DeadLettersWithoutConsumer => UNCONSUMED,
+            Self::DeadLettersPartlyWithoutRoute => {
+                of_map("dead_letters_partly_without_route", LOST)
+            }
+            Self::DeadLettersExpireSooner => of_map("dead_letters_expire_sooner", MAP_WARNINGS),
+            Self::DeadLettersMeetALimit => of_map("dead_letters_meet_a_limit", MAP_WARNINGS),
+            Self::DeadLettersReturn => of_map("dead_letters_return", CYCLES),
             Self::DeadlinesLate => {
                 about("deadlines_late", QUEUES, "leveretctl status", "concepts/expiry.md")
             }
@@ -136,24 +148,9 @@ impl FindingKind {
             }
             Self::MemoryShort => about("memory_short", NODES, "leveretctl status", ALARMS),
             Self::DiskShort => about("disk_short", NODES, "leveretctl status", FULL_DISK),
-            Self::VhostLimitReached => about(
-                "vhost_limit_reached",
-                "#/admin/limits",
-                "leveretctl list_vhost_limits --global",
-                "reference/users.md",
-            ),
-            Self::ConnectionsRefused => about(
-                "connections_refused",
-                "#/connections",
-                "leveretctl status",
-                "reference/limits.md",
-            ),
-            Self::LoginsRefused => about(
-                "logins_refused",
-                "#/admin/logins",
-                "leveretctl list_users",
-                "guides/troubleshoot.md",
-            ),
+            Self::VhostLimitReached => VHOST_LIMIT,
+            Self::ConnectionsRefused => CONNECTIONS,
+            Self::LoginsRefused => LOGINS,
         }
     }
 }
@@ -170,12 +167,36 @@ const CLOCKS: &str = "reference/clusters.md#what-comes-again";
 const DRAINED: &str = "guides/three-nodes-in-production.md#restart-nodes-one-by-one";
 const CHECK: &str = "leveretctl dlq check";
 const LOST: &str = "guides/find-lost-messages.md";
+const CYCLES: &str = "concepts/dead-lettering.md#cycles";
+const MAP_WARNINGS: &str = "reference/dead-letter-map.md#warnings";
 const LENGTHS: &str = "leveretctl list_queues name messages consumers policy";
 const LIMIT: &str = "guides/limit-a-queue.md";
 const CONSUMERS: &str = "leveretctl list_consumers";
 const FULL_DISK: &str = "guides/when-the-disk-is-full.md";
 const ALARMS: &str = "concepts/alarms.md";
 const DURABILITY: &str = "concepts/durability.md";
+
+const VHOST_LIMIT: About = about(
+    "vhost_limit_reached",
+    "#/admin/limits",
+    "leveretctl list_vhost_limits --global",
+    "reference/users.md",
+);
+const CONNECTIONS: About =
+    about("connections_refused", "#/connections", "leveretctl status", "reference/limits.md");
+const LOGINS: About =
+    about("logins_refused", "#/admin/logins", "leveretctl list_users", "guides/troubleshoot.md");
+
+const UNCONSUMED: About = about(
+    "dead_letters_without_consumer",
+    MAP,
+    "leveretctl dlq ls",
+    "guides/redrive-dead-letters.md",
+);
+
+const fn of_map(name: &'static str, docs: &'static str) -> About {
+    about(name, MAP, CHECK, docs)
+}
 
 const fn of_replicas(name: &'static str) -> About {
     about(name, REPLICAS, CLUSTER_STATUS, LOST_NODE)

@@ -6,6 +6,7 @@
 mod alarms;
 mod clients;
 mod cluster;
+mod dead_letters;
 mod kind;
 mod node;
 mod queues;
@@ -18,6 +19,7 @@ use broker::{Severity, words};
 pub(crate) use alarms::{disk_alarm, disk_alarm_of, memory_alarm, memory_alarm_of};
 pub(crate) use clients::{BlockedConnection, ReachedLimit};
 pub(crate) use cluster::ClusterFacts;
+pub(crate) use dead_letters::MapWarningFact;
 pub(crate) use kind::FindingKind;
 pub(crate) use node::NodeFacts;
 pub(crate) use queues::QueueRates;
@@ -41,6 +43,8 @@ pub(crate) struct VhostFacts {
     pub(crate) queues: Vec<(QueueCondition, QueueRates)>,
     /// Names of the queues whose dead letters reach no queue, as far as the dead-letter map shows.
     pub(crate) without_route: Vec<String>,
+    /// The other warnings of the dead-letter map.
+    pub(crate) map_warnings: Vec<MapWarningFact>,
     /// Publishes that reached no queue and were dropped, per second.
     pub(crate) unroutable_rate: f64,
     pub(crate) blocked: Vec<BlockedConnection>,
@@ -117,6 +121,7 @@ pub(crate) fn find(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(facts.node.iter().flat_map(node::find));
     findings.extend(queues::find(&facts.vhosts));
+    findings.extend(dead_letters::find(&facts.vhosts));
     findings.extend(clients::find(&facts.vhosts));
     findings.sort_by_key(|finding| (finding.severity, finding.kind));
     findings

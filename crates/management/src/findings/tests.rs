@@ -1,6 +1,6 @@
 //! Findings from facts that are written down.
 
-use broker::{Name, QueueNumber};
+use broker::{Name, QueueNumber, WarningKind};
 
 use super::*;
 use crate::node::ServerCertificate;
@@ -151,6 +151,36 @@ fn messages_kept_at_the_delivery_limit_are_a_finding() {
         [(Severity::Warning, "1 queue keeps dead letters that reach no queue.")]
     );
     assert_eq!(findings[0].resources[0].detail, "3 dead letters");
+}
+
+#[test]
+fn warnings_of_the_dead_letter_map_are_findings() {
+    let warning = |kind, severity, queue: &str| MapWarningFact {
+        kind,
+        severity,
+        queue: queue.to_owned(),
+        messages: 5000,
+    };
+    let mut facts = vhost(Vec::new());
+    facts.map_warnings = vec![
+        warning(WarningKind::NoConsumer, Severity::Warning, "orders.dead"),
+        warning(WarningKind::NoConsumer, Severity::Info, "empty"),
+        warning(WarningKind::Limit, Severity::Warning, "small"),
+        warning(WarningKind::Loop, Severity::Warning, "circle"),
+    ];
+    let findings = of_vhost(facts);
+    let found: Vec<&str> = findings.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(
+        found,
+        [
+            "5,000 messages wait in 1 queue that receives dead letters and has no consumer.",
+            "1 queue receives dead letters under a length limit that drops or refuses some.",
+            "1 cycle of dead letters without a rejection: messages that would return to a queue in which they \
+             died are dropped.",
+        ]
+    );
+    let [orders] = &findings[0].resources[..] else { panic!("{findings:?}") };
+    assert_eq!((&*orders.name, &*orders.detail), ("orders.dead", "5,000 messages"));
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route("/doc/stats.html", get(async |uri| moved(uri, "/doc/stats.html", "/api/index.html")))
         .route("/cli", get(async |uri| moved(uri, "/cli", "/cli/index.html")))
         .route("/cli/index.html", get(async || Html(TOOLS)))
+        .route("/docs", get(async |uri| moved(uri, "/docs", "/docs/index.html")))
         .route(
             "/docs/{*name}",
             get(async |Path(name): Path<String>| answer(&format!("docs/{name}"))),

@@ -16,7 +16,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/broker/src/vhost/log/replay.rs apply_record", 104),
     ("crates/ctl/src/commands/cluster/cluster_status.rs cluster_status", 71),
     ("crates/management/src/api/nodes/mod.rs to_json", 75),
-    ("crates/management/src/findings/kind.rs about", 85),
+    ("crates/management/src/findings/kind.rs about", 77),
     ("crates/management/src/metrics/deaths.rs write", 71),
     ("crates/server/src/config/cluster.rs warnings", 80),
     ("crates/server/src/connection/process.rs process", 82),

@@ -105,5 +105,6 @@ fn start_anew(
         is_done(&nodes.as_array()?.iter().filter_map(name).collect::<Vec<_>>()).then_some(())
     };
     let done = poll(deadline(call, START_TIMEOUT), lists);
-    done.map(|()| Output::Done).ok_or_else(|| timed_out(call, operation))
+    let why = format!("{} has not started anew", call.node.api.url());
+    done.map(|()| Output::Done).ok_or_else(|| timed_out(call, operation, &why))
 }

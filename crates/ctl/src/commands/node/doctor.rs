@@ -62,7 +62,7 @@ fn count(of: &Value, name: &str) -> u64 {
 fn doctor(call: &Call<'_>) -> Result<Output, Failure> {
     let told = get(call, &of_vhosts(call, &["health", "findings"]))?;
     let findings: Vec<&Value> = all(&told, "findings").collect();
-    let mut text = text(&findings, "Nothing is wrong.");
+    let mut text = text(&findings, "Nothing is wrong.", &hints(call, "leveretctl doctor"));
     if told.get("includes_node") == Some(&json!(false)) && call.options.text("vhost").is_none() {
         text.push_str("\nThe node was not examined: your user lacks the tag monitoring.");
     }
@@ -74,7 +74,8 @@ fn check(call: &Call<'_>) -> Result<Output, Failure> {
     let map = get(call, &format!("{}?page=1&page_size=1", of_vhosts(call, &["dead-letter-map"])))?;
     let lost = all(&findings, "findings").filter(|one| word(one, "kind") == "dead_letters_lost");
     let found: Vec<&Value> = lost.chain(all(&map, "warning_groups")).collect();
-    let text = text(&found, "All dead letters have a place to go.");
+    let hints = hints(call, "leveretctl dlq check");
+    let text = text(&found, "All dead letters have a place to go.", &hints);
     Ok(graded(text, &found, json!({"findings": found})))
 }
 
@@ -89,8 +90,32 @@ fn graded(text: String, findings: &[&Value], told: Value) -> Output {
     Output::Graded { output: Box::new(Output::Both(text, told)), code }
 }
 
+/// The source of hints below a finding.
+struct Hints<'a> {
+    /// Address of the node that was asked, which serves the documents.
+    url: &'a str,
+    /// The command that runs, which is no hint.
+    own: &'a str,
+}
+
+fn hints<'a>(call: &Call<'a>, own: &'a str) -> Hints<'a> {
+    Hints { url: call.node.api.url(), own }
+}
+
+impl Hints<'_> {
+    /// The command and the page that help with a finding, in one line.
+    fn of(&self, finding: &Value) -> Option<String> {
+        let command = in_line(word(finding, "command"));
+        let page = word(finding, "docs").replace(".md", ".html");
+        let page = (!page.is_empty()).then(|| format!("{}/docs/{}", self.url, in_line(&page)));
+        let command = (!command.is_empty() && command != self.own).then(|| command.into_owned());
+        let hints: Vec<String> = command.into_iter().chain(page).collect();
+        (!hints.is_empty()).then(|| hints.join(", "))
+    }
+}
+
 /// The findings for people, and a line with their number.
-fn text(findings: &[&Value], nothing: &str) -> String {
+fn text(findings: &[&Value], nothing: &str, hints: &Hints<'_>) -> String {
     let mut text = String::new();
     for finding in findings {
         let severity = word(finding, "severity").to_uppercase();
@@ -105,12 +130,8 @@ fn text(findings: &[&Value], nothing: &str) -> String {
         if !named.is_empty() && more > 0 {
             let _ = writeln!(text, "         - and {more} more");
         }
-        let mends = [word(finding, "command"), word(finding, "docs")];
-        let mends: Vec<&str> = mends.into_iter().filter(|mend| !mend.is_empty()).collect();
-        if let [command, docs] = mends.as_slice() {
-            let _ = writeln!(text, "         See: {} (docs/{docs})", in_line(command));
-        } else if let [docs] = mends.as_slice() {
-            let _ = writeln!(text, "         See: docs/{docs}");
+        if let Some(hint) = hints.of(finding) {
+            let _ = writeln!(text, "         See: {hint}");
         }
     }
     let number = |severity: &str| {
@@ -141,6 +162,8 @@ fn named(resource: &Value) -> String {
 mod tests {
     use super::*;
 
+    const HINTS: Hints<'static> = Hints { url: "http://h:1", own: "leveretctl doctor" };
+
     fn finding(severity: &str) -> Value {
         json!({
             "severity": severity,
@@ -159,16 +182,18 @@ mod tests {
     fn findings_are_printed_with_names_and_the_way_to_mend_them() {
         let (error, plain) = (finding("error"), json!({"severity": "info", "text": "So it is."}));
         assert_eq!(
-            text(&[&error, &plain], "Nothing."),
+            text(&[&error, &plain], "Nothing.", &HINTS),
             "ERROR    7 queues lose dead letters (34/s).
          - payments in vhost /: 17/s
          - v
          - and 5 more
-         See: leveretctl dlq check (docs/guides/find-lost-messages.md)
+         See: leveretctl dlq check, http://h:1/docs/guides/find-lost-messages.html
 INFO     So it is.
 1 error"
         );
-        assert_eq!(text(&[], "Nothing."), "Nothing.");
+        assert_eq!(text(&[], "Nothing.", &HINTS), "Nothing.");
+        let checked = text(&[&error], "", &Hints { own: "leveretctl dlq check", ..HINTS });
+        assert!(checked.contains("See: http://h:1/docs/guides/find-lost"), "{checked}");
     }
 
     #[test]
@@ -177,13 +202,13 @@ INFO     So it is.
             "severity": "error", "text": "queue 'a\nb'", "count": 1, "command": "leveretctl x 'a\nb'", "docs": "d",
             "resources": [{"type": "queue", "vhost": "v\nw", "name": "a\rb", "detail": "\u{2028}"}],
         });
-        let text = text(&[&finding], "");
+        let text = text(&[&finding], "", &HINTS);
         assert_eq!(
             text.lines().collect::<Vec<_>>(),
             [
                 "ERROR    queue 'a\\u000ab'",
                 "         - a\\u000db in vhost v\\u000aw: \\u2028",
-                "         See: leveretctl x 'a\\u000ab' (docs/d)",
+                "         See: leveretctl x 'a\\u000ab', http://h:1/docs/d",
                 "1 error",
             ]
         );

@@ -46,7 +46,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
             Ok(Output::Done)
         },
     )
-    .waits(),
+    .waits_for_start(),
     Command::new(
         Section::Nodes,
         "wait",
@@ -65,7 +65,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         }
         _ => Ok(()),
     })
-    .waits(),
+    .waits_for_start(),
     Command::new(
         Section::Cluster,
         "await_online_nodes",
@@ -165,7 +165,8 @@ fn change(call: &Call<'_>, action: &str, wanted: State) -> Result<Output, Failur
         (state == wanted).then_some(())
     };
     let reached = poll(deadline(call, START_TIMEOUT), look);
-    reached.map(|()| Output::Done).ok_or_else(|| timed_out(call, action))
+    let why = format!("{} has not done it", call.node.api.url());
+    reached.map(|()| Output::Done).ok_or_else(|| timed_out(call, action, &why))
 }
 
 /// Requests an action of the node, for example a change of its state.
@@ -207,35 +208,55 @@ pub(in crate::commands) fn poll<T>(
     }
 }
 
-pub(in crate::commands) fn timed_out(call: &Call<'_>, operation: &str) -> Failure {
+/// The end of the time limit: as RabbitMQ's tools say it, and a line about what was waited for.
+pub(in crate::commands) fn timed_out(call: &Call<'_>, operation: &str, why: &str) -> Failure {
     let timeout_ms = call.options.integer("timeout").map_or(300_000, |seconds| seconds * 1000);
     let node = call.options.text("node").unwrap_or("rabbit@localhost");
     let text = format!(
         "Error: operation {operation} on node {node} timed out. Timeout value used: {timeout_ms}"
     );
-    Failure::plain(TIMEOUT, text)
+    Failure::lines(TIMEOUT, [text.as_str(), why])
+}
+
+/// A node that has not started.
+enum NotStarted {
+    /// A node that may start later, and its state now.
+    Yet(String),
+    /// A node that refuses the caller.
+    Refusing(HttpError),
+}
+
+/// Looks whether the node has started. A node that has just started has a new token, so it is found again each time.
+fn look_for_start(call: &Call<'_>) -> Result<(), NotStarted> {
+    let node = (call.find)().map_err(|failure| NotStarted::Yet(failure.sentence()))?;
+    let url = node.api.url();
+    let Err(error) = node.api.get("/api/whoami") else { return Ok(()) };
+    Err(match error {
+        // With an invalid token: the file of the next start is not written yet. Without one: the node accepted the
+        // connection before it wrote the file, and answered afterwards.
+        HttpError::Refused { status: 401, .. }
+            if node.api.has_token() || (call.find)().is_ok_and(|again| again.api.has_token()) =>
+        {
+            NotStarted::Yet(format!("{url} refuses the token of its ctl.json"))
+        }
+        HttpError::Refused { status: 503, reason } => NotStarted::Yet(format!("{url}: {reason}")),
+        error @ HttpError::Refused { .. } => NotStarted::Refusing(error),
+        HttpError::Unreachable(why) => NotStarted::Yet(node.unanswered(&why)),
+        HttpError::TimedOut => NotStarted::Yet(format!("{url} has not answered in time")),
+    })
 }
 
 fn await_start(call: &Call<'_>, deadline: Instant, operation: &str) -> Result<(), Failure> {
-    // A node that has just started has a new token, so it is found again each time.
-    let look = || match (call.find)() {
-        Ok(node) => match node.api.get("/api/whoami") {
-            Ok(_) => Some(Ok(())),
-            // With an invalid token: the file of the next start is not written yet.
-            Err(HttpError::Refused { status: 401, .. }) if node.api.has_token() => None,
-            // The node accepted the connection before it wrote the file, and answered afterwards.
-            Err(HttpError::Refused { status: 401, .. })
-                if (call.find)().is_ok_and(|again| again.api.has_token()) =>
-            {
-                None
-            }
-            Err(HttpError::Refused { status: 503, .. }) => None,
-            Err(error @ HttpError::Refused { .. }) => Some(Err(error.into())),
-            Err(HttpError::Unreachable(_) | HttpError::TimedOut) => None,
-        },
-        Err(_) => None,
+    let mut last = String::new();
+    let look = || match look_for_start(call) {
+        Ok(()) => Some(Ok(())),
+        Err(NotStarted::Refusing(error)) => Some(Err(error.into())),
+        Err(NotStarted::Yet(why)) => {
+            last = why;
+            None
+        }
     };
-    poll(deadline, look).unwrap_or_else(|| Err(timed_out(call, operation)))
+    poll(deadline, look).unwrap_or_else(|| Err(timed_out(call, operation, &last)))
 }
 
 fn wait(call: &Call<'_>) -> Result<Output, Failure> {
@@ -244,7 +265,8 @@ fn wait(call: &Call<'_>) -> Result<Output, Failure> {
         Some(file) => {
             call.say(&format!("Waiting for pid file '{file}' to appear"));
             let read = || std::fs::read_to_string(file).ok()?.trim().parse::<i64>().ok();
-            let pid = poll(deadline, read).ok_or_else(|| timed_out(call, "wait"))?;
+            let missing = || timed_out(call, "wait", &format!("'{file}' names no process"));
+            let pid = poll(deadline, read).ok_or_else(missing)?;
             call.say(&format!("pid is {pid}"));
             pid
         }
@@ -309,7 +331,11 @@ fn await_end(call: &Call<'_>, pid: Option<i64>, operation: &str) -> Result<(), F
         None => !call.node.answers(),
     };
     let ended = poll(deadline(call, STOP_TIMEOUT), || has_ended().then_some(()));
-    ended.ok_or_else(|| timed_out(call, operation))
+    let still = || match pid {
+        Some(pid) => format!("process {pid} still runs"),
+        None => format!("{} still answers", call.node.api.url()),
+    };
+    ended.ok_or_else(|| timed_out(call, operation, &still()))
 }
 
 // COMPAT: end of stop: the command ends when the node has, whether or not it is given a pid file.

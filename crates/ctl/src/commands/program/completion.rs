@@ -9,6 +9,7 @@ use crate::completion::shell_words::{escaped, split};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
 use crate::http::{ANSWER_TIMEOUT, Api, path};
+use crate::node::{Contexts, with_environment};
 use crate::tool::Tool;
 
 /// Time limit for names from the node, in seconds: a user waits for them.
@@ -110,6 +111,10 @@ fn cut(word: &str, breaks: &str) -> usize {
 
 /// Names of the node with this beginning; none if the node does not answer.
 fn names(names: Names, line: &Parsed, beginning: &str) -> Vec<String> {
+    if names == Names::Contexts {
+        let contexts = with_environment(Contexts::read).unwrap_or_default();
+        return contexts.all.into_keys().collect();
+    }
     let Ok(node) = crate::find(line, false, Some(ANSWER_TIMEOUT)) else { return Vec::new() };
     known(&node.api, names, line.text("vhost").unwrap_or("/"), beginning)
 }
@@ -126,6 +131,7 @@ fn known(api: &Api, names: Names, vhost: &str, beginning: &str) -> Vec<String> {
         Names::Policies => (path(&["policies", vhost]), "name"),
         Names::OperatorPolicies => (path(&["operator-policies", vhost]), "name"),
         Names::Redrives => ("/api/redrives".to_owned(), "id"),
+        Names::Contexts => return Vec::new(),
     };
     let Ok(answer) = api.get(&at) else { return Vec::new() };
     let all = answer.get("items").unwrap_or(&answer).as_array();

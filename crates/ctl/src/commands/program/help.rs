@@ -13,9 +13,10 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         Section::Help,
         "help",
         "help [<command>]",
-        "Lists all commands, or shows the usage of one",
+        "Lists all commands, or shows all about one",
         |call| match call.words {
             [] => Ok(Output::message(crate::help::all(call.tool))),
+            [topic] if topic == "options" => Ok(Output::message(crate::help::OPTIONS)),
             words => match crate::help::find(call.tool, words) {
                 Some(command) => Ok(Output::message(crate::help::one(call.tool, command))),
                 None => unknown(call, words),
@@ -36,6 +37,23 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         },
     )
     .of(Tools::ALL),
+    Command::new(
+        Section::Help,
+        "examples",
+        "examples [<topic>]",
+        "Shows commands for the ten commonest tasks, or for one of them",
+        |call| {
+            let topic = call.words.first().map(String::as_str);
+            let text = crate::help::examples::of_topic(call.tool, topic);
+            text.map(Output::message).ok_or_else(|| {
+                let topics: Vec<&str> = crate::help::examples::topics().collect();
+                let problem = format!("there is no topic '{}'", call.word(0));
+                Failure::arguments_lines(USAGE, [problem, format!("Topics: {}", topics.join(", "))])
+            })
+        },
+    )
+    .of(Tools::ALL)
+    .words(0, 1),
     Command::new(
         Section::Help,
         "autocomplete",
@@ -76,7 +94,7 @@ fn unknown(call: &Call<'_>, words: &[String]) -> Result<Output, Failure> {
         (1, Some(family), _) => Ok(Output::message(family)),
         (_, None, Some(absent)) => Err(absent),
         _ if call.tool == Tool::Leveretctl => {
-            Err(Failure::lines(USAGE, crate::help::unknown(call.tool, words).split('\n')))
+            Err(Failure::lines(USAGE, crate::help::hints::unknown(call.tool, words).split('\n')))
         }
         _ => {
             let name = words.join(" ");

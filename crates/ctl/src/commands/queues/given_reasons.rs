@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::command::Call;
-use crate::commands::settings::policy_preview::not_found;
 use crate::failure::Failure;
 use crate::format::{Empty, Output, Rows};
 use crate::http::path;
@@ -33,7 +32,7 @@ pub(in crate::commands) fn list(call: &Call<'_>, limit: Option<u64>) -> Result<O
     let count = limit.unwrap_or(REASONS_SHOWN_DEFAULT);
     let kept = call.has("kept");
     let answer = call.node.api.find(&format!("{at}?count={count}&kept={kept}"))?;
-    let answer = answer.ok_or_else(not_found)?;
+    let answer = answer.ok_or_else(|| Failure::no_such_queue(call.vhost(), call.word(0)))?;
     if answer.get("complete") == Some(&json!(false)) {
         let count = |name| answer.get(name).and_then(Value::as_u64).unwrap_or_default();
         let (scanned, total) = (count("scanned"), count("messages_total"));

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::given_reasons;
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
-use crate::commands::settings::policy_preview::not_found;
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::{Empty, Output, Rows};
 use crate::http::{HttpError, path};
@@ -116,7 +115,11 @@ fn show(call: &Call<'_>) -> Result<Output, Failure> {
     while left > 0 {
         let count = left.min(SHOWN_AT_ONCE);
         let at = format!("{messages}?count={count}&truncate={truncate}&cursor={cursor}");
-        let answer = call.node.api.find(&at)?.ok_or_else(not_found)?;
+        let answer = call
+            .node
+            .api
+            .find(&at)?
+            .ok_or_else(|| Failure::no_such_queue(call.vhost(), call.word(0)))?;
         let some = answer.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let chosen: Vec<&Value> =
             some.iter().filter(|one| ids.is_empty() || ids.contains(&id(one))).collect();
@@ -195,7 +198,9 @@ fn redrive(call: &Call<'_>) -> Result<Output, Failure> {
         Err(HttpError::Refused { status: 404, reason }) if reason.starts_with("NOT_FOUND") => {
             return Err(Failure::error(DATA, reason));
         }
-        Err(HttpError::Refused { status: 404, .. }) => return Err(not_found()),
+        Err(HttpError::Refused { status: 404, .. }) => {
+            return Err(Failure::no_such_queue(call.vhost(), call.word(0)));
+        }
         Err(HttpError::Refused { status: 400, reason }) => {
             return Err(Failure::error(DATA, reason));
         }

@@ -55,9 +55,21 @@ fn table(rows: Vec<Vec<(String, Term)>>) -> String {
 
 fn explain(call: &Call<'_>) -> Result<Output, Failure> {
     let answer = call.node.api.find(&path(&["queues", call.vhost(), call.word(0), "explain"]))?;
-    let answer = answer.ok_or_else(not_found)?;
-    let keys = answer.get("keys").cloned().unwrap_or_default();
-    let rows = rows_of(&keys, |key| {
+    let answer = answer.ok_or_else(|| Failure::no_such_queue(call.vhost(), call.word(0)))?;
+    let text = settings(answer.get("keys").and_then(Value::as_array).cloned().unwrap_or_default());
+    Ok(Output::Both(text, answer))
+}
+
+/// The settings of a queue as a table: first those that somebody has set, then those at their defaults.
+fn settings(mut keys: Vec<Value>) -> String {
+    let is_default = |key: &Value| {
+        let nothing_lost = key.get("lost").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        nothing_lost && key.get("source").and_then(Value::as_str) == Some("default")
+    };
+    // The sort is stable: each part keeps its order.
+    keys.sort_by_key(is_default);
+    let (total, defaults) = (keys.len(), keys.iter().filter(|key| is_default(key)).count());
+    let rows = rows_of(&Value::Array(keys), |key| {
         vec![
             same(key, "key"),
             same(key, "value"),
@@ -66,7 +78,7 @@ fn explain(call: &Call<'_>) -> Result<Output, Failure> {
             ("lost".to_owned(), Term::text(lost(key))),
         ]
     });
-    Ok(Output::Both(table(rows), answer))
+    format!("{}\n{defaults} of {total} settings are at their defaults", table(rows))
 }
 
 /// Values that a key has overridden: `policy ttl: 60000 (why)`.
@@ -105,7 +117,7 @@ fn dry_run(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Both(text, answer))
 }
 
-/// There is no such queue.
+/// There is no such queue, in RabbitMQ's words.
 pub(in crate::commands) fn not_found() -> Failure {
     Failure::plain(DATA, "Object (queue, stream, exchange, etc) was not found")
 }
@@ -113,6 +125,18 @@ pub(in crate::commands) fn not_found() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_somebody_has_set_come_first() {
+        let key =
+            |key: &str, source: &str| json!({"key": key, "value": 1, "source": source, "lost": []});
+        let mut limited = key("c", "default");
+        limited["lost"] =
+            json!([{"source": "argument", "source_name": null, "value": 2, "why": "w"}]);
+        let text = settings(vec![key("a", "default"), key("b", "policy"), limited]);
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert_eq!(names, ["key", "b", "c", "a", "", "1 of 3 settings are at their defaults"]);
+    }
 
     #[test]
     fn overridden_values_are_shown_with_the_reason() {

@@ -8,8 +8,9 @@ use broker::{Severity, WarningKind, words};
 use serde_json::{Value, json};
 
 use crate::findings::{
-    BlockedConnection, ClusterFacts, Facts, Finding, NodeFacts, QueueRates, ReachedLimit, Resource,
-    VhostFacts, disk_alarm, disk_alarm_of, find, memory_alarm, memory_alarm_of,
+    BlockedConnection, ClusterFacts, Facts, Finding, MapWarningFact, NodeFacts, QueueRates,
+    ReachedLimit, Resource, VhostFacts, disk_alarm, disk_alarm_of, find, memory_alarm,
+    memory_alarm_of,
 };
 use crate::history::{History, TimeRanges};
 use crate::http::access::{Management, VhostUser};
@@ -302,8 +303,10 @@ fn vhost_facts(node: &SharedNode, caller: &Caller, name: String) -> Option<Vhost
     let reached = reached_limits(node, &name, queues.len(), connections.len());
     connections.retain(|one| caller.can_see_client(&one.client.user));
     let blocked = connections.iter().filter(|one| one.state == ConnectionState::Blocked);
+    let (without_route, map_warnings) = of_map(node, &name);
     Some(VhostFacts {
-        without_route: without_route(node, &name),
+        without_route,
+        map_warnings,
         queues,
         unroutable_rate,
         blocked: blocked.map(blocked_connection).collect(),
@@ -312,16 +315,35 @@ fn vhost_facts(node: &SharedNode, caller: &Caller, name: String) -> Option<Vhost
     })
 }
 
-/// Sorted names of the queues whose dead letters reach no queue at all.
-fn without_route(node: &SharedNode, vhost: &str) -> Vec<String> {
-    let Some(map) = node.dead_letter_map(vhost) else { return Vec::new() };
-    let is_dead_end = |kind| matches!(kind, WarningKind::ExchangeMissing | WarningKind::Unroutable);
-    let errors = map.warnings.iter();
-    let errors = errors.filter(|one| one.severity == Severity::Error && is_dead_end(one.kind));
-    let queues = errors.flat_map(|one| &one.queues).filter_map(|queue| map.queues.get(*queue));
-    let mut names: Vec<String> = queues.map(|queue| queue.name.to_string()).collect();
-    names.sort_unstable();
-    names
+/// Sorted names of the queues whose dead letters reach no queue at all, and the other warnings of the map.
+fn of_map(node: &SharedNode, vhost: &str) -> (Vec<String>, Vec<MapWarningFact>) {
+    let Some(map) = node.dead_letter_map(vhost) else { return Default::default() };
+    let (mut without_route, mut others) = (Vec::new(), Vec::new());
+    for warning in &map.warnings {
+        let is_about_sources =
+            matches!(warning.kind, WarningKind::ExchangeMissing | WarningKind::Unroutable);
+        let target = warning.to_queue.filter(|_| warning.kind != WarningKind::Loop);
+        let one = [target.unwrap_or(warning.queue)];
+        let queues = if is_about_sources { warning.queues.as_slice() } else { &one };
+        for queue in queues.iter().filter_map(|queue| map.queues.get(*queue)) {
+            let name = queue.name.to_string();
+            if is_about_sources && warning.severity == Severity::Error {
+                without_route.push(name);
+                continue;
+            }
+            others.push(MapWarningFact {
+                kind: warning.kind,
+                severity: warning.severity,
+                queue: name,
+                messages: queue.messages,
+            });
+        }
+    }
+    without_route.sort_unstable();
+    // Two sources of one target are one problem.
+    others.sort_unstable_by(|a, b| (a.kind, &a.queue).cmp(&(b.kind, &b.queue)));
+    others.dedup_by(|a, b| (a.kind, &a.queue) == (b.kind, &b.queue));
+    (without_route, others)
 }
 
 /// The rate of a number by its name.

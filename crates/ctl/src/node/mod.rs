@@ -3,26 +3,24 @@
 //! Options take precedence, then the environment, then the file `ctl.json` in the data directory of a node
 //! on this machine (in the working directory, or else that of an installed package), then the defaults of a new node: port 15672, guest, guest.
 
+mod contexts;
+mod machine;
+mod place;
+
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use line::setting_value;
-use serde_json::Value;
+pub(crate) use self::contexts::{Context, Contexts};
+pub(crate) use self::machine::{Environment, with_environment};
+use self::machine::{Local, is_this_machine, parts};
+pub(crate) use self::place::address_given;
+use self::place::{Address, HTTP_PORT, Place};
 
 use crate::arguments::Parsed;
 use crate::certificates::Trust;
-use crate::failure::{CONFIG, Failure, UNAVAILABLE};
+use crate::failure::{Failure, UNAVAILABLE};
 use crate::http::{Api, HttpError, Login};
-
-/// Configuration of the node that a package has installed.
-const INSTALLED_CONFIG: &str = "/etc/leveret/leveret.conf";
-
-/// Data directories of the container image.
-const CONTAINER_DATA: [&str; 2] = ["/var/lib/leveret/data", "/var/lib/rabbitmq/leveret"];
-
-/// Port of a node whose address has none.
-const HTTP_PORT: u16 = 15672;
 
 /// A node.
 #[derive(Debug)]
@@ -34,26 +32,10 @@ pub(crate) struct Node {
     asked: Option<String>,
     /// True if the name is that of a node on another machine.
     is_elsewhere: bool,
+    /// Name of the context in which it was found.
+    context: Option<String>,
     /// Directory in which no node of this machine was found.
     missing: Option<PathBuf>,
-}
-
-/// Content of `ctl.json` in the data directory of a running node.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Local {
-    url: String,
-    name: String,
-    token: String,
-}
-
-/// Environment of the process.
-pub(crate) struct Environment<'a> {
-    /// A variable of the environment.
-    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Reads a file.
-    pub(crate) read: &'a dyn Fn(&Path) -> Option<String>,
-    /// The name of this machine.
-    pub(crate) host: String,
 }
 
 impl Node {
@@ -66,58 +48,60 @@ impl Node {
         environment: &Environment<'_>,
         usual: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let given = |option: &str, variable: &str| {
-            options.text(option).map(str::to_owned).or_else(|| (environment.variable)(variable))
+        let place = Place::of(options, environment)?;
+        let local = Local::read(&place.directory, environment);
+        let url = match (&place.address, &local) {
+            (Address::Url(url), _) => Some(url.clone()),
+            (Address::Directory | Address::Machine, Some(local)) => Some(local.url.clone()),
+            (Address::Directory | Address::Machine, None) => None,
         };
-        let directory = data_dir(&given, environment);
-        let file = directory.join("ctl.json");
-        let local = (environment.read)(&file).and_then(|text| Local::parse(&text));
-        let asked = options.text("node").map(str::to_owned);
-        let elsewhere =
-            asked.as_deref().and_then(|name| other_host(name, local.as_ref(), environment));
-        let url = match (given("http-url", "LEVERET_HTTP_URL"), address(&given)?, &elsewhere) {
-            (Some(url), ..) => Some(checked(&url)?),
-            (None, Some(url), _) => Some(url),
-            (None, None, Some(host)) => Some(format!("http://{host}:{HTTP_PORT}")),
-            (None, None, None) => None,
-        };
-        let user = given("username", "LEVERET_USER");
-        let password = given("password", "LEVERET_PASSWORD");
-        let guest = || Login::Password("guest".to_owned(), "guest".to_owned());
-        let login = match (user, password, &local) {
+        let is_local = |local: &Local| url.as_ref() == Some(&local.url);
+        let login = match (place.user, place.password, local.as_ref().filter(|it| is_local(it))) {
             (Some(user), password, _) => Login::Password(user, password.unwrap_or_default()),
             (None, Some(password), _) => Login::Password("guest".to_owned(), password),
             // The token is sent to its own node only.
-            (None, None, Some(local)) if url.as_ref().is_none_or(|url| *url == local.url) => {
-                Login::Token(local.token.clone())
-            }
-            (None, None, _) => guest(),
+            (None, None, Some(local)) => Login::Token(local.token.clone()),
+            (None, None, None) => Login::Password("guest".to_owned(), "guest".to_owned()),
         };
-        let trust = match (options.text("cacert"), &login) {
-            (Some(file), _) => Trust::File(file.to_owned()),
+        let trust = match (place.cacert, &login) {
+            (Some(file), _) => Trust::File(file),
             // It is sent to the address in `ctl.json`, which the node has written.
             (None, Login::Token(_)) => Trust::Anybody,
-            (None, Login::Password(..)) if options.flag("insecure") == Some(true) => Trust::Anybody,
+            (None, Login::Password(..)) if place.is_insecure => Trust::Anybody,
             (None, Login::Password(..)) => Trust::System,
         };
-        let is_missing = url.is_none() && local.is_none();
-        let name = OnceCell::new();
-        let url = match (url, local) {
-            (None, Some(local)) => {
-                // The variable is empty until now.
-                let _ = name.set(local.name);
-                local.url
-            }
-            (Some(url), _) => url,
-            (None, None) => format!("http://127.0.0.1:{HTTP_PORT}"),
-        };
+        let is_named = !matches!(place.address, Address::Url(_));
+        let name = local.filter(|_| is_named).map_or_else(OnceCell::new, |it| it.name.into());
+        let file = place.directory.join("ctl.json");
+        let missing = url.is_none().then(|| file.clone());
+        let is_absent = url.is_none() && place.address == Address::Directory;
+        let url = url.unwrap_or_else(|| format!("http://127.0.0.1:{HTTP_PORT}"));
         let seconds = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
         let trust = if url.starts_with("https:") { trust } else { Trust::Anybody };
         let tls = trust.tls(environment.read)?;
         let timeout = seconds.map(Duration::from_secs).or(usual);
-        let api = Api::new(&url, &login, &tls, timeout);
-        let missing = is_missing.then_some(file);
-        Ok(Self { api, name, asked, missing, is_elsewhere: elsewhere.is_some() })
+        let api = match is_absent {
+            true => {
+                Api::absent(format!("no node runs there: it has written no {}", file.display()))
+            }
+            false => Api::new(&url, &login, &tls, timeout),
+        };
+        let asked = options.text("node").map(str::to_owned);
+        let missing = missing.filter(|_| !is_absent);
+        let is_elsewhere = place.is_elsewhere;
+        Ok(Self { api, name, asked, missing, is_elsewhere, context: place.context })
+    }
+
+    /// No node: for commands that need none.
+    pub(crate) fn absent() -> Self {
+        Self {
+            api: Api::absent("no node is named".to_owned()),
+            name: OnceCell::new(),
+            asked: None,
+            is_elsewhere: false,
+            missing: None,
+            context: None,
+        }
     }
 
     /// Name from the node's answer; the requested name if it does not answer.
@@ -158,11 +142,19 @@ impl Node {
     pub(crate) fn unreachable(&self, why: &str) -> String {
         let name =
             self.asked.as_ref().or_else(|| self.name.get()).map_or("rabbit@localhost", |name| name);
+        unable(name, &self.unanswered(why))
+    }
+
+    /// The reason for which the node does not answer, and the options that name another one.
+    pub(crate) fn unanswered(&self, why: &str) -> String {
         let hint = self.missing.as_ref().map_or_else(String::new, |file| {
             let file = file.display();
             format!("; there is no {file} of a node of this machine (see --data-dir, --http-url)")
         });
-        unable(name, &format!("{why}{hint}"))
+        let context = self.context.as_ref().map_or_else(String::new, |context| {
+            format!("; the node is that of the context '{context}'")
+        });
+        format!("{why}{hint}{context}")
     }
 
     /// True if the address answers.
@@ -171,100 +163,13 @@ impl Node {
     }
 }
 
-impl Local {
-    fn parse(text: &str) -> Option<Self> {
-        let file: Value = serde_json::from_str(text).ok()?;
-        let text = |key| file.get(key)?.as_str().map(str::to_owned);
-        Some(Self { url: text("http")?, name: text("node")?, token: text("token")? })
-    }
-}
-
 fn unable(node: &str, why: &str) -> String {
     format!("Error: unable to perform an operation on node '{node}'. {why}")
 }
 
-/// The name of a node without its host, and the host.
-fn parts(name: &str) -> (&str, Option<&str>) {
-    match name.split_once('@') {
-        Some((local, host)) => (local, Some(host)),
-        None => (name, None),
-    }
-}
-
-fn is_this_machine(host: &str, environment: &Environment<'_>) -> bool {
-    let short = |host: &str| host.split('.').next().unwrap_or_default().to_owned();
-    matches!(host, "localhost" | "127.0.0.1" | "::1") || short(host) == short(&environment.host)
-}
-
-/// The host of a node that is on another machine.
-fn other_host(name: &str, local: Option<&Local>, environment: &Environment<'_>) -> Option<String> {
-    let host = parts(name).1?;
-    let is_known = local.is_some_and(|local| parts(&local.name).1 == Some(host));
-    (!is_known && !is_this_machine(host, environment)).then(|| host.to_owned())
-}
-
-type Given<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
-
-/// Data directory of a node on this machine.
-fn data_dir(given: &Given<'_>, environment: &Environment<'_>) -> PathBuf {
-    if let Some(directory) = given("data-dir", "LEVERET_DATA_DIR") {
-        return PathBuf::from(directory);
-    }
-    let here = PathBuf::from("data");
-    let configured = match given("config", "LEVERET_CONFIG_FILE") {
-        Some(path) => configured_data_dir(Path::new(&path), environment),
-        None if (environment.read)(&here.join("ctl.json")).is_some() => None,
-        None => configured_data_dir(Path::new(INSTALLED_CONFIG), environment)
-            .or_else(|| container_data_dir(environment)),
-    };
-    configured.unwrap_or(here)
-}
-
-/// The data directory of the container image in which a node runs.
-fn container_data_dir(environment: &Environment<'_>) -> Option<PathBuf> {
-    let mut all = CONTAINER_DATA.map(PathBuf::from).into_iter();
-    all.find(|directory| (environment.read)(&directory.join("ctl.json")).is_some())
-}
-
-/// The data directory in a configuration file.
-fn configured_data_dir(file: &Path, environment: &Environment<'_>) -> Option<PathBuf> {
-    let text = (environment.read)(file)?;
-    let value = |line: &str| {
-        let (key, value) = line.split_once('=')?;
-        let value = (key.trim() == "data_dir").then(|| setting_value::read(value.trim()))?;
-        value.ok().map(|value| PathBuf::from(value.text))
-    };
-    text.lines().filter_map(value).next_back()
-}
-
-/// Address from a host and a port.
-fn address(given: &Given<'_>) -> Result<Option<String>, Failure> {
-    let host = given("host", "LEVERET_HTTP_HOST");
-    let port = given("port", "LEVERET_HTTP_PORT");
-    if host.is_none() && port.is_none() {
-        return Ok(None);
-    }
-    let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
-    let host =
-        if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host };
-    let port = port.unwrap_or_else(|| HTTP_PORT.to_string());
-    if port.parse::<u16>().is_err() {
-        return Err(Failure::plain(CONFIG, format!("Error: '{port}' is no port")));
-    }
-    checked(&format!("http://{host}:{port}")).map(Some)
-}
-
-fn checked(url: &str) -> Result<String, Failure> {
-    let wrong = |why: &str| Failure::plain(CONFIG, format!("Error: '{url}' {why}"));
-    let uri: ureq::http::Uri = url.parse().map_err(|_| wrong("is no address of HTTP"))?;
-    match uri.scheme_str() {
-        Some("http" | "https") if uri.host().is_some() => Ok(url.trim_end_matches('/').to_owned()),
-        _ => Err(wrong("is no address of HTTP")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::place::CONTAINER_DATA;
     use super::*;
     use crate::GLOBAL_SWITCHES;
     use crate::arguments::parse;
@@ -283,6 +188,7 @@ mod tests {
             variable: &|name| look(variables, name),
             read: &|path| look(files, path.to_str()?),
             host: "box.example.org".to_owned(),
+            is_directory: &|path| !path.starts_with("nowhere"),
         };
         let checked = |node: Node| node.check_name(&environment).map(|()| node);
         match Node::find(&options, &environment, None).and_then(checked) {
@@ -320,17 +226,55 @@ mod tests {
             let text = format!("a = b\n{line}\n");
             let config = [("l.conf", text.as_str()), ("f/ctl.json", FILE)];
             is("--config l.conf", &[], &config, "http://127.0.0.1:25672", TOKEN);
+            let elsewhere = [("LEVERET_HTTP_URL", "http://e:1"), ("LEVERET_DATA_DIR", "g")];
+            is("--config l.conf", &elsewhere, &config, "http://127.0.0.1:25672", TOKEN);
         }
         let installed = [
             ("/etc/leveret/leveret.conf", "data_dir = /var/lib/leveret\n"),
             ("/var/lib/leveret/ctl.json", FILE),
         ];
         is("", &[], &installed, "http://127.0.0.1:25672", TOKEN);
-        is("--data-dir d", &[], &installed, "http://127.0.0.1:15672", GUEST);
         for directory in CONTAINER_DATA {
             let file = format!("{directory}/ctl.json");
             is("", &[], &[(file.as_str(), FILE)], "http://127.0.0.1:25672", TOKEN);
         }
+    }
+
+    #[test]
+    fn option_with_a_directory_asks_its_node_and_no_other() {
+        let elsewhere = [("LEVERET_HTTP_URL", "http://other:1"), ("LEVERET_USER", "anna")];
+        let there = [("d/ctl.json", FILE)];
+        is("--data-dir d", &elsewhere, &there, "http://127.0.0.1:25672", TOKEN);
+        is("--data-dir d --port 99", &elsewhere, &there, "http://127.0.0.1:99", "Basic YW5uYTo=");
+        assert!(found("--data-dir d", &elsewhere, &[]).contains("written no d/ctl.json"));
+        assert_eq!(
+            found("--data-dir nowhere", &elsewhere, &[LOCAL]),
+            "Error: there is no data directory 'nowhere' (see --data-dir)"
+        );
+    }
+
+    #[test]
+    fn context_is_a_broker_with_a_name() {
+        const CONTEXTS: &str = r#"{"used": "prod", "contexts": {
+            "prod": {"http_url": "http://prod:1", "username": "ops", "password": "p"},
+            "bare": {"http_url": "http://bare:1", "username": "ops"},
+            "here": {"data_dir": "d"}, "gone": {"data_dir": "nowhere"}}}"#;
+        let home = ("HOME", "/h");
+        let kept = ("/h/.config/leveret/contexts.json", CONTEXTS);
+        let secret = ("LEVERET_PASSWORD", "s");
+        let files = [kept, ("d/ctl.json", FILE)];
+        is("", &[home], &files, "http://prod:1", "Basic b3BzOnA=");
+        is("--username ann", &[home], &files, "http://prod:1", "Basic YW5uOg==");
+        is("--http-url http://o:1", &[home], &files, "http://o:1", GUEST);
+        is("", &[home, ("LEVERET_HTTP_URL", "http://e:1")], &files, "http://e:1", GUEST);
+        is("-n rabbit", &[home], &files, "http://127.0.0.1:15672", GUEST);
+        let elsewhere = [home, secret, ("LEVERET_HTTP_URL", "http://e:1"), ("LEVERET_USER", "u")];
+        is("--context bare", &elsewhere, &files, "http://bare:1", "Basic b3BzOnM=");
+        is("--context here", &elsewhere, &files, "http://127.0.0.1:25672", TOKEN);
+        let told = |line| found(line, &[home], &files);
+        assert!(told("--context none").starts_with("Error: there is no context 'none'"));
+        assert!(told("--context gone").starts_with("Error: there is no data directory 'nowhere'"));
+        assert!(told("--context bare --port 1").starts_with("Error: --context names a node, and"));
     }
 
     #[test]
