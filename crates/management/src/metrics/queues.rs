@@ -2,19 +2,19 @@
 
 use crate::metrics::family::{Family, Objects, counter, gauge, whole};
 use crate::metrics::text::{Kind, Namespace, Text, Value};
+use crate::snapshot::queue::QueueView;
 use crate::snapshot::queue_levels::{LEVELS, Level, LevelGroup};
-use crate::snapshot::scrape::QueueScrape;
 
 /// Writes the levels of a group.
 pub(super) fn write_levels(
     text: &mut Text,
     namespace: Namespace,
     group: LevelGroup,
-    objects: &Objects<'_, QueueScrape>,
+    objects: &Objects<'_, QueueView>,
 ) {
     for row in LEVELS {
         if let Some((_, name)) = row.family.filter(|(of, _)| *of == group) {
-            let value = |queue: &QueueScrape| shown((row.value)(&queue.levels));
+            let value = |queue: &QueueView| shown((row.value)(&queue.levels));
             let mut samples = text.family(namespace, name, Kind::Gauge, row.meaning);
             objects.put_all(&mut samples, value);
         }
@@ -30,7 +30,7 @@ fn shown(level: Level) -> Option<Value> {
 }
 
 /// Families of `queue_delivery_metrics`.
-pub(super) const DELIVERIES: [Family<QueueScrape>; 7] = [
+pub(super) const DELIVERIES: [Family<QueueView>; 7] = [
     counter("queue_get_ack_total", "Answers to gets that are to be acknowledged", |q| {
         whole(q.counters.deliveries.got())
     }),
@@ -61,29 +61,29 @@ pub(super) const DELIVERIES: [Family<QueueScrape>; 7] = [
 ];
 
 /// Families of `channel_queue_exchange_metrics`. RabbitMQ also separates them by channel and exchange.
-pub(super) const PUBLISHED: [Family<QueueScrape>; 1] =
+pub(super) const PUBLISHED: [Family<QueueView>; 1] =
     [counter("queue_messages_published_total", "Publishes that were routed to the queue", |q| {
         whole(q.counters.published)
     })];
 
 /// Families of `queue_time_metrics`: next expiry, and the time that messages have waited.
-pub(super) const TIMES: [Family<QueueScrape>; 4] = [
+pub(super) const TIMES: [Family<QueueView>; 4] = [
     gauge("queue_oldest_message_age_seconds", "Age of the oldest ready message", |q| {
-        q.oldest_age_us.map(Value::Micros)
+        q.levels.oldest_age_us.map(Value::Micros)
     }),
     gauge(
         "queue_next_deadline_timestamp_seconds",
         "When the next waiting message expires, in seconds of the epoch",
-        |q| q.first_deadline_us.map(Value::Micros),
+        |q| q.levels.first_deadline_us.map(Value::Micros),
     ),
     gauge(
         "queue_next_delivery_timestamp_seconds",
         "When the next scheduled message is ready, in seconds of the epoch",
-        |q| q.next_delivery_us.map(Value::Micros),
+        |q| q.levels.next_delivery_us.map(Value::Micros),
     ),
     gauge(
         "queue_lease_ends_timestamp_seconds",
         "When the unused queue expires, in seconds of the epoch",
-        |q| q.lease_ends_us.map(Value::Micros),
+        |q| q.levels.lease_ends_us.map(Value::Micros),
     ),
 ];

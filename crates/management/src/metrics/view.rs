@@ -5,9 +5,10 @@ use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
 use crate::metrics::{clients, exchanges, node, queues, sums};
+use crate::snapshot::queue::QueueView;
 use crate::snapshot::queue_levels::LevelGroup;
 use crate::snapshot::scrape::{
-    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
+    ChannelScrape, ConnectionScrape, ExchangeScrape, Scrape, VhostScrape,
 };
 
 /// The numbers to write, with the labels of all objects formatted once.
@@ -15,7 +16,7 @@ use crate::snapshot::scrape::{
 pub(super) struct MetricsView<'a> {
     scrape: &'a Scrape,
     namespace: Namespace,
-    queues: ObjectSet<'a, QueueScrape>,
+    queues: ObjectSet<'a, QueueView>,
     channels: ObjectSet<'a, ChannelScrape>,
     /// Labels of channels in the families that also name the vhost.
     channels_in_vhosts: Labels,
@@ -81,7 +82,7 @@ impl<'a> MetricsView<'a> {
     pub(super) fn each(
         scrape: &'a Scrape,
         namespace: Namespace,
-        select: impl Fn(&QueueScrape) -> bool,
+        select: impl Fn(&QueueView) -> bool,
     ) -> Self {
         let vhosts = &scrape.vhosts;
         let queues = ObjectSet::each(
@@ -189,7 +190,7 @@ impl<'a> MetricsView<'a> {
         queues::write_levels(text, self.namespace, group, &self.queues.objects());
     }
 
-    fn queues(&self, text: &mut Text, families: &[Family<QueueScrape>]) {
+    fn queues(&self, text: &mut Text, families: &[Family<QueueView>]) {
         write(text, self.namespace, families, &self.queues.objects());
     }
 

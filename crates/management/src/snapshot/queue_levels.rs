@@ -4,7 +4,7 @@
 //! A new level is a field of [`QueueLevels`], its source in [`QueueLevels::of`], and a row of [`LEVELS`].
 
 use broker::Queue;
-use broker::time::Now;
+use broker::time::{Now, Time};
 
 use crate::snapshot::amount::Amount;
 
@@ -24,6 +24,16 @@ pub(crate) struct QueueLevels {
     pub(crate) consumer_capacity_ppm: u64,
     /// Property `timestamp` of the next message, in seconds of the epoch.
     pub(crate) head_timestamp_s: Option<u64>,
+    /// Age of the oldest ready message.
+    pub(crate) oldest_age_us: Option<u64>,
+    /// First deadline of a message.
+    pub(crate) first_deadline_us: Option<u64>,
+    /// Time since the first deadline that has passed without an expiry.
+    pub(crate) overdue_us: u64,
+    /// Time at which the next scheduled message is ready.
+    pub(crate) next_delivery_us: Option<u64>,
+    /// Time at which the unused queue expires.
+    pub(crate) lease_ends_us: Option<u64>,
 }
 
 /// The value of a level.
@@ -217,6 +227,8 @@ impl QueueLevels {
         let amount = |messages, bytes| Amount { messages, bytes };
         let (paged_out, paged_out_bytes) = queue.paged_out();
         let persistent = queue.persistent();
+        let first_deadline = queue.first_deadline();
+        let overdue = first_deadline.map(|deadline| now.time.micros_since(deadline));
         Self {
             ready: amount(queue.ready_count(), queue.ready_bytes()),
             unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
@@ -227,10 +239,15 @@ impl QueueLevels {
             consumers: u64::from(queue.consumer_count()),
             consumer_capacity_ppm: queue.consumer_capacity_ppm(now.time),
             head_timestamp_s: queue.head_timestamp_s(),
+            oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
+            first_deadline_us: first_deadline.map(Time::as_micros),
+            overdue_us: overdue.unwrap_or_default(),
+            next_delivery_us: queue.next_delivery_at().map(Time::as_micros),
+            lease_ends_us: queue.lease_ends().map(Time::as_micros),
         }
     }
 
-    /// Adds the messages and consumers of another queue. A sum has no capacity and no first message.
+    /// Adds another queue: counts are summed, ages and times are the earliest. A sum has no capacity and no first message.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, part) in [
             (&mut self.ready, other.ready),
@@ -244,6 +261,15 @@ impl QueueLevels {
             sum.bytes += part.bytes;
         }
         self.consumers += other.consumers;
+        self.oldest_age_us = self.oldest_age_us.max(other.oldest_age_us);
+        self.overdue_us = self.overdue_us.max(other.overdue_us);
+        for (first, other) in [
+            (&mut self.first_deadline_us, other.first_deadline_us),
+            (&mut self.next_delivery_us, other.next_delivery_us),
+            (&mut self.lease_ends_us, other.lease_ends_us),
+        ] {
+            *first = first.iter().copied().chain(other).min();
+        }
     }
 
     /// All messages of the queue.

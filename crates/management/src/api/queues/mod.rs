@@ -177,7 +177,7 @@ fn rows_of_vhost(
     let queues = node.queues(vhost, keys);
     let trends = trends(node, &queues, &query.ranges, part, |history, queue, ranges| {
         queue.as_ref().map_or_else(Trend::default, |queue| {
-            history.of_queue(&queue.vhost, queue.number, ranges)
+            history.of_queue(&queue.vhost, queue.view.number, ranges)
         })
     });
     let place = places.of_vhost(node, vhost);
@@ -194,7 +194,7 @@ fn rows_of_vhost(
 }
 
 fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend {
-    node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
+    node.history().read(|history| history.of_queue(&queue.vhost, queue.view.number, &query.ranges))
 }
 
 /// A queue as a row.
@@ -206,9 +206,9 @@ fn to_row<'a>(
     part: Part<'a>,
 ) -> Row<'a> {
     let mut row = Row::new(part);
-    row.put("name", || json!(*queue.name));
+    row.put("name", || json!(*queue.view.name));
     row.put("vhost", || json!(*queue.vhost));
-    row.put("type", || json!(queue.kind.as_str()));
+    row.put("type", || json!(queue.view.kind.as_str()));
     row.put("durable", || json!(queue.durable));
     row.put("auto_delete", || json!(queue.auto_delete));
     row.put("exclusive", || json!(queue.exclusive));
@@ -217,12 +217,12 @@ fn to_row<'a>(
     row.put("internal", || json!(false));
     row.put("internal_owner", || json!(false));
     row.put("node", || json!(place.node()));
-    row.put("state", || json!(place.state(queue.kind)));
+    row.put("state", || json!(place.state(queue.view.kind)));
     row.put("policy", || policy_name(queue.policies.user.as_deref()));
     row.put("operator_policy", || policy_name(queue.policies.operator.as_deref()));
     // An object even if empty: clients do not expect null.
     row.put("effective_policy_definition", || definition_to_json(&queue.policies.definition()));
-    if queue.kind == QueueType::Quorum {
+    if queue.view.kind == QueueType::Quorum {
         row.put("leader", || json!(place.leader));
         row.put("members", || json!(place.members));
         row.put("online", || json!(place.online));
@@ -235,18 +235,18 @@ fn to_row<'a>(
         return row;
     }
     if query.disable_stats {
-        row.put("messages", || json!(queue.levels.total().messages));
-        row.put("messages_ready", || json!(queue.levels.ready.messages));
-        row.put("messages_unacknowledged", || json!(queue.levels.unacked.messages));
+        row.put("messages", || json!(queue.view.levels.total().messages));
+        row.put("messages_ready", || json!(queue.view.levels.ready.messages));
+        row.put("messages_unacknowledged", || json!(queue.view.levels.unacked.messages));
         return row;
     }
     rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
-    put_levels(&mut row, &queue.levels);
+    put_levels(&mut row, &queue.view.levels);
     // Erlang's counters: tools read them, and they are always 0 here.
     row.put("reductions", || json!(0));
     row.put("reductions_details", || json!({"rate": 0.0}));
     row.put("garbage_collection", || COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
-    row.put("refuses_publishes", || json!(queue.refuses_publishes));
+    row.put("refuses_publishes", || json!(queue.view.rules.refuses_publishes));
     row.put("held_until_ms", || json!(queue.held_until_ms));
     if let Some(idle_since_ms) = trend.idle_since_ms {
         row.put("idle_since", || json!(rfc3339(idle_since_ms)));
@@ -259,12 +259,12 @@ fn to_row<'a>(
     }
     row.put("single_active_consumer_tag", || json!(queue.single_active_consumer.as_deref()));
     put_delays(&mut row, queue);
-    if queue.kind == QueueType::Classic {
+    if queue.view.kind == QueueType::Classic {
         row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
     }
     row.put_object("message_stats", |stats| {
         rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &queue.numbers, trend);
-        put_reasons(stats, &queue.counters.deaths());
+        put_reasons(stats, &queue.view.counters.deaths());
     });
     row
 }
@@ -289,7 +289,7 @@ fn put_delays(row: &mut Row<'_>, queue: &QueueSnapshot) {
         row.put("last_delayed_at", || json!(last_ms));
     }
     let retry = queue.settings.delayed_retry.as_deref();
-    if queue.kind == QueueType::Quorum || retry.is_some() {
+    if queue.view.kind == QueueType::Quorum || retry.is_some() {
         let disabled = || DelayedRetryType::Disabled.as_str().to_owned();
         row.put("delayed_retry", || json!(retry.map_or_else(disabled, ToString::to_string)));
     }
