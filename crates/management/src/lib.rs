@@ -57,6 +57,9 @@ pub use snapshot::node::{
     RABBITMQ_VERSION,
 };
 pub use snapshot::queue::{QueueKey, QueueSnapshot, QueueView, QueueViews};
+pub use snapshot::queue_fields::{
+    PageColumn, PageGroup, QUEUE_FIELDS, QueueField, QueueGroup, Unit,
+};
 pub use snapshot::replication::{
     RebuildSnapshot, ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot, ShipmentSnapshot,
 };

@@ -10,7 +10,6 @@ use broker::{
 };
 
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
-use crate::snapshot::fields;
 use crate::snapshot::moment::wall_ms;
 use crate::snapshot::queue_levels::QueueLevels;
 
@@ -88,8 +87,6 @@ pub struct QueueSnapshot {
     pub(crate) returned_ready_ms: Option<(u64, u64)>,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
-    /// The sampled numbers, in the order of [`fields::QUEUE`].
-    pub(crate) numbers: fields::QueueNumbers,
 }
 
 impl QueueView {
@@ -204,7 +201,6 @@ impl QueueSnapshot {
         Self {
             view: QueueView::of(queue, now),
             vhost: vhost.name().clone(),
-            numbers: fields::of_queue(queue),
             durable: queue.ownership.durable,
             auto_delete: queue.ownership.auto_delete,
             exclusive: queue.ownership.exclusive_owner.is_some(),

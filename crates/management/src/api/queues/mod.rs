@@ -37,9 +37,9 @@ use crate::json::policy::definition_to_json;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
 use crate::node::Caller;
-use crate::snapshot::fields::{QUEUE, StatsKind};
-use crate::snapshot::queue::{QueueKey, QueueSnapshot};
-use crate::snapshot::queue_levels::{LEVELS, Level, QueueLevels};
+use crate::snapshot::fields::{QUEUE, StatsKind, of_view};
+use crate::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
+use crate::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueField};
 use place::{Places, QueuePlace};
 
 /// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
@@ -235,13 +235,12 @@ fn to_row<'a>(
         return row;
     }
     if query.disable_stats {
-        row.put("messages", || json!(queue.view.levels.total().messages));
-        row.put("messages_ready", || json!(queue.view.levels.ready.messages));
-        row.put("messages_unacknowledged", || json!(queue.view.levels.unacked.messages));
+        put_numbers(&mut row, &queue.view, |field| field.is_sampled() && !field.is_count());
         return row;
     }
-    rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
-    put_levels(&mut row, &queue.view.levels);
+    let numbers = of_view(&queue.view);
+    rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &numbers, trend);
+    put_numbers(&mut row, &queue.view, |field| !field.is_sampled());
     // Erlang's counters: tools read them, and they are always 0 here.
     row.put("reductions", || json!(0));
     row.put("reductions_details", || json!({"rate": 0.0}));
@@ -263,17 +262,17 @@ fn to_row<'a>(
         row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
     }
     row.put_object("message_stats", |stats| {
-        rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &queue.numbers, trend);
+        rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &numbers, trend);
         put_reasons(stats, &queue.view.counters.deaths());
     });
     row
 }
 
-/// Puts the levels that are fields.
-fn put_levels(row: &mut Row<'_>, levels: &QueueLevels) {
-    for level in LEVELS {
-        let Some(field) = level.field else { continue };
-        row.put(field, || match (level.value)(levels) {
+/// Puts the numbers that are wanted, and that are fields.
+fn put_numbers(row: &mut Row<'_>, queue: &QueueView, is_wanted: fn(&QueueField) -> bool) {
+    let fields = QUEUE_FIELDS.iter().filter(|field| !field.name.is_empty() && is_wanted(field));
+    for field in fields {
+        row.put(field.name, || match field.of(queue) {
             Level::Whole(number) => json!(number),
             #[expect(clippy::cast_precision_loss, reason = "at most a million")]
             Level::Millionths(share) => json!(share as f64 / 1e6),
