@@ -121,8 +121,7 @@ fn dead_letters(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
 /// Finds queues at their length limit.
 fn full(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
     let drops = |one: &Seen<'_>| one.queue.rules.overflow == Overflow::DropHead;
-    let refuses =
-        |one: &Seen<'_>| !drops(one) && (one.queue.rules.is_full || one.rates.refused > 0.0);
+    let refuses = |one: &Seen<'_>| !drops(one) && (one.queue.is_full() || one.rates.refused > 0.0);
     let refusing = all.iter().filter(|one| refuses(one));
     let refusing = refusing.map(|one| one.with_rate(one.rates.refused));
     let refusing = Finding::of(
@@ -135,7 +134,7 @@ fn full(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
         },
     );
     let dropping = |is_wanted: fn(f64) -> bool| -> Vec<Resource> {
-        let full = all.iter().filter(|one| drops(one) && one.queue.rules.is_full);
+        let full = all.iter().filter(|one| drops(one) && one.queue.is_full());
         let wanted = full.filter(|one| is_wanted(one.rates.over_limit));
         wanted.map(|one| one.with_rate(one.rates.over_limit)).collect()
     };

@@ -152,7 +152,7 @@ fn messages_kept_at_the_delivery_limit_are_a_finding() {
 fn ten_thousand_queues_are_one_finding() {
     let full = |n: u64| {
         let queue = queue(&format!("q{n:05}"), |q| {
-            q.rules.is_full = true;
+            q.rules.max_length = Some(0);
             q.rules.overflow = broker::Overflow::RejectPublish;
         });
         (queue, QueueRates { refused: 1.0, ..QueueRates::default() })
@@ -169,7 +169,7 @@ fn ten_thousand_queues_are_one_finding() {
 
 #[test]
 fn full_queues_drop_or_refuse() {
-    let full = |name: &str| queue(name, |q| q.rules.is_full = true);
+    let full = |name: &str| queue(name, |q| q.rules.max_length = Some(0));
     let drops = QueueRates { over_limit: 0.4, ..QueueRates::default() };
     let mut refuses = full("refuses");
     refuses.rules.overflow = broker::Overflow::RejectPublishDlx;

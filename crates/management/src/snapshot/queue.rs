@@ -9,6 +9,7 @@ use broker::{
     QueueNumber, QueueType, Settings, Vhost,
 };
 
+use crate::snapshot::amount::Amount;
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::moment::wall_ms;
 use crate::snapshot::queue_levels::QueueLevels;
@@ -50,26 +51,27 @@ pub struct QueueView {
 
 /// Rules of a queue for messages that no consumer takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct QueueRules {
     /// True if messages of the queue expire.
     pub(crate) has_ttl: bool,
     pub(crate) has_dead_letter_exchange: bool,
     /// True if the queue keeps dead letters that it cannot deliver.
     pub(crate) keeps_dead_letters: bool,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) max_length_bytes: Option<u64>,
     pub(crate) overflow: Overflow,
-    /// True if no further message fits under the length limit.
-    pub(crate) is_full: bool,
-    /// True if the queue is full and refuses publishes.
-    pub(crate) refuses_publishes: bool,
 }
 
 /// The queues of a vhost, copied a slice at a time, so that clients do not wait for all queues.
-#[derive(Default, Debug)]
-pub struct QueueViews(Vec<(QueueId, QueueView)>);
+#[derive(Debug)]
+pub struct QueueViews {
+    ids: Vec<QueueId>,
+    views: Vec<QueueView>,
+}
 
 /// A queue with all fields that the API shows.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the answer")]
 pub struct QueueSnapshot {
     pub(crate) view: QueueView,
     pub(crate) vhost: Name,
@@ -85,6 +87,8 @@ pub struct QueueSnapshot {
     pub(crate) held_until_ms: Option<u64>,
     /// The times at which the first and the last returned message that waits are ready, in milliseconds of the epoch.
     pub(crate) returned_ready_ms: Option<(u64, u64)>,
+    /// True if the queue is full and refuses publishes.
+    pub(crate) refuses_publishes: bool,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
 }
@@ -107,9 +111,9 @@ impl QueueView {
             has_ttl: false,
             has_dead_letter_exchange: false,
             keeps_dead_letters: false,
+            max_length: None,
+            max_length_bytes: None,
             overflow: Overflow::DropHead,
-            is_full: false,
-            refuses_publishes: false,
         };
         Self {
             name: Name::default(),
@@ -120,6 +124,15 @@ impl QueueView {
             rules,
         }
     }
+
+    /// True if a message of the mean size would exceed a length limit.
+    pub(crate) fn is_full(&self) -> bool {
+        let Amount { messages, bytes } = self.levels.limited();
+        let mean = bytes.checked_div(messages).unwrap_or_default();
+        let is_reached = |max| messages > 0 && bytes + mean > max;
+        self.rules.max_length.is_some_and(|max| messages >= max)
+            || self.rules.max_length_bytes.is_some_and(is_reached)
+    }
 }
 
 impl QueueRules {
@@ -129,24 +142,19 @@ impl QueueRules {
             has_ttl: settings.message_ttl_ms.is_some(),
             has_dead_letter_exchange: settings.dead_letter.is_some(),
             keeps_dead_letters: settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce,
+            max_length: settings.max_length,
+            max_length_bytes: settings.max_length_bytes,
             overflow: settings.overflow,
-            is_full: is_full(queue),
-            refuses_publishes: queue.refuses_publishes(),
         }
     }
 }
 
-/// True if a message of the mean size would exceed a length limit.
-fn is_full(queue: &Queue) -> bool {
-    let settings = &queue.settings;
-    let messages = queue.ready_count() + queue.delayed_count() + queue.pending_count();
-    let bytes = queue.ready_bytes() + queue.delayed_bytes() + queue.pending_bytes();
-    let mean = bytes.checked_div(messages).unwrap_or_default();
-    settings.max_length.is_some_and(|max| messages >= max)
-        || settings.max_length_bytes.is_some_and(|max| messages > 0 && bytes + mean > max)
-}
-
 impl QueueViews {
+    /// Starts a copy of so many queues, with room for all: a buffer that doubles is copied each time.
+    pub fn of(queues: usize) -> Self {
+        Self { ids: Vec::with_capacity(queues), views: Vec::with_capacity(queues) }
+    }
+
     /// The queues to copy.
     pub fn ids(vhost: &Vhost) -> Vec<QueueId> {
         vhost.queues().map(|(id, _)| id).collect()
@@ -156,19 +164,24 @@ impl QueueViews {
     pub fn add(&mut self, vhost: &mut Vhost, now: Now, ids: &[QueueId]) {
         for id in ids {
             vhost.forget_gone_deadlines(*id);
-            self.0.extend(vhost.queue_of(*id).map(|queue| (*id, QueueView::of(queue, now))));
+            if let Some(queue) = vhost.queue_of(*id) {
+                self.ids.push(*id);
+                self.views.push(QueueView::of(queue, now));
+            }
         }
     }
 
     /// The copies of queues that `vhost` still has.
     pub(crate) fn present(self, vhost: &Vhost) -> Vec<QueueView> {
-        let present = self.0.into_iter().filter(|(id, _)| vhost.queue_of(*id).is_some());
-        present.map(|(_, queue)| queue).collect()
+        let Self { ids, mut views } = self;
+        let mut ids = ids.into_iter();
+        views.retain(|_| ids.next().is_some_and(|id| vhost.queue_of(id).is_some()));
+        views
     }
 
     /// All copies.
     pub fn into_views(self) -> Vec<QueueView> {
-        self.0.into_iter().map(|(_, queue)| queue).collect()
+        self.views
     }
 }
 
@@ -212,6 +225,7 @@ impl QueueSnapshot {
             returned_ready_ms: queue
                 .returned_ready_at()
                 .map(|(next, last)| (wall_ms(now, next), wall_ms(now, last))),
+            refuses_publishes: queue.refuses_publishes(),
             exclusive_consumer: queue
                 .consumers()
                 .find(|consumer| consumer.exclusive)

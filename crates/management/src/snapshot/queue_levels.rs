@@ -86,7 +86,13 @@ impl QueueLevels {
 
     /// All messages of the queue.
     pub(crate) fn total(&self) -> Amount {
-        let all = [self.ready, self.unacked, self.delayed, self.pending];
+        let Amount { messages, bytes } = self.limited();
+        Amount { messages: messages + self.unacked.messages, bytes: bytes + self.unacked.bytes }
+    }
+
+    /// The messages that count for the length limits.
+    pub(crate) fn limited(&self) -> Amount {
+        let all = [self.ready, self.delayed, self.pending];
         Amount {
             messages: all.iter().map(|amount| amount.messages).sum(),
             bytes: all.iter().map(|amount| amount.bytes).sum(),

@@ -224,8 +224,8 @@ mod tests {
             apply(&mut vhost, connection, Command::DeclareQueue(declare));
             apply(&mut vhost, connection, Command::Get { queue, no_ack: true });
         }
-        let mut queues = QueueViews::default();
         let ids = QueueViews::ids(&vhost);
+        let mut queues = QueueViews::of(ids.len());
         queues.add(&mut vhost, NOW, &ids);
         let delete =
             DeleteQueue { queue: "goes", if_unused: false, if_empty: false, nowait: false };

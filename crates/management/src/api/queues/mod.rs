@@ -245,7 +245,7 @@ fn to_row<'a>(
     row.put("reductions", || json!(0));
     row.put("reductions_details", || json!({"rate": 0.0}));
     row.put("garbage_collection", || COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
-    row.put("refuses_publishes", || json!(queue.view.rules.refuses_publishes));
+    row.put("refuses_publishes", || json!(queue.refuses_publishes));
     row.put("held_until_ms", || json!(queue.held_until_ms));
     if let Some(idle_since_ms) = trend.idle_since_ms {
         row.put("idle_since", || json!(rfc3339(idle_since_ms)));

@@ -32,7 +32,7 @@ fn change<'a, T: Send + 'a>(change: impl FnOnce() -> T + Send + 'a) -> ChangeFut
 /// Copies the queues of a vhost, a slice at a time, so that clients never wait for all queues.
 fn view_queues(handle: &VhostHandle) -> QueueViews {
     let ids = handle.read(|v, _| QueueViews::ids(v));
-    let mut views = QueueViews::default();
+    let mut views = QueueViews::of(ids.len());
     for slice in ids.chunks(SAMPLED_PER_LOCK) {
         handle.measure(|v, now| views.add(v, now, slice));
     }
