@@ -20,6 +20,7 @@ mod router;
 mod snapshot;
 mod stopped_router;
 
+pub use api::queues::properties::{QUEUE_DECLARATION, QUEUE_STATE, QueueProperty};
 pub use api::vhosts::barrier::{barrier_index, barrier_request};
 pub use api::vhosts::leader::{leader_request, names_leader};
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use management::{PageGroup, QUEUE_FIELDS, QueueField, QueueGroup, Unit};
+use management::{
+    PageGroup, QUEUE_DECLARATION, QUEUE_FIELDS, QUEUE_STATE, QueueField, QueueGroup, QueueProperty,
+    Unit,
+};
 use serde_json::{Map, Value, json};
 
 const MODULE: &str = "crates/management/web/js/parts/queue-numbers.js";
@@ -33,18 +36,9 @@ const FAMILIES: [(&str, &[QueueGroup], &str); 5] = [
     ("`queue_time_metrics`:", &[QueueGroup::Time], "`vhost`, `queue`"),
 ];
 
-/// Columns of `list_queues` that are no numbers, or none of Leveret's.
-const OTHER_COLUMNS: [&str; 9] = [
-    "name",
-    "policy",
-    "operator_policy",
-    "exclusive_consumer_pid",
-    "exclusive_consumer_tag",
-    "disk_reads",
-    "disk_writes",
-    "refuses_publishes",
-    "held_until_ms",
-];
+/// Columns of `list_queues` that are no fields of the API.
+const OTHER_COLUMNS: [&str; 5] =
+    ["pid", "owner_pid", "exclusive_consumer_pid", "disk_reads", "disk_writes"];
 
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
@@ -78,6 +72,10 @@ fn quoted<'a>(text: &'a str, start: &str) -> BTreeSet<&'a str> {
 
 fn named() -> impl Iterator<Item = &'static QueueField> {
     QUEUE_FIELDS.iter().filter(|row| !row.name.is_empty())
+}
+
+fn properties() -> impl Iterator<Item = &'static QueueProperty> {
+    QUEUE_DECLARATION.iter().chain(QUEUE_STATE)
 }
 
 fn column(row: &QueueField) -> Option<(u32, String)> {
@@ -184,13 +182,21 @@ fn fields_of_the_documentation_are_those_of_the_table() {
             [format!("`{}`", row.name), row.meaning.into(), unit.into(), listed.into(), family];
         rows += &format!("| {} |\n", cells.join(" | ")).replace("|  |", "| |");
     }
-    hold(FIELDS, &with_rows(&read(FIELDS), "## Numbers of a queue", &rows));
+    let text = with_rows(&read(FIELDS), "## Numbers of a queue", &rows);
+    let property = |row: &QueueProperty| {
+        let listed = if row.is_listed { "a column |" } else { "|" };
+        format!("| `{}` | {} | {listed}\n", row.name, row.meaning)
+    };
+    let rows: String = properties().map(property).collect();
+    hold(FIELDS, &with_rows(&text, "## Properties of a queue", &rows));
 }
 
 #[test]
 fn list_queues_has_the_columns_of_the_table() {
     let source = read(LISTED);
-    let of = |kind: &str| quoted(&source, &format!("Column::{kind}(\""));
+    let (_, source) = source.split_once("COLUMNS: &[Column] = &[").unwrap();
+    let (source, _) = source.split_once("\n];").unwrap();
+    let of = |kind: &str| quoted(source, &format!("Column::{kind}(\""));
     let (levels, counts, rates) = (of("same"), of("count"), of("rate"));
     for row in named().filter(|row| row.is_listed) {
         let name = row.name;
@@ -203,17 +209,30 @@ fn list_queues_has_the_columns_of_the_table() {
             }
         }
     }
-    let is_listed = |name: &str| named().any(|row| row.is_listed && row.name == name);
-    let counts = counts.into_iter().chain(rates.iter().map(|rate| rate.trim_end_matches("_rate")));
-    let levels = levels.into_iter().filter(|name| !OTHER_COLUMNS.contains(name));
-    for name in levels.chain(counts) {
-        assert!(is_listed(name), "{name} in {LISTED} is not listed in the table");
+    let others: BTreeSet<&str> =
+        ["same", "atom", "arguments", "new"].into_iter().flat_map(of).collect();
+    for row in properties().filter(|row| row.is_listed) {
+        assert!(others.contains(row.name), "{LISTED} lacks a column `{}`", row.name);
+    }
+    let is_level =
+        |name: &str| named().any(|row| row.is_listed && !row.is_count() && row.name == name);
+    let is_count =
+        |name: &str| named().any(|row| row.is_listed && row.is_count() && row.name == name);
+    let is_property = |name: &str| properties().any(|row| row.is_listed && row.name == name);
+    for name in others.into_iter().filter(|name| !OTHER_COLUMNS.contains(name)) {
+        assert!(is_level(name) || is_property(name), "{name} in {LISTED} is not in the table");
+    }
+    for name in counts.into_iter().chain(rates.iter().map(|rate| rate.trim_end_matches("_rate"))) {
+        assert!(is_count(name), "{name} in {LISTED} is not a count of the table");
     }
 }
 
 #[test]
 fn names_are_unique() {
     let (mut fields, mut families) = (BTreeSet::new(), BTreeSet::new());
+    for row in properties() {
+        assert!(fields.insert(row.name), "{}", row.name);
+    }
     for row in QUEUE_FIELDS {
         assert!(row.name.is_empty() || fields.insert(row.name), "{}", row.name);
         assert!(!row.name.is_empty() || row.family.is_some(), "{} is shown nowhere", row.meaning);

@@ -24,7 +24,7 @@ mod overview;
 mod parameters;
 mod permissions;
 mod policies;
-mod queues;
+pub(crate) mod queues;
 mod quorum_replicas;
 mod quorum_status;
 mod rates;
