@@ -20,6 +20,7 @@ mod router;
 mod snapshot;
 mod stopped_router;
 
+pub use api::queues::properties::{QUEUE_DECLARATION, QUEUE_STATE, QueueProperty};
 pub use api::vhosts::barrier::{barrier_index, barrier_request};
 pub use api::vhosts::leader::{leader_request, names_leader};
 pub use history::{Sample, Sampling, SharedHistory, VhostSample};
@@ -49,18 +50,21 @@ pub use snapshot::client::{
 };
 pub use snapshot::cluster::{ClusterSnapshot, PeerFacts, PeerLink, PeerSnapshot};
 pub use snapshot::condition::{
-    ClockStep, ConnectionRefusal, NodeCondition, RefusedConnections, RefusedLogins, VhostCondition,
+    ClockStep, ConnectionRefusal, NodeCondition, RefusedConnections, RefusedLogins,
 };
 pub use snapshot::logins::{LoginAttempts, Protocol};
 pub use snapshot::node::{
     Identity, IoTotal, IoTotals, Listener, MemoryWatermark, NodeSnapshot, ProcessSnapshot,
     RABBITMQ_VERSION,
 };
-pub use snapshot::queue::{QueueKey, QueueSnapshot};
+pub use snapshot::queue::{QueueKey, QueueSnapshot, QueueView, QueueViews};
+pub use snapshot::queue_fields::{
+    PageColumn, PageGroup, QUEUE_FIELDS, QueueField, QueueGroup, Unit,
+};
 pub use snapshot::replication::{
     RebuildSnapshot, ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot, ShipmentSnapshot,
 };
-pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
+pub use snapshot::scrape::{ConnectionScrape, Scrape, VhostScrape};
 pub use snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 pub use snapshot::vhost::VhostTotals;
 pub use stopped_router::{StoppedNode, stopped_router};

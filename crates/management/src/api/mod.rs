@@ -17,7 +17,7 @@ pub(crate) mod nodes;
 mod overview;
 mod parameters;
 mod policies;
-mod queues;
+pub(crate) mod queues;
 mod quorum;
 mod rates;
 mod redrives;

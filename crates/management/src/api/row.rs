@@ -58,6 +58,15 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Puts a field that has a value, unless it is left out.
+    pub(crate) fn put_some(&mut self, name: &str, value: impl FnOnce() -> Option<Value>) {
+        if self.part.of(name).is_some()
+            && let Some(value) = value()
+        {
+            self.fields.insert(name.to_owned(), value);
+        }
+    }
+
     /// Puts a field whose value is an object, unless it is left out.
     pub(crate) fn put_object(&mut self, name: &str, write: impl FnOnce(&mut Self)) {
         if let Some(part) = self.part.of(name) {

@@ -25,7 +25,7 @@ pub(crate) use node::NodeFacts;
 pub(crate) use queues::QueueRates;
 
 use crate::limits::FINDING_NAMES_MAX;
-use crate::snapshot::condition::QueueCondition;
+use crate::snapshot::queue::QueueView;
 
 /// The input of findings, as far as the user may see it.
 #[derive(Clone, Default, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Facts {
 pub(crate) struct VhostFacts {
     pub(crate) name: String,
     /// The queues, each with the change of its numbers.
-    pub(crate) queues: Vec<(QueueCondition, QueueRates)>,
+    pub(crate) queues: Vec<(QueueView, QueueRates)>,
     /// Names of the queues whose dead letters reach no queue, as far as the dead-letter map shows.
     pub(crate) without_route: Vec<String>,
     /// The other warnings of the dead-letter map.

@@ -4,7 +4,7 @@ use broker::{Overflow, Severity, words};
 
 use super::{Finding, FindingKind, Resource, ResourceKind, VhostFacts, rate_in_words, subject};
 use crate::limits::{LATE_DEADLINE_US, SHORT_CAPACITY_PPM};
-use crate::snapshot::condition::QueueCondition;
+use crate::snapshot::queue::QueueView;
 
 /// The change of a queue's numbers, per second.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct QueueRates {
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     vhost: &'a VhostFacts,
-    queue: &'a QueueCondition,
+    queue: &'a QueueView,
     rates: &'a QueueRates,
 }
 
@@ -46,7 +46,7 @@ impl Seen<'_> {
     }
 
     fn with_messages(self, rate: f64) -> Resource {
-        self.resource(Some(rate), words::count(self.queue.messages, "message"))
+        self.resource(Some(rate), words::count(self.queue.levels.total().messages, "message"))
     }
 
     fn has_no_route(self) -> bool {
@@ -85,7 +85,8 @@ fn dead_letters(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
             format!("{queues} dead letters ({}).", rate_in_words(rate))
         },
     );
-    let no_route = all.iter().filter(|one| one.has_no_route() && !one.queue.keeps_dead_letters);
+    let no_route =
+        all.iter().filter(|one| one.has_no_route() && !one.queue.rules.keeps_dead_letters);
     let no_route = no_route.filter(|one| !losing(one)).map(|one| one.resource(None, String::new()));
     let no_route = Finding::of(
         FindingKind::DeadLettersWithoutRoute,
@@ -99,10 +100,12 @@ fn dead_letters(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
         },
     );
     let waiting = all.iter().filter(|one| {
-        one.queue.pending > 0 && (one.has_no_route() || !one.queue.has_dead_letter_exchange)
+        one.queue.levels.pending.messages > 0
+            && (one.has_no_route() || !one.queue.rules.has_dead_letter_exchange)
     });
-    let waiting =
-        waiting.map(|one| one.resource(None, words::count(one.queue.pending, "dead letter")));
+    let waiting = waiting.map(|one| {
+        one.resource(None, words::count(one.queue.levels.pending.messages, "dead letter"))
+    });
     let waiting = Finding::of(
         FindingKind::DeadLettersWait,
         Severity::Warning,
@@ -117,8 +120,8 @@ fn dead_letters(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
 
 /// Finds queues at their length limit.
 fn full(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
-    let drops = |one: &Seen<'_>| one.queue.overflow == Overflow::DropHead;
-    let refuses = |one: &Seen<'_>| !drops(one) && (one.queue.is_full || one.rates.refused > 0.0);
+    let drops = |one: &Seen<'_>| one.queue.rules.overflow == Overflow::DropHead;
+    let refuses = |one: &Seen<'_>| !drops(one) && (one.queue.is_full() || one.rates.refused > 0.0);
     let refusing = all.iter().filter(|one| refuses(one));
     let refusing = refusing.map(|one| one.with_rate(one.rates.refused));
     let refusing = Finding::of(
@@ -131,7 +134,7 @@ fn full(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
         },
     );
     let dropping = |is_wanted: fn(f64) -> bool| -> Vec<Resource> {
-        let full = all.iter().filter(|one| drops(one) && one.queue.is_full);
+        let full = all.iter().filter(|one| drops(one) && one.queue.is_full());
         let wanted = full.filter(|one| is_wanted(one.rates.over_limit));
         wanted.map(|one| one.with_rate(one.rates.over_limit)).collect()
     };
@@ -151,7 +154,10 @@ fn full(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
 fn consumers(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
     let growing = all.iter().filter(|one| {
         let queue = one.queue;
-        queue.consumers == 0 && !queue.has_ttl && one.rates.delivered <= 0.0 && one.grows()
+        queue.levels.consumers == 0
+            && !queue.rules.has_ttl
+            && one.rates.delivered <= 0.0
+            && one.grows()
     });
     let growing = growing.map(|one| one.with_messages(one.rates.messages));
     let growing = Finding::of(
@@ -165,14 +171,16 @@ fn consumers(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
     );
     let at_limit = |is_wanted: fn(&Seen<'_>) -> bool| -> Vec<Resource> {
         let limited = all.iter().filter(|one| {
-            let queue = one.queue;
+            let queue = &one.queue.levels;
             queue.consumers > 0
-                && queue.ready > 0
+                && queue.ready.messages > 0
                 && queue.consumer_capacity_ppm < SHORT_CAPACITY_PPM
         });
         let wanted = limited.filter(|one| is_wanted(one));
         wanted
-            .map(|one| one.resource(None, words::count(one.queue.ready, "ready message")))
+            .map(|one| {
+                one.resource(None, words::count(one.queue.levels.ready.messages, "ready message"))
+            })
             .collect()
     };
     let kind = FindingKind::ConsumersAtLimit;
@@ -194,10 +202,10 @@ fn consumers(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
 
 /// Finds queues with messages that should have expired.
 fn late(all: &[Seen<'_>]) -> Option<Finding> {
-    let late = all.iter().filter(|one| one.queue.overdue_us >= LATE_DEADLINE_US);
-    let longest_us = late.clone().map(|one| one.queue.overdue_us).max().unwrap_or_default();
+    let late = all.iter().filter(|one| one.queue.levels.overdue_us >= LATE_DEADLINE_US);
+    let longest_us = late.clone().map(|one| one.queue.levels.overdue_us).max().unwrap_or_default();
     let late = late.map(|one| {
-        one.resource(None, format!("{} late", words::duration(one.queue.overdue_us / 1000)))
+        one.resource(None, format!("{} late", words::duration(one.queue.levels.overdue_us / 1000)))
     });
     Finding::of(FindingKind::DeadlinesLate, Severity::Warning, late.collect(), |count, _| {
         let queues = subject(count, "queue", ["has", "have"]);

@@ -1,6 +1,6 @@
 //! Findings from facts that are written down.
 
-use broker::{Name, QueueNumber, WarningKind};
+use broker::{Name, WarningKind};
 
 use super::*;
 use crate::node::ServerCertificate;
@@ -60,25 +60,15 @@ fn certificate(expires_in_s: Option<i64>) -> ServerCertificate {
     ServerCertificate { listener, file: "server.pem".to_owned(), expires_in_s }
 }
 
-fn queue(name: &str) -> QueueCondition {
-    QueueCondition {
-        name: Name::from(name),
-        number: QueueNumber(1),
-        messages: 0,
-        ready: 0,
-        pending: 0,
-        consumers: 1,
-        consumer_capacity_ppm: 1_000_000,
-        is_full: false,
-        overflow: broker::Overflow::DropHead,
-        has_dead_letter_exchange: false,
-        keeps_dead_letters: false,
-        has_ttl: false,
-        overdue_us: 0,
-    }
+/// A queue with a consumer.
+fn queue(name: &str, change: impl FnOnce(&mut QueueView)) -> QueueView {
+    let mut queue = QueueView { name: Name::from(name), ..QueueView::sum() };
+    (queue.levels.consumers, queue.levels.consumer_capacity_ppm) = (1, 1_000_000);
+    change(&mut queue);
+    queue
 }
 
-fn vhost(queues: Vec<(QueueCondition, QueueRates)>) -> VhostFacts {
+fn vhost(queues: Vec<(QueueView, QueueRates)>) -> VhostFacts {
     VhostFacts { name: "/".to_owned(), queues, ..VhostFacts::default() }
 }
 
@@ -100,14 +90,16 @@ fn texts(findings: &[Finding]) -> Vec<(Severity, &str)> {
 #[test]
 fn healthy_broker_has_no_findings() {
     let rates = QueueRates { messages: 5.0, delivered: 1.0, ..QueueRates::default() };
-    let facts = Facts { node: Some(node()), vhosts: vec![vhost(vec![(queue("busy"), rates)])] };
+    let facts =
+        Facts { node: Some(node()), vhosts: vec![vhost(vec![(queue("busy", |_| ()), rates)])] };
     assert!(find(&facts).is_empty());
     assert!(find(&Facts::default()).is_empty());
 }
 
 #[test]
 fn losing_queues_are_one_finding_with_their_rate() {
-    let losing = |name: &str, lost| (queue(name), QueueRates { lost, ..QueueRates::default() });
+    let losing =
+        |name: &str, lost| (queue(name, |_| ()), QueueRates { lost, ..QueueRates::default() });
     let idle = losing("idle", 0.0);
     let mut facts = vhost(vec![losing("emails", 4.0), losing("payments", 30.0), idle]);
     facts.without_route = vec!["emails".to_owned(), "idle".to_owned(), "payments".to_owned()];
@@ -130,7 +122,10 @@ fn losing_queues_are_one_finding_with_their_rate() {
 
 #[test]
 fn dead_letters_of_at_least_once_wait_instead_of_being_lost() {
-    let keeps = QueueCondition { keeps_dead_letters: true, pending: 3, ..queue("keeps") };
+    let keeps = queue("keeps", |q| {
+        q.rules.keeps_dead_letters = true;
+        q.levels.pending.messages = 3;
+    });
     let mut facts = vhost(vec![(keeps, QueueRates::default())]);
     facts.without_route = vec!["keeps".to_owned()];
     let findings = of_vhost(facts);
@@ -143,8 +138,8 @@ fn dead_letters_of_at_least_once_wait_instead_of_being_lost() {
 
 #[test]
 fn messages_kept_at_the_delivery_limit_are_a_finding() {
-    let keeps = QueueCondition { pending: 3, ..queue("keeps") };
-    assert!(!keeps.has_dead_letter_exchange);
+    let keeps = queue("keeps", |q| q.levels.pending.messages = 3);
+    assert!(!keeps.rules.has_dead_letter_exchange);
     let findings = of_vhost(vhost(vec![(keeps, QueueRates::default())]));
     assert_eq!(
         texts(&findings),
@@ -186,8 +181,10 @@ fn warnings_of_the_dead_letter_map_are_findings() {
 #[test]
 fn ten_thousand_queues_are_one_finding() {
     let full = |n: u64| {
-        let overflow = broker::Overflow::RejectPublish;
-        let queue = QueueCondition { is_full: true, overflow, ..queue(&format!("q{n:05}")) };
+        let queue = queue(&format!("q{n:05}"), |q| {
+            q.rules.max_length = Some(0);
+            q.rules.overflow = broker::Overflow::RejectPublish;
+        });
         (queue, QueueRates { refused: 1.0, ..QueueRates::default() })
     };
     let findings = of_vhost(vhost((0..10_000).map(full).collect()));
@@ -202,10 +199,10 @@ fn ten_thousand_queues_are_one_finding() {
 
 #[test]
 fn full_queues_drop_or_refuse() {
-    let full = |name: &str| QueueCondition { is_full: true, ..queue(name) };
+    let full = |name: &str| queue(name, |q| q.rules.max_length = Some(0));
     let drops = QueueRates { over_limit: 0.4, ..QueueRates::default() };
-    let refuses =
-        QueueCondition { overflow: broker::Overflow::RejectPublishDlx, ..full("refuses") };
+    let mut refuses = full("refuses");
+    refuses.rules.overflow = broker::Overflow::RejectPublishDlx;
     let all = vec![
         (full("drops"), drops),
         (full("idle"), QueueRates::default()),
@@ -223,10 +220,12 @@ fn full_queues_drop_or_refuse() {
 
 #[test]
 fn growing_queues_without_consumers_are_found() {
-    let lonely = |name: &str| QueueCondition { consumers: 0, messages: 1805, ..queue(name) };
+    let lonely =
+        |name: &str| queue(name, |q| (q.levels.consumers, q.levels.ready.messages) = (0, 1805));
     let grows = QueueRates { messages: 5.0, ..QueueRates::default() };
     let fetched = QueueRates { delivered: 1.0, ..grows };
-    let waits = QueueCondition { has_ttl: true, ..lonely("expires") };
+    let mut waits = lonely("expires");
+    waits.rules.has_ttl = true;
     let all = vec![
         (lonely("grows"), grows),
         (lonely("fetched"), fetched),
@@ -243,14 +242,19 @@ fn growing_queues_without_consumers_are_found() {
 
 #[test]
 fn consumers_at_their_prefetch_limit_are_found() {
-    let full =
-        |name: &str| QueueCondition { consumer_capacity_ppm: 499_999, ready: 1, ..queue(name) };
+    let full = |name: &str| {
+        queue(name, |q| {
+            (q.levels.consumer_capacity_ppm, q.levels.ready.messages) = (499_999, 1);
+        })
+    };
+    let mut empty = full("empty");
+    empty.levels.ready.messages = 0;
     let acks = QueueRates { acknowledged: 1.0, ..QueueRates::default() };
     let busy = vec![
         (full("stuck"), QueueRates::default()),
         (full("busy"), acks),
         (full("behind"), QueueRates { messages: 1.0, ..acks }),
-        (QueueCondition { ready: 0, ..full("empty") }, QueueRates::default()),
+        (empty, QueueRates::default()),
     ];
     let found = of_vhost(vhost(busy));
     let found: Vec<_> =
@@ -260,8 +264,8 @@ fn consumers_at_their_prefetch_limit_are_found() {
 
 #[test]
 fn overdue_messages_are_found() {
-    let late = QueueCondition { overdue_us: 3_500_000, ..queue("late") };
-    let on_time = QueueCondition { overdue_us: 900_000, ..queue("on time") };
+    let late = queue("late", |q| q.levels.overdue_us = 3_500_000);
+    let on_time = queue("on time", |q| q.levels.overdue_us = 900_000);
     let rates = QueueRates::default();
     assert_eq!(
         texts(&of_vhost(vhost(vec![(late, rates), (on_time, rates)]))),

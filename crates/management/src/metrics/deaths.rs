@@ -6,7 +6,8 @@ use broker::{ByCause, ByReason, DeathCounters, DropCause, QueueCounters};
 
 use crate::metrics::family::Detail;
 use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
-use crate::snapshot::scrape::{QueueScrape, VhostScrape};
+use crate::snapshot::queue::QueueView;
+use crate::snapshot::scrape::VhostScrape;
 
 /// Numbers of messages that left a queue, or the queues of a vhost, other than by delivery.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ impl From<&VhostScrape> for DeathCounts {
     }
 }
 
-impl From<&QueueScrape> for DeathCounts {
-    fn from(queue: &QueueScrape) -> Self {
+impl From<&QueueView> for DeathCounts {
+    fn from(queue: &QueueView) -> Self {
         let QueueCounters { refused, purged, .. } = queue.counters;
         let DeathCounters { dead_lettered, dropped, copies_dropped, redriven, .. } =
             queue.counters.deaths();

@@ -3,9 +3,8 @@
 
 use broker::{Deliveries, ExchangeType, Name};
 
-use crate::snapshot::scrape::{
-    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, VhostScrape,
-};
+use crate::snapshot::queue::QueueView;
+use crate::snapshot::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, VhostScrape};
 
 fn deliveries(vhosts: &[VhostScrape]) -> Deliveries {
     let mut sum = Deliveries::default();
@@ -14,9 +13,9 @@ fn deliveries(vhosts: &[VhostScrape]) -> Deliveries {
 }
 
 /// The sum over all queues.
-pub(super) fn queues(vhosts: &[VhostScrape]) -> QueueScrape {
-    let mut sum = QueueScrape::default();
-    vhosts.iter().flat_map(|vhost| &vhost.queues).for_each(|queue| sum.add(queue));
+pub(super) fn queues(vhosts: &[VhostScrape]) -> QueueView {
+    let mut sum = QueueView::sum();
+    vhosts.iter().flat_map(|vhost| &vhost.queues).for_each(|queue| sum.levels.add(&queue.levels));
     sum.counters.published = vhosts.iter().map(|vhost| vhost.counters.routed).sum();
     sum.counters.deliveries = deliveries(vhosts);
     sum

@@ -5,9 +5,10 @@ use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
 use crate::metrics::{clients, exchanges, node, queues, sums};
-use crate::snapshot::queue_levels::LevelGroup;
+use crate::snapshot::queue::QueueView;
+use crate::snapshot::queue_fields::QueueGroup;
 use crate::snapshot::scrape::{
-    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
+    ChannelScrape, ConnectionScrape, ExchangeScrape, Scrape, VhostScrape,
 };
 
 /// The numbers to write, with the labels of all objects formatted once.
@@ -15,7 +16,7 @@ use crate::snapshot::scrape::{
 pub(super) struct MetricsView<'a> {
     scrape: &'a Scrape,
     namespace: Namespace,
-    queues: ObjectSet<'a, QueueScrape>,
+    queues: ObjectSet<'a, QueueView>,
     channels: ObjectSet<'a, ChannelScrape>,
     /// Labels of channels in the families that also name the vhost.
     channels_in_vhosts: Labels,
@@ -81,7 +82,7 @@ impl<'a> MetricsView<'a> {
     pub(super) fn each(
         scrape: &'a Scrape,
         namespace: Namespace,
-        select: impl Fn(&QueueScrape) -> bool,
+        select: impl Fn(&QueueView) -> bool,
     ) -> Self {
         let vhosts = &scrape.vhosts;
         let queues = ObjectSet::each(
@@ -135,15 +136,15 @@ impl<'a> MetricsView<'a> {
             Group::Node => node::write(text, namespace, &node::METRICS, scrape),
             Group::NodePersister => node::files(text, namespace, scrape),
             Group::AuthAttempts => node::logins(text, namespace, scrape),
-            Group::QueueCoarse => self.levels(text, LevelGroup::Coarse),
-            Group::QueueConsumerCount => self.levels(text, LevelGroup::ConsumerCount),
+            Group::QueueCoarse => self.queues(text, QueueGroup::Coarse),
+            Group::QueueConsumerCount => self.queues(text, QueueGroup::ConsumerCount),
             Group::Queue => {
-                self.levels(text, LevelGroup::ConsumerCount);
-                self.levels(text, LevelGroup::Queue);
+                self.queues(text, QueueGroup::ConsumerCount);
+                self.queues(text, QueueGroup::Queue);
             }
-            Group::QueueDelivery => self.queues(text, &queues::DELIVERIES),
+            Group::QueueDelivery => self.queues(text, QueueGroup::Delivery),
             Group::QueuePublished => self.published(text),
-            Group::QueueTime => self.queues(text, &queues::TIMES),
+            Group::QueueTime => self.queues(text, QueueGroup::Time),
             Group::QueueDeath => {
                 self.deaths(text);
                 deaths::given_reasons(text, namespace, &scrape.vhosts);
@@ -185,12 +186,8 @@ impl<'a> MetricsView<'a> {
         labels.iter().for_each(|labels| samples.put(labels, 1));
     }
 
-    fn levels(&self, text: &mut Text, group: LevelGroup) {
-        queues::write_levels(text, self.namespace, group, &self.queues.objects());
-    }
-
-    fn queues(&self, text: &mut Text, families: &[Family<QueueScrape>]) {
-        write(text, self.namespace, families, &self.queues.objects());
+    fn queues(&self, text: &mut Text, group: QueueGroup) {
+        queues::write(text, self.namespace, group, &self.queues.objects());
     }
 
     /// RabbitMQ names these labels differently than elsewhere.
@@ -205,7 +202,7 @@ impl<'a> MetricsView<'a> {
                 Objects::Each(queues, &labels)
             }
         };
-        write(text, self.namespace, &queues::PUBLISHED, &objects);
+        queues::write(text, self.namespace, QueueGroup::Published, &objects);
     }
 
     /// Sums are by vhost here.

@@ -11,8 +11,7 @@ use crate::node::import_preview::ImportPreview;
 use crate::node::limits::VhostLimit;
 use crate::node::vhost::{VhostChange, VhostSettings};
 use crate::snapshot::client::ConsumerSnapshot;
-use crate::snapshot::condition::VhostCondition;
-use crate::snapshot::queue::{QueueKey, QueueSnapshot};
+use crate::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
 
@@ -142,8 +141,8 @@ pub trait Topology {
     /// The dead-letter map of a vhost.
     fn dead_letter_map(&self, vhost: &str) -> Option<DeadLetterMap>;
 
-    /// The condition of a vhost, for findings.
-    fn vhost_condition(&self, vhost: &str) -> Option<VhostCondition>;
+    /// The queues of a vhost at one moment.
+    fn queue_views(&self, vhost: &str) -> Option<Vec<QueueView>>;
 
     /// The definitions of the whole node, as RabbitMQ exports them; the contents of these vhosts only, or of all.
     fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Value;

@@ -1,10 +1,6 @@
-//! The condition of the node and its vhosts at one moment: the numbers from which findings are made.
+//! The condition of the node at one moment: the numbers from which findings are made.
 
 use std::net::IpAddr;
-
-use broker::time::{Now, Time};
-use broker::{DeadLetterStrategy, Overflow};
-use broker::{Name, Queue, QueueId, QueueNumber, Vhost};
 
 /// The condition of the node, beyond its memory and disk space.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -75,84 +71,4 @@ pub struct ClockStep {
     pub step_ms: i64,
     /// Time since the step, in milliseconds.
     pub ago_ms: u64,
-}
-
-/// The condition of a vhost.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct VhostCondition {
-    /// The queues.
-    pub(crate) queues: Vec<QueueCondition>,
-}
-
-/// The condition of a queue.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct QueueCondition {
-    pub(crate) name: Name,
-    pub(crate) number: QueueNumber,
-    pub(crate) messages: u64,
-    pub(crate) ready: u64,
-    /// Dead letters that wait in the queue until another queue has taken them.
-    pub(crate) pending: u64,
-    pub(crate) consumers: u32,
-    /// Share of the recent past in which a consumer could have taken a message, in parts per million.
-    pub(crate) consumer_capacity_ppm: u64,
-    /// True if no further message fits under the length limit.
-    pub(crate) is_full: bool,
-    pub(crate) overflow: Overflow,
-    pub(crate) has_dead_letter_exchange: bool,
-    /// True if the queue keeps dead letters that it cannot deliver.
-    pub(crate) keeps_dead_letters: bool,
-    /// True if messages of the queue expire without a consumer.
-    pub(crate) has_ttl: bool,
-    /// Time since the first deadline that has passed without an expiry, in microseconds.
-    pub(crate) overdue_us: u64,
-}
-
-impl VhostCondition {
-    /// The queues to copy.
-    pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
-        vhost.queues().map(|(id, _)| id).collect()
-    }
-
-    /// Copies some queues. Deleted queues are left out.
-    pub fn add_queues(&mut self, vhost: &mut Vhost, now: Now, queues: &[QueueId]) {
-        for id in queues {
-            vhost.forget_gone_deadlines(*id);
-            self.queues
-                .extend(vhost.queue_of(*id).map(|queue| QueueCondition::of(queue, now.time)));
-        }
-    }
-}
-
-impl QueueCondition {
-    fn of(queue: &Queue, now: Time) -> Self {
-        let settings = &queue.settings;
-        let overdue = queue.first_deadline().map(|deadline| now.micros_since(deadline));
-        Self {
-            name: queue.name.clone(),
-            number: queue.number,
-            messages: queue.message_count(),
-            ready: queue.ready_count(),
-            pending: queue.pending_count(),
-            consumers: queue.consumer_count(),
-            consumer_capacity_ppm: queue.consumer_capacity_ppm(now),
-            is_full: is_full(queue),
-            overflow: settings.overflow,
-            has_dead_letter_exchange: settings.dead_letter.is_some(),
-            keeps_dead_letters: settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce,
-            has_ttl: settings.message_ttl_ms.is_some(),
-            overdue_us: overdue.unwrap_or_default(),
-        }
-    }
-}
-
-/// True if a message of the mean size would exceed a length limit.
-fn is_full(queue: &Queue) -> bool {
-    let settings = &queue.settings;
-    let messages = queue.ready_count() + queue.delayed_count() + queue.pending_count();
-    let bytes = queue.ready_bytes() + queue.delayed_bytes() + queue.pending_bytes();
-    let mean = bytes.checked_div(messages).unwrap_or_default();
-    settings.max_length.is_some_and(|max| messages >= max)
-        || settings.max_length_bytes.is_some_and(|max| messages > 0 && bytes + mean > max)
 }

@@ -4,10 +4,13 @@
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::ChannelCounters;
-use broker::{DeathCounters, Deliveries, DropCause, ExchangeCounters, Queue, QueueType, Vhost};
+use broker::{DeathCounters, Deliveries, ExchangeCounters, Queue, QueueCounters, QueueType, Vhost};
 
 use crate::snapshot::client::Traffic;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::queue::QueueView;
+use crate::snapshot::queue_fields::{QUEUE_FIELDS, QueueField, Source};
+use crate::snapshot::queue_levels::QueueLevels;
 
 /// A kind of statistics, for which a request names a range of time (`lengths_age`, `lengths_incr`, ...).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,11 +66,54 @@ const fn table<const N: usize>(parts: &[&[Field]]) -> [Field; N] {
     table
 }
 
-const LENGTHS: [Field; 3] = [
-    field(StatsKind::Lengths, "messages"),
-    field(StatsKind::Lengths, "messages_ready"),
-    field(StatsKind::Lengths, "messages_unacknowledged"),
-];
+/// The sampled numbers of a queue that one source has.
+#[derive(Clone, Copy)]
+enum Part {
+    Lengths,
+    Deliveries,
+    Deaths,
+    All,
+}
+
+impl Part {
+    const fn has(self, row: &QueueField) -> bool {
+        row.is_sampled()
+            && match self {
+                Self::Lengths => matches!(row.source, Source::Length(..)),
+                Self::Deliveries => matches!(row.source, Source::Delivery(_)),
+                Self::Deaths => matches!(row.source, Source::Death(_)),
+                Self::All => true,
+            }
+    }
+
+    const fn len(self) -> usize {
+        let (mut len, mut row) = (0, 0);
+        while row < QUEUE_FIELDS.len() {
+            if self.has(&QUEUE_FIELDS[row]) {
+                len += 1;
+            }
+            row += 1;
+        }
+        len
+    }
+
+    const fn fields<const N: usize>(self) -> [Field; N] {
+        let mut fields = [field(StatsKind::Lengths, ""); N];
+        let (mut at, mut row) = (0, 0);
+        while row < QUEUE_FIELDS.len() {
+            let of = &QUEUE_FIELDS[row];
+            if self.has(of) {
+                let kind = if of.is_count() { StatsKind::Messages } else { StatsKind::Lengths };
+                fields[at] = field(kind, of.name);
+                at += 1;
+            }
+            row += 1;
+        }
+        fields
+    }
+}
+
+const LENGTHS: [Field; Part::Lengths.len()] = Part::Lengths.fields();
 
 const PUBLISHES: [Field; 4] = [
     field(StatsKind::Messages, "publish"),
@@ -76,35 +122,9 @@ const PUBLISHES: [Field; 4] = [
     field(StatsKind::Messages, "drop_unroutable"),
 ];
 
-const DELIVERIES: [Field; 8] = [
-    field(StatsKind::Messages, "deliver"),
-    field(StatsKind::Messages, "deliver_no_ack"),
-    field(StatsKind::Messages, "get"),
-    field(StatsKind::Messages, "get_no_ack"),
-    field(StatsKind::Messages, "get_empty"),
-    field(StatsKind::Messages, "deliver_get"),
-    field(StatsKind::Messages, "redeliver"),
-    field(StatsKind::Messages, "ack"),
-];
+const DELIVERIES: [Field; Part::Deliveries.len()] = Part::Deliveries.fields();
 
-/// Numbers that are 0 for most queues come last: trailing zeros take no memory in a sample.
-const DEATHS: [Field; 15] = [
-    field(StatsKind::Messages, "expired"),
-    field(StatsKind::Messages, "dead_lettered"),
-    field(StatsKind::Messages, "dropped"),
-    field(StatsKind::Messages, "dead_lettered_rejected"),
-    field(StatsKind::Messages, "dead_lettered_expired"),
-    field(StatsKind::Messages, "dead_lettered_maxlen"),
-    field(StatsKind::Messages, "dead_lettered_delivery_limit"),
-    field(StatsKind::Messages, "dropped_rejected"),
-    field(StatsKind::Messages, "dropped_expired"),
-    field(StatsKind::Messages, "dropped_maxlen"),
-    field(StatsKind::Messages, "dropped_delivery_limit"),
-    field(StatsKind::Messages, "dropped_without_dlx"),
-    field(StatsKind::Messages, "dead_letters_lost"),
-    field(StatsKind::Messages, "dead_letter_copies_dropped"),
-    field(StatsKind::Messages, "redriven"),
-];
+const DEATHS: [Field; Part::Deaths.len()] = Part::Deaths.fields();
 
 /// Messages that full queues refused.
 const REFUSED: Field = field(StatsKind::Messages, "refused");
@@ -137,8 +157,7 @@ pub(crate) const CHANNEL: [Field; PUBLISHES.len() + DELIVERIES.len() + 1] =
     table(&[&PUBLISHES, &DELIVERIES, &[REFUSED]]);
 
 /// Fields of a queue.
-pub(crate) const QUEUE: [Field; LENGTHS.len() + 1 + DELIVERIES.len() + DEATHS.len() + 1] =
-    table(&[&LENGTHS, &[PUBLISHES[0]], &DELIVERIES, &DEATHS, &[REFUSED]]);
+pub(crate) const QUEUE: [Field; Part::All.len()] = Part::All.fields();
 
 /// Fields of a vhost, and of all vhosts together.
 pub(crate) const VHOST: [Field;
@@ -180,38 +199,27 @@ pub(crate) type NodeNumbers = [u64; NODE.len()];
 
 /// The index in [`QUEUE`] of messages dead-lettered for `reason`.
 pub(crate) const fn dead_lettered_by(reason: DeathReason) -> usize {
-    // Behind the three sums over all reasons.
+    // Behind the sums over all reasons.
     LENGTHS.len() + 1 + DELIVERIES.len() + 3 + reason as usize
 }
 
-/// The numbers of [`DEATHS`]: three sums, dead-lettered and dropped messages by reason, then dropped messages
-/// without and with a dead-letter exchange, copies, and redriven messages.
-fn deaths(deaths: &DeathCounters) -> [u64; DEATHS.len()] {
-    let dead_lettered = DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason));
-    let dropped = DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total());
-    let expired = DeathReason::Expired as usize;
-    let expired = [&dead_lettered, &dropped].map(|of| of.get(expired).copied().unwrap_or_default());
-    let sums = [expired.iter().sum(), dead_lettered.iter().sum(), dropped.iter().sum()];
-    let without_dlx = DeathReason::ALL
-        .map(|reason| deaths.dropped.get(reason).get(DropCause::NoDeadLetterExchange));
-    let without_dlx: u64 = without_dlx.iter().sum();
-    let all_dropped: u64 = dropped.iter().sum();
-    let losses = [without_dlx, all_dropped - without_dlx, deaths.copies_dropped.total()];
-    join(&[&sums, &dead_lettered, &dropped, &losses, &[deaths.redriven]])
+/// Reads the sampled numbers of a queue for which `number` finds a value.
+fn read<const N: usize>(number: impl Fn(Source) -> Option<u64>) -> [u64; N] {
+    let mut numbers = [0; N];
+    let rows = QUEUE_FIELDS.iter().filter(|row| row.is_sampled());
+    let all = rows.filter_map(|row| number(row.source));
+    numbers.iter_mut().zip(all).for_each(|(to, number)| *to = number);
+    numbers
+}
+
+/// The numbers of [`DEATHS`].
+fn deaths(of: &DeathCounters) -> [u64; DEATHS.len()] {
+    read(|source| if let Source::Death(number) = source { Some(number(of)) } else { None })
 }
 
 /// The numbers of [`DELIVERIES`].
 fn deliveries(of: &Deliveries) -> [u64; DELIVERIES.len()] {
-    [
-        of.delivered(),
-        of.delivered_no_ack(),
-        of.got(),
-        of.got_no_ack(),
-        of.got_nothing,
-        of.all(),
-        of.redelivered,
-        of.acknowledged,
-    ]
+    read(|source| if let Source::Delivery(number) = source { Some(number(of)) } else { None })
 }
 
 /// Joins lists of numbers, as [`table`] joins lists of fields.
@@ -224,19 +232,31 @@ fn join<const N: usize>(parts: &[&[u64]]) -> [u64; N] {
 }
 
 fn lengths(queue: &Queue) -> [u64; LENGTHS.len()] {
-    [queue.message_count(), queue.ready_count(), queue.unacked_count()]
+    read(|source| if let Source::Length(number, _) = source { Some(number(queue)) } else { None })
 }
 
 /// The numbers of a queue.
 pub(crate) fn of_queue(queue: &Queue) -> QueueNumbers {
-    let counters = &queue.counters;
-    join(&[
-        &lengths(queue),
-        &[counters.entered + counters.refused],
-        &deliveries(&counters.deliveries),
-        &deaths(&counters.deaths()),
-        &[counters.refused],
-    ])
+    numbers(&queue.counters, |of_queue, _| of_queue(queue))
+}
+
+/// The numbers of a copied queue.
+pub(crate) fn of_view(view: &QueueView) -> QueueNumbers {
+    numbers(&view.counters, |_, of_levels| of_levels(&view.levels))
+}
+
+fn numbers(
+    counters: &QueueCounters,
+    length: impl Fn(fn(&Queue) -> u64, fn(&QueueLevels) -> u64) -> u64,
+) -> QueueNumbers {
+    let deaths = counters.deaths();
+    read(|source| match source {
+        Source::Length(of_queue, of_levels) => Some(length(of_queue, of_levels)),
+        Source::Level(_) => None,
+        Source::Counter(number) => Some(number(counters)),
+        Source::Delivery(number) => Some(number(&counters.deliveries)),
+        Source::Death(number) => Some(number(&deaths)),
+    })
 }
 
 /// The numbers of an exchange.

@@ -10,6 +10,7 @@ pub(crate) mod logins;
 pub(crate) mod moment;
 pub(crate) mod node;
 pub(crate) mod queue;
+pub(crate) mod queue_fields;
 pub(crate) mod queue_levels;
 pub(crate) mod replication;
 pub(crate) mod scrape;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use amqp::table::Table;
 use broker::time::Now;
 use broker::{
-    EffectivePolicies, Name, Queue, QueueCounters, QueueId, QueueNumber, QueueType, Settings, Vhost,
+    DeadLetterStrategy, EffectivePolicies, Name, Overflow, Queue, QueueCounters, QueueId,
+    QueueNumber, QueueType, Settings, Vhost,
 };
 
+use crate::snapshot::amount::Amount;
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
-use crate::snapshot::fields;
 use crate::snapshot::moment::wall_ms;
 use crate::snapshot::queue_levels::QueueLevels;
 
@@ -37,14 +38,43 @@ impl QueueKey {
     }
 }
 
+/// A queue at one moment: what the API, the metrics and the findings need of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueView {
+    pub(crate) name: Name,
+    pub(crate) number: QueueNumber,
+    pub(crate) kind: QueueType,
+    pub(crate) levels: QueueLevels,
+    pub(crate) counters: QueueCounters,
+    pub(crate) rules: QueueRules,
+}
+
+/// Rules of a queue for messages that no consumer takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueueRules {
+    /// True if messages of the queue expire.
+    pub(crate) has_ttl: bool,
+    pub(crate) has_dead_letter_exchange: bool,
+    /// True if the queue keeps dead letters that it cannot deliver.
+    pub(crate) keeps_dead_letters: bool,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) max_length_bytes: Option<u64>,
+    pub(crate) overflow: Overflow,
+}
+
+/// The queues of a vhost, copied a slice at a time, so that clients do not wait for all queues.
+#[derive(Debug)]
+pub struct QueueViews {
+    ids: Vec<QueueId>,
+    views: Vec<QueueView>,
+}
+
 /// A queue with all fields that the API shows.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the answer")]
 pub struct QueueSnapshot {
+    pub(crate) view: QueueView,
     pub(crate) vhost: Name,
-    pub(crate) name: Name,
-    pub(crate) number: QueueNumber,
-    pub(crate) kind: QueueType,
     pub(crate) durable: bool,
     pub(crate) auto_delete: bool,
     pub(crate) exclusive: bool,
@@ -53,7 +83,6 @@ pub struct QueueSnapshot {
     pub(crate) arguments: Table,
     pub(crate) policies: EffectivePolicies,
     pub(crate) settings: Settings,
-    pub(crate) levels: QueueLevels,
     /// The time until which returned messages in strict order hold the queue, in milliseconds of the epoch.
     pub(crate) held_until_ms: Option<u64>,
     /// The times at which the first and the last returned message that waits are ready, in milliseconds of the epoch.
@@ -62,9 +91,98 @@ pub struct QueueSnapshot {
     pub(crate) refuses_publishes: bool,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
-    /// The sampled numbers, in the order of [`fields::QUEUE`].
-    pub(crate) numbers: fields::QueueNumbers,
-    pub(crate) counters: QueueCounters,
+}
+
+impl QueueView {
+    fn of(queue: &Queue, now: Now) -> Self {
+        Self {
+            name: queue.name.clone(),
+            number: queue.number,
+            kind: queue.kind(),
+            levels: QueueLevels::of(queue, now),
+            counters: queue.counters.clone(),
+            rules: QueueRules::of(queue),
+        }
+    }
+
+    /// The sum over no queues, for metrics over all queues.
+    pub(crate) fn sum() -> Self {
+        let rules = QueueRules {
+            has_ttl: false,
+            has_dead_letter_exchange: false,
+            keeps_dead_letters: false,
+            max_length: None,
+            max_length_bytes: None,
+            overflow: Overflow::DropHead,
+        };
+        Self {
+            name: Name::default(),
+            number: QueueNumber(0),
+            kind: QueueType::default(),
+            levels: QueueLevels::default(),
+            counters: QueueCounters::default(),
+            rules,
+        }
+    }
+
+    /// True if a message of the mean size would exceed a length limit.
+    pub(crate) fn is_full(&self) -> bool {
+        let Amount { messages, bytes } = self.levels.limited();
+        let mean = bytes.checked_div(messages).unwrap_or_default();
+        let is_reached = |max| messages > 0 && bytes + mean > max;
+        self.rules.max_length.is_some_and(|max| messages >= max)
+            || self.rules.max_length_bytes.is_some_and(is_reached)
+    }
+}
+
+impl QueueRules {
+    fn of(queue: &Queue) -> Self {
+        let settings = &queue.settings;
+        Self {
+            has_ttl: settings.message_ttl_ms.is_some(),
+            has_dead_letter_exchange: settings.dead_letter.is_some(),
+            keeps_dead_letters: settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce,
+            max_length: settings.max_length,
+            max_length_bytes: settings.max_length_bytes,
+            overflow: settings.overflow,
+        }
+    }
+}
+
+impl QueueViews {
+    /// Starts a copy of so many queues, with room for all: a buffer that doubles is copied each time.
+    pub fn of(queues: usize) -> Self {
+        Self { ids: Vec::with_capacity(queues), views: Vec::with_capacity(queues) }
+    }
+
+    /// The queues to copy.
+    pub fn ids(vhost: &Vhost) -> Vec<QueueId> {
+        vhost.queues().map(|(id, _)| id).collect()
+    }
+
+    /// Copies some queues. Deleted queues are left out.
+    pub fn add(&mut self, vhost: &mut Vhost, now: Now, ids: &[QueueId]) {
+        for id in ids {
+            vhost.forget_gone_deadlines(*id);
+            if let Some(queue) = vhost.queue_of(*id) {
+                self.ids.push(*id);
+                self.views.push(QueueView::of(queue, now));
+            }
+        }
+    }
+
+    /// The copies of queues that `vhost` still has.
+    pub(crate) fn present(self, vhost: &Vhost) -> Vec<QueueView> {
+        let Self { ids, mut views } = self;
+        let mut ids = ids.into_iter();
+        views.retain(|_| ids.next().is_some_and(|id| vhost.queue_of(id).is_some()));
+        views
+    }
+
+    /// All copies.
+    pub fn into_views(self) -> Vec<QueueView> {
+        self.views
+    }
 }
 
 impl QueueSnapshot {
@@ -94,11 +212,8 @@ impl QueueSnapshot {
 
     fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>, now: Now) -> Self {
         Self {
+            view: QueueView::of(queue, now),
             vhost: vhost.name().clone(),
-            name: queue.name.clone(),
-            number: queue.number,
-            numbers: fields::of_queue(queue),
-            kind: queue.kind(),
             durable: queue.ownership.durable,
             auto_delete: queue.ownership.auto_delete,
             exclusive: queue.ownership.exclusive_owner.is_some(),
@@ -106,7 +221,6 @@ impl QueueSnapshot {
             arguments: queue.arguments.table.clone(),
             policies: queue.policies.clone(),
             settings: queue.settings.clone(),
-            levels: QueueLevels::of(queue, now),
             held_until_ms: queue.held_until().map(|at| wall_ms(now, at)),
             returned_ready_ms: queue
                 .returned_ready_at()
@@ -119,7 +233,6 @@ impl QueueSnapshot {
             single_active_consumer: queue
                 .single_active_consumer()
                 .map(|consumer| consumer.tag.clone()),
-            counters: queue.counters.clone(),
         }
     }
 }

@@ -1,18 +1,15 @@
 //! The numbers behind the metrics at one moment.
 
 use broker::statistics::VhostCounters;
-use broker::time::{Now, Time};
-use broker::{
-    Deliveries, Exchange, ExchangeType, GivenReasons, Name, Queue, QueueCounters, QueueId,
-    QueueType, Vhost,
-};
+use broker::time::Time;
+use broker::{Deliveries, Exchange, ExchangeType, GivenReasons, Name, QueueType, Vhost};
 
 use crate::node::BackupTotals;
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
-use crate::snapshot::queue_levels::QueueLevels;
+use crate::snapshot::queue::{QueueView, QueueViews};
 
 /// All numbers at one moment.
 #[derive(Debug)]
@@ -43,25 +40,12 @@ pub struct VhostScrape {
     pub(crate) given_reasons: GivenReasons,
     /// Deliveries by type of queue, including deleted queues.
     pub(crate) deliveries: [Deliveries; QueueType::ALL.len()],
-    pub(crate) queues: Vec<QueueScrape>,
+    pub(crate) queues: Vec<QueueView>,
     pub(crate) exchanges: Vec<ExchangeScrape>,
     pub(crate) channels: Vec<ChannelScrape>,
     pub(crate) connections: Vec<ConnectionScrape>,
     /// Traffic over all sockets, including closed ones.
     pub(crate) traffic: Traffic,
-}
-
-/// A queue, or a sum over queues.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct QueueScrape {
-    pub(crate) name: Name,
-    pub(crate) kind: QueueType,
-    pub(crate) levels: QueueLevels,
-    pub(crate) oldest_age_us: Option<u64>,
-    pub(crate) first_deadline_us: Option<u64>,
-    pub(crate) lease_ends_us: Option<u64>,
-    pub(crate) next_delivery_us: Option<u64>,
-    pub(crate) counters: QueueCounters,
 }
 
 /// An exchange, or the sum over all exchanges.
@@ -123,43 +107,24 @@ impl ConnectionScrape {
     }
 }
 
-/// Copies a vhost, a slice of queues at a time, so that clients do not wait for all queues.
-#[derive(Default, Debug)]
-pub struct Scraping(Vec<(QueueId, QueueScrape)>);
-
-impl Scraping {
-    /// The queues to copy.
-    pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
-        vhost.queues().map(|(id, _)| id).collect()
-    }
-
-    /// Copies some queues. Deleted queues are left out.
-    pub fn add_queues(&mut self, vhost: &mut Vhost, now: Now, queues: &[QueueId]) {
-        for id in queues {
-            vhost.forget_gone_deadlines(*id);
-            self.0.extend(vhost.queue_of(*id).map(|queue| (*id, QueueScrape::of(queue, now))));
-        }
-    }
-
-    /// Copies everything else. Queues deleted since their slice count among the deleted queues only, so that
-    /// sums never shrink and nothing counts twice.
-    pub fn finish(
-        self,
+impl VhostScrape {
+    /// Copies a vhost, after its queues. Queues deleted since count among the deleted queues only, so that sums never
+    /// shrink and nothing counts twice.
+    pub fn of(
+        queues: QueueViews,
         vhost: &Vhost,
         client_of: ClientOf<'_>,
         connections: Vec<ConnectionScrape>,
         traffic: Traffic,
-    ) -> VhostScrape {
-        let is_there = |id: QueueId| vhost.queue_of(id).is_some();
-        let queues = self.0.into_iter().filter(|(id, _)| is_there(*id));
-        let queues: Vec<QueueScrape> = queues.map(|(_, queue)| queue).collect();
+    ) -> Self {
+        let queues = queues.present(vhost);
         let mut deliveries = vhost.counters().delivered_from_gone;
         for queue in &queues {
             if let Some(of_type) = deliveries.get_mut(queue.kind as usize) {
                 of_type.add(&queue.counters.deliveries);
             }
         }
-        VhostScrape {
+        Self {
             name: vhost.name().clone(),
             counters: *vhost.counters(),
             given_reasons: vhost.given_reasons().clone(),
@@ -170,31 +135,6 @@ impl Scraping {
             connections,
             traffic,
         }
-    }
-}
-
-impl QueueScrape {
-    fn of(queue: &Queue, now: Now) -> Self {
-        Self {
-            name: queue.name.clone(),
-            kind: queue.kind(),
-            levels: QueueLevels::of(queue, now),
-            oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
-            first_deadline_us: queue.first_deadline().map(Time::as_micros),
-            lease_ends_us: queue.lease_ends().map(Time::as_micros),
-            next_delivery_us: queue.next_delivery_at().map(Time::as_micros),
-            counters: queue.counters.clone(),
-        }
-    }
-
-    /// Adds another queue: counts are summed, ages and deadlines are the earliest.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.levels.add(&other.levels);
-        self.oldest_age_us = self.oldest_age_us.max(other.oldest_age_us);
-        let first = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        self.first_deadline_us = first(self.first_deadline_us, other.first_deadline_us);
-        self.lease_ends_us = first(self.lease_ends_us, other.lease_ends_us);
-        self.next_delivery_us = first(self.next_delivery_us, other.next_delivery_us);
     }
 }
 
@@ -244,6 +184,7 @@ mod tests {
     use amqp::method::MethodId;
     use amqp::table::Table;
     use broker::access::Access;
+    use broker::time::Now;
     use broker::{
         ChannelNumber, Command, ConnectionId, DeclareQueue, DeleteQueue, Request, VhostOptions,
     };
@@ -283,14 +224,14 @@ mod tests {
             apply(&mut vhost, connection, Command::DeclareQueue(declare));
             apply(&mut vhost, connection, Command::Get { queue, no_ack: true });
         }
-        let mut scraping = Scraping::default();
-        let queues = Scraping::queues(&vhost);
-        scraping.add_queues(&mut vhost, NOW, &queues);
+        let ids = QueueViews::ids(&vhost);
+        let mut queues = QueueViews::of(ids.len());
+        queues.add(&mut vhost, NOW, &ids);
         let delete =
             DeleteQueue { queue: "goes", if_unused: false, if_empty: false, nowait: false };
         apply(&mut vhost, connection, Command::DeleteQueue(delete));
         let none = |_| None;
-        let scrape = scraping.finish(&vhost, &none, Vec::new(), Traffic::default());
+        let scrape = VhostScrape::of(queues, &vhost, &none, Vec::new(), Traffic::default());
         let names: Vec<&str> = scrape.queues.iter().map(|queue| &*queue.name).collect();
         assert_eq!(names, ["stays"]);
         assert_eq!(scrape.deliveries[QueueType::Classic as usize].got_nothing, 2);

@@ -21,12 +21,6 @@ pub struct VhostTotals {
     pub queues: u64,
     /// Number of consumers.
     pub consumers: u64,
-    /// Messages in all queues.
-    pub messages: u64,
-    /// Messages that are ready for delivery.
-    pub messages_ready: u64,
-    /// Messages that are delivered and not acknowledged.
-    pub messages_unacknowledged: u64,
     /// Counters since the start.
     pub counters: VhostCounters,
     /// True if a shared queue does not survive a restart.
@@ -51,9 +45,6 @@ impl VhostTotals {
             exchanges: vhost.exchanges().count() as u64,
             queues: 0,
             consumers: 0,
-            messages: 0,
-            messages_ready: 0,
-            messages_unacknowledged: 0,
             counters: *vhost.counters(),
             has_transient_queue: false,
             has_global_prefetch: false,
@@ -74,9 +65,6 @@ impl VhostTotals {
             totals.has_transient_queue |=
                 !queue.ownership.durable && queue.ownership.exclusive_owner.is_none();
             totals.consumers += u64::from(queue.consumer_count());
-            totals.messages += queue.message_count();
-            totals.messages_ready += queue.ready_count();
-            totals.messages_unacknowledged += queue.unacked_count();
             sums.add(queue);
         }
         let data = of_connection(traffic);

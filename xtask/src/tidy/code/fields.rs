@@ -17,7 +17,6 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/broker/src/statistics.rs VhostCounters", 32),
     ("crates/broker/src/vhost/mod.rs Vhost", 24),
     ("crates/management/src/snapshot/node.rs NodeSnapshot", 18),
-    ("crates/management/src/snapshot/queue.rs QueueSnapshot", 19),
     ("crates/perf/src/options.rs Throughput", 17),
     ("crates/replica/src/replica/mod.rs Replica", 24),
     ("crates/replication/src/member/mod.rs Member", 33),

@@ -23,9 +23,9 @@ use crate::json::taken::taken;
 use crate::node::{Caller, Leader, LimitName as _, VhostLimit, maximum};
 use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
 use crate::snapshot::cluster::PeerSnapshot;
-use crate::snapshot::condition::QueueCondition;
 use crate::snapshot::fields::{QUEUE, VHOST};
 use crate::snapshot::node::NodeSnapshot;
+use crate::snapshot::queue::QueueView;
 
 /// The paths.
 pub(super) fn routes() -> Routes {
@@ -289,13 +289,13 @@ fn cluster_facts(node: &SharedNode) -> ClusterFacts {
 }
 
 fn vhost_facts(node: &SharedNode, caller: &Caller, name: String) -> Option<VhostFacts> {
-    let condition = node.vhost_condition(&name)?;
+    let views = node.queue_views(&name)?;
     let (queues, unroutable_rate) = node.history().read(|history| {
-        let with_rates = |queue: QueueCondition| {
+        let with_rates = |queue: QueueView| {
             let rates = queue_rates(history, &name, &queue);
             (queue, rates)
         };
-        let queues: Vec<_> = condition.queues.into_iter().map(with_rates).collect();
+        let queues: Vec<_> = views.into_iter().map(with_rates).collect();
         let rates = history.of_vhost(&name, &TimeRanges::default()).rates;
         (queues, rate_of(&VHOST.map(|field| field.name), &rates, "drop_unroutable"))
     });
@@ -352,7 +352,7 @@ fn rate_of(names: &[&str], rates: &[f64], name: &str) -> f64 {
     at.and_then(|at| rates.get(at)).copied().unwrap_or_default()
 }
 
-fn queue_rates(history: &History, vhost: &str, queue: &QueueCondition) -> QueueRates {
+fn queue_rates(history: &History, vhost: &str, queue: &QueueView) -> QueueRates {
     let rates = history.of_queue(vhost, queue.number, &TimeRanges::default()).rates;
     let names = QUEUE.map(|field| field.name);
     let rate = |name| rate_of(&names, &rates, name);
@@ -363,7 +363,7 @@ fn queue_rates(history: &History, vhost: &str, queue: &QueueCondition) -> QueueR
         acknowledged: rate("ack"),
         refused: rate("refused"),
         over_limit: rate("dropped_maxlen") + rate("dead_lettered_maxlen"),
-        lost: if queue.has_dead_letter_exchange { lost } else { 0.0 },
+        lost: if queue.rules.has_dead_letter_exchange { lost } else { 0.0 },
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod get;
 mod given_reasons;
 pub(crate) mod message;
 mod place;
+pub(crate) mod properties;
 
 use std::sync::Arc;
 
@@ -14,10 +15,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use broker::dead_letter::DeathReason;
-use broker::{
-    Command, DeathCounters, DeclareQueue, DelayedRetryType, DeleteQueue, DropCause, Policy,
-    QueueType,
-};
+use broker::{Command, DeathCounters, DeclareQueue, DeleteQueue, DropCause};
 use serde_json::{Value, json};
 
 use crate::api::clients::consumers;
@@ -34,21 +32,13 @@ use crate::http::extract::{Body, Name, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, text};
 use crate::http::routes::Routes;
 use crate::http::scope::{NAME, Scope};
-use crate::json::policy::definition_to_json;
-use crate::json::table::{table_from_json, table_to_json};
-use crate::json::timestamp::rfc3339;
+use crate::json::table::table_from_json;
 use crate::node::Caller;
-use crate::snapshot::fields::{QUEUE, StatsKind};
-use crate::snapshot::queue::{QueueKey, QueueSnapshot};
-use crate::snapshot::queue_levels::{LEVELS, Level, QueueLevels};
+use crate::snapshot::fields::{QUEUE, StatsKind, of_view};
+use crate::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
+use crate::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueField};
 use place::{Places, QueuePlace};
-
-/// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
-const COLLECTED_BY_ERLANG: [&str; 5] =
-    ["minor_gcs", "fullsweep_after", "min_heap_size", "min_bin_vheap_size", "max_heap_size"];
-
-/// The change of a queue's numbers.
-type QueueTrend = Trend<{ QUEUE.len() }>;
+use properties::{QUEUE_DECLARATION, QUEUE_STATE, QueueTrend, ShownQueue};
 
 /// The paths.
 pub(super) fn routes() -> Routes {
@@ -178,7 +168,7 @@ fn rows_of_vhost(
     let queues = node.queues(vhost, keys);
     let trends = trends(node, &queues, &query.ranges, part, |history, queue, ranges| {
         queue.as_ref().map_or_else(Trend::default, |queue| {
-            history.of_queue(&queue.vhost, queue.number, ranges)
+            history.of_queue(&queue.vhost, queue.view.number, ranges)
         })
     });
     let place = places.of_vhost(node, vhost);
@@ -195,7 +185,7 @@ fn rows_of_vhost(
 }
 
 fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend {
-    node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
+    node.history().read(|history| history.of_queue(&queue.vhost, queue.view.number, &query.ranges))
 }
 
 /// A queue as a row.
@@ -207,97 +197,37 @@ fn to_row<'a>(
     part: Part<'a>,
 ) -> Row<'a> {
     let mut row = Row::new(part);
-    row.put("name", || json!(*queue.name));
-    row.put("vhost", || json!(*queue.vhost));
-    row.put("type", || json!(queue.kind.as_str()));
-    row.put("durable", || json!(queue.durable));
-    row.put("auto_delete", || json!(queue.auto_delete));
-    row.put("exclusive", || json!(queue.exclusive));
-    row.put("arguments", || table_to_json(queue.arguments.as_ref()));
-    // RabbitMQ has internal queues for plugins.
-    row.put("internal", || json!(false));
-    row.put("internal_owner", || json!(false));
-    row.put("node", || json!(place.node()));
-    row.put("state", || json!(place.state(queue.kind)));
-    row.put("policy", || policy_name(queue.policies.user.as_deref()));
-    row.put("operator_policy", || policy_name(queue.policies.operator.as_deref()));
-    // An object even if empty: clients do not expect null.
-    row.put("effective_policy_definition", || definition_to_json(&queue.policies.definition()));
-    if queue.kind == QueueType::Quorum {
-        row.put("leader", || json!(place.leader));
-        row.put("members", || json!(place.members));
-        row.put("online", || json!(place.online));
-        let limit = queue.settings.delivery_limit;
-        row.put("delivery_limit", || {
-            limit.map_or_else(|| json!("unlimited"), |limit| json!(limit))
-        });
-    }
+    let shown = ShownQueue { queue, place, trend };
+    properties::put(&mut row, QUEUE_DECLARATION, &shown);
     if query.disable_stats && !query.enable_queue_totals {
         return row;
     }
     if query.disable_stats {
-        row.put("messages", || json!(queue.levels.total().messages));
-        row.put("messages_ready", || json!(queue.levels.ready.messages));
-        row.put("messages_unacknowledged", || json!(queue.levels.unacked.messages));
+        put_numbers(&mut row, &queue.view, |field| field.is_sampled() && !field.is_count());
         return row;
     }
-    rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
-    put_levels(&mut row, &queue.levels);
-    // Erlang's counters: tools read them, and they are always 0 here.
-    row.put("reductions", || json!(0));
-    row.put("reductions_details", || json!({"rate": 0.0}));
-    row.put("garbage_collection", || COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
-    row.put("refuses_publishes", || json!(queue.refuses_publishes));
-    row.put("held_until_ms", || json!(queue.held_until_ms));
-    if let Some(idle_since_ms) = trend.idle_since_ms {
-        row.put("idle_since", || json!(rfc3339(idle_since_ms)));
-    }
-    if let Some(owner) = &queue.owner {
-        row.put("owner_pid_details", || {
-            let (host, port) = (owner.peer.ip().to_string(), owner.peer.port());
-            json!({"name": owner.name, "peer_host": host, "peer_port": port})
-        });
-    }
-    row.put("single_active_consumer_tag", || json!(queue.single_active_consumer.as_deref()));
-    put_delays(&mut row, queue);
-    if queue.kind == QueueType::Classic {
-        row.put("exclusive_consumer_tag", || json!(queue.exclusive_consumer.as_deref()));
-    }
+    let numbers = of_view(&queue.view);
+    rates::put_in_row(&mut row, &QUEUE, StatsKind::Lengths, &numbers, trend);
+    put_numbers(&mut row, &queue.view, |field| !field.is_sampled());
+    properties::put(&mut row, QUEUE_STATE, &shown);
     row.put_object("message_stats", |stats| {
-        rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &queue.numbers, trend);
-        put_reasons(stats, &queue.counters.deaths());
+        rates::put_in_row(stats, &QUEUE, StatsKind::Messages, &numbers, trend);
+        put_reasons(stats, &queue.view.counters.deaths());
     });
     row
 }
 
-/// Puts the levels that are fields.
-fn put_levels(row: &mut Row<'_>, levels: &QueueLevels) {
-    for level in LEVELS {
-        let Some(field) = level.field else { continue };
-        row.put(field, || match (level.value)(levels) {
+/// Puts the numbers that are wanted, and that are fields.
+fn put_numbers(row: &mut Row<'_>, queue: &QueueView, is_wanted: fn(&QueueField) -> bool) {
+    let fields = QUEUE_FIELDS.iter().filter(|field| !field.name.is_empty() && is_wanted(field));
+    for field in fields {
+        row.put(field.name, || match field.of(queue) {
             Level::Whole(number) => json!(number),
             #[expect(clippy::cast_precision_loss, reason = "at most a million")]
             Level::Millionths(share) => json!(share as f64 / 1e6),
             Level::Missing => Value::Null,
         });
     }
-}
-
-/// Puts what delays messages, and until when. RabbitMQ knows it of quorum queues.
-fn put_delays(row: &mut Row<'_>, queue: &QueueSnapshot) {
-    if let Some((next_ms, last_ms)) = queue.returned_ready_ms {
-        row.put("next_delayed_at", || json!(next_ms));
-        row.put("last_delayed_at", || json!(last_ms));
-    }
-    let retry = queue.settings.delayed_retry.as_deref();
-    if queue.kind == QueueType::Quorum || retry.is_some() {
-        let disabled = || DelayedRetryType::Disabled.as_str().to_owned();
-        row.put("delayed_retry", || json!(retry.map_or_else(disabled, ToString::to_string)));
-    }
-}
-
-fn policy_name(policy: Option<&Policy>) -> Value {
-    json!(policy.map(|policy| &*policy.name))
 }
 
 /// Puts dead-lettered messages by reason, and dropped messages by reason and cause.

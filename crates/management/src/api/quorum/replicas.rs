@@ -160,7 +160,7 @@ fn check_is_quorum(
     missing: ApiError,
 ) -> Result<(), ApiError> {
     let (queue, _) = node.queue(vhost, name).ok_or(missing)?;
-    match queue.kind {
+    match queue.view.kind {
         QueueType::Quorum => Ok(()),
         other => Err(refused(&format!("{}_queue_not_supported", other.as_str()))),
     }

@@ -31,8 +31,8 @@ async fn status(
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
     let (queue, _) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
-    if queue.kind != QueueType::Quorum {
-        let reason = format!("{}_queue_not_supported", queue.kind.as_str());
+    if queue.view.kind != QueueType::Quorum {
+        let reason = format!("{}_queue_not_supported", queue.view.kind.as_str());
         let body = json!({"status": "failed", "reason": reason});
         return Ok(Json(StatusCode::SERVICE_UNAVAILABLE, body));
     }

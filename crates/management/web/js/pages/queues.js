@@ -8,11 +8,11 @@ import { bytes } from "../format.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useRef, useState } from "../html.js";
 import { useQueueState } from "../parts/alarm.js";
-import { numberColumn, rateColumn } from "../parts/columns.js";
+import { columnOf } from "../parts/columns.js";
 import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { queueState } from "../parts/losses.js";
 import { Leader } from "../parts/members.js";
-import { DETAIL_COLUMNS, DETAIL_FIELDS } from "../parts/queue-columns.js";
+import { QUEUE_NUMBERS } from "../parts/queue-numbers.js";
 import { SETTINGS } from "../parts/settings-table.js";
 import { StateDot } from "../parts/state-dot.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
@@ -27,10 +27,6 @@ export const QUEUE_ARGUMENTS = SETTINGS.filter(({ button }) => button)
   .map(({ argument, type, button, example }) => [argument, ARGUMENT_TYPES[type], button, example]);
 
 const OVERVIEW = "Overview";
-const MESSAGES = "Messages";
-const BYTES = "Message bytes";
-const RATES = "Message rates";
-const DEATHS = "Deaths per second";
 
 /** The state of a queue, with a warning if it refuses publishes, loses dead letters, or if an alarm stops its publishers. */
 function QueueState({ queue }) {
@@ -38,28 +34,18 @@ function QueueState({ queue }) {
   return html`<span title=${hint} data-test="queue-state"><${StateDot} kind=${kind}>${text}<//></span>`;
 }
 
+// The bytes of a whole queue are not faint if there are none.
+const OF_WHOLE = ["bytes", "memory"];
+const ofWhole = ({ key, field }) => OF_WHOLE.includes(key) && { width: "5rem", render: (queue) => bytes(queue[field]) };
+const NUMBERS = QUEUE_NUMBERS.map((number) => ({ ...columnOf(number), ...ofWhole(number) }));
+
 const COLUMNS = [
   { key: "name", title: "Name", group: OVERVIEW, sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
   { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 10, width: "3rem", render: (queue) => html`<${QueueState} queue=${queue} />` },
   { key: "type", title: "Type", group: OVERVIEW, sort: "type", width: "3.6rem", render: (queue) => queue.type },
   { key: "features", title: "Features", legend: FEATURE_LEGEND, group: OVERVIEW, width: "5rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", group: OVERVIEW, sort: "policy", width: "5rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
-  numberColumn("consumers", "Consumers", "consumers", { group: OVERVIEW, isOptional: true }),
-  numberColumn("ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
-  numberColumn("unacked", "Unacked", "messages_unacknowledged", { group: MESSAGES, phone: 2 }),
-  numberColumn("total", "Total", "messages", { group: MESSAGES, phone: 3 }),
-  numberColumn("paged_out", "On disk", "messages_paged_out", { group: MESSAGES, isOptional: true, hint: "Messages that are on disk only, not in memory" }),
-  { key: "bytes", title: "Bytes", group: BYTES, sort: "message_bytes", width: "5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.message_bytes) },
-  { key: "memory", title: "Memory", group: BYTES, sort: "memory", width: "5rem", align: "right", isOptional: true, hint: "Memory of the queue with its messages", render: (queue) => bytes(queue.memory) },
-  ...DETAIL_COLUMNS,
-  rateColumn("in", "In", "message_stats.publish", { group: RATES, phone: 4, hint: "Messages that arrive per second, including refused ones" }),
-  rateColumn("refused", "Refused", "message_stats.refused", { group: RATES, phone: 6, hint: "Messages refused per second, because the queue is full" }),
-  rateColumn("out", "Out", "message_stats.deliver_get", { group: RATES, phone: 5, hint: "Messages delivered or fetched per second" }),
-  rateColumn("ack", "Ack", "message_stats.ack", { group: RATES }),
-  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { group: RATES, isOptional: true }),
-  rateColumn("expired", "Expired", "message_stats.expired", { group: DEATHS }),
-  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { group: DEATHS }),
-  rateColumn("dropped", "Dropped", "message_stats.dropped", { group: DEATHS, isOptional: true, hint: "Died, and removed without a dead letter: without a dead-letter exchange, or lost" }),
+  ...NUMBERS,
 ];
 
 const LEADER = { key: "leader", title: "Leader", group: OVERVIEW, sort: "node", width: "6rem", isOptional: true, render: (queue) => html`<${Leader} leader=${queue.node} />` };
@@ -67,9 +53,7 @@ const IN_CLUSTER = [...COLUMNS.slice(0, 3), LEADER, ...COLUMNS.slice(3)];
 
 // What the columns need, and nothing else: a queue has a hundred fields.
 const FIELDS = ["name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
-  "state", "node", "consumers", "messages", "messages_ready", "messages_unacknowledged", "message_bytes", "memory", "messages_paged_out",
-  "refuses_publishes", ...DETAIL_FIELDS,
-  ...["publish", "refused", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "dropped"].map((name) => `message_stats.${name}_details.rate`)].join(",");
+  "state", "node", "refuses_publishes", ...NUMBERS.map((column) => column.sort)].join(",");
 
 function AddQueue({ close, onAdded }) {
   const form = useForm({ vhost: "", name: "", type: "default", durable: "true", autoDelete: false });

@@ -54,6 +54,11 @@ export const rateColumn = (key, title, field, rest = {}) => ({
   ...rest,
 });
 
+const KINDS = { number: numberColumn, bytes: bytesColumn, share: percentColumn, rate: rateColumn };
+
+/** A column of the broker's table of fields (queue-numbers.js). */
+export const columnOf = ({ key, title, field, as, ...rest }) => KINDS[as](key, title, field, rest);
+
 function faint(value, format) {
   if (value === undefined || value === null) return html`<span class="zero">${DASH}</span>`;
   return value === 0 ? html`<span class="zero">0</span>` : format(value);

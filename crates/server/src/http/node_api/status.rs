@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 use management::{
     AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit,
     HttpBudget, IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot,
-    NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory, VhostScrape,
+    NodeStatus, ProcessSnapshot, Scrape, ServerCertificate, SharedHistory, VhostScrape,
 };
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
 
-use super::change;
+use super::{change, view_queues};
 use crate::clock::own_time;
 use crate::disk::free_space;
-use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::node::alarms;
 use crate::node::alarms::alarm::Alarm;
@@ -218,14 +217,10 @@ impl NodeStatus for Node {
     }
 }
 
-/// Copies a vhost, a slice of queues at a time, so that clients never wait for all queues.
+/// Copies a vhost.
 fn scrape_vhost(handle: &Arc<VhostHandle>, clients: &[Arc<Client>]) -> VhostScrape {
     let traffic = handle.traffic();
-    let queues = handle.read(|v, _| Scraping::queues(v));
-    let mut scraping = Scraping::default();
-    for slice in queues.chunks(SAMPLED_PER_LOCK) {
-        handle.measure(|v, now| scraping.add_queues(v, now, slice));
-    }
+    let queues = view_queues(handle);
     let here = clients.iter().filter(|client| Arc::ptr_eq(&client.handle, handle));
     handle.read(|v, client_of| {
         // A connection that has closed since is left out.
@@ -234,7 +229,7 @@ fn scrape_vhost(handle: &Arc<VhostHandle>, clients: &[Arc<Client>]) -> VhostScra
             let traffic = client.socket.traffic();
             Some(ConnectionScrape::new(&client.description, traffic, channels))
         });
-        scraping.finish(v, client_of, connections.collect(), traffic)
+        VhostScrape::of(queues, v, client_of, connections.collect(), traffic)
     })
 }
 

@@ -9,13 +9,13 @@ use broker::{
 };
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
-    Explained, ImportError, ImportPreview, QueueKey, QueueSnapshot, Topology, VhostChange,
-    VhostCondition, VhostLimit, VhostPlacement, VhostSettings, VhostTotals,
+    Explained, ImportError, ImportPreview, QueueKey, QueueSnapshot, QueueView, Topology,
+    VhostChange, VhostLimit, VhostPlacement, VhostSettings, VhostTotals,
 };
 
-use super::{change, set_limit};
+use super::{change, set_limit, view_queues};
 use crate::definitions::{self, Document, Exported};
-use crate::limits::{MAPPED_PER_LOCK, SAMPLED_PER_LOCK};
+use crate::limits::MAPPED_PER_LOCK;
 use crate::node::Node;
 use crate::vhost::{NotLeading, VhostHandle};
 
@@ -203,14 +203,9 @@ impl Topology for Node {
         Some(taking.end())
     }
 
-    fn vhost_condition(&self, vhost: &str) -> Option<VhostCondition> {
+    fn queue_views(&self, vhost: &str) -> Option<Vec<QueueView>> {
         let handle = self.vhosts.get(vhost)?;
-        let queues = handle.read(|v, _| VhostCondition::queues(v));
-        let mut condition = VhostCondition::default();
-        for slice in queues.chunks(SAMPLED_PER_LOCK) {
-            handle.measure(|v, now| condition.add_queues(v, now, slice));
-        }
-        Some(condition)
+        Some(view_queues(&handle).into_views())
     }
 
     fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Exported {

@@ -1,0 +1,36 @@
+// Columns of the list of queues with numbers. Generated: UPDATE=1 cargo test -p leveret-management --test fields_shown
+//
+// `field` is the field of the API, `as` how the column shows it. The rest are properties of a column (table.js).
+
+export const QUEUE_NUMBERS = [
+  {"key":"consumers","title":"Consumers","field":"consumers","as":"number","group":"Overview","isOptional":true},
+  {"key":"ready","title":"Ready","field":"messages_ready","as":"number","group":"Messages","phone":1},
+  {"key":"unacked","title":"Unacked","field":"messages_unacknowledged","as":"number","group":"Messages","phone":2},
+  {"key":"total","title":"Total","field":"messages","as":"number","group":"Messages","phone":3},
+  {"key":"paged_out","title":"On disk","field":"messages_paged_out","as":"number","group":"Messages","hint":"Messages that are on disk only, not in memory","isOptional":true},
+  {"key":"bytes","title":"Bytes","field":"message_bytes","as":"bytes","group":"Message bytes","isOptional":true},
+  {"key":"memory","title":"Memory","field":"memory","as":"bytes","group":"Message bytes","hint":"Memory of the queue with its messages","isOptional":true},
+  {"key":"capacity","title":"Capacity","field":"consumer_capacity","as":"share","group":"Overview","name":"Consumer capacity","hint":"Share of time in which a consumer could take a message","isOptional":true},
+  {"key":"delayed","title":"Delayed","field":"messages_delayed","as":"number","group":"Messages","hint":"Messages that wait: returned ones, and those with a delivery time","isOptional":true},
+  {"key":"persistent","title":"Persistent","field":"messages_persistent","as":"number","group":"Messages","hint":"Messages that survive a restart","isOptional":true},
+  {"key":"in_memory","title":"In memory","field":"messages_ram","as":"number","group":"Messages","hint":"Messages held in memory","isOptional":true},
+  {"key":"bytes_ready","title":"Bytes ready","field":"message_bytes_ready","as":"bytes","group":"Message bytes","isOptional":true},
+  {"key":"bytes_unacked","title":"Bytes unacked","field":"message_bytes_unacknowledged","as":"bytes","group":"Message bytes","isOptional":true},
+  {"key":"bytes_persistent","title":"Bytes persistent","field":"message_bytes_persistent","as":"bytes","group":"Message bytes","isOptional":true},
+  {"key":"bytes_in_memory","title":"Bytes in memory","field":"message_bytes_ram","as":"bytes","group":"Message bytes","isOptional":true},
+  {"key":"deliver_manual","title":"Deliver (manual ack)","field":"message_stats.deliver","as":"rate","group":"Message rates","isOptional":true},
+  {"key":"deliver_auto","title":"Deliver (auto ack)","field":"message_stats.deliver_no_ack","as":"rate","group":"Message rates","isOptional":true},
+  {"key":"get_manual","title":"Get (manual ack)","field":"message_stats.get","as":"rate","group":"Message rates","isOptional":true},
+  {"key":"get_auto","title":"Get (auto ack)","field":"message_stats.get_no_ack","as":"rate","group":"Message rates","isOptional":true},
+  {"key":"get_empty","title":"Get (empty)","field":"message_stats.get_empty","as":"rate","group":"Message rates","isOptional":true},
+  {"key":"dropped_without_dlx","title":"Dropped (no DLX)","field":"message_stats.dropped_without_dlx","as":"rate","group":"Deaths per second","hint":"Messages per second that died in a queue without a dead-letter exchange","isOptional":true},
+  {"key":"lost","title":"Lost","field":"message_stats.dead_letters_lost","as":"rate","group":"Deaths per second","name":"Dead letters lost","hint":"Dead letters per second that no queue accepted","isOptional":true},
+  {"key":"in","title":"In","field":"message_stats.publish","as":"rate","group":"Message rates","hint":"Messages that arrive per second, including refused ones","phone":4},
+  {"key":"refused","title":"Refused","field":"message_stats.refused","as":"rate","group":"Message rates","hint":"Messages refused per second, because the queue is full","phone":6},
+  {"key":"out","title":"Out","field":"message_stats.deliver_get","as":"rate","group":"Message rates","hint":"Messages delivered or fetched per second","phone":5},
+  {"key":"ack","title":"Ack","field":"message_stats.ack","as":"rate","group":"Message rates"},
+  {"key":"redeliver","title":"Redeliver","field":"message_stats.redeliver","as":"rate","group":"Message rates","isOptional":true},
+  {"key":"expired","title":"Expired","field":"message_stats.expired","as":"rate","group":"Deaths per second"},
+  {"key":"dead_lettered","title":"Dead-lettered","field":"message_stats.dead_lettered","as":"rate","group":"Deaths per second"},
+  {"key":"dropped","title":"Dropped","field":"message_stats.dropped","as":"rate","group":"Deaths per second","hint":"Died, and removed without a dead letter: without a dead-letter exchange, or lost","isOptional":true},
+];
