@@ -17,8 +17,8 @@ use replication::MemberId;
 use storage::{EntryIndex, HardState, SavedClock, ShipmentPlan, Term};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::limits::{SHIPMENT_CHUNK_BYTES, SHIPMENT_MESSAGE_BYTES_MAX};
+use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::replicas::ShipmentNeed;
 
 /// Version of the dialogue.

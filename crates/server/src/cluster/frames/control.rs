@@ -196,9 +196,9 @@ fn facts(fields: &mut Fields<'_>) -> Result<Facts, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use crate::membership::fields::hex;
     use super::*;
     use crate::limits::{CONTROL_FRAME_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
+    use crate::membership::fields::hex;
     use crate::membership::node_list::ListedNode;
 
     fn all() -> Vec<Control> {

@@ -144,8 +144,8 @@ impl FrameReader {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::membership::fields::hex;
     use super::*;
+    use crate::membership::fields::hex;
 
     fn written(frames: &[(Channel, Vec<u8>)]) -> BytesMut {
         let mut out = BytesMut::new();

@@ -192,8 +192,8 @@ fn malformed() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::membership::fields::hex;
     use super::*;
+    use crate::membership::fields::hex;
     use crate::membership::node_list::ListedNode;
 
     fn answers() -> Vec<JoinAnswer> {

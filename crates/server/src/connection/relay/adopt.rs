@@ -186,8 +186,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::membership::fields::{hex, read_message, write_message};
     use crate::limits::ADOPT_BYTES_MAX;
+    use crate::membership::fields::{hex, read_message, write_message};
 
     fn adopt() -> Adopt {
         let certificate = CertificateDetails {

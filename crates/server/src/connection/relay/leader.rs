@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::adopt::{Adopt, encode_answer};
 use super::ends::Ends;
-use crate::membership::fields::{read_message, write_message};
 use crate::cluster::{NodeStream, StreamHandler};
 use crate::connection::task::{self, Origin};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_TIMEOUT};
+use crate::membership::fields::{read_message, write_message};
 use crate::node::Node;
 use crate::sockets::admission::Admitted;
 use crate::tls::TlsPeer;

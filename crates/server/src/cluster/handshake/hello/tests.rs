@@ -5,9 +5,9 @@ use replication::levels::RECORD_LEVEL;
 
 use super::messages::{MessageError, type_bytes_max};
 use super::*;
-use crate::membership::fields::hex;
 use crate::cluster::refusal::RefusalCode;
 use crate::limits::HELLO_BYTES_MAX;
+use crate::membership::fields::hex;
 
 pub(crate) fn hello(name: &str) -> Hello {
     Hello {

@@ -19,11 +19,11 @@ use super::node_file::{self, NodeFile, VhostEntry};
 use super::sealed_json;
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
+use crate::disk::vhost_files::VhostId;
 use crate::membership::founding::ClusterRecord;
 use crate::membership::ids::{ClusterId, DiskId};
 use crate::membership::node_list::{ListedNode, NodeList};
-use crate::disk::vhost_files::VhostId;
-use crate::metadata::placement::Placement;
+use crate::membership::placement::Placement;
 
 fn folder(test: &str) -> PathBuf {
     let name = format!("leveret-octets-{test}-{}", std::process::id());
