@@ -2,6 +2,7 @@
 
 pub(super) mod circles;
 pub(super) mod dependencies;
+pub(super) mod floors;
 mod imports;
 pub(super) mod layers;
 pub(super) mod licences;
