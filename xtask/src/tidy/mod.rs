@@ -32,6 +32,7 @@ const RULES: &[Rule] = &[
     Rule { name: "licences", check: crates::licences::check },
     Rule { name: "reachable", check: crates::reachable::check },
     Rule { name: "circles", check: crates::circles::check },
+    Rule { name: "floors", check: crates::floors::check },
     Rule { name: "rooms", check: crates::rooms::check },
     Rule { name: "size", check: code::size::check },
     Rule { name: "functions", check: code::functions::check },

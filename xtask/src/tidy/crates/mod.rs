@@ -2,6 +2,8 @@
 
 pub(super) mod circles;
 pub(super) mod dependencies;
+pub(super) mod floors;
+mod imports;
 pub(super) mod layers;
 pub(super) mod licences;
 pub(super) mod purity;

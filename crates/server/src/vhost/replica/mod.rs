@@ -3,6 +3,6 @@
 pub(crate) mod found_member;
 mod opening;
 mod reopening;
-#[cfg(test)]
-mod reopening_tests;
 mod replicated;
+#[cfg(test)]
+mod tests;
