@@ -2,7 +2,7 @@
 # Installs Leveret from the unpacked archive as a service, or a newer version over an older one.
 #
 #   install.sh            programs, manual pages, completions, configuration, user and unit; starts the service
-#   install.sh --remove   stops the service and removes all of it but the configuration, the data and the user
+#   install.sh --remove   stops the service and removes all of it but the configuration, the data, the backups and the user
 set -eu
 
 usage() {
@@ -75,7 +75,9 @@ make_directories() {
         # The configuration may hold passwords.
         [ -d $directory ] || install -d -m 0750 -g leveret $directory
     done
-    [ -d /var/lib/leveret ] || install -d -m 0700 -o leveret -g leveret /var/lib/leveret
+    for directory in /var/lib/leveret /var/lib/leveret-backups; do
+        [ -d $directory ] || install -d -m 0700 -o leveret -g leveret $directory
+    done
 }
 
 install_all() {
@@ -130,7 +132,8 @@ remove_all() {
         rm -f "/usr/bin/$program"
     done
     documents take_away
-    echo "Leveret is removed. Its configuration stays in /etc/leveret, its data in /var/lib/leveret."
+    echo "Leveret is removed. Its configuration stays in /etc/leveret, its data in /var/lib/leveret, and its backups in"
+    echo "/var/lib/leveret-backups."
 }
 
 cd "$(dirname "$0")"

@@ -63,6 +63,7 @@ def test_archive_after_the_package(machine, deb, install_sh):
     machine.run(install_sh)
     assert is_running(machine, 1)
     machine.run(install_sh, "--remove")
+    assert (machine.debian / "var/lib/leveret-backups").is_dir()
     machine.run("apt-get", "install", f"./{deb.name}")
     assert is_running(machine, 1)
 

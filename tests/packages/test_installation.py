@@ -94,8 +94,8 @@ def test_installation_gives_a_service_and_the_names_of_the_tools(debian, service
     assert "warning" not in told.lower(), told
     user = users(debian)["leveret"]
     assert user[5:] == ["/var/lib/leveret", "/usr/sbin/nologin"]
-    data = debian / "var/lib/leveret"
-    assert (mode(data), data.stat().st_uid) == (0o700, int(user[2]))
+    for data in (debian / "var/lib/leveret", debian / "var/lib/leveret-backups"):
+        assert (mode(data), data.stat().st_uid) == (0o700, int(user[2]))
     assert (mode(debian / "etc/leveret"), (debian / "etc/leveret").stat().st_gid) == (0o750, int(user[3]))
     assert [os.readlink(debian / link) for link in LINKS] == ["leveretctl"] * len(LINKS)
     # Enabled for the next start of the machine.
@@ -147,8 +147,16 @@ def test_removal_keeps_data_and_purge_asks(debian, service, deb):
     assert (debian / "var/lib/leveret/node.json").exists() and not (debian / "etc/leveret").exists()
     debian.dpkg("--install", deb)
     service(debian).stop()
+    backup = debian / "var/lib/leveret-backups/monday"
+    backup.mkdir()
     debian.answer("leveret leveret/delete_data boolean true")
-    assert "stays" not in debian.dpkg("--purge", "leveret")
+    assert "The backups of Leveret stay in /var/lib/leveret-backups" in debian.dpkg("--purge", "leveret")
+    assert not (debian / "var/lib/leveret").exists() and backup.exists()
+    backup.rmdir()
+    debian.dpkg("--install", deb)
+    service(debian).stop()
+    debian.answer("leveret leveret/delete_data boolean true")
+    assert "stay" not in debian.dpkg("--purge", "leveret")
     assert not (debian / "var/lib/leveret").exists() and not (debian / "etc/leveret").exists()
     assert "leveret" in users(debian), "its number must not be given to another user"
     left = [path for path in debian.path.rglob("*leveret*") if "var/log" not in str(path) and "proc" not in str(path)]

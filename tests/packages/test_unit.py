@@ -35,4 +35,4 @@ def test_unit_names_what_the_package_installs(unit, unpacked):
     for path in [program, *[word for word in words if word.startswith("/")]]:
         assert (unpacked / path.lstrip("/")).exists(), path
     assert settings["Type"] == "notify" and settings["RestartPreventExitStatus"].split() == ["2", "78"]
-    assert pathlib.PurePath(settings["WorkingDirectory"]) == pathlib.PurePath("/var/lib", settings["StateDirectory"])
+    assert pathlib.PurePath(settings["WorkingDirectory"]) == pathlib.PurePath("/var/lib", settings["StateDirectory"].split()[0])

@@ -7,6 +7,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use crate::disk::access::about;
 use crate::disk::private_files::{self, sync};
 use crate::disk::{content, stand_alone};
 
@@ -26,9 +27,10 @@ const CLUSTER_FILES: [&str; 2] = ["cluster.json", "cluster.json.new"];
 /// # Errors
 /// If the disk refuses; the next start tries again.
 pub(crate) fn reset(data_dir: &Path) -> io::Result<()> {
-    private_files::create(&data_dir.join(MARK))?.sync_all()?;
+    let mark = data_dir.join(MARK);
+    private_files::create(&mark).and_then(|mark| mark.sync_all()).map_err(about(&mark))?;
     // The mark must be durable before anything is removed: without it, the next start would open what is left.
-    sync(data_dir)?;
+    sync(data_dir).map_err(about(data_dir))?;
     finish(data_dir)
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
     let joins = match std::fs::read(&mark) {
         Ok(text) => text == JOINS.as_bytes(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(about(&mark)(error)),
     };
     if joins && let Ok(Some(content)) = content::of(data_dir) {
         return Err(io::Error::other(format!(
@@ -61,21 +63,23 @@ pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
             mark.display()
         )));
     }
-    let unless_gone = |result: io::Result<()>| match result {
+    let unless_gone = |path: &Path, result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
+        result => result.map_err(about(path)),
     };
     for name in DIRECTORIES {
-        unless_gone(std::fs::remove_dir_all(data_dir.join(name)))?;
+        let path = data_dir.join(name);
+        unless_gone(&path, std::fs::remove_dir_all(&path))?;
     }
     let cluster_files = CLUSTER_FILES.iter().filter(|_| !joins);
     for name in FILES.iter().chain(cluster_files) {
-        unless_gone(std::fs::remove_file(data_dir.join(name)))?;
+        let path = data_dir.join(name);
+        unless_gone(&path, std::fs::remove_file(&path))?;
     }
     // The removals must be durable before the mark is removed.
-    sync(data_dir)?;
-    std::fs::remove_file(mark)?;
-    sync(data_dir)
+    sync(data_dir).map_err(about(data_dir))?;
+    std::fs::remove_file(&mark).map_err(about(&mark))?;
+    sync(data_dir).map_err(about(data_dir))
 }
 
 #[cfg(test)]
@@ -110,6 +114,15 @@ mod tests {
         assert_eq!(names(&folder), ["lock", "my.conf", "node.json", "standing-alone", "vhosts"]);
         reset(&folder).unwrap();
         assert_eq!(names(&folder), ["lock", "my.conf"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn reset_that_the_disk_refuses_names_the_file() {
+        let folder = filled("reset-refused");
+        std::fs::create_dir(folder.join("node.json.new")).unwrap();
+        let refused = reset(&folder).unwrap_err().to_string();
+        assert!(refused.contains("node.json.new: "), "{refused}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

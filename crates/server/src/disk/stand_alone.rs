@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use storage::{IgnoreRecords, LogOptions, OpenError, RealDirectory, ReplicatedLog, SavedMember};
 
+use crate::disk::access::about;
 use crate::disk::json_files::cluster_file::{self, ClusterFileError};
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::private_files::{self, sync};
@@ -63,12 +64,14 @@ fn groups(data_dir: &Path, node: &str) -> Result<Vec<Group>, StandAloneError> {
     let vhosts = vhosts.map(|vhost| (vhost.id, format!("vhost '{}'", vhost.name)));
     let mut names = BTreeMap::from([(VhostId::METADATA, "the metadata".to_owned())]);
     names.extend(vhosts);
-    for entry in std::fs::read_dir(data_dir.join("vhosts"))? {
+    let vhosts = data_dir.join("vhosts");
+    for entry in std::fs::read_dir(&vhosts).map_err(about(&vhosts))? {
         let name = entry?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse().ok()).map(VhostId) else {
             continue;
         };
-        let directory = RealDirectory::open(&replica_path(data_dir, id))?;
+        let path = replica_path(data_dir, id);
+        let directory = RealDirectory::open(&path).map_err(about(&path))?;
         if let Ok(Some(_)) = storage::saved_member(&directory) {
             names.entry(id).or_insert_with(|| format!("the vhost with id {}", id.0));
         }
@@ -104,7 +107,7 @@ impl Group {
     fn directory(&self) -> Result<RealDirectory, StandAloneError> {
         // Opening makes a directory that is missing.
         match self.path.exists() {
-            true => Ok(RealDirectory::open(&self.path)?),
+            true => Ok(RealDirectory::open(&self.path).map_err(about(&self.path))?),
             false => Err(self.no_replica("because its directory is missing")),
         }
     }
@@ -175,10 +178,11 @@ pub(crate) fn begin(data_dir: &Path) -> Result<(), StandAloneError> {
 /// [`StandAloneError`].
 pub(crate) fn mark(data_dir: &Path) -> Result<(), StandAloneError> {
     let cluster = ClusterId(getrandom::u64()?.max(1));
-    let mut mark = private_files::create(&data_dir.join(MARK))?;
-    writeln!(mark, "{cluster}")?;
-    mark.sync_all()?;
-    Ok(sync(data_dir)?)
+    let path = data_dir.join(MARK);
+    let written = private_files::create(&path)
+        .and_then(|mut mark| writeln!(mark, "{cluster}").and_then(|()| mark.sync_all()));
+    written.map_err(about(&path))?;
+    Ok(sync(data_dir).map_err(about(data_dir))?)
 }
 
 /// Finishes what [`mark`] began. The data directory is not in use. If a replica cannot be used, nothing is changed, and
@@ -191,21 +195,21 @@ pub(crate) fn finish(data_dir: &Path) -> Result<(), StandAloneError> {
     let text = match std::fs::read_to_string(&mark) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(about(&mark)(error).into()),
     };
     let cluster = ClusterId::parse(text.trim_end());
     let cluster = cluster.ok_or_else(|| StandAloneError::Mark { path: mark.clone() })?;
     let record = founded_record(data_dir)?;
     if record.cluster != cluster {
         let groups = usable_groups(data_dir, &record).or_else(|error| {
-            std::fs::remove_file(&mark)?;
+            std::fs::remove_file(&mark).map_err(about(&mark))?;
             Err(error)
         })?;
         groups.iter().try_for_each(|group| group.stand_alone(cluster))?;
         // Last, because with the new id in it no start looks at the replicas again.
         cluster_file::write(data_dir, &alone(record, cluster))?;
     }
-    std::fs::remove_file(&mark)?;
+    std::fs::remove_file(&mark).map_err(about(&mark))?;
     sync(data_dir)?;
     tracing::warn!(
         %cluster,

@@ -9,6 +9,7 @@ use crate::auth::password::HashError;
 use crate::cluster::ClusterError;
 use crate::definitions::DefinitionsError;
 use crate::disk::access::permission::{Use, first_unusable};
+use crate::disk::access::sandbox;
 use crate::disk::data_dir::DataDirError;
 use crate::disk::json_files::node_file::NodeFileError;
 use crate::disk::node_disk::NodeDiskError;
@@ -147,6 +148,8 @@ impl StartError {
         };
         if !is_about_data_dir {
             self.to_string()
+        } else if let Some(confinement) = sandbox::confinement(data_dir) {
+            format!("{self}; {confinement}")
         } else if let Some(unusable) = first_unusable(data_dir, Use::Write) {
             format!("{self}; {unusable}")
         } else {

@@ -2,6 +2,7 @@
 
 pub(crate) mod permission;
 pub(crate) mod read_only_directory;
+pub(crate) mod sandbox;
 
 use std::io;
 use std::path::Path;

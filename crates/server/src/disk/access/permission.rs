@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +76,16 @@ fn user_and_owner(path: &Path, found: &Metadata) -> String {
     let [user, owner] = [geteuid().as_raw(), found.uid()].map(|id| name(USERS, id));
     let (path, mode) = (path.display(), found.mode() & 0o7777);
     format!("leveret runs as {user}, and {path} belongs to {owner}, with mode {mode:04o}")
+}
+
+/// An error about a directory that is not the broker's, with the user and the owner if these are the reason.
+pub(crate) fn with_owner(error: &io::Error, directory: &Path) -> String {
+    match directory.metadata() {
+        Ok(found) if error.kind() == io::ErrorKind::PermissionDenied => {
+            format!("{error}; {}", user_and_owner(directory, &found))
+        }
+        _ => error.to_string(),
+    }
 }
 
 impl fmt::Display for Unusable {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use storage::limits::SNAPSHOT_COPY_BYTES;
 use storage::{LogSnapshot, RealDirectory, SnapshotCopy};
 
+use crate::disk::access::about;
 use crate::disk::backup::target::check_free;
 use crate::disk::private_files::{self, sync};
 use crate::limits::BACKUP_COPY_PAUSE;
@@ -43,8 +44,8 @@ impl Copier<'_> {
         from: &Path,
         to: &Path,
     ) -> io::Result<()> {
-        private_files::create_dir(to)?;
-        let target = RealDirectory::open(to)?;
+        private_files::create_dir(to).map_err(about(to))?;
+        let target = RealDirectory::open(to).map_err(about(to))?;
         snapshot.write_to(&target, &mut LogFiles { copier: self, from, to })
     }
 
@@ -56,16 +57,16 @@ impl Copier<'_> {
     pub(crate) fn directory(&mut self, from: &Path, to: &Path, suffix: &str) -> io::Result<()> {
         let entries = match std::fs::read_dir(from) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
+            entries => entries.map_err(about(from))?,
         };
-        private_files::create_dir(to)?;
+        private_files::create_dir(to).map_err(about(to))?;
         for entry in entries {
             let name = entry?.file_name();
             if name.to_str().is_some_and(|name| name.ends_with(suffix)) {
                 self.file(&from.join(&name), &to.join(&name))?;
             }
         }
-        sync(to)
+        sync(to).map_err(about(to))
     }
 
     /// Copies a file, which may grow or be replaced meanwhile; none if it is missing.
@@ -84,22 +85,23 @@ impl Copier<'_> {
 
     /// Copies the first `bytes` bytes of a file, piece by piece.
     fn copy(&mut self, from: &Path, to: &Path, bytes: u64) -> io::Result<()> {
-        let (mut from, mut to) = (File::open(from)?, private_files::create(to)?);
+        let (at_from, at_to) = (about(from), about(to));
+        let mut from = File::open(from).map_err(&at_from)?;
+        let mut to = private_files::create(to).map_err(&at_to)?;
         let mut left = bytes;
         let mut piece = Vec::with_capacity(SNAPSHOT_COPY_BYTES);
         while left > 0 {
             piece.clear();
             let wanted = left.min(SNAPSHOT_COPY_BYTES as u64);
-            let count = (&mut from).take(wanted).read_to_end(&mut piece)? as u64;
+            let count = (&mut from).take(wanted).read_to_end(&mut piece).map_err(&at_from)? as u64;
             if count == 0 {
                 break;
             }
-            to.write_all(&piece)?;
-            to.sync_data()?;
+            to.write_all(&piece).and_then(|()| to.sync_data()).map_err(&at_to)?;
             left -= count;
             self.copied(count)?;
         }
-        to.sync_all()
+        to.sync_all().map_err(&at_to)
     }
 
     /// Notes a step, and gives up if the backup is cancelled.
@@ -137,7 +139,7 @@ impl SnapshotCopy for LogFiles<'_, '_> {
                 self.copier.step()
             }
             Err(error) if cannot_link(&error) => self.copier.copy(&from, &to, bytes),
-            Err(error) => Err(error),
+            Err(error) => Err(about(&to)(error)),
         }
     }
 
@@ -150,4 +152,29 @@ impl SnapshotCopy for LogFiles<'_, '_> {
 fn cannot_link(error: &io::Error) -> bool {
     use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(error.kind(), CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_copy_names_the_file() {
+        let folder =
+            std::env::temp_dir().join(format!("leveret-backup-copy-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("from.json")).unwrap();
+        let mut copier = Copier {
+            is_cancelled: &AtomicBool::new(false),
+            progress: &mut |_| {},
+            target: &folder,
+            free_min: 0,
+            counts: CopyCounts::default(),
+        };
+        let (from, to) = (folder.join("from.json"), folder.join("missing/to.json"));
+        let refused = copier.file(&from, &to).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("{}: No such", to.display())), "{refused}");
+        let refused = copier.file(&from, &folder.join("to.json")).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("{}: Is a directory", from.display())), "{refused}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

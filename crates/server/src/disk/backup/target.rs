@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::disk::access::permission::with_owner;
+use crate::disk::access::sandbox::{Confinement, confinement};
 use crate::disk::free_space::free_bytes;
 use crate::disk::json_files::cluster_file;
 use crate::disk::json_files::node_file::INCOMPLETE_BACKUP;
@@ -19,6 +21,8 @@ const FILES: [&str; 6] = [
     stand_alone::MARK,
     INCOMPLETE_BACKUP,
 ];
+/// Directory for backups that the packaged unit lets the service write to.
+const PERMITTED: &str = "/var/lib/leveret-backups";
 const DIRECTORIES: [&str; 3] = ["vhosts", "redrives", "metadata"];
 const FILE: &str = "backup.json";
 
@@ -46,6 +50,10 @@ impl BackupTarget {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(format!("{shown} cannot be the directory of a backup"));
         };
+        // Before the system's error, which does not name the sandbox, and where there would be none.
+        if let Some(found) = confinement(path) {
+            return Err(unusable(&found));
+        }
         let parent = parent.canonicalize();
         let parent =
             parent.map_err(|error| format!("the parent of {shown} cannot be used: {error}"))?;
@@ -57,6 +65,9 @@ impl BackupTarget {
             .map_err(|error| format!("the data directory cannot be used: {error}"))?;
         if path.starts_with(&data_dir) {
             return Err(format!("{shown} is inside the data directory {}", data_dir.display()));
+        }
+        if let Some(found) = confinement(&path) {
+            return Err(unusable(&found));
         }
         let is_created = match std::fs::read_dir(&path) {
             Ok(mut entries) => {
@@ -71,12 +82,15 @@ impl BackupTarget {
                 false
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(format!("{shown} cannot be read: {error}")),
+            Err(error) => {
+                return Err(format!("{shown} cannot be read: {}", with_owner(&error, &path)));
+            }
         };
         check_free(&parent, free_min)?;
         if is_created {
-            private_files::create_dir(&path)
-                .map_err(|error| format!("{shown} cannot be made: {error}"))?;
+            private_files::create_dir(&path).map_err(|error| {
+                format!("{shown} cannot be made: {}", with_owner(&error, &parent))
+            })?;
         }
         let target = Self { path, is_created };
         let marked = private_files::create(&target.path.join(INCOMPLETE_BACKUP))
@@ -85,6 +99,7 @@ impl BackupTarget {
             .and_then(|()| if is_created { sync(&parent) } else { Ok(()) });
         if let Err(error) = marked {
             target.remove();
+            let error = with_owner(&error, &target.path);
             return Err(format!("{shown} cannot be written: {error}"));
         }
         Ok(target)
@@ -126,6 +141,11 @@ impl BackupTarget {
         }
         if self.is_created { std::fs::remove_dir(&self.path) } else { Ok(()) }
     }
+}
+
+/// The sentence about a directory that the sandbox of the service takes away.
+fn unusable(found: &Confinement) -> String {
+    format!("{found}; the packaged service may write in {PERMITTED}")
 }
 
 /// Refuses a disk with fewer than `free_min` free bytes, for which publishers would be blocked.

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use storage::{EntryIndex, LogSnapshot, RealDirectory};
 
 use crate::clock::Clock;
+use crate::disk::access::about;
 use crate::disk::backup::copy::{Copier, CopyCounts};
 use crate::disk::backup::target::BackupTarget;
 use crate::disk::json_files::cluster_file;
@@ -268,7 +269,8 @@ impl Backups {
             copier.file(&data_dir.join(cluster), &target.path.join(cluster))?;
             stand_alone::mark(&target.path).map_err(io::Error::other)?;
         }
-        private_files::create_dir(&target.path.join("vhosts"))?;
+        let vhosts = target.path.join("vhosts");
+        private_files::create_dir(&vhosts).map_err(about(&vhosts))?;
         let mut done = Vec::new();
         for entry in std::mem::take(&mut node_file.vhosts) {
             let from = vhost_path(&data_dir, entry.id);
@@ -286,14 +288,14 @@ impl Backups {
                 Err(_) => std::fs::remove_dir_all(&to)?,
             }
         }
-        sync(&target.path.join("vhosts"))?;
+        sync(&vhosts).map_err(about(&vhosts))?;
         node_file.vhosts = done;
         node_file::write(&target.path, &node_file).map_err(io::Error::other)?;
         let told: Vec<_> = self.job().map_or_else(Vec::new, |job| job.vhosts);
         let ended_ms = clock.now().wall_ms();
         let version = env!("CARGO_PKG_VERSION");
         let text = management::backup_file((&node_name, version), (began_ms, ended_ms), &told);
-        target.complete(&text)
+        target.complete(&text).map_err(about(&target.path))
     }
 }
 
