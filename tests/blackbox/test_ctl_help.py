@@ -12,9 +12,9 @@ pytestmark = pytest.mark.tools
 
 LISTS = ["list_queues", "list_connections", "list_channels", "list_consumers", "list_exchanges", "list_bindings",
          "list_vhosts", "list_feature_flags", "list_users", "list_permissions", "list_user_permissions guest",
-         "list_topic_permissions", "list_policies", "list_operator_policies",
-         "list_global_parameters", "list_node_auth_attempt_stats", "dlq ls", "dlq delays", "dlq history",
-         "dlq show orders.dead", "schedule ls"]
+         "list_topic_permissions", "list_policies", "list_operator_policies", "list_vhost_limits --global",
+         "list_user_limits --global", "list_parameters", "list_global_parameters", "list_node_auth_attempt_stats",
+         "dlq ls", "dlq delays", "dlq history", "dlq show orders.dead", "schedule ls"]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,8 @@ def ctl(under, pytestconfig, tmp_path_factory):
     ctl = tools(broker, pytestconfig, folder)
     (folder / "leveretctl").symlink_to(pytestconfig.getoption("--leveretctl-bin"))
     ctl.do("set_topic_permissions", "guest", "amq.topic", ".*", ".*")
+    ctl.do("set_vhost_limits", '{"max-queues":1000}')
+    ctl.do("set_user_limits", "guest", '{"max-channels":1000}')
     ctl.do("set_policy", "all", "^orders$", '{"max-length":1000}')
     ctl.do("set_operator_policy", "all", "^orders$", '{"max-length":1000}')
     connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))

@@ -65,7 +65,7 @@ mod tests {
             let columns: Vec<&str> = command.columns.iter().map(|column| column.name).collect();
             if !columns.is_empty() {
                 assert_eq!(named, columns, "{}", command.name);
-            } else if command.name.starts_with("list_") && !command.name.ends_with("_limits") {
+            } else if command.name.starts_with("list_") {
                 assert!(!named.is_empty(), "{}", command.name);
             }
         }

@@ -1,7 +1,8 @@
 //! The node to operate: the address of its API, its name, and the login.
 //!
-//! Options take precedence, then the environment, then the file `ctl.json` in the data directory of a node
-//! on this machine (in the working directory, or else that of an installed package), then the defaults of a new node: port 15672, guest, guest.
+//! Options take precedence, then the environment, then the context in use, then the file `ctl.json` in the data directory
+//! of a node on this machine (in the working directory, or else that of an installed package), then the defaults of a new
+//! node: port 15672, guest, guest.
 
 mod contexts;
 mod machine;
@@ -273,7 +274,13 @@ mod tests {
         is("--context here", &elsewhere, &files, "http://127.0.0.1:25672", TOKEN);
         let told = |line| found(line, &[home], &files);
         assert!(told("--context none").starts_with("Error: there is no context 'none'"));
-        assert!(told("--context gone").starts_with("Error: there is no data directory 'nowhere'"));
+        assert_eq!(
+            told("--context gone"),
+            "Error: there is no data directory 'nowhere' (of the context 'gone')"
+        );
+        assert!(
+            told("--context bare --config c").starts_with("Error: --context names a node, and")
+        );
         assert!(told("--context bare --port 1").starts_with("Error: --context names a node, and"));
     }
 

@@ -64,7 +64,11 @@ impl Place {
         if let Some(asked) = &asked
             && !(environment.is_directory)(Path::new(asked))
         {
-            let problem = format!("Error: there is no data directory '{asked}' (see --data-dir)");
+            let source = context.as_ref().map_or_else(
+                || "see --data-dir".to_owned(),
+                |(name, _)| format!("of the context '{name}'"),
+            );
+            let problem = format!("Error: there is no data directory '{asked}' ({source})");
             return Err(Failure::plain(CONFIG, problem));
         }
         let by_context = of_context(|context| &context.http_url);
@@ -149,7 +153,7 @@ fn context(
     let has_option = |names: &[&str]| names.iter().any(|name| options.text(name).is_some());
     let has_address = has_option(&["http-url", "host", "port", "data-dir"]);
     if let Some(name) = options.text("context") {
-        if has_address {
+        if has_address || has_option(&["config"]) {
             let problem = "Error: --context names a node, and another option as well";
             return Err(Failure::plain(CONFIG, problem));
         }
