@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode};
-use leveret::{Configuration, Embedded};
+use server::{Configuration, Embedded};
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 

@@ -161,7 +161,7 @@ pub(crate) const OWN_STANDSTILL_MIN: Duration = Duration::from_millis(250);
 pub(crate) const OWN_STANDSTILL_TOLD: Duration = Duration::from_secs(1);
 
 /// Exit code of a broker that cannot start before its configuration, or a file that it names, is changed.
-pub(crate) const EXIT_CONFIG: u8 = 78;
+pub const EXIT_CONFIG: u8 = 78;
 
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
@@ -493,13 +493,6 @@ pub(crate) const VOTER_ALARM_TIME_MAX: Duration = Duration::from_secs(60);
 /// Time without the alarm after which another node may block publishers for [`VOTER_ALARM_TIME_MAX`] again: if moments
 /// without it were enough, a disk that is short for good would block them for good.
 pub(crate) const VOTER_WELL_TIME: Duration = Duration::from_secs(60);
-
-/// Interval at which unused memory is returned to the operating system.
-pub(crate) const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Bytes allocated and freed to make the allocator return memory: more than the allocator serves from a
-/// shared page.
-pub(crate) const GIVE_BACK_BYTES: usize = 1024 * 1024;
 
 /// Distance to the disk limit below which free space is checked more often, in bytes: no disk writes more
 /// between two checks.

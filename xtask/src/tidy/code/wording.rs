@@ -43,7 +43,7 @@ const TURNS_ABOVE: Ceilings = &[
     ("crates/perf", 1),
     ("crates/replica", 60),
     ("crates/replication", 53),
-    ("crates/server", 206),
+    ("crates/server", 204),
     ("crates/session", 2),
     ("crates/sim", 46),
     ("crates/storage", 12),

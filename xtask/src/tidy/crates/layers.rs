@@ -46,6 +46,7 @@ const LAYERS: &[Layer] = &[
             "management",
         ],
     },
+    Layer { name: "leveret", may_know: &["line", "server"] },
     Layer { name: "ctl", may_know: &["line"] },
     Layer { name: "perf", may_know: &["amqp", "line"] },
     Layer { name: "instructions", may_know: &["amqp", "broker", "session", "storage", "replica"] },

@@ -7,10 +7,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_mangen::Man;
-
-use crate::config::{
-    Config, ConfigError, DefaultUserAccess, Settings, Source, container, environment,
-};
+use server::{CommandLineSetting, Config, ConfigError};
 
 /// A message broker that every RabbitMQ client works with, exact in time.
 #[derive(Parser, Debug)]
@@ -51,7 +48,7 @@ enum Task {
 }
 
 impl Arguments {
-    /// True if a data directory is to be checked instead of running the broker.
+    /// True if the task checks a data directory instead of running the broker.
     pub(crate) fn checks(&self) -> bool {
         matches!(self.task, Some(Task::Check))
     }
@@ -66,44 +63,26 @@ impl Arguments {
         Some(found.map_or_else(|| Err(format!("there is no command '{name}'")), rendered))
     }
 
-    /// True if the configuration is to be printed instead of running the broker.
+    /// True if the program prints the configuration instead of running the broker.
     pub(crate) fn prints_config(&self) -> bool {
         self.print_config
     }
 
     /// The configuration from defaults, files, the environment and the command line, in this order.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        let mut settings = Settings::default();
-        let lookup = &environment::of_process;
-        let is_in_image = container::is_asked_for(&mut settings, lookup);
-        if is_in_image {
-            container::set_defaults(&mut settings, lookup, &container::OfSystem);
-        }
-        let files = match self.config.is_empty() {
-            true if is_in_image => container::files(lookup, &container::OfSystem),
-            true => environment::files(lookup),
-            false => self.config.clone(),
-        };
-        files.iter().for_each(|path| settings.read(path));
-        environment::apply(&mut settings, lookup);
+        let mut given = Vec::new();
+        let mut give = |option, key, value| given.push(CommandLineSetting { option, key, value });
         if let Some(data_dir) = &self.data_dir {
-            let source = Source::CommandLine("--data-dir");
-            settings.set("data_dir", &data_dir.to_string_lossy(), source);
+            give("--data-dir", "data_dir", data_dir.to_string_lossy().into_owned());
         }
         if let Some(amqp) = self.amqp {
-            let source = Source::CommandLine("--amqp");
-            settings.set("listeners.tcp.default", &amqp.to_string(), source);
+            give("--amqp", "listeners.tcp.default", amqp.to_string());
         }
         if let Some(http) = self.http {
-            let source = || Source::CommandLine("--http");
-            settings.set("management.tcp.ip", &http.ip().to_string(), source());
-            settings.set("management.tcp.port", &http.port().to_string(), source());
+            give("--http", "management.tcp.ip", http.ip().to_string());
+            give("--http", "management.tcp.port", http.port().to_string());
         }
-        let access = match is_in_image {
-            true => container::default_user_access(&settings),
-            false => DefaultUserAccess::default(),
-        };
-        settings.into_config().map(|config| Config { default_user_access: access, ..config })
+        Config::load(&self.config, &given)
     }
 }
 
