@@ -8,7 +8,8 @@ mod limits;
 use std::process::ExitCode;
 
 use clap::Parser;
-use server::{EXIT_CONFIG, Process};
+use server::Process;
+use server::limits::EXIT_CONFIG;
 
 use crate::cli::Arguments;
 
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         Err(error) => return cli::fail(&error, 1),
     };
     runtime.spawn(allocator::give_back());
-    match runtime.block_on(process.live()) {
+    match runtime.block_on(process.live(management::SERVICES)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
             tracing::error!("{error}");

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
+use server::http::budget::{HttpBudget, Pool};
+use server::limits::BODY_BYTES_MAX;
+use server::requests::Node;
 
-use crate::http::budget::{HttpBudget, Pool};
 use crate::http::{access, allowance, answer, docs, forward, middleware, web};
-use crate::limits::BODY_BYTES_MAX;
 use crate::metrics::routes::Audience;
-use crate::node::Node;
 use crate::{api, metrics};
 
 /// Answers HTTP requests about `node`. Must be served with the `SocketAddr` of each client.

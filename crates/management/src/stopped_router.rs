@@ -9,6 +9,8 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, St
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::post;
+use server::limits::BODY_BYTES_MAX;
+use server::requests::StoppedNode;
 
 use crate::api::nodes::actions;
 use crate::http::access::{check, not_localhost};
@@ -19,14 +21,6 @@ use crate::http::extract::{Body, Name};
 use crate::http::middleware;
 use crate::http::origin::{is_for_this_machine, is_from_another_site};
 use crate::http::web;
-use crate::limits::BODY_BYTES_MAX;
-use crate::node::{Lifecycle, Logins};
-
-/// A stopped node.
-pub trait StoppedNode: Lifecycle + Logins + Send + Sync {
-    /// Name of the node.
-    fn name(&self) -> &str;
-}
 
 /// Answers HTTP requests while `node` is stopped. Must be served with the `SocketAddr` of each client.
 pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {

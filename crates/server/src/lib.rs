@@ -12,24 +12,30 @@ mod definitions;
 mod disk;
 mod embedded;
 mod endpoints;
-mod http;
-mod limits;
+pub mod history;
+pub mod http;
+pub mod json;
+pub mod limits;
 mod logging;
 mod metadata;
 mod node;
 mod process;
 mod redrive;
 mod replicas;
+pub mod requests;
 mod service_state;
 mod shipments;
+pub mod snapshot;
 mod source;
 mod tls;
 mod vhost;
 
 pub use config::{CommandLineSetting, Config, ConfigError};
+pub use connection::admission::Admitted;
 pub use disk::check::run as check_data_dir;
 pub use embedded::{Configuration, Embedded};
-pub use limits::EXIT_CONFIG;
+pub use http::services::HttpServices;
+pub use node::Node;
 pub use process::{Process, ProcessError};
 
 /// Reads lines of a file of the history of dead letters as at a start, writes the deaths as lines and reads them again,

@@ -14,6 +14,7 @@ use crate::cluster::{Purpose, RunningLinks, nodes_at_start};
 use crate::config::Config;
 use crate::connection::relay::Adopter;
 use crate::endpoints::Endpoints;
+use crate::http::services::HttpServices;
 use crate::limits::STOP_TIMEOUT;
 use crate::logging;
 use crate::logging::file::LogFile;
@@ -74,13 +75,13 @@ impl Process {
         Ok(Self { config, log_file, begins_stopped })
     }
 
-    /// Lives until the process is asked to end.
+    /// Lives until the process is asked to end. `http` answers the requests that listeners and links receive.
     ///
     /// # Errors
     /// [`ProcessError`], for the operator.
-    pub async fn live(self) -> Result<(), ProcessError> {
+    pub async fn live(self, http: HttpServices) -> Result<(), ProcessError> {
         let Self { config, log_file, begins_stopped } = self;
-        live(&config, log_file, begins_stopped).await.map_err(ProcessError)
+        live(&config, log_file, begins_stopped, &http).await.map_err(ProcessError)
     }
 }
 
@@ -89,18 +90,19 @@ async fn live(
     config: &Config,
     log_file: Option<Arc<LogFile>>,
     begins_stopped: bool,
+    http: &HttpServices,
 ) -> Result<(), StartError> {
     let mut signals = StopSignals::watch()?;
     service_state::starting();
     let watched = Watched::default();
     tokio::spawn(watchdog::run(Arc::clone(&watched)));
     if begins_stopped {
-        match stopped_node::run(config, signals.next()).await? {
+        match stopped_node::run(config, http, signals.next()).await? {
             ExitReason::Stop | ExitReason::StopApp | ExitReason::Restart => return Ok(()),
             ExitReason::StartApp => {}
         }
     }
-    let addresses = match run(config, log_file, &mut signals, &watched).await {
+    let addresses = match run(config, log_file, &mut signals, &watched, http).await {
         Ok((ExitReason::StopApp, addresses)) => addresses,
         Ok((ExitReason::Restart, addresses)) => {
             return Err(StartError::NextImage(addresses.begin_anew()));
@@ -149,6 +151,7 @@ async fn run(
     log_file: Option<Arc<LogFile>>,
     signals: &mut StopSignals,
     watched: &Watched,
+    http: &HttpServices,
 ) -> Result<(ExitReason, Addresses), StartError> {
     let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
@@ -181,7 +184,7 @@ async fn run(
         tokio::spawn(joining::watch(Arc::clone(&node)));
         tokio::spawn(redrive::follow_leads(Arc::clone(&node)));
     }
-    let mut servers = endpoints.serve(&node, &alive)?;
+    let mut servers = endpoints.serve(&node, &alive, http)?;
     if let (Some(path), Some(_)) = (&config.load_definitions, &node.cluster) {
         let (_, definitions) = definitions::read(path)?;
         tokio::spawn(definitions::import_in_cluster(Arc::clone(&node), definitions));

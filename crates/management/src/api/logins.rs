@@ -11,6 +11,8 @@ use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use server::requests::{Credentials, PermissionDetails};
+use server::snapshot::logins::LoginAttempts;
 
 use crate::api::overview;
 use crate::http::access::{Administrator, Management, Monitor, log_in};
@@ -20,8 +22,6 @@ use crate::http::origin::check_origin;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::LOGIN_BYTES_MAX;
-use crate::node::{Credentials, PermissionDetails};
-use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use broker::refusal::Refusal;
 use broker::{Command, Outgoing};
+use server::requests::{Caller, Channel, ChannelError};
 
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
-use crate::node::{Caller, Channel, ChannelError};
 
 /// A vhost that a user is about to change.
 pub(crate) struct UserVhost {

@@ -14,6 +14,7 @@ mod refusals;
 mod tests;
 
 use broker::{Severity, words};
+use server::snapshot::condition::QueueCondition;
 
 pub(crate) use alarms::{disk_alarm, disk_alarm_of, memory_alarm, memory_alarm_of};
 pub(crate) use clients::{BlockedConnection, ReachedLimit};
@@ -23,7 +24,6 @@ pub(crate) use node::NodeFacts;
 pub(crate) use queues::QueueRates;
 
 use crate::limits::FINDING_NAMES_MAX;
-use crate::snapshot::condition::QueueCondition;
 
 /// The input of findings, as far as the user may see it.
 #[derive(Clone, Default, Debug)]

@@ -12,29 +12,17 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use server::Admitted;
+use server::requests::{AuditEntry, Caller, Credentials, LoginRefused, Logins, Node};
 
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
 use crate::http::forward::Forwarded;
 use crate::http::origin::{check_origin, is_for_this_machine};
-use crate::node::{AuditEntry, Caller, Credentials, LoginRefused, Logins, Node};
 
 /// RabbitMQ's reason for refusing objects of other users.
 const NOT_AUTHORISED: &str = "User not authorised to access object";
-
-/// The client connection of a request, which reports logins to the limiter of HTTP connections. Present as
-/// the request extension `Arc<dyn ClientStanding>` if the listener limits its connections.
-pub trait ClientStanding: Send + Sync {
-    /// A login is being checked, which has limits of its own.
-    fn login_is_checked(&self);
-
-    /// The login was refused.
-    fn login_was_refused(&self);
-
-    /// The login succeeded: a user, or the local administrator, waits for an answer.
-    fn logged_in(&self, is_local_administrator: bool);
-}
 
 /// Refuses callers who are no administrators.
 pub(crate) fn check_administrator(caller: &Caller) -> Result<(), ApiError> {
@@ -145,23 +133,24 @@ pub(crate) async fn log_in(
     Ok(caller)
 }
 
-/// Checks a login, and reports the result to the client connection.
+/// Checks a login, and reports the result to the connection of the request, which the listener has added to its extensions.
 pub(crate) async fn check(
     logins: &(impl Logins + ?Sized),
     peer: IpAddr,
     extensions: &Extensions,
     credentials: Credentials,
 ) -> Result<Caller, LoginRefused> {
-    let Some(standing) = extensions.get::<Arc<dyn ClientStanding>>() else {
+    let Some(connection) = extensions.get::<Arc<Admitted>>() else {
         return logins.login(credentials, peer).await;
     };
     let user = credentials.user.clone();
-    standing.login_is_checked();
+    connection.checks_login();
     let result = logins.login(credentials, peer).await;
     match &result {
-        Ok(caller) => standing.logged_in(caller.is_local_administrator),
+        Ok(caller) if caller.is_local_administrator => connection.local_administrator(),
+        Ok(_) => connection.user_logged_in(),
         Err(_) => {
-            standing.login_was_refused();
+            connection.waits_for_client();
             logins.hold_back(user, peer).await;
         }
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use server::requests::Node;
 
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
-use crate::node::Node;
 
 /// The node, shared by all handlers.
 pub(crate) type SharedNode = Arc<dyn Node>;

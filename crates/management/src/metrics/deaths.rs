@@ -3,10 +3,10 @@
 use broker::dead_letter::DeathReason;
 use broker::statistics::{Lateness, VhostCounters};
 use broker::{ByCause, ByReason, DeathCounters, DropCause, QueueCounters};
+use server::snapshot::scrape::{QueueScrape, VhostScrape};
 
 use crate::metrics::family::Detail;
 use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
-use crate::snapshot::scrape::{QueueScrape, VhostScrape};
 
 /// Numbers of messages that left a queue, or the queues of a vhost, other than by delivery.
 #[derive(Debug)]

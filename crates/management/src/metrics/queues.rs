@@ -1,9 +1,10 @@
 //! Families of queues.
 
+use server::snapshot::queue_levels::{LEVELS, Level, LevelGroup};
+use server::snapshot::scrape::QueueScrape;
+
 use crate::metrics::family::{Family, Objects, counter, gauge, whole};
 use crate::metrics::text::{Kind, Namespace, Text, Value};
-use crate::snapshot::queue_levels::{LEVELS, Level, LevelGroup};
-use crate::snapshot::scrape::QueueScrape;
 
 /// Writes the levels of a group.
 pub(super) fn write_levels(

@@ -10,12 +10,14 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use server::requests::Node;
 
 use crate::http::access::log_in;
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
 use crate::limits::METRICS_PREFIX_BYTES_MAX;
+use crate::memory;
 use crate::metrics::detailed::DetailedQuery;
 use crate::metrics::family::Detail;
 use crate::metrics::group::Group;
@@ -23,7 +25,6 @@ use crate::metrics::pieces::pieces;
 use crate::metrics::text::{Kind, Namespace, Text};
 use crate::metrics::view::MetricsView;
 use crate::metrics::{global, links, node, replicas};
-use crate::node::{Node, memory};
 
 /// The content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -2,8 +2,7 @@
 //! so that sums only grow while the broker runs.
 
 use broker::{Deliveries, ExchangeType, Name};
-
-use crate::snapshot::scrape::{
+use server::snapshot::scrape::{
     ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, VhostScrape,
 };
 

@@ -1,14 +1,15 @@
 //! Groups of families, written for each object or as sums.
 
+use server::snapshot::queue_levels::LevelGroup;
+use server::snapshot::scrape::{
+    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
+};
+
 use crate::metrics::deaths::{self, DeathCounts};
 use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
 use crate::metrics::{clients, exchanges, node, queues, sums};
-use crate::snapshot::queue_levels::LevelGroup;
-use crate::snapshot::scrape::{
-    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
-};
 
 /// The numbers to write, with the labels of all objects formatted once.
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
-use management::{reason_of, request_of_node};
 
 use super::dial::DialError;
 use super::hello::Purpose;
@@ -14,6 +13,7 @@ use super::streams::NodeStream;
 use crate::clock::Clock;
 use crate::config::ClusterOptions;
 use crate::disk::json_files::cluster_file;
+use crate::http::peer_request::{reason_of, request_of_node};
 use crate::http::peers::answer_on;
 use crate::limits::FORGET_TIMEOUT;
 

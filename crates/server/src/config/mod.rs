@@ -29,17 +29,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use broker::VhostOptions;
-use management::BODY_BYTES_MAX;
 use session::SessionOptions;
 
+use crate::limits::BODY_BYTES_MAX;
 use crate::limits::STATISTICS_INTERVAL;
 
+pub(crate) use crate::requests::DiskFreeLimit;
+pub(crate) use crate::snapshot::node::{Identity, MemoryWatermark};
 pub(crate) use cluster::{CLUSTER_PORT, ClusterNode, ClusterOptions};
 pub(crate) use container::DefaultUserAccess;
 pub(crate) use discovery::DnsDiscovery;
 pub use load::CommandLineSetting;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
-pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 

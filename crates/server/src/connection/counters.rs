@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use management::Traffic;
-
 use crate::connection::socket_writer::SocketWriter;
+use crate::snapshot::client::Traffic;
 
 /// State of the reading half of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,6 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use management::ConnectionRefusal;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
@@ -19,6 +18,7 @@ use crate::node::Node;
 use crate::node::amqp_listeners::ListenerState;
 use crate::node::refusals::Refusals;
 use crate::node::start_error::StartError;
+use crate::snapshot::condition::ConnectionRefusal;
 use crate::tls::Tls;
 
 /// A listening socket that recovers from failures to accept.

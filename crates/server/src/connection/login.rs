@@ -7,7 +7,6 @@ use std::time::Instant;
 use amqp::method::MethodId;
 use broker::Lsn;
 use broker::refusal::Refusal;
-use management::{ClientDescription, ConnectionRefusal, Protocol, UserLimit};
 use session::{Credentials, Session};
 
 use crate::auth::{LoginError, User};
@@ -15,6 +14,10 @@ use crate::connection::counters::Socket;
 use crate::connection::registry::Client;
 use crate::connection::slots::ConnectionSlots;
 use crate::connection::task::{Connection, End, sleep};
+use crate::requests::UserLimit;
+use crate::snapshot::client::ClientDescription;
+use crate::snapshot::condition::ConnectionRefusal;
+use crate::snapshot::logins::Protocol;
 use crate::tls;
 use crate::vhost::{OpenRefused, OpeningClient, VhostHandle};
 
@@ -178,7 +181,7 @@ impl Connection {
         let client = self.session.client();
         ClientDescription {
             pid: self.node.clients.next_pid(),
-            name: management::connection_name(peer, local),
+            name: crate::snapshot::client::connection_name(peer, local),
             peer,
             local,
             entry_node: self.entry.clone(),

@@ -7,7 +7,6 @@ use std::time::Instant;
 use amqp::method::MethodId;
 use broker::refusal::Refusal;
 use broker::{Command, Request};
-use management::UserLimit;
 use replica::Wait;
 use session::{Credentials, Session, Step};
 use tokio::sync::SemaphorePermit;
@@ -19,6 +18,7 @@ use crate::connection::read_buffer::Read;
 use crate::connection::socket::Reader;
 use crate::connection::task::{Connection, End, WriterTask};
 use crate::limits::COMMANDS_PER_LOCK;
+use crate::requests::UserLimit;
 use crate::vhost::VhostHandle;
 
 /// The next step after the available bytes.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use broker::ConnectionId;
-use management::{ClientDescription, ClientPid, ConnectionState};
 use parking_lot::Mutex;
 
 use crate::connection::counters::{ReadState, Socket};
 use crate::limits::UNSENT_BYTES_MAX;
+use crate::snapshot::client::{ClientDescription, ClientPid, ConnectionState};
 use crate::vhost::VhostHandle;
 
 /// A client that has opened a vhost.

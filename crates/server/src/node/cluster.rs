@@ -3,10 +3,6 @@
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
-use management::{
-    ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot, ReplicationSnapshot,
-};
-
 use crate::auth::User;
 use crate::auth::user_slots::{ClientCounts, UserCounts};
 use crate::cluster::ids::NodeId;
@@ -15,6 +11,9 @@ use crate::limits::{USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::known_alarms::Alarms;
+use crate::requests::NodeStatus as _;
+use crate::snapshot::cluster::{ClusterSnapshot, PeerFacts, PeerLink, PeerSnapshot};
+use crate::snapshot::replication::ReplicationSnapshot;
 
 /// The node, for links; nothing after its end.
 #[derive(Debug)]

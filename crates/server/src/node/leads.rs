@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::{ChangeError, Peers as _, leader_request, names_leader};
-
 use crate::disk::vhost_files::VhostId;
+use crate::http::peer_questions::{leader_request, names_leader};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, LEADS_TRANSFER_TIMEOUT};
 use crate::node::Node;
 use crate::replicas::TransferError;
+use crate::requests::{ChangeError, Peers as _};
 
 impl Node {
     /// Transfers the lead of a vhost to the named node, or to the one that is most up to date. Returns the name of the

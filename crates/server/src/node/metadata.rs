@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use management::ChangeError;
 use replication::levels::FIRST_RECORD_LEVEL;
 use serde_json::Value;
 
@@ -21,6 +20,7 @@ use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
 use crate::node::Node;
 use crate::node::followed::{Followed, NodeMetadata};
 use crate::node::users_and_vhosts::Desired;
+use crate::requests::ChangeError;
 use crate::vhost::{GroupAge, VhostDefinition, VhostHandle};
 
 /// Users, vhosts, parameters and nodes, as items tell them.

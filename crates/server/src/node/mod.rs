@@ -42,7 +42,6 @@ use std::thread::JoinHandle;
 
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
-use management::{Listener, SharedHistory};
 use parking_lot::Mutex;
 
 use crate::auth::ctl_token::CtlToken;
@@ -54,6 +53,7 @@ use crate::cluster::joiner::Joiner;
 use crate::connection::registry::Clients;
 use crate::disk::json_files::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::disk::node_disk::NodeDisk;
+use crate::history::SharedHistory;
 use crate::http::peers::HttpPeers;
 use crate::node::backup::Backups;
 use crate::node::clock_watch::ClockWatch;
@@ -69,6 +69,7 @@ use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
 use crate::redrive::Redrives;
+use crate::snapshot::node::Listener;
 use crate::vhost::{Threads, Vhosts};
 
 /// The refusal of a client because the node stops.
@@ -79,7 +80,7 @@ pub(crate) fn shutdown_refusal() -> Refusal {
 
 /// A node that serves clients.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub struct Node {
     pub(crate) clock: Clock,
     pub(crate) identity: NodeIdentity,
     pub(crate) shown_settings: ShownSettings,

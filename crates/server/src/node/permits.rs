@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use management::HttpBudget;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::connection::read_scheduler::ReadPermits;
 use crate::connection::slots::ConnectionSlots;
+use crate::http::budget::HttpBudget;
 use crate::limits::METRICS_AT_ONCE;
 use crate::node::alarm_limits::AlarmLimits;
 

@@ -4,9 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::{
-    ChangeError, MemberChange, MemberChangeKind, MemberError, VhostChange, VhostSettings,
-};
 use replication::MemberId;
 use replication::levels::check_placement_level;
 
@@ -14,6 +11,9 @@ use crate::cluster::node_list::NodeList;
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::metadata::placement::{Choice, Placement};
 use crate::node::Node;
+use crate::requests::{
+    ChangeError, MemberChange, MemberChangeKind, MemberError, VhostChange, VhostSettings,
+};
 
 impl Node {
     /// Chooses the nodes of vhosts, of all nodes of the cluster. Vhosts that are on all nodes are left alone.

@@ -3,13 +3,13 @@
 //! It looks whenever the metadata may have changed, so after each election and each change of the list of the nodes, and
 //! whenever a peer tells what it has followed, as each does first on a new link.
 
-use management::ChangeError;
 use replication::levels::{RECORD_LEVEL, check_level};
 
 use crate::disk::json_files::cluster_file;
 use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
 use crate::node::metadata::unable;
+use crate::requests::ChangeError;
 
 impl Node {
     /// The level of record kinds that may be written: that of the cluster, or of this build without one.

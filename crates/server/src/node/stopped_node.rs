@@ -5,9 +5,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use management::{
-    ChangeFuture, Credentials, LifecycleAction, LifecycleError, LoginFuture, LoginRefused,
-};
 use tokio::sync::watch;
 
 use crate::auth::ctl_token::{self, CtlToken};
@@ -18,9 +15,13 @@ use crate::config::{ClusterOptions, Config};
 use crate::disk::data_dir::DataDir;
 use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
+use crate::http::services::HttpServices;
 use crate::node::identity::node_name;
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
 use crate::node::start_error::StartError;
+use crate::requests::{
+    ChangeFuture, Credentials, LifecycleAction, LifecycleError, LoginFuture, LoginRefused,
+};
 use crate::service_state;
 
 /// The state of a stopped node.
@@ -34,7 +35,7 @@ struct Stopped {
     shutdown: ShutdownRequest,
 }
 
-impl management::Logins for Stopped {
+impl crate::requests::Logins for Stopped {
     fn login(&self, credentials: Credentials, peer: IpAddr) -> LoginFuture<'_> {
         let result = match credentials.is_token {
             true => self.token.login(&credentials.password, peer, Vec::new()),
@@ -44,7 +45,7 @@ impl management::Logins for Stopped {
     }
 }
 
-impl management::Lifecycle for Stopped {
+impl crate::requests::Lifecycle for Stopped {
     fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
         Box::pin(async move {
             match action {
@@ -113,7 +114,7 @@ impl Stopped {
     }
 }
 
-impl management::StoppedNode for Stopped {
+impl crate::requests::StoppedNode for Stopped {
     fn name(&self) -> &str {
         &self.name
     }
@@ -125,6 +126,7 @@ impl management::StoppedNode for Stopped {
 /// [`StartError`], a sentence for the operator.
 pub(crate) async fn run(
     config: &Config,
+    http: &HttpServices,
     interrupted: impl Future<Output = ()>,
 ) -> Result<ExitReason, StartError> {
     let _lock = DataDir::open(&config.data_dir)?;
@@ -146,11 +148,8 @@ pub(crate) async fn run(
     let published = node.token.publish(&config.data_dir, url.as_deref(), &node.name);
     let _published = published.map_err(StartError::CtlFile)?;
     let (over, stopping) = watch::channel(false);
-    let servers = endpoints.serve_http(
-        management::stopped_router(Arc::clone(&node) as _),
-        &stopping,
-        &Arc::default(),
-    )?;
+    let servers =
+        endpoints.serve_http((http.stopped)(Arc::clone(&node) as _), &stopping, &Arc::default())?;
     tracing::info!("stopped: not serving clients; {addresses} waits for start_app");
     service_state::stopped(&format!("stopped; {addresses} waits for start_app"));
     let end = tokio::select! {

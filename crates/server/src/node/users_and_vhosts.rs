@@ -10,7 +10,6 @@ use amqp::reply_code::ReplyCode;
 use broker::ConnectionId;
 use broker::access::{Access, PermissionPattern, Permissions};
 use broker::refusal::Refusal;
-use management::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings};
 use parking_lot::MutexGuard;
 
 use crate::auth::password::PasswordHash;
@@ -21,6 +20,7 @@ use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX, USER_NAME_BYTES_MAX};
 use crate::metadata::placement::Placement;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
+use crate::requests::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings};
 use crate::vhost::VhostHandle;
 
 /// A user in definitions.

@@ -3,8 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use management::{RedriveError, RedriveState};
-
 use super::Redrives;
 use super::fate::{Circumstances, Fate, Stop, Tries, fate, pause};
 use super::forget;
@@ -15,6 +13,7 @@ use super::run::Run;
 use crate::auth::ctl_token::full_access;
 use crate::limits::REDRIVE_LEADS_INTERVAL;
 use crate::node::Node;
+use crate::requests::{RedriveError, RedriveState};
 use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
 

@@ -1,11 +1,11 @@
 //! Names in certificates, as text.
 
-use management::CertificateDetails;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::X509Name;
 
 use crate::config::{CertificateLogin, CertificateName, SanType};
+use crate::snapshot::client::CertificateDetails;
 
 /// Reads the details shown for a certificate.
 pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {

@@ -7,7 +7,6 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
-use management::{ClientDescription, ClientOf, Traffic};
 use parking_lot::Mutex;
 use replica::LocalVhost;
 use slotmap::SecondaryMap;
@@ -31,6 +30,7 @@ use crate::disk::persister::Persister;
 use crate::disk::progress::DiskProgress;
 use crate::disk::recovery_pages::PageRecovery;
 use crate::disk::vhost_files::VhostId;
+use crate::snapshot::client::{ClientDescription, ClientOf, Traffic};
 
 /// The threads that serve all vhosts.
 #[derive(Clone, Debug)]

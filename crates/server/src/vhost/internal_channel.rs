@@ -9,10 +9,11 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Publish, Request, ScheduledPlace};
-use management::ChangeFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::handle::VhostHandle;
+
+use crate::requests::ChangeFuture;
 
 /// The connection name in listings.
 const NAME: &str = "HTTP";
@@ -90,7 +91,7 @@ fn gone() -> Refusal {
     Refusal::new(ReplyCode::ConnectionForced, "the vhost is gone")
 }
 
-impl management::Channel for InternalChannel {
+impl crate::requests::Channel for InternalChannel {
     fn apply(&mut self, command: Command<'_>) {
         self.request(command);
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use broker::page::PageTask;
 use broker::time::Now;
 use broker::{ConnectionId, Effect, Outgoing, Vhost};
-use management::ClientDescription;
 use replica::{ClientEnd, Surroundings};
 use session::Outbox;
 use slotmap::SecondaryMap;
@@ -14,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::clock::VhostClock;
 use crate::connection::counters::Socket;
 use crate::disk::page_progress::PageProgress;
+use crate::snapshot::client::ClientDescription;
 
 /// The end of a client's connection.
 #[derive(Debug)]

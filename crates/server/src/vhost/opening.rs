@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use broker::{Lsn, Vhost, VhostOptions};
-use management::{VhostLimit, maximum};
 use parking_lot::Mutex;
 use replica::{Contents, LocalVhost};
 use replication::{GroupId, Member, MemberId, QuarantineReason};
@@ -34,6 +33,7 @@ use crate::disk::recovery_pages::{LogReplay, PageRecovery};
 use crate::disk::vhost_files;
 use crate::limits::PAGE_LOOKS_MAX;
 use crate::replicas::ReplicaTarget;
+use crate::requests::{VhostLimit, maximum};
 
 impl Vhosts {
     /// An empty vhost with its options.

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use broker::Lsn;
-use management::NodeCondition;
 use replica::Wait;
 
 use super::handle::VhostHandle;
 use super::not_leading::NotLeading;
 use super::timer::TimerTarget as _;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS};
+use crate::snapshot::condition::NodeCondition;
 
 impl VhostHandle {
     /// Waits while the lock is held for long, or the lead of the vhost is being handed over; tasks of connections await

@@ -17,7 +17,6 @@ const REASONS: &[(&str, &str)] = &[
     ("Arguments", "one macro implements it for every method"),
     ("Backups", NODE),
     ("Channel", NODE),
-    ("ClientStanding", "listeners lie above HTTP"),
     ("Clients", NODE),
     ("Contents", NODE),
     ("Files", "tests have no system files of a container"),

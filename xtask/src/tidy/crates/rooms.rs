@@ -30,7 +30,6 @@ const FOLDERS: Exceptions = &[
     ("crates/broker/src/vhost/lifecycle", 19),
     ("crates/broker/src/vhost/state", 21),
     ("crates/management/src/api", 23),
-    ("crates/management/src/node", 24),
     ("crates/server/src/cluster", 40),
     ("crates/server/src/disk", 26),
     ("crates/server/src/node", 36),

@@ -12,6 +12,9 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{Command, Content, Outgoing, Publish, ScheduledPlace};
 use serde_json::{Map, Value, json};
+use server::json::base64_text::bytes_from_base64;
+use server::requests::Channel;
+use server::snapshot::moment::wall_ms;
 
 use crate::api::user_channel::{UserVhost, call, short};
 use crate::http::access::Management;
@@ -20,10 +23,7 @@ use crate::http::extract::{Body, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::base64_text::bytes_from_base64;
 use crate::json::table::table_from_json;
-use crate::node::Channel;
-use crate::snapshot::moment::wall_ms;
 
 /// The path.
 pub(super) fn routes() -> Routes {

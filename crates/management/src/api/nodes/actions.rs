@@ -5,6 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use serde_json::Value;
+use server::limits::JSON_DEPTH_MAX;
+use server::requests::{Lifecycle, LifecycleAction, LifecycleError};
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
@@ -12,8 +14,7 @@ use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::bounded;
-use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
-use crate::node::{Lifecycle, LifecycleAction, LifecycleError};
+use crate::limits::BODY_VALUES_MAX;
 
 /// The path.
 pub(super) fn routes() -> Routes {

@@ -8,6 +8,8 @@ use axum::routing::post;
 use broker::refusal::Refusal;
 use broker::{Command, Delivery, DeliveryTag, Outcome, Outgoing};
 use serde_json::{Value, json};
+use server::json::table::bytes_to_text;
+use server::requests::Channel;
 
 use crate::api::queues::message::{Encoding, message_bytes, payload, properties};
 use crate::api::user_channel::{UserVhost, call};
@@ -18,9 +20,7 @@ use crate::http::extract::{Body, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, integer};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::table::bytes_to_text;
 use crate::limits::GET_BYTES_MAX;
-use crate::node::Channel;
 
 /// The path.
 pub(super) fn routes() -> Routes {

@@ -26,21 +26,22 @@ use crate::api::rates::trends;
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
 use crate::api::{consumers, health, rates};
-use crate::history::Trend;
 use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, text};
 use crate::http::routes::Routes;
 use crate::http::scope::{NAME, Scope};
-use crate::json::policy::definition_to_json;
-use crate::json::table::{table_from_json, table_to_json};
+use crate::json::table::table_from_json;
 use crate::json::timestamp::rfc3339;
-use crate::node::Caller;
-use crate::snapshot::fields::{QUEUE, StatsKind};
-use crate::snapshot::queue::{QueueKey, QueueSnapshot};
-use crate::snapshot::queue_levels::{LEVELS, Level, QueueLevels};
 use place::{Places, QueuePlace};
+use server::history::Trend;
+use server::json::policy::definition_to_json;
+use server::json::table::table_to_json;
+use server::requests::Caller;
+use server::snapshot::fields::{QUEUE, StatsKind};
+use server::snapshot::queue::{QueueKey, QueueSnapshot};
+use server::snapshot::queue_levels::{LEVELS, Level, QueueLevels};
 
 /// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
 const COLLECTED_BY_ERLANG: [&str; 5] =

@@ -9,12 +9,12 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use amqp::table::{Table, TableRef};
-use management::{CertificateDetails, TlsDetails};
 use replica::relay::Answer;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::cluster::fields::{Fields, Malformed};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_TEXT_BYTES_MAX};
+use crate::snapshot::client::{CertificateDetails, TlsDetails};
 use crate::tls::known_word;
 
 /// A client whose vhost the receiver leads.

@@ -11,7 +11,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
-use management::{VhostSettings, limits_from_json, limits_to_json};
 use replication::MemberId;
 use serde_json::{Value, json};
 
@@ -20,7 +19,9 @@ use crate::auth::{TopicPattern, User};
 use crate::disk::json_files::sealed_json::{self, SealedObject};
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
+use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::metadata::placement::Placement;
+use crate::requests::VhostSettings;
 
 const NAME: &str = "node.json";
 /// The file of a backup that is being written. It is renamed when everything else is durable.
@@ -331,7 +332,7 @@ pub(crate) fn user_value(user: &User) -> Value {
 mod tests {
     use std::collections::BTreeMap;
 
-    use management::{UserLimit, VhostLimit};
+    use crate::requests::{UserLimit, VhostLimit};
 
     use super::*;
 

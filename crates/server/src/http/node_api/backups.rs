@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use management::{BackupError, BackupJob, Backups, ChangeFuture};
 use tokio::runtime::Handle;
 
 use super::change;
 use crate::http::barriers::Barriers;
 use crate::node::Node;
 use crate::node::backup::{BackupLogs, BackupSource};
+use crate::requests::{BackupError, BackupJob, Backups, ChangeFuture};
 
 impl Backups for Node {
     fn begin_backup(

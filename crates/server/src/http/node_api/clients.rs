@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
-use management::{ChangeFuture, ChannelSnapshot, Clients, ConnectionSnapshot, ConsumerSnapshot};
 
 use crate::connection::registry::Client;
 use crate::node::Node;
+use crate::requests::{ChangeFuture, Clients};
+use crate::snapshot::client::{ChannelSnapshot, ConnectionSnapshot, ConsumerSnapshot};
 
 impl Clients for Node {
     fn connections(&self, vhost: &str) -> Option<Vec<ConnectionSnapshot>> {

@@ -1,9 +1,8 @@
 //! Transfers of leads to other nodes.
 
-use management::{ChangeError, ChangeFuture, Leadership};
-
 use crate::http::barriers::barrier_here;
 use crate::node::Node;
+use crate::requests::{ChangeError, ChangeFuture, Leadership};
 
 impl Leadership for Node {
     fn transfer_leader(

@@ -1,10 +1,9 @@
 //! Stopping, suspending and resuming the node.
 
-use management::{ChangeFuture, Lifecycle, LifecycleAction, LifecycleError};
-
 use super::change;
 use crate::node::Node;
 use crate::node::lifecycle::ExitReason;
+use crate::requests::{ChangeFuture, Lifecycle, LifecycleAction, LifecycleError};
 
 impl Lifecycle for Node {
     fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use management::{
-    Caller, Credentials, DelayFuture, LoginFuture, LoginRefused, Logins, Protocol, Topology,
-};
-
 use crate::auth::{LoginError, User};
 use crate::node::Node;
+use crate::requests::{
+    Caller, Credentials, DelayFuture, LoginFuture, LoginRefused, Logins, Topology,
+};
+use crate::snapshot::logins::Protocol;
 
 impl Node {
     /// A user who has logged in.

@@ -1,9 +1,10 @@
 //! The nodes of the cluster.
 
-use management::{ChangeError, ChangeFuture, ForgetError, MemberChange, MemberError, Membership};
-
 use super::change;
 use crate::node::Node;
+use crate::requests::{
+    ChangeError, ChangeFuture, ForgetError, MemberChange, MemberError, Membership,
+};
 
 impl Membership for Node {
     fn change_members(

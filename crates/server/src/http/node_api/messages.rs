@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use broker::access::Access;
 use broker::{BrowseCursor, ExpiryCursor, Name};
-use management::{
-    BrowseBatch, BrowseError, BrowseFuture, Caller, ChangeFuture, Channel, ChannelError,
-    DeathFilter, DeathsBatch, DeathsBefore, ExpiryBatch, Messages, Peers, QueuePath, RedriveDryRun,
-    RedriveError, RedriveJob, RedriveRequest,
-};
 
 use crate::auth::ctl_token::full_access;
 use crate::limits::{BROWSED_PER_LOCK, DEATHS_PER_LOCK};
 use crate::node::Node;
 use crate::redrive::dry_run;
+use crate::requests::{
+    BrowseBatch, BrowseError, BrowseFuture, Caller, ChangeFuture, Channel, ChannelError,
+    DeathFilter, DeathsBatch, DeathsBefore, ExpiryBatch, Messages, Peers, QueuePath, RedriveDryRun,
+    RedriveError, RedriveJob, RedriveRequest,
+};
 use crate::vhost::BrowseProblem;
 use crate::vhost::internal_channel::InternalChannel;
 

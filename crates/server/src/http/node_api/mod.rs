@@ -1,4 +1,4 @@
-//! The node as the HTTP API sees it: one file per trait of `management::Node`. A read copies its result under a
+//! The node as the HTTP API sees it: one file per trait of `crate::requests::Node`. A read copies its result under a
 //! vhost's lock.
 
 mod backups;
@@ -16,11 +16,10 @@ mod users;
 
 use std::collections::BTreeMap;
 
-use management::ChangeFuture;
-
 use crate::node::Node;
+use crate::requests::ChangeFuture;
 
-impl management::Node for Node {}
+impl crate::requests::Node for Node {}
 
 /// A change of users or vhosts, which waits for the disk: the runtime replaces the thread meanwhile.
 fn change<'a, T: Send + 'a>(change: impl FnOnce() -> T + Send + 'a) -> ChangeFuture<'a, T> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Request;
-use management::{Caller, Contents, Leader, PeerFuture, Peers, SettledFuture, Topology as _};
 
 use crate::auth::ctl_token;
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
+use crate::requests::{Caller, Contents, Leader, PeerFuture, Peers, SettledFuture, Topology as _};
 use crate::vhost::VhostHandle;
 
 impl Node {

@@ -10,13 +10,13 @@ use broker::{
     Message, PageId, ScheduleOperation, ScheduleRequest, ScheduleSelector, ScheduleTarget,
     ScheduledContent, ScheduledCursor, ScheduledMessage, ScheduledPage, Vhost,
 };
-use management::{
-    Caller, ChangeFuture, ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery,
-    ScheduledBatch, Schedules,
-};
 
 use crate::limits::{SCHEDULES_CANCELLED_MAX, SCHEDULES_CANCELLED_PER_LOCK};
 use crate::node::Node;
+use crate::requests::{
+    Caller, ChangeFuture, ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery,
+    ScheduledBatch, Schedules,
+};
 use crate::vhost::{BrowseProblem, VhostHandle};
 
 impl Schedules for Node {

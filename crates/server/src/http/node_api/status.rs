@@ -3,11 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use management::{
-    AuditEntry, ChangeError, ChangeFuture, ClusterSnapshot, ConnectionScrape, DiskFreeLimit,
-    HttpBudget, IoTotal, IoTotals, LoginAttempts, MemoryWatermark, NodeCondition, NodeSnapshot,
-    NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory, VhostScrape,
-};
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
 
@@ -15,12 +10,22 @@ use super::change;
 use crate::clock::own_time;
 use crate::connection::registry::Client;
 use crate::disk::free_space;
+use crate::history::SharedHistory;
+use crate::http::budget::HttpBudget;
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::alarms;
 use crate::node::cluster;
 use crate::node::global_parameters::Parameter;
+use crate::requests::{
+    AuditEntry, ChangeError, ChangeFuture, DiskFreeLimit, NodeStatus, ServerCertificate,
+};
+use crate::snapshot::cluster::ClusterSnapshot;
+use crate::snapshot::condition::NodeCondition;
+use crate::snapshot::logins::LoginAttempts;
+use crate::snapshot::node::{IoTotal, IoTotals, MemoryWatermark, NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 use crate::tls;
 use crate::vhost::VhostHandle;
 

@@ -7,16 +7,20 @@ use broker::{
     DeadLetterMap, DeadLetterMapBuilder, DryRun, ExchangeType, Name, Policy, PolicyChange,
     PolicyKind, QueueId,
 };
-use management::{
-    BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
-    Explained, ImportError, ImportPreview, QueueKey, QueueSnapshot, Topology, VhostChange,
-    VhostCondition, VhostLimit, VhostPlacement, VhostSettings, VhostTotals,
-};
 
 use super::{change, set_limit};
 use crate::definitions::{self, Document, Exported};
 use crate::limits::{MAPPED_PER_LOCK, SAMPLED_PER_LOCK};
 use crate::node::Node;
+use crate::requests::{
+    ChangeError, ChangeFuture, Explained, ImportError, ImportPreview, Topology, VhostChange,
+    VhostLimit, VhostPlacement, VhostSettings,
+};
+use crate::snapshot::client::ConsumerSnapshot;
+use crate::snapshot::condition::VhostCondition;
+use crate::snapshot::queue::{QueueKey, QueueSnapshot};
+use crate::snapshot::topology::{BindingFilter, BindingSnapshot, ExchangeSnapshot};
+use crate::snapshot::vhost::VhostTotals;
 use crate::vhost::{NotLeading, VhostHandle};
 
 impl Topology for Node {

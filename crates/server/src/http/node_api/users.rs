@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::access::{PermissionPattern, Permissions};
-use management::{
-    ChangeError, ChangeFuture, NewPassword, NewUser, PermissionDetails, TopicPermissionDetails,
-    UserDetails, UserLimit, Users,
-};
 
 use super::{change, set_limit};
 use crate::auth::password::{HashError, PasswordHash};
 use crate::auth::{TopicPattern, User};
 use crate::node::Node;
 use crate::node::users_and_vhosts::set_topic_pattern;
+use crate::requests::{
+    ChangeError, ChangeFuture, NewPassword, NewUser, PermissionDetails, TopicPermissionDetails,
+    UserDetails, UserLimit, Users,
+};
 
 impl Users for Node {
     fn users(&self) -> Vec<UserDetails> {
