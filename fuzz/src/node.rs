@@ -67,7 +67,7 @@ impl Node {
     pub(crate) fn ask(&self, mut request: Request<Body>) -> Answer {
         let client = SocketAddr::from(([127, 0, 0, 1], 40_000));
         request.extensions_mut().insert(ConnectInfo(client));
-        let router = management::router(Arc::clone(self.embedded().node()) as _);
+        let router = management::router(Arc::clone(self.embedded().node()));
         let answer = async {
             let response = router.oneshot(request).await.expect("every request is answered");
             let (parts, body) = response.into_parts();

@@ -2,7 +2,7 @@
 //!
 //! RabbitMQ's other parts are Erlang processes and tables; they are reported as 0.
 
-use server::requests::Node;
+use server::Node;
 
 /// The parts that RabbitMQ reports: names in the API, and names in metrics.
 const PARTS: [(&str, &str); 26] = [
@@ -45,7 +45,7 @@ pub(crate) struct Part {
 }
 
 /// All parts; their sum is the resident memory of the process.
-pub(crate) fn parts(node: &dyn Node) -> [Part; PARTS.len()] {
+pub(crate) fn parts(node: &Node) -> [Part; PARTS.len()] {
     let all = node.snapshot().resident_bytes.unwrap_or_default();
     let vhosts = node.vhost_names().into_iter();
     let totals = vhosts.filter_map(|vhost| node.vhost_totals(&vhost, None));

@@ -181,15 +181,15 @@ impl Endpoints {
             accepting.spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
         let stopping = node.lifecycle.stopping.subscribe();
-        let metrics = (http.metrics)(Arc::clone(node) as _);
+        let metrics = (http.metrics)(Arc::clone(node));
         let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
-        let clients = (http.clients)(Arc::clone(node) as _);
+        let clients = (http.clients)(Arc::clone(node));
         let mut servers = self.serve_http(clients, &stopping, &node.refusals)?;
         if let Some(runtime) = &servers.runtime {
             node.threads.hold_watch.watch_over(runtime.handle().clone());
         }
         if let (Some(links), Some(runtime)) = (&node.cluster, &servers.runtime) {
-            let router = (http.peers)(Arc::clone(node) as _);
+            let router = (http.peers)(Arc::clone(node));
             let runtime = runtime.handle().clone();
             links.streams.serve(
                 Purpose::Http,

@@ -35,8 +35,9 @@ pub use connection::admission::Admitted;
 pub use disk::check::run as check_data_dir;
 pub use embedded::{Configuration, Embedded};
 pub use http::services::HttpServices;
-pub use node::Node;
+pub use node::{Node, StoppedNode, VhostContents};
 pub use process::{Process, ProcessError};
+pub use vhost::internal_channel::InternalChannel;
 
 /// Reads lines of a file of the history of dead letters as at a start, writes the deaths as lines and reads them again,
 /// for fuzzing. Returns the number of deaths.

@@ -6,13 +6,15 @@ use std::time::Instant;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::auth::ctl_token;
 use crate::cluster::discovery::SystemResolver;
-use crate::cluster::{Purpose, RunningLinks, nodes_at_start};
+use crate::cluster::{ClusterError, Purpose, RunningLinks, nodes_at_start};
 use crate::config::Config;
 use crate::connection::relay::Adopter;
+use crate::disk::data_dir::DataDir;
+use crate::disk::{reset, stand_alone};
 use crate::endpoints::Endpoints;
 use crate::http::services::HttpServices;
 use crate::limits::STOP_TIMEOUT;
@@ -24,7 +26,7 @@ use crate::node::membership::JoinDesk;
 use crate::node::replication::ReplicaLinks;
 use crate::node::start_error::StartError;
 use crate::node::watchdog::Watched;
-use crate::node::{Node, alarms, death_writer, joining, sampler, stopped_node, watchdog};
+use crate::node::{Node, StoppedNode, alarms, death_writer, joining, sampler, watchdog};
 use crate::tls::reload;
 use crate::{definitions, redrive, service_state};
 
@@ -97,7 +99,7 @@ async fn live(
     let watched = Watched::default();
     tokio::spawn(watchdog::run(Arc::clone(&watched)));
     if begins_stopped {
-        match stopped_node::run(config, http, signals.next()).await? {
+        match run_stopped(config, http, signals.next()).await? {
             ExitReason::Stop | ExitReason::StopApp | ExitReason::Restart => return Ok(()),
             ExitReason::StartApp => {}
         }
@@ -116,6 +118,44 @@ async fn live(
         Err(error) => return Err(error),
     };
     Err(StartError::NextImage(addresses.begin_stopped()))
+}
+
+/// Serves a stopped node until an action or `interrupted` ends that.
+///
+/// # Errors
+/// [`StartError`], a sentence for the operator.
+async fn run_stopped(
+    config: &Config,
+    http: &HttpServices,
+    interrupted: impl Future<Output = ()>,
+) -> Result<ExitReason, StartError> {
+    let _lock = DataDir::open(&config.data_dir)?;
+    reset::finish(&config.data_dir).map_err(StartError::Reset)?;
+    stand_alone::finish(&config.data_dir).map_err(ClusterError::from)?;
+    let endpoints = Endpoints::bind_http(config)?;
+    let (listeners, addresses) = (endpoints.shown(), endpoints.in_words());
+    let node = Arc::new(StoppedNode::new(config)?);
+    // Published before the first request is served, so that a program that waits for the stop finds the
+    // token.
+    let url = ctl_token::url(&listeners, config.path_prefix.as_deref());
+    let published = node.token.publish(&config.data_dir, url.as_deref(), node.name());
+    let _published = published.map_err(StartError::CtlFile)?;
+    let (over, stopping) = watch::channel(false);
+    let servers =
+        endpoints.serve_http((http.stopped)(Arc::clone(&node)), &stopping, &Arc::default())?;
+    tracing::info!("stopped: not serving clients; {addresses} waits for start_app");
+    service_state::stopped(&format!("stopped; {addresses} waits for start_app"));
+    let end = tokio::select! {
+        end = node.shutdown.requested() => end,
+        () = interrupted => ExitReason::Stop,
+    };
+    if end == ExitReason::Stop {
+        service_state::stopping();
+    }
+    // The request that ended the wait is answered.
+    over.send_replace(true);
+    servers.over().await;
+    Ok(end)
 }
 
 /// Starts the links of a node with a cluster, and what follows from them.

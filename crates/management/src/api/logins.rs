@@ -137,7 +137,7 @@ async fn login(
     };
     let token = STANDARD.encode(format!("{user}:{password}"));
     let credentials = Credentials { user, password: password.into_bytes(), is_token: false };
-    let caller = log_in(&*node, peer.ip(), &headers, &extensions, credentials).await?;
+    let caller = log_in(&node, peer.ip(), &headers, &extensions, credentials).await?;
     Ok(Json::ok(json!({
         "user": {"name": caller.name, "tags": caller.tags, "is_internal_user": true},
         "token": {"type": "basic", "value": token},

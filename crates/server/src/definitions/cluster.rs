@@ -15,7 +15,7 @@ use crate::limits::{
     LEADER_CHECK_INTERVAL, METADATA_RETRY_INTERVAL, PEER_IMPORT_TIMEOUT, PREVIEWED_ITEMS_MAX,
 };
 use crate::node::Node;
-use crate::requests::{ImportError, ImportPreview, Leader, Peers as _};
+use crate::requests::{ImportError, ImportPreview, Leader};
 
 /// Imports all definitions or none, as far as that can be known before: vhosts that other nodes lead are checked by these
 /// first, and imported by these.

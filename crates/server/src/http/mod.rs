@@ -7,7 +7,6 @@
 
 pub(crate) mod barriers;
 pub mod budget;
-pub(crate) mod node_api;
 pub(crate) mod path_prefix;
 pub(crate) mod peer_questions;
 pub mod peer_request;

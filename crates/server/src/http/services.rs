@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use crate::requests::{Node, StoppedNode};
+use crate::node::{Node, StoppedNode};
 
 /// Makes the handlers of requests to a node. The program passes it to the process of the node, whose listeners and links
 /// then serve HTTP without knowing what is answered.
 #[derive(Clone, Copy)]
 pub struct HttpServices {
     /// For clients of the API and the web page, and scrapers on the same listener.
-    pub clients: fn(Arc<dyn Node>) -> Router,
+    pub clients: fn(Arc<Node>) -> Router,
     /// For the other nodes of the cluster. Whoever is served may act as any user.
-    pub peers: fn(Arc<dyn Node>) -> Router,
+    pub peers: fn(Arc<Node>) -> Router,
     /// For scrapers of metrics, on a listener of their own.
-    pub metrics: fn(Arc<dyn Node>) -> Router,
+    pub metrics: fn(Arc<Node>) -> Router,
     /// For clients of a stopped node.
-    pub stopped: fn(Arc<dyn StoppedNode>) -> Router,
+    pub stopped: fn(Arc<StoppedNode>) -> Router,
 }
 
 impl fmt::Debug for HttpServices {

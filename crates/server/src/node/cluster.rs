@@ -11,7 +11,6 @@ use crate::limits::{USER_NAME_BYTES_MAX, USERS_TOLD_MAX};
 use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::node::known_alarms::Alarms;
-use crate::requests::NodeStatus as _;
 use crate::snapshot::cluster::{ClusterSnapshot, PeerFacts, PeerLink, PeerSnapshot};
 use crate::snapshot::replication::ReplicationSnapshot;
 

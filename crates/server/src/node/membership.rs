@@ -21,7 +21,7 @@ use crate::node::Node;
 use crate::node::followed::NodeMetadata;
 use crate::node::lifecycle::ExitReason;
 use crate::node::metadata::unable;
-use crate::requests::{ChangeError, ForgetError, LifecycleError, Topology as _};
+use crate::requests::{ChangeError, ForgetError, LifecycleError};
 
 impl Node {
     /// True if the node has come later than its cluster: it has joined, or has replaced a lost disk.

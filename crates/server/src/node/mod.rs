@@ -20,6 +20,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod membership;
 mod memory_size;
 pub(crate) mod metadata;
+mod operations;
 pub(crate) mod permits;
 mod placements;
 mod record_level;
@@ -71,6 +72,9 @@ use crate::node::shown_settings::ShownSettings;
 use crate::redrive::Redrives;
 use crate::snapshot::node::Listener;
 use crate::vhost::{Threads, Vhosts};
+
+pub use operations::VhostContents;
+pub use stopped_node::StoppedNode;
 
 /// The refusal of a client because the node stops.
 pub(crate) fn shutdown_refusal() -> Refusal {

@@ -83,7 +83,7 @@ impl Node {
     ///
     /// # Errors
     /// [`MemberError`].
-    pub(crate) fn change_members(&self, changes: &[MemberChange]) -> Result<(), MemberError> {
+    pub(crate) fn commit_members(&self, changes: &[MemberChange]) -> Result<(), MemberError> {
         let (_one_at_a_time, mut desired) = self.begin_change()?;
         let nodes = self.names_of_nodes();
         for MemberChange { vhost, node, kind } in changes {

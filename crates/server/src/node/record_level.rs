@@ -64,7 +64,7 @@ impl Node {
     ///
     /// # Errors
     /// [`ChangeError::Unable`]: a node is not connected, or no majority is.
-    pub(crate) fn raise_record_level(&self) -> Result<(), ChangeError> {
+    pub(crate) fn raise_level_on_request(&self) -> Result<(), ChangeError> {
         let Some(links) = &self.cluster else { return Ok(()) };
         let away = links.away();
         if self.record_level() < self.own_record_level() && !away.is_empty() {

@@ -10,7 +10,6 @@ use tokio::time::MissedTickBehavior;
 use crate::history::{Sample, Sampling, VhostSample};
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
-use crate::requests::NodeStatus as _;
 use crate::vhost::VhostHandle;
 
 /// Takes samples until the broker stops.

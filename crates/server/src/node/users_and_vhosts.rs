@@ -242,7 +242,7 @@ impl Node {
 
     /// Adds a user with these permissions, or changes an existing one, who keeps the own permissions and, without new ones, the limits.
     /// True if the user is new.
-    pub(crate) fn put_user(
+    pub(crate) fn put_user_with_hash(
         &self,
         name: &str,
         password: PasswordHash,

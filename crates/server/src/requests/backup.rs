@@ -2,24 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::requests::change::ChangeFuture;
-
-/// Backups of the running node, one at a time.
-pub trait Backups {
-    /// Begins a backup into `directory` on behalf of `user`.
-    fn begin_backup(
-        &self,
-        directory: &str,
-        user: &str,
-    ) -> ChangeFuture<'_, Result<BackupJob, BackupError>>;
-
-    /// The backup that runs, or the last one since the start.
-    fn backup(&self) -> Option<BackupJob>;
-
-    /// Asks the backup to end and to remove what it has written. False if none runs.
-    fn cancel_backup(&self) -> bool;
-}
-
 /// The reason why a backup does not begin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BackupError {

@@ -1,4 +1,4 @@
-//! The user who sends a request.
+//! The user who sends a request, and the login.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,6 +18,17 @@ impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
     }
+}
+
+/// The reason why a login is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginRefused {
+    /// Unknown user, or wrong password.
+    Credentials,
+    /// The user may log in from the broker's machine only.
+    NotLoopback,
+    /// The node cannot check logins now.
+    Unavailable,
 }
 
 /// A user who has logged in.

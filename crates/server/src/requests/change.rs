@@ -1,10 +1,6 @@
-//! The result of a change.
+//! The reason why a change is not made.
 
 use std::fmt;
-use std::pin::Pin;
-
-/// Completes with the result of a change once the change is on disk.
-pub type ChangeFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The reason why a change was not made.
 #[derive(Clone, PartialEq, Eq, Debug)]

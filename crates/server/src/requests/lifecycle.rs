@@ -1,7 +1,5 @@
 //! Start and stop of the node.
 
-use crate::requests::change::ChangeFuture;
-
 /// A command to the node about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LifecycleAction {
@@ -38,11 +36,4 @@ pub enum LifecycleError {
     Failed(String),
     /// The node cannot do that now; a sentence for the user.
     Refused(String),
-}
-
-/// A node that can be started and stopped: a running node, or a stopped one.
-pub trait Lifecycle {
-    /// Performs the action. An action that ends this API only begins when the future completes, so that
-    /// the caller can be answered.
-    fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>>;
 }

@@ -1,8 +1,19 @@
-//! The nodes of a cluster: nodes that are forgotten, and the records that all of them read.
+//! The nodes of a cluster: who leads, members that come and go, and nodes that are forgotten.
 
 use std::fmt;
 
-use crate::requests::change::{ChangeError, ChangeFuture};
+use crate::requests::change::ChangeError;
+
+/// The node that makes the changes of a vhost, or of the metadata.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Leader {
+    /// The node itself; without a cluster always.
+    Here,
+    /// Another node, by name.
+    Node(String),
+    /// No node leads now.
+    None,
+}
 
 /// The reason why a node is not forgotten.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,20 +91,4 @@ impl From<ChangeError> for MemberError {
     fn from(error: ChangeError) -> Self {
         Self::Change(error)
     }
-}
-
-/// The membership of a cluster.
-pub trait Membership {
-    /// Changes the nodes that have vhosts: all of these, or none. Completes when the change is committed; replicas come
-    /// and go after that, and a vhost has no fewer than it should have meanwhile. This node leads the metadata.
-    fn change_members(
-        &self,
-        changes: Vec<MemberChange>,
-    ) -> ChangeFuture<'_, Result<(), MemberError>>;
-
-    /// Takes a node that is not up out of the cluster. This node leads the metadata.
-    fn forget_node(&self, name: &str) -> ChangeFuture<'_, Result<(), ForgetError>>;
-
-    /// Raises the level of record kinds of the cluster to the lowest that its nodes read. This node leads the metadata.
-    fn raise_record_level(&self) -> ChangeFuture<'_, Result<(), ChangeError>>;
 }

@@ -12,7 +12,7 @@ use broker::{Command, Content, DeclareQueue, Outgoing, Publish};
 
 use super::VhostHandle;
 use crate::embedded::{Configuration, Embedded};
-use crate::requests::{Channel as _, VhostChange};
+use crate::requests::VhostChange;
 use crate::vhost::internal_channel::InternalChannel;
 
 /// Longer than any step takes on the slowest machine.

@@ -223,7 +223,7 @@ fn totals(node: &SharedNode) -> (Vec<String>, Vec<VhostTotals>) {
 
 /// The memory by use.
 fn memory(node: &SharedNode, now: &NodeSnapshot) -> Map<String, Value> {
-    let parts = memory::parts(&**node).into_iter();
+    let parts = memory::parts(node).into_iter();
     let parts = parts.map(|part| (part.name.to_owned(), json!(part.bytes)));
     let mut memory: Map<String, Value> = parts.collect();
     let all = now.resident_bytes.unwrap_or_default();

@@ -415,6 +415,6 @@ async fn rebalance(
         let pattern = health::filter(&pattern)?;
         vhosts.retain(|vhost| pattern.matches(vhost));
     }
-    node.rebalance_leaders(vhosts).await;
+    node.rebalance_leaders(&vhosts).await;
     Ok(StatusCode::NO_CONTENT)
 }

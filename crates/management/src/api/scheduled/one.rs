@@ -102,11 +102,10 @@ impl Selected {
         &self,
         node: &SharedNode,
         caller: &Caller,
-        operation: impl FnOnce(broker::time::Now) -> ScheduleOperation + Send + 'static,
+        operation: impl FnOnce(broker::time::Now) -> ScheduleOperation,
     ) -> Result<ScheduleChanged, ApiError> {
         check_can_enter(caller, &self.vhost)?;
         let (target, selector) = (self.target.clone(), self.selector.clone());
-        let operation = Box::new(operation);
         let done = node.change_scheduled(caller, &self.vhost, target, selector, operation).await?;
         if done.messages == 0 { Err(self.missing()) } else { Ok(done) }
     }

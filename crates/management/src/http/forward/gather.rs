@@ -13,8 +13,9 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use server::VhostContents;
 use server::http::peer_request::json_of;
-use server::requests::{Caller, Contents};
+use server::requests::Caller;
 
 use super::wire::is_in_lines;
 use super::{Sender, copy, samples, wire};
@@ -301,7 +302,7 @@ async fn parts_as_asked(
     let contents: Vec<_> = names.iter().map(|name| sender.node.contents(name)).collect();
     request.extensions_mut().insert(confined);
     let response = next.run(request).await;
-    let is_lacking = |contents: &Option<Box<dyn Contents>>| {
+    let is_lacking = |contents: &Option<VhostContents>| {
         contents.as_ref().is_none_or(|contents| !contents.are_there())
     };
     let mut vhosts = names.into_iter().zip(contents);

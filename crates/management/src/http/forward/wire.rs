@@ -13,7 +13,8 @@ use server::http::peer_request::{
     ADMINISTRATOR, CLIENT, LIST, PART, USER, remove_own_headers, sent_by,
 };
 
-use server::requests::{Caller, Leader, LoginRefused, Node};
+use server::Node;
+use server::requests::{Caller, Leader, LoginRefused};
 
 use crate::api::PART as PART_IN_LINES;
 use crate::http::answer::ApiError;
@@ -38,7 +39,7 @@ impl Forwarded {
     ///
     /// # Errors
     /// [`LoginRefused::Credentials`] if there is no such user here.
-    pub(crate) fn caller(&self, node: &dyn Node) -> Result<Caller, LoginRefused> {
+    pub(crate) fn caller(&self, node: &Node) -> Result<Caller, LoginRefused> {
         let caller = match &self.user {
             Some(user) => node.known_caller(user).ok_or(LoginRefused::Credentials)?,
             None => node.administrator_of_peer(),

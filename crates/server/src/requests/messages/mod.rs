@@ -6,17 +6,9 @@ mod message_id;
 mod redrive;
 mod schedules;
 
-use std::pin::Pin;
-
 use broker::refusal::Refusal;
 use broker::time::Now;
-use broker::{
-    BrowseCursor, BrowsedMessage, Command, ExpiryCursor, ExpirySlice, Outgoing, Publish,
-    QueueNumber, RecordedDeath, ScheduledPlace,
-};
-
-use crate::requests::caller::Caller;
-use crate::requests::change::ChangeFuture;
+use broker::{BrowseCursor, BrowsedMessage, ExpirySlice, QueueNumber, RecordedDeath};
 
 pub use death_filter::DeathFilter;
 pub use message_filter::{MessageFilter, shown_value};
@@ -26,8 +18,7 @@ pub use redrive::{
     RedriveState,
 };
 pub use schedules::{
-    ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, Schedules,
-    on_axis,
+    ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, on_axis,
 };
 
 /// A queue by name.
@@ -38,9 +29,6 @@ pub struct QueuePath<'a> {
     /// Name of the queue.
     pub queue: &'a str,
 }
-
-/// Completes when messages have been read, from disk where necessary.
-pub type BrowseFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BrowseError>> + Send + 'a>>;
 
 /// Consecutive messages of a queue.
 #[derive(Clone, Debug)]
@@ -116,82 +104,4 @@ pub enum ChannelError {
     NoPermissions,
     /// The node does not lead the vhost now.
     NotLeading,
-}
-
-/// A channel on behalf of a user. Dropping it requeues its unacknowledged messages.
-pub trait Channel: Send {
-    /// Performs a command; [`Channel::answer`] returns the result.
-    fn apply(&mut self, command: Command<'_>);
-
-    /// Performs a publish; [`Channel::answer`] returns its confirm. Returns the places in which the message waits for
-    /// its delivery time, and the time of the publish.
-    fn publish(&mut self, publish: Publish<'_>) -> (Vec<ScheduledPlace>, Now);
-
-    /// The next message to the channel: the answer to a command once its effects are on disk, a confirm, or
-    /// a returned message. A refusal closes the channel.
-    fn answer(&mut self) -> ChangeFuture<'_, Result<Outgoing, Refusal>>;
-
-    /// Closes the channel; completes when all its effects are on disk.
-    fn close(self: Box<Self>) -> ChangeFuture<'static, ()>;
-}
-
-/// Messages in queues.
-pub trait Messages {
-    /// Reads up to `count` messages of a queue, starting at a cursor, if the caller may read from the
-    /// queue. One call reads no more than one page.
-    fn browse(
-        &self,
-        caller: &Caller,
-        queue: QueuePath<'_>,
-        from: BrowseCursor,
-        count: usize,
-    ) -> BrowseFuture<'_, BrowseBatch>;
-
-    /// Reads the deadlines of some messages that wait in a queue, starting at a cursor.
-    fn expiry(&self, queue: QueuePath<'_>, from: ExpiryCursor) -> BrowseFuture<'_, ExpiryBatch>;
-
-    /// Reads a slice of the history of dead letters of a vhost.
-    fn recorded_deaths<'a>(
-        &'a self,
-        caller: &Caller,
-        vhost: &str,
-        filter: &'a DeathFilter,
-        wanted: DeathsBefore,
-    ) -> BrowseFuture<'a, DeathsBatch>;
-
-    /// Opens a channel in `vhost` with the permissions of `caller`. Waits while too much is queued for the
-    /// disk.
-    fn channel(
-        &self,
-        caller: &Caller,
-        vhost: &str,
-    ) -> ChangeFuture<'_, Result<Box<dyn Channel>, ChannelError>>;
-
-    /// Maximum size of a message body, in bytes.
-    fn message_size_max(&self) -> u64;
-
-    /// Starts to redrive messages of a queue on behalf of `caller`.
-    fn redrive(
-        &self,
-        caller: &Caller,
-        queue: QueuePath<'_>,
-        request: RedriveRequest,
-    ) -> ChangeFuture<'_, Result<RedriveJob, RedriveError>>;
-
-    /// The effects that [`Messages::redrive`] would have now.
-    fn redrive_dry_run(
-        &self,
-        caller: &Caller,
-        queue: QueuePath<'_>,
-        request: RedriveRequest,
-    ) -> ChangeFuture<'_, Result<RedriveDryRun, RedriveError>>;
-
-    /// The running jobs and the last ended ones, newest first.
-    fn redrives(&self) -> Vec<RedriveJob>;
-
-    /// A vhost of which this node, or no node, can tell the jobs yet: it has no leader, or this one has just begun to lead.
-    fn vhost_with_unknown_redrives(&self) -> Option<String>;
-
-    /// Cancels a job; moved messages stay moved. False if the job is not running.
-    fn cancel_redrive(&self, id: u64) -> ChangeFuture<'_, Result<bool, RedriveError>>;
 }

@@ -2,13 +2,7 @@
 
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{
-    ScheduleId, ScheduleOperation, ScheduleSelector, ScheduleTarget, ScheduledCursor,
-    ScheduledFilter, ScheduledMessage, ScheduledPage,
-};
-
-use crate::requests::caller::Caller;
-use crate::requests::change::ChangeFuture;
+use broker::{ScheduleId, ScheduleTarget, ScheduledFilter, ScheduledPage};
 
 /// The scheduled messages that a request selects.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -88,54 +82,6 @@ impl From<Refusal> for ScheduleError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
-}
-
-/// Scheduled messages of vhosts, with the permissions of the caller.
-pub trait Schedules {
-    /// Up to `count` scheduled messages behind a position, by delivery time, from places that the caller may read.
-    ///
-    /// # Errors
-    /// If the vhost is missing, the caller has no permissions there, or a page of messages cannot be read.
-    fn scheduled(
-        &self,
-        caller: &Caller,
-        vhost: &str,
-        query: ScheduleQuery,
-        behind: Option<ScheduledCursor>,
-        count: usize,
-    ) -> ChangeFuture<'_, Result<ScheduledBatch, ScheduleError>>;
-
-    /// The scheduled messages of one place that `selector` selects.
-    ///
-    /// # Errors
-    /// If the place is missing, the caller may not read it, or a page of messages cannot be read.
-    fn find_scheduled(
-        &self,
-        caller: &Caller,
-        vhost: &str,
-        target: ScheduleTarget,
-        selector: ScheduleSelector,
-    ) -> ChangeFuture<'_, Result<(Vec<ScheduledMessage>, Now), ScheduleError>>;
-
-    /// Changes the scheduled messages of one place that `selector` selects; `operation` is called with the time of
-    /// the change. Completes when the change is on disk.
-    fn change_scheduled(
-        &self,
-        caller: &Caller,
-        vhost: &str,
-        target: ScheduleTarget,
-        selector: ScheduleSelector,
-        operation: Box<dyn FnOnce(Now) -> ScheduleOperation + Send>,
-    ) -> ChangeFuture<'_, Result<ScheduleChanged, ScheduleError>>;
-
-    /// Cancels the scheduled messages that the query selects, a slice at a time. Completes when the cancellations are on
-    /// disk; if the future is dropped, the messages of the slices so far are cancelled.
-    fn cancel_scheduled(
-        &self,
-        caller: &Caller,
-        vhost: &str,
-        query: ScheduleQuery,
-    ) -> ChangeFuture<'_, Result<ScheduleCancelled, ScheduleError>>;
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 
-use super::change;
 use crate::http::barriers::Barriers;
 use crate::node::Node;
 use crate::node::backup::{BackupLogs, BackupSource};
-use crate::requests::{BackupError, BackupJob, Backups, ChangeFuture};
+use crate::requests::{BackupError, BackupJob};
 
-impl Backups for Node {
-    fn begin_backup(
+impl Node {
+    /// Begins a backup into `directory` on behalf of `user`.
+    pub async fn begin_backup(
         &self,
         directory: &str,
         user: &str,
-    ) -> ChangeFuture<'_, Result<BackupJob, BackupError>> {
-        let (directory, user) = (directory.to_owned(), user.to_owned());
+    ) -> Result<BackupJob, BackupError> {
         let runtime = Handle::current();
-        change(move || {
+        block_in_place(|| {
             let (node_file, vhosts_elsewhere) = {
                 let _one_at_a_time = self.changes.lock();
                 let (next_vhost_id, mut vhosts) = self.vhosts.entries();
@@ -43,15 +43,17 @@ impl Backups for Node {
                 clock: self.clock,
                 free_min: self.alarms.limits.disk_free_limit_bytes(),
             };
-            self.backups.begin(&directory, &user, source)
+            self.backups.begin(directory, user, source)
         })
     }
 
-    fn backup(&self) -> Option<BackupJob> {
+    /// The backup that runs, or the last one since the start.
+    pub fn backup(&self) -> Option<BackupJob> {
         self.backups.job()
     }
 
-    fn cancel_backup(&self) -> bool {
+    /// Asks the backup to end and to remove what it has written. False if none runs.
+    pub fn cancel_backup(&self) -> bool {
         self.backups.cancel()
     }
 }

@@ -1,25 +1,26 @@
 //! Stopping, suspending and resuming the node.
 
-use super::change;
+use tokio::task::block_in_place;
+
 use crate::node::Node;
 use crate::node::lifecycle::ExitReason;
-use crate::requests::{ChangeFuture, Lifecycle, LifecycleAction, LifecycleError};
+use crate::requests::{LifecycleAction, LifecycleError};
 
-impl Lifecycle for Node {
-    fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
-        let result = match action {
-            LifecycleAction::Drain => return Box::pin(self.set_drained(true)),
-            LifecycleAction::Revive => return Box::pin(self.set_drained(false)),
-            LifecycleAction::SuspendListeners => return Box::pin(self.set_suspended(true)),
-            LifecycleAction::ResumeListeners => return Box::pin(self.set_suspended(false)),
+impl Node {
+    /// Performs the action. An action that ends this API only begins when the future completes, so that
+    /// the caller can be answered.
+    pub async fn act(&self, action: LifecycleAction) -> Result<(), LifecycleError> {
+        match action {
+            LifecycleAction::Drain => self.set_drained(true).await,
+            LifecycleAction::Revive => self.set_drained(false).await,
+            LifecycleAction::SuspendListeners => self.set_suspended(true).await,
+            LifecycleAction::ResumeListeners => self.set_suspended(false).await,
             LifecycleAction::JoinCluster(seed) => {
-                return Box::pin(async move {
-                    self.joiner.join(&seed, self.cluster.as_ref()).await?;
-                    self.lifecycle.shutdown.request(ExitReason::Restart);
-                    Ok(())
-                });
+                self.joiner.join(&seed, self.cluster.as_ref()).await?;
+                self.lifecycle.shutdown.request(ExitReason::Restart);
+                Ok(())
             }
-            LifecycleAction::StandAlone => return change(move || self.stand_alone()),
+            LifecycleAction::StandAlone => block_in_place(|| self.stand_alone()),
             LifecycleAction::Stop => {
                 self.lifecycle.shutdown.request(ExitReason::Stop);
                 Ok(())
@@ -32,12 +33,9 @@ impl Lifecycle for Node {
             LifecycleAction::Reset | LifecycleAction::ForceReset => {
                 Err(LifecycleError::MustBeStopped)
             }
-        };
-        Box::pin(std::future::ready(result))
+        }
     }
-}
 
-impl Node {
     async fn set_suspended(&self, are_suspended: bool) -> Result<(), LifecycleError> {
         let followed = self.lifecycle.listeners.set_suspended(are_suspended).await;
         followed.map_err(LifecycleError::Failed)

@@ -7,11 +7,11 @@ use broker::refusal::Refusal;
 
 use crate::connection::registry::Client;
 use crate::node::Node;
-use crate::requests::{ChangeFuture, Clients};
 use crate::snapshot::client::{ChannelSnapshot, ConnectionSnapshot, ConsumerSnapshot};
 
-impl Clients for Node {
-    fn connections(&self, vhost: &str) -> Option<Vec<ConnectionSnapshot>> {
+impl Node {
+    /// The connections to a vhost; none without such a vhost.
+    pub fn connections(&self, vhost: &str) -> Option<Vec<ConnectionSnapshot>> {
         let handle = self.vhosts.get(vhost)?;
         let mut clients = self.clients.all();
         clients.retain(|client| Arc::ptr_eq(&client.handle, &handle));
@@ -30,7 +30,8 @@ impl Clients for Node {
         )
     }
 
-    fn connection(&self, name: &str) -> Option<(ConnectionSnapshot, Vec<ChannelSnapshot>)> {
+    /// The connection of that name with its channels; none without such a connection.
+    pub fn connection(&self, name: &str) -> Option<(ConnectionSnapshot, Vec<ChannelSnapshot>)> {
         let client = self.clients.get(name)?;
         let channels = client.handle.read(|v, _| {
             Some(ChannelSnapshot::of(&client.description, v.connection(client.id)?))
@@ -38,37 +39,33 @@ impl Clients for Node {
         Some((self.connection_details(&client, channels.len()), channels))
     }
 
-    fn channels(&self, vhost: &str) -> Option<Vec<ChannelSnapshot>> {
+    /// The channels in a vhost; none without such a vhost.
+    pub fn channels(&self, vhost: &str) -> Option<Vec<ChannelSnapshot>> {
         Some(self.vhosts.get(vhost)?.read(ChannelSnapshot::all))
     }
 
-    fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerSnapshot>> {
+    /// The consumers in a vhost; none without such a vhost.
+    pub fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerSnapshot>> {
         Some(self.vhosts.get(vhost)?.read(ConsumerSnapshot::all))
     }
 
-    fn close_connection(&self, name: &str, by: &str, reason: &str) -> ChangeFuture<'_, bool> {
-        let client = self.clients.get(name);
-        let (by, reason) = (by.to_owned(), reason.to_owned());
-        Box::pin(async move {
-            let Some(client) = client else { return false };
-            close(&client, &by, &reason).await;
-            true
-        })
+    /// Closes the connection of that name and sends `reason` to its client. The log names the user `by`.
+    /// False without such a connection.
+    pub async fn close_connection(&self, name: &str, by: &str, reason: &str) -> bool {
+        let Some(client) = self.clients.get(name) else { return false };
+        close(&client, by, reason).await;
+        true
     }
 
-    fn close_connections_of(&self, user: &str, by: &str, reason: &str) -> ChangeFuture<'_, ()> {
+    /// Closes every connection of a user.
+    pub async fn close_connections_of(&self, user: &str, by: &str, reason: &str) {
         let mut clients = self.clients.all();
         clients.retain(|client| client.description.user == user);
-        let (by, reason) = (by.to_owned(), reason.to_owned());
-        Box::pin(async move {
-            for client in clients {
-                close(&client, &by, &reason).await;
-            }
-        })
+        for client in clients {
+            close(&client, by, reason).await;
+        }
     }
-}
 
-impl Node {
     fn connection_details(&self, client: &Client, channels: usize) -> ConnectionSnapshot {
         ConnectionSnapshot {
             client: Arc::clone(&client.description),

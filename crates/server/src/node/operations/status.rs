@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 use storage::IoCounters;
+use tokio::task::block_in_place;
 
-use super::change;
 use crate::clock::own_time;
 use crate::connection::registry::Client;
 use crate::disk::free_space;
@@ -18,9 +18,7 @@ use crate::node::alarm::Alarm;
 use crate::node::alarms;
 use crate::node::cluster;
 use crate::node::global_parameters::Parameter;
-use crate::requests::{
-    AuditEntry, ChangeError, ChangeFuture, DiskFreeLimit, NodeStatus, ServerCertificate,
-};
+use crate::requests::{AuditEntry, ChangeError, DiskFreeLimit, ServerCertificate};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
@@ -29,8 +27,9 @@ use crate::snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 use crate::tls;
 use crate::vhost::VhostHandle;
 
-impl NodeStatus for Node {
-    fn snapshot(&self) -> NodeSnapshot {
+impl Node {
+    /// The node now.
+    pub fn snapshot(&self) -> NodeSnapshot {
         let alarm = self.alarms.own();
         NodeSnapshot {
             name: self.identity.name.clone(),
@@ -55,15 +54,18 @@ impl NodeStatus for Node {
         }
     }
 
-    fn configuration(&self) -> String {
+    /// All settings in force, as lines of a configuration file; secrets are masked.
+    pub fn configuration(&self) -> String {
         self.shown_settings.lines.clone()
     }
 
-    fn login_session_timeout_minutes(&self) -> Option<u32> {
+    /// Minutes after which a login to the web page ends; none for no end.
+    pub fn login_session_timeout_minutes(&self) -> Option<u32> {
         self.shown_settings.login_session_timeout_minutes
     }
 
-    fn cluster(&self) -> ClusterSnapshot {
+    /// The other nodes of the cluster now.
+    pub fn cluster(&self) -> ClusterSnapshot {
         let snapshot = self.cluster.as_deref().map(|links| cluster::snapshot(links, &self.alarms));
         let mut snapshot = snapshot.unwrap_or_default();
         snapshot.target_size = self.identity.target_cluster_size;
@@ -74,7 +76,8 @@ impl NodeStatus for Node {
         snapshot
     }
 
-    fn condition(&self) -> NodeCondition {
+    /// The condition of the node, for findings.
+    pub fn condition(&self) -> NodeCondition {
         let (now, times) = (Instant::now(), self.threads.persister.write_times());
         let micros = |took: Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let mut condition = NodeCondition {
@@ -93,11 +96,13 @@ impl NodeStatus for Node {
         condition
     }
 
-    fn permits_global_qos(&self) -> bool {
+    /// True if the prefetch limit of a whole channel is permitted.
+    pub fn permits_global_qos(&self) -> bool {
         self.vhosts.options().permits_global_qos
     }
 
-    fn process(&self) -> ProcessSnapshot {
+    /// The node's process now.
+    pub fn process(&self) -> ProcessSnapshot {
         let open = std::fs::read_dir("/proc/self/fd");
         let threads = std::fs::read_dir("/proc/self/task");
         ProcessSnapshot {
@@ -122,11 +127,13 @@ impl NodeStatus for Node {
         }
     }
 
-    fn now_ms(&self) -> u64 {
+    /// Time of the wall clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
         self.clock.now().wall_ms()
     }
 
-    fn certificates(&self) -> Vec<ServerCertificate> {
+    /// The certificates of the listeners.
+    pub fn certificates(&self) -> Vec<ServerCertificate> {
         let now_s = i64::try_from(self.clock.now().wall_ms() / 1000).unwrap_or(i64::MAX);
         let all = self.certificate_files.iter().map(|(listener, file)| ServerCertificate {
             listener: *listener,
@@ -136,11 +143,13 @@ impl NodeStatus for Node {
         all.collect()
     }
 
-    fn history(&self) -> &SharedHistory {
+    /// The samples of the past.
+    pub fn history(&self) -> &SharedHistory {
         &self.history
     }
 
-    fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape {
+    /// Copies the numbers behind the metrics, for the vhosts that `select` selects.
+    pub fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape {
         let node = self.snapshot();
         let clients = self.clients.all();
         let mut handles = self.vhosts.all();
@@ -158,11 +167,13 @@ impl NodeStatus for Node {
         }
     }
 
-    fn http_budget(&self) -> &Arc<HttpBudget> {
+    /// The memory that HTTP may take.
+    pub fn http_budget(&self) -> &Arc<HttpBudget> {
         &self.permits.http
     }
 
-    fn format_aside(&self, format: Box<dyn FnOnce() + Send>) {
+    /// Lets a thread format a long text, away from those that serve clients, one text after the other.
+    pub fn format_aside(&self, format: Box<dyn FnOnce() + Send>) {
         let turns = Arc::clone(&self.permits.metrics);
         tokio::spawn(async move {
             // The semaphore is never closed.
@@ -173,15 +184,18 @@ impl NodeStatus for Node {
         });
     }
 
-    fn login_attempts(&self) -> Vec<LoginAttempts> {
+    /// Login attempts since the start or the last reset, by protocol.
+    pub fn login_attempts(&self) -> Vec<LoginAttempts> {
         self.auth.counts.attempts()
     }
 
-    fn reset_login_attempts(&self) {
+    /// Resets the counts of login attempts.
+    pub fn reset_login_attempts(&self) {
         self.auth.counts.forget();
     }
 
-    fn set_memory_watermark(&self, watermark: MemoryWatermark, by: &str) {
+    /// Sets the memory watermark until the node stops. The alarm is up to date on return.
+    pub fn set_memory_watermark(&self, watermark: MemoryWatermark, by: &str) {
         self.alarms.limits.set_memory_watermark(watermark);
         let bytes = self.alarms.limits.memory_watermark_bytes();
         self.permits.http.follow(bytes);
@@ -189,35 +203,38 @@ impl NodeStatus for Node {
         alarms::check(self);
     }
 
-    fn set_disk_free_limit(&self, limit: DiskFreeLimit, by: &str) {
+    /// Sets the limit of free disk space until the node stops. The alarm is up to date on return.
+    pub fn set_disk_free_limit(&self, limit: DiskFreeLimit, by: &str) {
         self.alarms.limits.set_disk_free_limit(limit);
         let bytes = self.alarms.limits.disk_free_limit_bytes();
         tracing::info!(user = by, bytes, "disk free limit set");
         alarms::check(self);
     }
 
-    fn global_parameters(&self) -> Vec<(String, Parameter)> {
+    /// All global parameters, by name.
+    pub fn global_parameters(&self) -> Vec<(String, Parameter)> {
         self.global_parameters.all()
     }
 
-    fn set_global_parameter(
+    /// Sets a global parameter. True if it is new.
+    pub async fn set_global_parameter(
         &self,
         name: &str,
         value: Parameter,
-    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        let name = name.to_owned();
-        change(move || {
+    ) -> Result<bool, ChangeError> {
+        block_in_place(|| {
             self.check_memory()?;
-            self.set_parameters(vec![(name, value)])
+            self.set_parameters(vec![(name.to_owned(), value)])
         })
     }
 
-    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        let name = name.to_owned();
-        change(move || self.clear_parameter(name))
+    /// Removes a global parameter. False if it did not exist.
+    pub async fn clear_global_parameter(&self, name: &str) -> Result<bool, ChangeError> {
+        block_in_place(|| self.clear_parameter(name.to_owned()))
     }
 
-    fn audit(&self, entry: AuditEntry<'_>) {
+    /// Logs a changing request.
+    pub fn audit(&self, entry: AuditEntry<'_>) {
         let AuditEntry { user, peer, method, path, status } = entry;
         tracing::info!(user, %peer, method, path, status, "change requested over HTTP");
     }

@@ -5,79 +5,83 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::access::{PermissionPattern, Permissions};
+use tokio::task::block_in_place;
 
-use super::{change, set_limit};
+use super::set_limit;
 use crate::auth::password::{HashError, PasswordHash};
 use crate::auth::{TopicPattern, User};
 use crate::node::Node;
 use crate::node::users_and_vhosts::set_topic_pattern;
 use crate::requests::{
-    ChangeError, ChangeFuture, NewPassword, NewUser, PermissionDetails, TopicPermissionDetails,
-    UserDetails, UserLimit, Users,
+    ChangeError, NewPassword, NewUser, PermissionDetails, TopicPermissionDetails, UserDetails,
+    UserLimit,
 };
 
-impl Users for Node {
-    fn users(&self) -> Vec<UserDetails> {
+impl Node {
+    /// All users, by name.
+    pub fn users(&self) -> Vec<UserDetails> {
         self.auth.users().iter().map(|user| details(user)).collect()
     }
 
-    fn user(&self, name: &str) -> Option<UserDetails> {
+    /// The user of that name.
+    pub fn user(&self, name: &str) -> Option<UserDetails> {
         self.auth.user(name).map(|user| details(&user))
     }
 
-    fn put_user(&self, user: NewUser) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        Box::pin(async move {
-            let NewUser { name, password, tags, limits, permissions } = user;
-            let password = match password {
-                NewPassword::None => Ok(PasswordHash::None),
-                NewPassword::Plain(password) => self.auth.hash(&name, password).await,
-                NewPassword::Hash { bytes, algorithm } => {
-                    PasswordHash::from_import(&bytes, algorithm.as_deref())
-                }
-            };
-            let password = password.map_err(unusable)?;
-            change(move || {
-                let mut by_vhost = BTreeMap::new();
-                for of_vhost in permissions {
-                    self.check_vhost(&of_vhost.vhost)?;
-                    let permissions = permissions_of(&of_vhost)?;
-                    by_vhost.insert(of_vhost.vhost, permissions);
-                }
-                Self::put_user(self, &name, password, tags, limits, by_vhost)
-            })
-            .await
+    /// Adds a user, or changes an existing one and keeps the permissions. True if the user is new.
+    pub async fn put_user(&self, user: NewUser) -> Result<bool, ChangeError> {
+        let NewUser { name, password, tags, limits, permissions } = user;
+        let password = match password {
+            NewPassword::None => Ok(PasswordHash::None),
+            NewPassword::Plain(password) => self.auth.hash(&name, password).await,
+            NewPassword::Hash { bytes, algorithm } => {
+                PasswordHash::from_import(&bytes, algorithm.as_deref())
+            }
+        };
+        let password = password.map_err(unusable)?;
+        block_in_place(|| {
+            let mut by_vhost = BTreeMap::new();
+            for of_vhost in permissions {
+                self.check_vhost(&of_vhost.vhost)?;
+                let permissions = permissions_of(&of_vhost)?;
+                by_vhost.insert(of_vhost.vhost, permissions);
+            }
+            self.put_user_with_hash(&name, password, tags, limits, by_vhost)
         })
     }
 
-    fn delete_users(&self, names: Vec<String>) -> ChangeFuture<'_, Result<usize, ChangeError>> {
-        change(move || self.remove_users(&names))
+    /// Deletes users with their permissions and closes their connections. Returns how many of them existed.
+    pub async fn delete_users(&self, names: Vec<String>) -> Result<usize, ChangeError> {
+        block_in_place(|| self.remove_users(&names))
     }
 
-    fn hash_password(&self, password: &[u8]) -> Result<String, ChangeError> {
+    /// The hash of a password with a new salt, in base64, in RabbitMQ's format.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn hash_password(&self, password: &[u8]) -> Result<String, ChangeError> {
         let hash = PasswordHash::new_sha256(password).map_err(unusable)?;
         Ok(STANDARD.encode(hash.to_bytes().0))
     }
 
-    fn set_user_limit(
+    /// Sets a limit of a user, or clears it.
+    pub async fn set_user_limit(
         &self,
         user: &str,
         limit: UserLimit,
         to: Option<i64>,
-    ) -> ChangeFuture<'_, Result<(), ChangeError>> {
-        let name = user.to_owned();
-        change(move || {
-            self.change_user(&name, |user| {
+    ) -> Result<(), ChangeError> {
+        block_in_place(|| {
+            self.change_user(user, |user| {
                 set_limit(&mut user.limits, limit, to);
                 Ok(())
             })
         })
     }
 
-    fn set_permissions(
-        &self,
-        to: PermissionDetails,
-    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        change(move || {
+    /// Sets the permissions of a user in a vhost. True if the user had none there.
+    pub async fn set_permissions(&self, to: PermissionDetails) -> Result<bool, ChangeError> {
+        block_in_place(|| {
             let permissions = permissions_of(&to)?;
             self.change_user(&to.user, |user| {
                 self.check_vhost(&to.vhost)?;
@@ -86,14 +90,10 @@ impl Users for Node {
         })
     }
 
-    fn clear_permissions(
-        &self,
-        vhost: &str,
-        user: &str,
-    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        let (vhost, user) = (vhost.to_owned(), user.to_owned());
-        change(move || {
-            let cleared = self.change_user(&user, |user| match user.permissions.remove(&vhost) {
+    /// Clears the permissions of a user in a vhost. False if the user had none there.
+    pub async fn clear_permissions(&self, vhost: &str, user: &str) -> Result<bool, ChangeError> {
+        block_in_place(|| {
+            let cleared = self.change_user(user, |user| match user.permissions.remove(vhost) {
                 Some(_) => Ok(()),
                 None => Err(ChangeError::NoSuchVhost),
             });
@@ -101,11 +101,12 @@ impl Users for Node {
         })
     }
 
-    fn set_topic_permissions(
+    /// Sets the topic permissions of a user for an exchange. True if the user had none in that vhost.
+    pub async fn set_topic_permissions(
         &self,
         to: TopicPermissionDetails,
-    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        change(move || {
+    ) -> Result<bool, ChangeError> {
+        block_in_place(|| {
             let TopicPermissionDetails { user, vhost, exchange, write, read } = to;
             // Kept as text, because a pattern may contain variables for the user and the vhost.
             pattern(&write)?;
@@ -120,21 +121,21 @@ impl Users for Node {
         })
     }
 
-    fn clear_topic_permissions(
+    /// Clears the topic permissions of a user for one exchange, or for all exchanges of a vhost. False if the
+    /// user had none in that vhost.
+    pub async fn clear_topic_permissions(
         &self,
         vhost: &str,
         user: &str,
         exchange: Option<&str>,
-    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
-        let (vhost, user) = (vhost.to_owned(), user.to_owned());
-        let exchange = exchange.map(str::to_owned);
-        change(move || {
-            let cleared = self.change_user(&user, |user| {
-                let patterns = user.topic_permissions.remove(&vhost);
+    ) -> Result<bool, ChangeError> {
+        block_in_place(|| {
+            let cleared = self.change_user(user, |user| {
+                let patterns = user.topic_permissions.remove(vhost);
                 let mut patterns = patterns.ok_or(ChangeError::NoSuchVhost)?;
-                patterns.retain(|known| exchange.as_ref().is_some_and(|e| *e != known.exchange));
+                patterns.retain(|known| exchange.is_some_and(|e| e != known.exchange));
                 if !patterns.is_empty() {
-                    user.topic_permissions.insert(vhost, patterns);
+                    user.topic_permissions.insert(vhost.to_owned(), patterns);
                 }
                 Ok(())
             });

@@ -14,86 +14,83 @@ use broker::{
 use crate::limits::{SCHEDULES_CANCELLED_MAX, SCHEDULES_CANCELLED_PER_LOCK};
 use crate::node::Node;
 use crate::requests::{
-    Caller, ChangeFuture, ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery,
-    ScheduledBatch, Schedules,
+    Caller, ScheduleCancelled, ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch,
 };
 use crate::vhost::{BrowseProblem, VhostHandle};
 
-impl Schedules for Node {
-    fn scheduled(
+impl Node {
+    /// Up to `count` scheduled messages behind a position, by delivery time, from places that the caller may read.
+    ///
+    /// # Errors
+    /// If the vhost is missing, the caller has no permissions there, or a page of messages cannot be read.
+    pub async fn scheduled(
         &self,
         caller: &Caller,
         vhost: &str,
         query: ScheduleQuery,
         behind: Option<ScheduledCursor>,
         count: usize,
-    ) -> ChangeFuture<'_, Result<ScheduledBatch, ScheduleError>> {
-        let found = self.schedules_for(caller, vhost);
-        Box::pin(async move {
-            let (handle, access) = found?;
-            // Lets other clients use the vhost between two slices.
-            tokio::task::yield_now().await;
-            let (page, now) = handle.read_fair(|v, now| {
-                (v.scheduled_messages(&query.filter(now), &access, behind, count), now)
-            });
-            let messages = with_content(&handle, &access, page.messages).await?;
-            Ok(ScheduledBatch { page: ScheduledPage { messages, next: page.next }, now })
-        })
+    ) -> Result<ScheduledBatch, ScheduleError> {
+        let (handle, access) = self.schedules_for(caller, vhost)?;
+        // Lets other clients use the vhost between two slices.
+        tokio::task::yield_now().await;
+        let (page, now) = handle.read_fair(|v, now| {
+            (v.scheduled_messages(&query.filter(now), &access, behind, count), now)
+        });
+        let messages = with_content(&handle, &access, page.messages).await?;
+        Ok(ScheduledBatch { page: ScheduledPage { messages, next: page.next }, now })
     }
 
-    fn find_scheduled(
+    /// The scheduled messages of one place that `selector` selects.
+    ///
+    /// # Errors
+    /// If the place is missing, the caller may not read it, or a page of messages cannot be read.
+    pub async fn find_scheduled(
         &self,
         caller: &Caller,
         vhost: &str,
         target: ScheduleTarget,
         selector: ScheduleSelector,
-    ) -> ChangeFuture<'_, Result<(Vec<ScheduledMessage>, Now), ScheduleError>> {
-        let found = self.schedules_for(caller, vhost);
-        Box::pin(async move {
-            let (handle, access) = found?;
-            let find = |v: &Vhost, now| (v.find_scheduled(&target, &selector, &access), now);
-            let (messages, now) = handle.read_fair(find);
-            Ok((with_content(&handle, &access, messages?).await?, now))
-        })
+    ) -> Result<(Vec<ScheduledMessage>, Now), ScheduleError> {
+        let (handle, access) = self.schedules_for(caller, vhost)?;
+        let find = |v: &Vhost, now| (v.find_scheduled(&target, &selector, &access), now);
+        let (messages, now) = handle.read_fair(find);
+        Ok((with_content(&handle, &access, messages?).await?, now))
     }
 
-    fn change_scheduled(
+    /// Changes the scheduled messages of one place that `selector` selects; `operation` is called with the time of
+    /// the change. Completes when the change is on disk.
+    pub async fn change_scheduled(
         &self,
         caller: &Caller,
         vhost: &str,
         target: ScheduleTarget,
         selector: ScheduleSelector,
-        operation: Box<dyn FnOnce(Now) -> ScheduleOperation + Send>,
-    ) -> ChangeFuture<'_, Result<ScheduleChanged, ScheduleError>> {
-        let found = self.schedules_for(caller, vhost);
-        Box::pin(async move {
-            let (handle, access) = found?;
-            handle.caught_up().await;
-            let (changed, now) = handle.write(|v, now| {
-                let request = ScheduleRequest { target, selector, operation: operation(now) };
-                (v.operate_on_schedules(now, &request, &access), now)
-            })?;
-            let (handles, lsn) = changed?;
-            handle.durable_at(lsn).await?;
-            Ok(ScheduleChanged { messages: handles.len() as u64, now })
-        })
+        operation: impl FnOnce(Now) -> ScheduleOperation,
+    ) -> Result<ScheduleChanged, ScheduleError> {
+        let (handle, access) = self.schedules_for(caller, vhost)?;
+        handle.caught_up().await;
+        let (changed, now) = handle.write(|v, now| {
+            let request = ScheduleRequest { target, selector, operation: operation(now) };
+            (v.operate_on_schedules(now, &request, &access), now)
+        })?;
+        let (handles, lsn) = changed?;
+        handle.durable_at(lsn).await?;
+        Ok(ScheduleChanged { messages: handles.len() as u64, now })
     }
 
-    fn cancel_scheduled(
+    /// Cancels the scheduled messages that the query selects, a slice at a time. Completes when the cancellations are on
+    /// disk; if the future is dropped, the messages of the slices so far are cancelled.
+    pub async fn cancel_scheduled(
         &self,
         caller: &Caller,
         vhost: &str,
         query: ScheduleQuery,
-    ) -> ChangeFuture<'_, Result<ScheduleCancelled, ScheduleError>> {
-        let found = self.schedules_for(caller, vhost);
-        Box::pin(async move {
-            let (handle, access) = found?;
-            cancel_all(&handle, &access, &query).await
-        })
+    ) -> Result<ScheduleCancelled, ScheduleError> {
+        let (handle, access) = self.schedules_for(caller, vhost)?;
+        cancel_all(&handle, &access, &query).await
     }
-}
 
-impl Node {
     /// A vhost, and the permissions of an HTTP user in it.
     fn schedules_for(
         &self,
