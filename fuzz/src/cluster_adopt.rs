@@ -3,5 +3,5 @@
 /// Checks a frame.
 pub fn check(input: &[u8]) {
     let Some((choice, frame)) = input.split_first() else { return };
-    leveret::check_adopt_bytes(choice % 2 == 1, frame);
+    server::check_adopt_bytes(choice % 2 == 1, frame);
 }

@@ -5,6 +5,6 @@
 pub fn check(input: &[u8]) {
     let Some((choice, rest)) = input.split_first() else { return };
     let (reader, pieces) = (choice % 4, 1 + usize::from(choice / 4));
-    let whole = leveret::check_link_bytes(reader, rest, usize::MAX);
-    assert_eq!(whole, leveret::check_link_bytes(reader, rest, pieces));
+    let whole = server::check_link_bytes(reader, rest, usize::MAX);
+    assert_eq!(whole, server::check_link_bytes(reader, rest, pieces));
 }

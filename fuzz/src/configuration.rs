@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leveret::Configuration;
+use server::Configuration;
 
 /// File name in the texts of problems.
 const FILE: &str = "fuzz.conf";

@@ -3,7 +3,7 @@
 
 /// Checks the content of a file of deaths.
 pub fn check(input: &[u8]) {
-    let deaths = leveret::check_death_lines(input);
+    let deaths = server::check_death_lines(input);
     let lines = input.split(|byte| *byte == b'\n').count();
     assert!(deaths <= lines, "{deaths} deaths in {lines} lines");
 }

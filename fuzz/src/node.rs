@@ -3,12 +3,13 @@
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode};
-use leveret::{Configuration, Embedded};
+use server::{Configuration, Embedded};
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 
@@ -66,7 +67,7 @@ impl Node {
     pub(crate) fn ask(&self, mut request: Request<Body>) -> Answer {
         let client = SocketAddr::from(([127, 0, 0, 1], 40_000));
         request.extensions_mut().insert(ConnectInfo(client));
-        let router = self.embedded().http();
+        let router = management::router(Arc::clone(self.embedded().node()));
         let answer = async {
             let response = router.oneshot(request).await.expect("every request is answered");
             let (parts, body) = response.into_parts();

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
+use server::limits::{JSON_DEPTH_MAX, LOCAL_BODY_BYTES_MAX};
+
 /// Bytes of a request's path and query: room for vhost, queue and paging parameters many times over; 414.
 pub const URI_BYTES_MAX: usize = 8 * 1024;
 
 /// Bytes of all headers of a request: room for a login and a proxy's headers many times over; 431.
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
-
-/// Bytes of the body of a request, as in RabbitMQ, unless `management.http.max_body_size` says otherwise; 400.
-pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
-
-/// Bytes of the body of a request of the machine's own tools, which import files, and the largest value of
-/// `management.http.max_body_size`: half of [`HTTP_BUDGET_BYTES_MAX`] is for bodies; 400.
-pub const LOCAL_BODY_BYTES_MAX: usize = 200 * 1024 * 1024;
 
 /// Bytes of a body that are read and dropped before an answer that needs none of them: a client that still sends sees a
 /// broken connection instead of the answer.
@@ -24,15 +19,6 @@ pub(crate) const UNREAD_PIECE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time for all of such a body.
 pub(crate) const UNREAD_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Part of the memory watermark that HTTP may take.
-pub(crate) const HTTP_BUDGET_SHARE: u64 = 8;
-
-/// Bytes that HTTP may always take: room for two bodies of [`BODY_BYTES_MAX`].
-pub(crate) const HTTP_BUDGET_BYTES_MIN: usize = 64 * 1024 * 1024;
-
-/// Bytes that HTTP never takes more of: room for definitions with [`DEFINITIONS_VALUES_MAX`] values.
-pub(crate) const HTTP_BUDGET_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Bytes taken for a request as long as it lasts: headers, and an answer that is not larger.
 pub(crate) const HTTP_REQUEST_BYTES: usize = 64 * 1024;
@@ -46,20 +32,11 @@ pub(crate) const HTTP_TREE_TIMES: usize = 6;
 /// Bytes of an answer given to the connection at once. It keeps sixteen such pieces for a client that does not read.
 pub(crate) const HTTP_SENT_AT_ONCE: usize = 16 * 1024;
 
-/// Time that a request waits for memory; 503 after it.
-pub(crate) const HTTP_ROOM_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Interval at which requests that wait look for transfers that are too slow.
-pub(crate) const HTTP_ROOM_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-
 /// Speed of a transfer below which it gives way to requests that wait for memory, in bytes a second: two megabits.
 pub(crate) const HTTP_BYTES_PER_S_MIN: u32 = 256 * 1024;
 
 /// Time for which a transfer may rest.
 pub(crate) const HTTP_TRANSFER_GRACE: Duration = Duration::from_secs(1);
-
-/// Answers made as a whole at the same time: definitions and maps of dead letters.
-pub(crate) const HTTP_LONG_ANSWERS_AT_ONCE: usize = 1;
 
 /// Rows of a list made at once: a millisecond of work.
 pub(crate) const LIST_ROWS_AT_ONCE: usize = 16;
@@ -79,30 +56,11 @@ pub const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for the part of another node of the cluster in a list of all; the list is incomplete after it.
 pub const PART_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of an answer of another node of the cluster that is read as a whole for its own sake.
-pub const PEER_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// Values in the body of a request: room for any list of names and any field table; 400.
 pub const BODY_VALUES_MAX: usize = 64 * 1024;
 
-/// Lists and objects inside each other in the JSON of a request, or in a value of definitions; 400. What is stored lies inside a few
-/// more of them, and has to be read again at the next start by a reader that ends at 127.
-pub const JSON_DEPTH_MAX: usize = 100;
-
 /// Lists and objects inside each other in definitions, in which a value lies inside an item, a list and the document; 400.
 pub const DEFINITIONS_DEPTH_MAX: usize = JSON_DEPTH_MAX + 3;
-
-/// Bytes of a global parameter, its name and its value as JSON: many times what tools store there; 400.
-pub const GLOBAL_PARAMETER_BYTES_MAX: usize = 256 * 1024;
-
-/// Bytes of all global parameters. Each change of one writes the file of all, in a few milliseconds; 400.
-pub const GLOBAL_PARAMETERS_BYTES_MAX: usize = 1024 * 1024;
-
-/// Tags of a user, as in RabbitMQ; 400.
-pub const USER_TAGS_MAX: usize = 32;
-
-/// Bytes of the description and the tags of a vhost, or of the tags of a user; 400.
-pub const LABELS_BYTES_MAX: usize = 16 * 1024;
 
 /// Values in definitions: room for a document of [`BODY_BYTES_MAX`] with named objects. In longer documents, one for each
 /// ten bytes; 400.
@@ -215,16 +173,6 @@ pub(crate) const DEATH_KEYS_SHOWN_MAX: usize = 32;
 /// Redrives shown of a message.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 
-/// Bytes of the samples of queues, exchanges, connections and channels whose numbers have changed in the last
-/// hour, beyond the two samples that every object has: ten minutes of history for two thousand busy queues.
-pub(crate) const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// Maximum number of samples per object and tier: ten minutes at one per second.
-pub(crate) const HISTORY_SAMPLES_MAX: usize = 602;
-
-/// Minimum number of samples per object and tier: a rate needs two.
-pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;
-
 /// Seconds of history that a request may ask for: a year; 400.
 pub(crate) const AGE_S_MAX: u64 = 31_536_000;
 
@@ -255,9 +203,6 @@ pub(crate) const SLOW_WRITE_US: u64 = 1_000_000;
 
 /// Seconds before its end in which a certificate is reported: a month is time to renew it.
 pub(crate) const CERTIFICATE_EXPIRES_SOON_S: i64 = 30 * 24 * 3600;
-
-/// Milliseconds between the wall clocks of two nodes that a finding and the log report.
-pub const CLOCKS_DIFFER_MS: u64 = 500;
 
 /// Milliseconds for which a step of the system's clock is reported.
 pub(crate) const CLOCK_STEP_SHOWN_MS: u64 = 3600 * 1000;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
+use server::Node;
+use server::http::budget::{HttpBudget, Pool};
+use server::limits::BODY_BYTES_MAX;
 
-use crate::http::budget::{HttpBudget, Pool};
 use crate::http::{access, allowance, answer, docs, forward, middleware, web};
-use crate::limits::BODY_BYTES_MAX;
 use crate::metrics::routes::Audience;
-use crate::node::Node;
 use crate::{api, metrics};
 
 /// Answers HTTP requests about `node`. Must be served with the `SocketAddr` of each client.
-pub fn router(node: Arc<dyn Node>) -> Router {
+pub fn router(node: Arc<Node>) -> Router {
     let budget = Arc::clone(node.http_budget());
     let api = api::routes()
         .forwarded(&node)
@@ -34,12 +34,12 @@ pub fn router(node: Arc<dyn Node>) -> Router {
 }
 
 /// Answers requests that other nodes of the cluster pass on. Whoever is served with it may act as any user.
-pub fn peer_router(node: Arc<dyn Node>) -> Router {
+pub fn peer_router(node: Arc<Node>) -> Router {
     router(node).layer(from_fn(forward::receive))
 }
 
 /// Answers requests for metrics only, on a listener for scrapers.
-pub fn metrics_router(node: Arc<dyn Node>) -> Router {
+pub fn metrics_router(node: Arc<Node>) -> Router {
     let budget = Arc::clone(node.http_budget());
     let routes = metrics::routes::routes(&node, Audience::Everybody)
         .fallback(answer::no_such_path)

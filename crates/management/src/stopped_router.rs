@@ -1,6 +1,7 @@
 //! The API of a stopped node: it can be started, reset and ended by a caller who has the token of its
 //! machine. It knows no users.
 
+use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,6 +10,8 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, St
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::post;
+use server::StoppedNode;
+use server::limits::BODY_BYTES_MAX;
 
 use crate::api::nodes::actions;
 use crate::http::access::{check, not_localhost};
@@ -19,17 +22,9 @@ use crate::http::extract::{Body, Name};
 use crate::http::middleware;
 use crate::http::origin::{is_for_this_machine, is_from_another_site};
 use crate::http::web;
-use crate::limits::BODY_BYTES_MAX;
-use crate::node::{Lifecycle, Logins};
-
-/// A stopped node.
-pub trait StoppedNode: Lifecycle + Logins + Send + Sync {
-    /// Name of the node.
-    fn name(&self) -> &str;
-}
 
 /// Answers HTTP requests while `node` is stopped. Must be served with the `SocketAddr` of each client.
-pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {
+pub fn stopped_router(node: Arc<StoppedNode>) -> Router {
     let routes = Router::new()
         .route("/api/nodes/{name}/actions", post(act))
         .merge(web::routes())
@@ -48,7 +43,7 @@ async fn stopped() -> ApiError {
 }
 
 async fn act(
-    State(node): State<Arc<dyn StoppedNode>>,
+    State(node): State<Arc<StoppedNode>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     Name(name): Name,
@@ -57,7 +52,8 @@ async fn act(
     if is_from_another_site(&headers) || !is_for_this_machine(&headers) {
         return Err(not_localhost());
     }
-    let login = check(&*node, peer.ip(), request.extensions(), credentials(&headers)?);
+    let login = ready(node.login(&credentials(&headers)?, peer.ip()));
+    let login = check(request.extensions(), login, ready(()));
     let caller = login.await.map_err(|_| ApiError::wrong_login())?;
     if !caller.is_administrator() {
         return Err(ApiError::wrong_login());
@@ -67,5 +63,5 @@ async fn act(
     }
     // Read after the login, so that the body of an unauthenticated request takes no memory.
     let Body(body) = Body::from_request(request, &node).await?;
-    actions::perform(&*node, &body).await
+    actions::answer(node.act(actions::action(&body)?).await)
 }

@@ -7,11 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use management::{
-    PageGroup, QUEUE_DECLARATION, QUEUE_FIELDS, QUEUE_STATE, QueueField, QueueGroup, QueueProperty,
-    Unit,
-};
+use management::{QUEUE_DECLARATION, QUEUE_STATE, QueueProperty};
 use serde_json::{Map, Value, json};
+use server::snapshot::queue_fields::{PageGroup, QUEUE_FIELDS, QueueField, QueueGroup, Unit};
 
 const MODULE: &str = "crates/management/web/js/parts/queue-numbers.js";
 const METRICS: &str = "docs/reference/metrics.md";

@@ -1,5 +1,5 @@
 //! Times the single commands that hold a vhost longest, on large queues and topologies:
-//! `cargo run --release -p leveret --example long_calls [PART OF A NAME]`.
+//! `cargo run --release -p leveret-server --example long_calls [PART OF A NAME]`.
 //!
 //! Each line is the longest call of a command, in milliseconds. No other client is served in the vhost
 //! meanwhile.

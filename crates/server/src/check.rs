@@ -26,7 +26,7 @@ use crate::node::metadata::global_parameters::GlobalParameters;
 use crate::redrive::{self, CheckedRedrives};
 
 /// Checks the directory and prints the result; fails if there is any fault.
-pub(crate) fn run(data_dir: &Path) -> ExitCode {
+pub fn run(data_dir: &Path) -> ExitCode {
     let mut out = io::stdout().lock();
     match check(data_dir, &mut out) {
         Ok(0) => ExitCode::SUCCESS,

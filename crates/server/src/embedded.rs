@@ -1,12 +1,10 @@
 //! A broker inside another program: without sockets, signals and a log.
 //!
-//! The configuration is a text, and the management API a service that the program calls.
+//! The configuration is a text; the program may answer requests over HTTP about the node.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-
-use axum::Router;
 
 use crate::config::{Config, Settings};
 use crate::node::Node;
@@ -50,9 +48,9 @@ impl Embedded {
         Ok(Self { node: Arc::new(node) })
     }
 
-    /// The node, for tests of its parts.
-    #[cfg(test)]
-    pub(crate) fn node(&self) -> &Node {
+    /// The node, for the services of HTTP. Some requests need a runtime with several threads.
+    #[must_use]
+    pub fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
@@ -60,12 +58,6 @@ impl Embedded {
     /// all permissions and need no password.
     pub fn token(&self) -> &str {
         self.node.ctl_token.as_str()
-    }
-
-    /// The management API and the metrics. Requests must carry the address of their client as
-    /// `ConnectInfo<SocketAddr>`, and some need a runtime with several threads.
-    pub fn http(&self) -> Router {
-        management::router(Arc::clone(&self.node) as _)
     }
 }
 

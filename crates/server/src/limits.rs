@@ -161,7 +161,7 @@ pub(crate) const OWN_STANDSTILL_MIN: Duration = Duration::from_millis(250);
 pub(crate) const OWN_STANDSTILL_TOLD: Duration = Duration::from_secs(1);
 
 /// Exit code of a broker that cannot start before its configuration, or a file that it names, is changed.
-pub(crate) const EXIT_CONFIG: u8 = 78;
+pub const EXIT_CONFIG: u8 = 78;
 
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
@@ -494,13 +494,6 @@ pub(crate) const VOTER_ALARM_TIME_MAX: Duration = Duration::from_secs(60);
 /// without it were enough, a disk that is short for good would block them for good.
 pub(crate) const VOTER_WELL_TIME: Duration = Duration::from_secs(60);
 
-/// Interval at which unused memory is returned to the operating system.
-pub(crate) const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Bytes allocated and freed to make the allocator return memory: more than the allocator serves from a
-/// shared page.
-pub(crate) const GIVE_BACK_BYTES: usize = 1024 * 1024;
-
 /// Distance to the disk limit below which free space is checked more often, in bytes: no disk writes more
 /// between two checks.
 pub(crate) const DISK_NEAR_BYTES: u64 = 1024 * 1024 * 1024;
@@ -710,3 +703,60 @@ pub(crate) const ENTRIES_PER_DIGEST: u32 = 1000;
 
 /// Largest `management.login_session_timeout`: a year, in minutes.
 pub(crate) const LOGIN_SESSION_MINUTES_MAX: u32 = 366 * 24 * 60;
+
+/// Bytes of the body of a request, as in RabbitMQ, unless `management.http.max_body_size` says otherwise; 400.
+pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// Bytes of the body of a request of the machine's own tools, which import files, and the largest value of
+/// `management.http.max_body_size`: half of [`HTTP_BUDGET_BYTES_MAX`] is for bodies; 400.
+pub const LOCAL_BODY_BYTES_MAX: usize = 200 * 1024 * 1024;
+
+/// Lists and objects inside each other in the JSON of a request, or in a value of definitions; 400. What is stored lies inside a few
+/// more of them, and has to be read again at the next start by a reader that ends at 127.
+pub const JSON_DEPTH_MAX: usize = 100;
+
+/// Tags of a user, as in RabbitMQ; 400.
+pub const USER_TAGS_MAX: usize = 32;
+
+/// Bytes of the description and the tags of a vhost, or of the tags of a user; 400.
+pub(crate) const LABELS_BYTES_MAX: usize = 16 * 1024;
+
+/// Milliseconds between the wall clocks of two nodes that a finding and the log report.
+pub const CLOCKS_DIFFER_MS: u64 = 500;
+
+/// Bytes of a global parameter, its name and its value as JSON: many times what tools store there; 400.
+pub(crate) const GLOBAL_PARAMETER_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of all global parameters. Each change of one writes the file of all, in a few milliseconds; 400.
+pub(crate) const GLOBAL_PARAMETERS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of an answer of another node of the cluster that is read as a whole for its own sake.
+pub const PEER_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Part of the memory watermark that HTTP may take.
+pub(crate) const HTTP_BUDGET_SHARE: u64 = 8;
+
+/// Bytes that HTTP may always take: room for two bodies of [`BODY_BYTES_MAX`].
+pub(crate) const HTTP_BUDGET_BYTES_MIN: usize = 64 * 1024 * 1024;
+
+/// Bytes that HTTP never takes more of: room for definitions with a million values.
+pub const HTTP_BUDGET_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Answers made as a whole at the same time: definitions and maps of dead letters.
+pub(crate) const HTTP_LONG_ANSWERS_AT_ONCE: usize = 1;
+
+/// Interval at which requests that wait look for transfers that are too slow.
+pub(crate) const HTTP_ROOM_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time that a request waits for memory; 503 after it.
+pub(crate) const HTTP_ROOM_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes of the samples of queues, exchanges, connections and channels whose numbers have changed in the last
+/// hour, beyond the two samples that every object has: ten minutes of history for two thousand busy queues.
+pub(crate) const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Maximum number of samples per object and tier: ten minutes at one per second.
+pub(crate) const HISTORY_SAMPLES_MAX: usize = 602;
+
+/// Minimum number of samples per object and tier: a rate needs two.
+pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;

@@ -42,7 +42,7 @@ const WITH_PROPERTIES: &[&str] = &[
     "leveret-replica",
     "leveret-replication",
     "leveret-session",
-    "leveret",
+    "leveret-server",
 ];
 
 /// A kind of tests that draws its input.

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
+use server::requests::{BackupError, BackupJob, BackupState, BackupVhost};
 
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
@@ -11,7 +12,6 @@ use crate::http::body::Object;
 use crate::http::extract::SharedNode;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::{BackupError, BackupJob, BackupState, BackupVhost};
 
 /// The path.
 pub(super) fn routes() -> Routes {

@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Map, Value};
+use server::json::import_preview::preview_to_json;
+use server::requests::ImportError;
 
 use crate::api::vhosts::down_vhosts;
 use crate::http::access::Administrator;
@@ -17,10 +19,8 @@ use crate::http::multipart;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::bounded;
-use crate::json::import_preview::preview_to_json;
 use crate::json::taken::taken;
 use crate::limits::{DEFINITIONS_DEPTH_MAX, definitions_values_max};
-use crate::node::ImportError;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -3,17 +3,17 @@
 use axum::extract::State;
 use broker::ExchangeType;
 use serde_json::{Map, Value, json};
+use server::history::{RETENTION_S, TimeRanges};
+use server::snapshot::fields::StatsKind;
+use server::snapshot::node::{Listener, NodeSnapshot};
+use server::snapshot::vhost::VhostTotals;
 
 use crate::api::list_query::Query;
 use crate::api::rates;
 use crate::api::vhosts::stats::{VhostStats, schedules};
-use crate::history::{RETENTION_S, TimeRanges};
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::Json;
 use crate::http::extract::SharedNode;
-use crate::snapshot::fields::StatsKind;
-use crate::snapshot::node::{Listener, NodeSnapshot};
-use crate::snapshot::vhost::VhostTotals;
 
 /// The compatible version of RabbitMQ, which everybody sees in AMQP, too.
 pub(crate) async fn version(State(node): State<SharedNode>) -> Json {

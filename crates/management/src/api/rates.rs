@@ -1,11 +1,11 @@
 //! Numbers with their rates: `name` and `name_details`.
 
 use serde_json::{Map, Value, json};
+use server::history::{History, TimeRanges, Trend, Window};
+use server::snapshot::fields::{Field, StatsKind};
 
 use crate::api::row::{Part, Row};
-use crate::history::{History, TimeRanges, Trend, Window};
 use crate::http::extract::SharedNode;
-use crate::snapshot::fields::{Field, StatsKind};
 
 /// Puts the numbers of a kind into `object`.
 pub(crate) fn put<const N: usize>(
@@ -120,7 +120,7 @@ fn average(samples: &[(u64, u64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::fields::QUEUE;
+    use server::snapshot::fields::QUEUE;
 
     const LENGTH: &Field = &QUEUE[0];
     const COUNTER: &Field = &QUEUE[3];

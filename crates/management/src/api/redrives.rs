@@ -12,6 +12,10 @@ use broker::dead_letter::DeathReason;
 use broker::redrive::RedriveTo;
 use broker::{BrowsedMessage, MessageState};
 use serde_json::{Map, Value, json};
+use server::requests::{
+    Caller, MessageFilter, MessageId, QueuePath, RedriveDryRun, RedriveError, RedriveJob,
+    RedriveRequest, RedriveSelection, RedriveState,
+};
 
 use crate::api::queues::message::MessageContext;
 use crate::api::user_channel::{UserVhost, short};
@@ -22,10 +26,6 @@ use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::REDRIVE_SAMPLE_TRUNCATE;
-use crate::node::{
-    Caller, MessageFilter, MessageId, QueuePath, RedriveDryRun, RedriveError, RedriveJob,
-    RedriveRequest, RedriveSelection, RedriveState,
-};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -6,16 +6,16 @@ use axum::http::Method;
 use axum::routing::get;
 use futures::future::join_all;
 use serde_json::{Value, json};
+use server::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 use crate::api::list_query::{List, Query};
 use crate::http::access::Monitor;
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
-use crate::http::forward::{json_of, request_of_node};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::PART_TIMEOUT;
-use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
+use server::http::peer_request::{json_of, request_of_node};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -4,8 +4,7 @@
 //! so that a row stands where its shown value belongs.
 
 use serde_json::{Map, Value};
-
-use crate::history::TimeRanges;
+use server::history::TimeRanges;
 
 /// The fields to format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +99,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::history::TimeRange;
+    use server::history::TimeRange;
 
     fn row(part: Part<'_>) -> Value {
         let mut row = Row::new(part);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use broker::refusal::Refusal;
 use broker::{Command, Outgoing};
+use server::InternalChannel;
+use server::requests::{Caller, ChannelError};
 
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
-use crate::node::{Caller, Channel, ChannelError};
 
 /// A vhost that a user is about to change.
 pub(crate) struct UserVhost {
@@ -57,7 +58,7 @@ impl UserVhost {
     }
 
     /// Opens a channel with the permissions of the caller.
-    pub(crate) async fn channel(&self) -> Result<Box<dyn Channel>, ApiError> {
+    pub(crate) async fn channel(&self) -> Result<InternalChannel, ApiError> {
         let channel = self.node.channel(&self.caller, &self.vhost).await;
         channel.map_err(|refused| match refused {
             ChannelError::NoSuchVhost => ApiError::no_such_vhost(),
@@ -70,14 +71,14 @@ impl UserVhost {
 
     /// Performs one command and waits for its answer.
     pub(crate) async fn perform(&self, command: Command<'_>) -> Result<(), ApiError> {
-        call(&mut *self.channel().await?, command).await?;
+        call(&mut self.channel().await?, command).await?;
         Ok(())
     }
 }
 
 /// Performs a command on a channel and returns its answer.
 pub(crate) async fn call(
-    channel: &mut dyn Channel,
+    channel: &mut InternalChannel,
     command: Command<'_>,
 ) -> Result<Outgoing, Refusal> {
     channel.apply(command);

@@ -1,9 +1,8 @@
 //! Alarms as sentences.
 
 use broker::words;
-
-use crate::snapshot::cluster::PeerSnapshot;
-use crate::snapshot::node::NodeSnapshot;
+use server::snapshot::cluster::PeerSnapshot;
+use server::snapshot::node::NodeSnapshot;
 
 /// The memory alarm as a sentence; none while it is off.
 pub(crate) fn memory_alarm(node: &NodeSnapshot) -> Option<String> {

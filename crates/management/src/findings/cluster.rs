@@ -1,12 +1,12 @@
 //! Findings about the cluster as a node sees it: nodes that are away, vhosts without a leader, replicas, clocks.
 
 use broker::{Severity, words};
+use server::limits::CLOCKS_DIFFER_MS;
+use server::snapshot::cluster::{ClusterSnapshot, PeerSnapshot};
+use server::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 use super::alarms::{disk_alarm_of, memory_alarm_of};
 use super::{Finding, FindingKind, Resource, ResourceKind, subject};
-use crate::limits::CLOCKS_DIFFER_MS;
-use crate::snapshot::cluster::{ClusterSnapshot, PeerSnapshot};
-use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 /// Facts about the cluster of a node.
 #[derive(Clone, Default, Debug)]

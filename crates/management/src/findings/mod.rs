@@ -25,7 +25,7 @@ pub(crate) use node::NodeFacts;
 pub(crate) use queues::QueueRates;
 
 use crate::limits::FINDING_NAMES_MAX;
-use crate::snapshot::queue::QueueView;
+use server::snapshot::queue::QueueView;
 
 /// The input of findings, as far as the user may see it.
 #[derive(Clone, Default, Debug)]

@@ -1,6 +1,9 @@
 //! Findings about the node: alarms, disk, certificates, clock.
 
 use broker::{Severity, words};
+use server::requests::ServerCertificate;
+use server::snapshot::condition::NodeCondition;
+use server::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 
 use super::alarms::{disk_alarm, memory_alarm};
 use super::cluster::ClusterFacts;
@@ -9,9 +12,6 @@ use crate::limits::{
     CERTIFICATE_EXPIRES_SOON_S, CLOCK_STEP_SHOWN_MS, SHORT_DESCRIPTORS_PERCENT, SHORT_PERCENT,
     SLOW_WRITE_US,
 };
-use crate::node::ServerCertificate;
-use crate::snapshot::condition::NodeCondition;
-use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 
 /// Facts about the node.
 #[derive(Clone, Debug)]

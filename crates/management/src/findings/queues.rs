@@ -4,7 +4,7 @@ use broker::{Overflow, Severity, words};
 
 use super::{Finding, FindingKind, Resource, ResourceKind, VhostFacts, rate_in_words, subject};
 use crate::limits::{LATE_DEADLINE_US, SHORT_CAPACITY_PPM};
-use crate::snapshot::queue::QueueView;
+use server::snapshot::queue::QueueView;
 
 /// The change of a queue's numbers, per second.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use broker::{Severity, words};
+use server::snapshot::condition::{ConnectionRefusal, NodeCondition, RefusedConnections};
 
 use super::{Finding, FindingKind, Resource, ResourceKind, subject};
 use crate::limits::{FINDING_NAMES_MAX, REFUSED_LOGINS_SHOWN_MIN};
-use crate::snapshot::condition::{ConnectionRefusal, NodeCondition, RefusedConnections};
 
 /// All findings about refusals.
 pub(super) fn find(condition: &NodeCondition) -> impl Iterator<Item = Finding> {
@@ -107,7 +107,7 @@ fn of_node(kind: ResourceKind, name: String, detail: String) -> Resource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::condition::RefusedLogins;
+    use server::snapshot::condition::RefusedLogins;
 
     /// Severity and text of a finding, and the names of its resources with their details.
     type Shown = (Severity, String, Vec<(String, String)>);

@@ -1,13 +1,13 @@
 //! Findings from facts that are written down.
 
 use broker::{Name, WarningKind};
+use server::requests::ServerCertificate;
+use server::snapshot::cluster::{ClusterSnapshot, PeerLink, PeerSnapshot};
+use server::snapshot::condition::{ClockStep, NodeCondition};
+use server::snapshot::node::{Identity, IoTotals, Listener, NodeSnapshot, ProcessSnapshot};
+use server::snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
 
 use super::*;
-use crate::node::ServerCertificate;
-use crate::snapshot::cluster::{ClusterSnapshot, PeerLink, PeerSnapshot};
-use crate::snapshot::condition::{ClockStep, NodeCondition};
-use crate::snapshot::node::{Identity, IoTotals, Listener, NodeSnapshot, ProcessSnapshot};
-use crate::snapshot::replication::{ReplicaSnapshot, ReplicationSnapshot};
 
 const GIB: u64 = 1 << 30;
 
@@ -25,7 +25,7 @@ fn node() -> NodeFacts {
         uptime_ms: 1,
         resident_bytes: Some(GIB),
         memory_watermark_bytes: Some(4 * GIB),
-        memory_watermark: crate::snapshot::node::MemoryWatermark::Relative(0.6),
+        memory_watermark: server::snapshot::node::MemoryWatermark::Relative(0.6),
         memory_alarm: false,
         disk_free_bytes: Some(40 * GIB),
         disk_free_limit_bytes: GIB,

@@ -12,29 +12,18 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use server::Admitted;
+use server::Node;
+use server::requests::{AuditEntry, Caller, Credentials, LoginRefused};
 
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
 use crate::http::forward::Forwarded;
 use crate::http::origin::{check_origin, is_for_this_machine};
-use crate::node::{AuditEntry, Caller, Credentials, LoginRefused, Logins, Node};
 
 /// RabbitMQ's reason for refusing objects of other users.
 const NOT_AUTHORISED: &str = "User not authorised to access object";
-
-/// The client connection of a request, which reports logins to the limiter of HTTP connections. Present as
-/// the request extension `Arc<dyn ClientStanding>` if the listener limits its connections.
-pub trait ClientStanding: Send + Sync {
-    /// A login is being checked, which has limits of its own.
-    fn login_is_checked(&self);
-
-    /// The login was refused.
-    fn login_was_refused(&self);
-
-    /// The login succeeded: a user, or the local administrator, waits for an answer.
-    fn logged_in(&self, is_local_administrator: bool);
-}
 
 /// Refuses callers who are no administrators.
 pub(crate) fn check_administrator(caller: &Caller) -> Result<(), ApiError> {
@@ -67,14 +56,14 @@ pub(crate) fn check_can_enter(caller: &Caller, vhost: &str) -> Result<(), ApiErr
 
 /// Authenticates a request, adds its [`Caller`] as an extension, and logs changes.
 pub(crate) async fn guard(
-    State(node): State<Arc<dyn Node>>,
+    State(node): State<Arc<Node>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let peer = peer.ip();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let caller = match admit(&*node, peer, &method, request.headers(), request.extensions()).await {
+    let caller = match admit(&node, peer, &method, request.headers(), request.extensions()).await {
         Ok(caller) => Arc::new(caller),
         Err(error) => return error.into_response(),
     };
@@ -96,7 +85,7 @@ fn is_change(method: &Method) -> bool {
 }
 
 async fn admit(
-    node: &dyn Node,
+    node: &Node,
     peer: IpAddr,
     method: &Method,
     headers: &HeaderMap,
@@ -120,13 +109,14 @@ async fn admit(
 
 /// Authenticates a user who may use the API.
 pub(crate) async fn log_in(
-    node: &dyn Node,
+    node: &Node,
     peer: IpAddr,
     headers: &HeaderMap,
     extensions: &Extensions,
     credentials: Credentials,
 ) -> Result<Caller, ApiError> {
-    let result = check(node, peer, extensions, credentials).await;
+    let penalty = node.hold_back(credentials.user.clone(), peer);
+    let result = check(extensions, node.login(credentials, peer), penalty).await;
     let caller = result.map_err(|refused| match refused {
         LoginRefused::Credentials => ApiError::wrong_login(),
         LoginRefused::NotLoopback => not_localhost(),
@@ -145,24 +135,24 @@ pub(crate) async fn log_in(
     Ok(caller)
 }
 
-/// Checks a login, and reports the result to the client connection.
+/// Waits for the result of a login, and reports it to the connection of the request, which the listener has added to its
+/// extensions. The answer to a refused one waits for `penalty`.
 pub(crate) async fn check(
-    logins: &(impl Logins + ?Sized),
-    peer: IpAddr,
     extensions: &Extensions,
-    credentials: Credentials,
+    login: impl Future<Output = Result<Caller, LoginRefused>>,
+    penalty: impl Future<Output = ()>,
 ) -> Result<Caller, LoginRefused> {
-    let Some(standing) = extensions.get::<Arc<dyn ClientStanding>>() else {
-        return logins.login(credentials, peer).await;
+    let Some(connection) = extensions.get::<Arc<Admitted>>() else {
+        return login.await;
     };
-    let user = credentials.user.clone();
-    standing.login_is_checked();
-    let result = logins.login(credentials, peer).await;
+    connection.checks_login();
+    let result = login.await;
     match &result {
-        Ok(caller) => standing.logged_in(caller.is_local_administrator),
+        Ok(caller) if caller.is_local_administrator => connection.local_administrator(),
+        Ok(_) => connection.user_logged_in(),
         Err(_) => {
-            standing.login_was_refused();
-            logins.hold_back(user, peer).await;
+            connection.waits_for_client();
+            penalty.await;
         }
     }
     result

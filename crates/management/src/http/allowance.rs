@@ -15,15 +15,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::future::{Either, select};
 use futures::{Stream, StreamExt as _};
+use server::http::budget::{GivesWay, HttpBudget, OverBudget, Pool};
+use server::limits::BODY_BYTES_MAX;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::http::answer::ApiError;
-use crate::http::budget::{GivesWay, HttpBudget, OverBudget, Pool};
 use crate::json::bounded::count_values;
 use crate::limits::{
-    BODY_BYTES_MAX, HTTP_BYTES_PER_S_MIN, HTTP_REQUEST_BYTES, HTTP_SENT_AT_ONCE,
-    HTTP_TRANSFER_GRACE, HTTP_VALUE_BYTES, definitions_values_max,
+    HTTP_BYTES_PER_S_MIN, HTTP_REQUEST_BYTES, HTTP_SENT_AT_ONCE, HTTP_TRANSFER_GRACE,
+    HTTP_VALUE_BYTES, definitions_values_max,
 };
 
 /// Lets a request in when there is memory for it, and sends its answer.

@@ -1,13 +1,13 @@
 //! Answers in JSON, with errors in RabbitMQ's words.
 
 use amqp::reply_code::ReplyCode;
-use axum::http::header::{CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::refusal::Refusal;
 use serde_json::{Value, json};
-
-use crate::node::ChangeError;
+use server::http::budget::{OverBudget, Pool};
+use server::requests::ChangeError;
 
 /// The challenge for a login.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"RabbitMQ Management\"");
@@ -28,12 +28,6 @@ impl IntoResponse for Json {
         let Self(status, value) = self;
         (status, [(CONTENT_TYPE, "application/json")], value.to_string()).into_response()
     }
-}
-
-/// The answer to a request whose connection gives way to another one: 503, and the end of the connection.
-pub fn gave_way() -> Response {
-    let reason = "too many connections: this one gives way to another one";
-    ([(CONNECTION, "close")], ApiError::unavailable(reason)).into_response()
 }
 
 /// The status after a PUT: 201 for a new object, 204 for an existing one.
@@ -164,6 +158,17 @@ impl From<Refusal> for ApiError {
         } else {
             Self::bad_request(refusal.explanation)
         }
+    }
+}
+
+impl From<OverBudget> for ApiError {
+    fn from(OverBudget(pool): OverBudget) -> Self {
+        let what = match pool {
+            Pool::Bodies => "bodies of requests",
+            Pool::Answers => "answers",
+            Pool::Metrics => "answers to scrapers",
+        };
+        Self::unavailable(format!("{what} take all the memory that they may take; try again"))
     }
 }
 

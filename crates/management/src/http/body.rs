@@ -2,11 +2,12 @@
 
 use axum::extract::{FromRequest, Request};
 use serde_json::{Map, Value};
+use server::limits::JSON_DEPTH_MAX;
 
 use crate::http::answer::ApiError;
 use crate::http::extract::Body;
 use crate::json::bounded::read;
-use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
+use crate::limits::BODY_VALUES_MAX;
 
 /// RabbitMQ's answer to an object that was encoded twice.
 const JSON_IN_JSON: &str = "invalid payload: the request body JSON-decoded to a string. Is the input \

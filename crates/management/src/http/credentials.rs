@@ -4,9 +4,9 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use server::requests::Credentials;
 
 use crate::http::answer::ApiError;
-use crate::node::Credentials;
 
 /// Parses the `Authorization` header.
 pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use server::Node;
 
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
-use crate::node::Node;
 
 /// The node, shared by all handlers.
-pub(crate) type SharedNode = Arc<dyn Node>;
+pub(crate) type SharedNode = Arc<Node>;
 
 /// The only name in a path, decoded. A name that is not UTF-8 matches no object.
 #[derive(Debug)]

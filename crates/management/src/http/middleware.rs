@@ -12,12 +12,13 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use server::limits::LOCAL_BODY_BYTES_MAX;
 
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
 use crate::http::forward::Forwarded;
 use crate::http::unread_body::UnreadBody;
-use crate::limits::{HEADER_BYTES_MAX, LOCAL_BODY_BYTES_MAX, URI_BYTES_MAX};
+use crate::limits::{HEADER_BYTES_MAX, URI_BYTES_MAX};
 
 /// Headers of every answer.
 const HEADERS: [(HeaderName, &str); 4] = [

@@ -48,15 +48,6 @@ pub(crate) fn count_values(bytes: &[u8]) -> usize {
     extent(bytes).0
 }
 
-/// The number of lists and objects of a value that lie inside each other: 0 for a number, 1 for a list of numbers.
-pub fn json_depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(json_depth).max().unwrap_or(0),
-        Value::Object(items) => 1 + items.values().map(json_depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
 /// The number of values, or more: an empty list counts as a list with one item; and how many lists and objects lie
 /// inside each other.
 fn extent(bytes: &[u8]) -> (usize, usize) {
@@ -83,6 +74,8 @@ fn extent(bytes: &[u8]) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use server::json::depth::json_depth;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,8 @@
 //! Families of channels and connections.
 
+use server::snapshot::scrape::{ChannelScrape, ConnectionScrape};
+
 use crate::metrics::family::{Family, counter, gauge, whole};
-use crate::snapshot::scrape::{ChannelScrape, ConnectionScrape};
 
 /// Families of `channel_metrics`.
 pub(super) const CHANNEL: [Family<ChannelScrape>; 7] = [

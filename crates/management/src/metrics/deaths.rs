@@ -6,8 +6,8 @@ use broker::{ByCause, ByReason, DeathCounters, DropCause, QueueCounters};
 
 use crate::metrics::family::Detail;
 use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
-use crate::snapshot::queue::QueueView;
-use crate::snapshot::scrape::VhostScrape;
+use server::snapshot::queue::QueueView;
+use server::snapshot::scrape::VhostScrape;
 
 /// Numbers of messages that left a queue, or the queues of a vhost, other than by delivery.
 #[derive(Debug)]

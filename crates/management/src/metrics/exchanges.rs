@@ -1,8 +1,9 @@
 //! Families of exchanges.
 
+use server::snapshot::scrape::ExchangeScrape;
+
 use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::metrics::text::Value;
-use crate::snapshot::scrape::ExchangeScrape;
 
 /// Families of `exchange_metrics`, without confirms, which are counted by vhost.
 pub(super) const METRICS: [Family<ExchangeScrape>; 6] = [

@@ -5,9 +5,9 @@ use broker::statistics::{
     DeathsByStrategy, MESSAGE_SIZE_BOUNDS, MessageSizes, Strategy, VhostCounters,
 };
 use broker::{Deliveries, QueueType};
+use server::snapshot::scrape::VhostScrape;
 
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
-use crate::snapshot::scrape::VhostScrape;
 
 /// The only protocol of messages.
 const PROTOCOL: &str = "amqp091";

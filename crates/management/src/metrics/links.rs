@@ -1,7 +1,8 @@
 //! Families of the links to other nodes. Without a cluster there are none of them, but for the number of peers.
 
+use server::snapshot::cluster::{ClusterSnapshot, PeerSnapshot};
+
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
-use crate::snapshot::cluster::{ClusterSnapshot, PeerSnapshot};
 
 /// A family with a value for each peer.
 struct PerPeer {

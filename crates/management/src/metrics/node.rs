@@ -1,8 +1,9 @@
 //! Families of the node.
 
+use server::snapshot::scrape::{Scrape, VhostScrape};
+
 use crate::metrics::family::{self, Family, Objects, counter, gauge, untyped, whole};
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
-use crate::snapshot::scrape::{Scrape, VhostScrape};
 
 /// The sum of a number over all vhosts.
 fn sum(scrape: &Scrape, value: impl Fn(&VhostScrape) -> u64) -> Option<Value> {

@@ -3,12 +3,12 @@
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
+use server::http::budget::OverBudget;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
-use crate::http::budget::OverBudget;
 
 /// A piece, or the reason why there is no further one.
 type Piece = Result<Bytes, OverBudget>;

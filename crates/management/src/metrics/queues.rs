@@ -2,8 +2,8 @@
 
 use crate::metrics::family::Objects;
 use crate::metrics::text::{Kind, Namespace, Text, Value};
-use crate::snapshot::queue::QueueView;
-use crate::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueGroup};
+use server::snapshot::queue::QueueView;
+use server::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueGroup};
 
 /// Writes the families of a group.
 pub(super) fn write(

@@ -1,7 +1,8 @@
 //! Families of the replicas of vhosts. Without a cluster there are none of them.
 
+use server::snapshot::replication::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
+
 use crate::metrics::text::{Kind, Text, Value, labels};
-use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
 
 /// A family with a value for each vhost.
 struct PerVhost {

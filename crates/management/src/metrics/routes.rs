@@ -10,12 +10,14 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use server::Node;
 
 use crate::http::access::log_in;
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
 use crate::limits::METRICS_PREFIX_BYTES_MAX;
+use crate::memory;
 use crate::metrics::detailed::DetailedQuery;
 use crate::metrics::family::Detail;
 use crate::metrics::group::Group;
@@ -23,7 +25,6 @@ use crate::metrics::pieces::pieces;
 use crate::metrics::text::{Kind, Namespace, Text};
 use crate::metrics::view::MetricsView;
 use crate::metrics::{global, links, node, replicas};
-use crate::node::{Node, memory};
 
 /// The content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -45,14 +46,14 @@ pub(crate) enum Audience {
 struct NamesAllowed(bool);
 
 /// The paths.
-pub(crate) fn routes(node: &Arc<dyn Node>, audience: Audience) -> Router<Arc<dyn Node>> {
+pub(crate) fn routes(node: &Arc<Node>, audience: Audience) -> Router<Arc<Node>> {
     let state = (Arc::clone(node), audience);
     paths().route_layer(from_fn_with_state(state, admit))
 }
 
 /// Decides if the answer may contain names, and refuses the paths that are useless without names.
 async fn admit(
-    State((node, audience)): State<(Arc<dyn Node>, Audience)>,
+    State((node, audience)): State<(Arc<Node>, Audience)>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     mut request: Request,
     next: Next,
@@ -63,7 +64,7 @@ async fn admit(
             let is_about_names =
                 ["/metrics/per-object", "/metrics/detailed"].contains(&request.uri().path());
             let (headers, extensions) = (request.headers(), request.extensions());
-            may_see_names(&*node, peer.ip(), headers, extensions, is_about_names).await
+            may_see_names(&node, peer.ip(), headers, extensions, is_about_names).await
         }
     };
     match may {
@@ -76,7 +77,7 @@ async fn admit(
 }
 
 async fn may_see_names(
-    node: &dyn Node,
+    node: &Node,
     peer: IpAddr,
     headers: &HeaderMap,
     extensions: &Extensions,
@@ -94,7 +95,7 @@ async fn may_see_names(
     }
 }
 
-fn paths() -> Router<Arc<dyn Node>> {
+fn paths() -> Router<Arc<Node>> {
     Router::new()
         .route(
             "/metrics",
@@ -114,7 +115,7 @@ fn paths() -> Router<Arc<dyn Node>> {
 
 /// Answers `/metrics` and `/metrics/per-object`.
 async fn aggregated(
-    State(node): State<Arc<dyn Node>>,
+    State(node): State<Arc<Node>>,
     RawQuery(query): RawQuery,
     Extension(NamesAllowed(names_allowed)): Extension<NamesAllowed>,
     allowance: Allowance,
@@ -147,7 +148,7 @@ async fn aggregated(
 
 /// Answers `/metrics/detailed`.
 async fn detailed(
-    State(node): State<Arc<dyn Node>>,
+    State(node): State<Arc<Node>>,
     RawQuery(query): RawQuery,
     allowance: Allowance,
 ) -> Response {
@@ -172,7 +173,7 @@ async fn detailed(
 }
 
 async fn memory_breakdown(
-    State(node): State<Arc<dyn Node>>,
+    State(node): State<Arc<Node>>,
     RawQuery(query): RawQuery,
     allowance: Allowance,
 ) -> Response {
@@ -189,10 +190,10 @@ async fn memory_breakdown(
 
 /// Answers with the text that `write` writes, with the prefix of the query.
 async fn answer(
-    node: Arc<dyn Node>,
+    node: Arc<Node>,
     query: Option<String>,
     allowance: Allowance,
-    write: impl FnOnce(&dyn Node, &mut Text) + Send + 'static,
+    write: impl FnOnce(&Node, &mut Text) + Send + 'static,
 ) -> Response {
     let prefix = match prefix(query.as_deref().unwrap_or_default()) {
         Ok(prefix) => prefix,
@@ -205,7 +206,7 @@ async fn answer(
             return;
         }
         let mut text = Text::new(&prefix, sender);
-        write(&*writer, &mut text);
+        write(&writer, &mut text);
         text.finish();
     }));
     receiver.answer([(CONTENT_TYPE, PROMETHEUS)]).await

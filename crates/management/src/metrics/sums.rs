@@ -3,8 +3,8 @@
 
 use broker::{Deliveries, ExchangeType, Name};
 
-use crate::snapshot::queue::QueueView;
-use crate::snapshot::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, VhostScrape};
+use server::snapshot::queue::QueueView;
+use server::snapshot::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, VhostScrape};
 
 fn deliveries(vhosts: &[VhostScrape]) -> Deliveries {
     let mut sum = Deliveries::default();

@@ -5,9 +5,9 @@ use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
 use crate::metrics::{clients, exchanges, node, queues, sums};
-use crate::snapshot::queue::QueueView;
-use crate::snapshot::queue_fields::QueueGroup;
-use crate::snapshot::scrape::{
+use server::snapshot::queue::QueueView;
+use server::snapshot::queue_fields::QueueGroup;
+use server::snapshot::scrape::{
     ChannelScrape, ConnectionScrape, ExchangeScrape, Scrape, VhostScrape,
 };
 

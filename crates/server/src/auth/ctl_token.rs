@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use broker::access::Access;
-use management::{Caller, Listener, LoginRefused};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use crate::auth::is_loopback;
+use crate::requests::{Caller, LoginRefused};
+use crate::snapshot::node::Listener;
 
 const NAME: &str = "ctl.json";
 /// The name of the local administrator in the log; it is not a user.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use management::{LoginAttempts, Protocol};
+use crate::snapshot::logins::{LoginAttempts, Protocol};
 
 /// The counts of one protocol.
 #[derive(Default, Debug)]

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use management::Protocol;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::auth::login_history::{Account, LoginHistory, RecentLogins};
 use crate::limits::{HASHING_MAX, LOGINS_WAITING_HTTP_MAX, LOGINS_WAITING_MAX};
+use crate::snapshot::logins::Protocol;
 use crate::source::Source;
 
 /// A keyed digest of a user name and a password.

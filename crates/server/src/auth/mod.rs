@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
-use management::{Protocol, UserLimit};
 use parking_lot::RwLock;
 use session::Credentials;
 use sha2::{Digest, Sha256};
@@ -31,6 +30,8 @@ use crate::auth::login_queue::{LoginQueue, Turn};
 use crate::auth::password::{HashError, PasswordHash};
 use crate::auth::password_cache::PasswordCache;
 use crate::limits::{LOGIN_CROWD, LOGIN_FAILURES_FREE, LOGIN_PENALTY};
+use crate::requests::UserLimit;
+use crate::snapshot::logins::Protocol;
 use crate::source::Source;
 
 /// A user with permissions and limits.
@@ -72,7 +73,7 @@ impl User {
 
     /// The user's limit of this kind; none for unlimited.
     pub(crate) fn maximum(&self, limit: UserLimit) -> Option<u64> {
-        management::maximum(&self.limits, limit)
+        crate::requests::maximum(&self.limits, limit)
     }
 
     /// The user's permissions in `vhost`; none if the user may not enter it.

@@ -46,7 +46,7 @@ fn cluster_lists_its_nodes() {
     assert!(Config::default().cluster.listen_on("a@127.0.0.1").is_empty());
     // A later source replaces the list.
     let mut settings = Settings::default();
-    settings.read_text(&text, std::path::Path::new("a.conf"), 0);
+    settings.read_text(&text, Path::new("a.conf"), 0);
     let by = Source::CommandLine("--x");
     settings.set("cluster_formation.classic_config.nodes.1", "a@127.0.0.1", by);
     assert_eq!(settings.into_config().unwrap().cluster.nodes.len(), 1);

@@ -12,6 +12,7 @@ pub(crate) mod environment;
 mod file;
 mod key;
 mod keys;
+mod load;
 mod log;
 mod secret_file;
 mod settings;
@@ -23,21 +24,24 @@ mod tls;
 mod values;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use broker::VhostOptions;
-use management::BODY_BYTES_MAX;
 use session::SessionOptions;
 
+use crate::limits::BODY_BYTES_MAX;
 use crate::limits::STATISTICS_INTERVAL;
 
+pub(crate) use crate::requests::DiskFreeLimit;
+pub(crate) use crate::snapshot::node::{Identity, MemoryWatermark};
 pub(crate) use cluster::{CLUSTER_PORT, ClusterNode, ClusterOptions};
 pub(crate) use container::DefaultUserAccess;
 pub(crate) use discovery::DnsDiscovery;
+pub use load::CommandLineSetting;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
-pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
 pub(crate) use secret_file::is_readable_by_all;
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
@@ -129,7 +133,7 @@ impl MaybeListener {
 
 /// The complete configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Config {
+pub struct Config {
     pub(crate) amqp_listeners: Vec<SocketAddr>,
     /// Listeners for AMQP over TLS.
     pub(crate) amqps_listeners: Vec<SocketAddr>,
@@ -219,7 +223,7 @@ impl Config {
     }
 
     /// All settings in force, as lines of a configuration file; secrets are masked.
-    pub(crate) fn lines_in_force(&self) -> String {
+    pub fn lines_in_force(&self) -> String {
         self.effective.iter().map(|one| format!("{one}\n")).collect()
     }
 
@@ -241,9 +245,9 @@ impl Config {
 /// The errors that make a configuration unusable.
 #[derive(PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{}", problems.join("\nleveret: "))]
-pub(crate) struct ConfigError {
+pub struct ConfigError {
     /// The problems, each with its place.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 impl Default for Config {
@@ -300,6 +304,21 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The directory of the broker's data.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Makes the path of the data directory independent of the working directory, because log lines show it.
+    ///
+    /// # Errors
+    /// If there is no working directory.
+    pub fn make_data_dir_absolute(&mut self) -> io::Result<()> {
+        self.data_dir = std::path::absolute(&self.data_dir)?;
+        Ok(())
+    }
+
     /// The address for HTTP without TLS.
     pub(crate) fn http_listener(&self) -> Option<SocketAddr> {
         self.http.address().filter(|_| self.has_http)

@@ -7,12 +7,15 @@ use std::time::Instant;
 use amqp::method::MethodId;
 use broker::Lsn;
 use broker::refusal::Refusal;
-use management::{ClientDescription, ConnectionRefusal, Protocol, UserLimit};
 use session::{Credentials, Session};
 
 use crate::auth::{LoginError, User};
 use crate::connection::task::{Connection, End, sleep};
 use crate::node::clients::Client;
+use crate::requests::UserLimit;
+use crate::snapshot::client::ClientDescription;
+use crate::snapshot::condition::ConnectionRefusal;
+use crate::snapshot::logins::Protocol;
 use crate::sockets::counters::Socket;
 use crate::sockets::slots::ConnectionSlots;
 use crate::tls;
@@ -178,7 +181,7 @@ impl Connection {
         let client = self.session.client();
         ClientDescription {
             pid: self.node.clients.next_pid(),
-            name: management::connection_name(peer, local),
+            name: crate::snapshot::client::connection_name(peer, local),
             peer,
             local,
             entry_node: self.entry.clone(),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use broker::access::Permissions;
-use management::{ChangeError, Leader, Peers as _};
 
 use super::plan::{InVhost, Plan, Planned};
 use super::validate::text;
@@ -14,6 +13,7 @@ use crate::auth::TopicPattern;
 use crate::limits::{IMPORT_LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
 use crate::node::metadata::users_and_vhosts::{Grant, Identities, NewUser, NewVhost};
+use crate::requests::{ChangeError, Leader};
 use crate::vhost::VhostHandle;
 
 /// Applies the whole plan, in RabbitMQ's order, but for what is in vhosts that other nodes of the cluster lead. Returns

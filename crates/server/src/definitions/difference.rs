@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use management::{Difference, FamilyPreview, ImportChange, PreviewedItem};
 use serde_json::{Map, Value};
 
 use crate::limits::{PREVIEWED_DIFFERENCES_MAX, PREVIEWED_ITEMS_MAX, PREVIEWED_VALUE_BYTES_MAX};
+use crate::requests::{Difference, FamilyPreview, ImportChange, PreviewedItem};
 
 /// An item as it is and as the definitions have it.
 #[derive(Debug)]

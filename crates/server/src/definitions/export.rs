@@ -9,14 +9,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::PolicyKind;
 use broker::access::Permissions;
-use management::{Identity, limits_to_json, policy_to_json, table_to_json, vhost_metadata_to_json};
 use serde_json::{Map, Value, json};
 
 use super::topology::{
     BindingDefinition, ExchangeDefinition, QueueDefinition, is_defined, is_reserved,
 };
 use crate::auth::{TopicPattern, User};
+use crate::json::limits::limits_to_json;
+use crate::json::policy::policy_to_json;
+use crate::json::table::table_to_json;
+use crate::json::vhost::vhost_metadata_to_json;
 use crate::node::Node;
+use crate::snapshot::node::Identity;
 use crate::vhost::VhostHandle;
 
 type Object = Map<String, Value>;

@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use broker::Lsn;
-use management::ImportPreview;
 use serde_json::{Map, Value};
 
 pub(crate) use cluster::{import_in_cluster, import_whole, preview_whole};
@@ -33,6 +32,7 @@ pub(crate) use export::{export_all, export_vhost};
 pub(crate) use item::{Place, Scope};
 
 use crate::node::Node;
+use crate::requests::ImportPreview;
 use crate::vhost::VhostHandle;
 
 /// An error that prevents loading a file of definitions.
@@ -164,7 +164,7 @@ pub(crate) fn dry_run(
 
 #[cfg(test)]
 mod tests {
-    use management::FamilyPreview;
+    use crate::requests::FamilyPreview;
     use serde_json::json;
 
     use super::*;

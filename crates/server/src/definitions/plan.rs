@@ -5,11 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use amqp::table::{TableBuilder, Value as Field};
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
-use management::{
-    JSON_DEPTH_MAX, LimitName, PolicyError, USER_TAGS_MAX, VhostChange, bytes_from_base64,
-    check_labels, json_depth, limits_from_json, policy_from_json, replicas_from_json,
-    tags_from_json, too_many_tags, vhost_metadata_from_json,
-};
 use serde_json::{Map, Value};
 
 use super::item::{Item, Place, Scope};
@@ -17,10 +12,19 @@ use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use super::{ItemError, Problem};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, Users};
+use crate::json::base64_text::bytes_from_base64;
+use crate::json::depth::json_depth;
+use crate::json::limits::limits_from_json;
+use crate::json::policy::{PolicyError, policy_from_json};
+use crate::json::vhost::{
+    check_labels, replicas_from_json, tags_from_json, too_many_tags, vhost_metadata_from_json,
+};
+use crate::limits::{JSON_DEPTH_MAX, USER_TAGS_MAX};
 use crate::node::Node;
 use crate::node::metadata::users_and_vhosts::{
     Grant, NewUser, NewVhost, check_user_name, everything,
 };
+use crate::requests::{LimitName, VhostChange};
 use crate::vhost::NotLeading;
 
 /// All items to apply, in the order of the definitions.

@@ -7,10 +7,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::time::Now;
 use broker::{PolicyKind, Vhost, VhostOptions};
-use management::{
-    FamilyPreview, ImportPreview, VhostSettings, limits_to_json, policy_to_json,
-    vhost_metadata_to_json,
-};
 use serde_json::{Map, Value, json};
 
 use super::ItemError;
@@ -20,8 +16,12 @@ use super::export;
 use super::plan::{InVhost, Plan, Planned};
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use crate::auth::{User, Users};
+use crate::json::limits::limits_to_json;
+use crate::json::policy::policy_to_json;
+use crate::json::vhost::vhost_metadata_to_json;
 use crate::node::Node;
 use crate::node::metadata::users_and_vhosts::Outcome;
+use crate::requests::{FamilyPreview, ImportPreview, VhostSettings};
 
 /// Compares the outcome of a validated plan with the node.
 ///

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use management::{barrier_index, barrier_request};
 use storage::EntryIndex;
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
+use crate::http::peer_questions::{barrier_index, barrier_request};
 use crate::http::peers::HttpPeers;
 use crate::limits::{BARRIER_TIMEOUT, LEADER_CHECK_INTERVAL, LEADERS_WAIT};
 use crate::replicas::Replicator;

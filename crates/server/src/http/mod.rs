@@ -6,9 +6,12 @@
 //! is closed earlier if another one needs its place.
 
 pub(crate) mod barriers;
-pub(crate) mod node_api;
+pub mod budget;
 pub(crate) mod path_prefix;
+pub(crate) mod peer_questions;
+pub mod peer_request;
 pub(crate) mod peers;
+pub(crate) mod services;
 pub(crate) mod socket;
 
 use std::io::{self, IoSlice};
@@ -19,10 +22,11 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, Request};
+use axum::http::StatusCode;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use futures::{StreamExt as _, stream};
-use management::{ClientStanding, gave_way};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -33,6 +37,10 @@ use crate::sockets::descriptors::http_connections_max;
 use crate::sockets::listener::Listener;
 use crate::sockets::refusals::Refusals;
 use crate::tls::Tls;
+
+/// The reason for which a connection ends that gives way.
+const GAVE_WAY: &str =
+    r#"{"error":"unavailable","reason":"too many connections: this one gives way to another one"}"#;
 
 /// Accepts HTTP clients, up to a limit.
 #[derive(Debug)]
@@ -98,8 +106,7 @@ pub(crate) async fn follow(
     next: Next,
 ) -> Response {
     connection.progressed();
-    let standing: Arc<dyn ClientStanding> = Arc::clone(&connection) as _;
-    request.extensions_mut().insert(standing);
+    request.extensions_mut().insert(Arc::clone(&connection));
     request.extensions_mut().insert(ConnectInfo(address));
     let request = note_arrival(request, &connection);
     let response = tokio::select! {
@@ -109,6 +116,12 @@ pub(crate) async fn follow(
     };
     connection.waits_for_client();
     response
+}
+
+/// The answer to a request whose connection gives way to another one: 503, and the end of the connection.
+fn gave_way() -> Response {
+    let headers = [(CONNECTION, "close"), (CONTENT_TYPE, "application/json")];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, GAVE_WAY).into_response()
 }
 
 /// Notes on the connection of a request when all of it has arrived.
@@ -123,23 +136,6 @@ fn note_arrival(request: Request, connection: &Arc<Admitted>) -> Request {
         Poll::Ready(None)
     });
     request.map(|body| Body::from_stream(body.into_data_stream().chain(end)))
-}
-
-impl ClientStanding for Admitted {
-    fn login_is_checked(&self) {
-        self.checks_login();
-    }
-
-    fn login_was_refused(&self) {
-        self.waits_for_client();
-    }
-
-    fn logged_in(&self, is_local_administrator: bool) {
-        match is_local_administrator {
-            true => self.local_administrator(),
-            false => self.user_logged_in(),
-        }
-    }
 }
 
 /// The socket of an HTTP client; fails if the client has not read anything for too long, or another

@@ -18,8 +18,7 @@ use crate::logging::file::{LogFile, ToFile};
 use crate::logging::line::{Form, OneLine};
 
 /// The targets of lines about connections.
-const CONNECTION: [&str; 3] =
-    ["leveret::connection", "leveret::tls::accept", "leveret::http::socket"];
+const CONNECTION: [&str; 3] = ["server::connection", "server::tls::accept", "server::http::socket"];
 
 /// The target of lines about queues.
 const QUEUE: &str = queue_events::TARGET;

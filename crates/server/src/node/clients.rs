@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use broker::ConnectionId;
-use management::{ClientDescription, ClientPid, ConnectionState};
 use parking_lot::Mutex;
 
 use crate::limits::UNSENT_BYTES_MAX;
+use crate::snapshot::client::{ClientDescription, ClientPid, ConnectionState};
 use crate::sockets::counters::{ReadState, Socket};
 use crate::vhost::VhostHandle;
 

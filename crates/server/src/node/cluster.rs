@@ -3,10 +3,6 @@
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
-use management::{
-    ClusterSnapshot, NodeStatus as _, PeerFacts, PeerLink, PeerSnapshot, ReplicationSnapshot,
-};
-
 use crate::auth::User;
 use crate::auth::user_slots::{ClientCounts, UserCounts};
 use crate::cluster::{Facts, Links, LocalNode};
@@ -15,6 +11,8 @@ use crate::membership::ids::NodeId;
 use crate::node::Node;
 use crate::node::alarms::alarm::Alarm;
 use crate::node::alarms::known::Alarms;
+use crate::snapshot::cluster::{ClusterSnapshot, PeerFacts, PeerLink, PeerSnapshot};
+use crate::snapshot::replication::ReplicationSnapshot;
 
 /// The node, for links; nothing after its end.
 #[derive(Debug)]

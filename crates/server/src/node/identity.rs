@@ -1,8 +1,7 @@
 //! The identity of a node: its name, its cluster, and the product it presents itself as.
 
-use management::Identity;
-
 use crate::config::Config;
+use crate::snapshot::node::Identity;
 
 /// The identity of a node.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ pub(crate) mod identity;
 mod leadership;
 pub(crate) mod lifecycle;
 pub(crate) mod metadata;
+mod operations;
 pub(crate) mod permits;
 pub(crate) mod replication;
 pub(crate) mod session_settings;
@@ -20,7 +21,6 @@ use std::thread::JoinHandle;
 
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
-use management::{Listener, SharedHistory};
 use parking_lot::Mutex;
 
 use crate::auth::ctl_token::CtlToken;
@@ -31,6 +31,7 @@ use crate::cluster::Links;
 use crate::cluster::joining::joiner::Joiner;
 use crate::disk::json_files::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::disk::node_disk::NodeDisk;
+use crate::history::SharedHistory;
 use crate::http::peers::HttpPeers;
 use crate::node::alarms::known::Alarms;
 use crate::node::clients::Clients;
@@ -46,8 +47,11 @@ use crate::node::shown_settings::ShownSettings;
 use crate::node::upkeep::backup::Backups;
 use crate::node::upkeep::clock_watch::ClockWatch;
 use crate::redrive::{self, Redrives, ResumeContext};
+use crate::snapshot::node::Listener;
 use crate::sockets::refusals::Refusals;
 use crate::vhost::{Threads, Vhosts};
+
+pub use operations::VhostContents;
 
 /// The refusal of a client because the node stops.
 pub(crate) fn shutdown_refusal() -> Refusal {
@@ -57,7 +61,7 @@ pub(crate) fn shutdown_refusal() -> Refusal {
 
 /// A node that serves clients.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub struct Node {
     pub(crate) clock: Clock,
     pub(crate) identity: NodeIdentity,
     pub(crate) shown_settings: ShownSettings,

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use management::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
 use parking_lot::Mutex;
 use replication::{MemberId, RunId};
 
@@ -19,6 +18,7 @@ use crate::membership::placement::Placement;
 use crate::metadata::Metadata;
 use crate::replicas::{KnownNode, Nodes, ReplicaRegistry, ReplicaStatus, Replicator};
 use crate::shipments::Shipments;
+use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot, ReplicationSnapshot};
 use crate::vhost::{Cluster, VhostHandle, Vhosts};
 
 /// The reason why replication cannot start.

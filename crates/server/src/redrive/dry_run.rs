@@ -7,13 +7,13 @@ use broker::access::Access;
 use broker::redrive::{Redrive, Redriven};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, MessageState, Name};
-use management::{RedriveDryRun, RedriveError, RedriveRequest};
 
 use super::job::{Source, states};
 use crate::limits::{
     BROWSED_PER_LOCK, REDRIVE_DRY_RUN_MAX, REDRIVE_SAMPLE_MAX, REDRIVE_TARGETS_MAX,
     REDRIVEN_PER_LOCK,
 };
+use crate::requests::{RedriveDryRun, RedriveError, RedriveRequest};
 use crate::vhost::{BrowseProblem, VhostHandle};
 
 /// Computes what a request would move, within the limits of an interactive answer.

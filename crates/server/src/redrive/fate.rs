@@ -1,11 +1,11 @@
 //! The fate of a job whose task has stopped: it ends, or goes on here, in the next process, or at the next leader.
 
 use broker::refusal::Refusal;
-use management::RedriveState;
 use tokio::time::timeout;
 
 use super::job::Job;
 use crate::limits::{REDRIVE_RETRY_INTERVAL, REDRIVE_TRIES_MAX};
+use crate::requests::RedriveState;
 use crate::vhost::{BrowseProblem, NotLeading};
 
 /// The reason why a job stops.

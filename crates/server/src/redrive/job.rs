@@ -3,12 +3,12 @@
 use broker::access::Access;
 use broker::redrive::Redrive;
 use broker::{BrowseCursor, BrowsedMessage, MessageState, QueueId, QueueNumber};
-use management::{RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::keeper::Keeper;
 use super::record::{Record, Unfinished};
+use crate::requests::{RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use crate::vhost::VhostHandle;
 
 /// The states of the messages that a redrive moves.

@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use broker::BrowseCursor;
-use management::{RedriveCounts, RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -32,6 +31,7 @@ use crate::limits::{
     CLUSTER_NODES_MAX, REDRIVE_REQUEST_BYTES_MAX, REDRIVE_STOP_TIMEOUT, REDRIVES_REMEMBERED_MAX,
     REDRIVES_RUNNING_MAX,
 };
+use crate::requests::{RedriveCounts, RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
 pub(crate) use dry_run::dry_run;

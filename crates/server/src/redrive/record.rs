@@ -3,13 +3,13 @@
 use broker::dead_letter::DeathReason;
 use broker::redrive::{RedriveLimit, RedriveTo};
 use broker::{BrowseCursor, QueueNumber};
-use management::{
-    MessageFilter, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection, RedriveState,
-};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::json_files::members::nullable;
 use crate::disk::vhost_files::VhostId;
+use crate::requests::{
+    MessageFilter, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection, RedriveState,
+};
 
 /// A job with the work that is left.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -3,8 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use management::{RedriveError, RedriveState};
-
 use super::Redrives;
 use super::fate::{Circumstances, Fate, Stop, Tries, fate, pause};
 use super::forget;
@@ -17,6 +15,7 @@ use crate::auth::ctl_token::full_access;
 use crate::clock::Clock;
 use crate::limits::REDRIVE_LEADS_INTERVAL;
 use crate::replicas::Replicator;
+use crate::requests::{RedriveError, RedriveState};
 use crate::vhost::internal_channel::InternalChannel;
 use crate::vhost::{VhostHandle, Vhosts};
 

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use broker::redrive::{Redrive, RedriveLimit, Redriven};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, Entry, EntryId, Lsn, MessageState};
-use management::{RedriveCounts, RedriveRequest, RedriveState};
 use tokio::time::{Instant, sleep};
 
 use super::fate::{Circumstances, Fate, Stop, Tries, fate, pause};
@@ -18,6 +17,7 @@ use crate::limits::{
     ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVE_OFFERS_MAX, REDRIVE_PROGRESS_INTERVAL,
     REDRIVE_UNWRITTEN_MAX,
 };
+use crate::requests::{RedriveCounts, RedriveRequest, RedriveState};
 use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
 

@@ -160,13 +160,13 @@ fn name(id: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use broker::dead_letter::DeathReason;
-    use broker::redrive::RedriveTo;
-    use broker::{EntryId, QueueNumber};
-    use management::{
+    use crate::requests::{
         MessageFilter, MessageId, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection,
         RedriveState,
     };
+    use broker::dead_letter::DeathReason;
+    use broker::redrive::RedriveTo;
+    use broker::{EntryId, QueueNumber};
 
     use serde_json::{Value, json};
 

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use management::{RebuildSnapshot, ShipmentSnapshot};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -25,6 +24,7 @@ use self::sending::{Handler, Sender};
 use crate::cluster::{Links, Purpose};
 use crate::disk::vhost_files::VhostId;
 use crate::replicas::Replicator;
+use crate::snapshot::replication::{RebuildSnapshot, ShipmentSnapshot};
 use status::ShipmentCounts;
 
 /// The shipments of a node, in both directions.

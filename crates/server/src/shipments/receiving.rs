@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use management::RebuildSnapshot;
 use replication::MemberId;
 use storage::{EntryIndex, HardState, Installation, OpenError, RealDirectory, ShipmentPlan, Term};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,6 +20,7 @@ use crate::disk::private_files;
 use crate::disk::vhost_files::{VhostId, replica_path};
 use crate::limits::{EXIT_DISK, SHIPMENT_PREPARE_TIMEOUT, SHIPMENT_RETRY_INTERVAL};
 use crate::replicas::{RebuildQueue, RebuildRequest, ReplicaRegistry, Replicator, ShipmentNeed};
+use crate::snapshot::replication::RebuildSnapshot;
 
 /// Rebuilds replicas of this node, one at a time, on a thread of its own.
 #[derive(Debug)]

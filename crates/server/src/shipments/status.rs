@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use management::RebuildSnapshot;
 use parking_lot::Mutex;
 
 use crate::disk::vhost_files::VhostId;
+use crate::snapshot::replication::RebuildSnapshot;
 
 /// Octets of files that were shipped since the start, and shipments that are under way.
 #[derive(Default, Debug)]

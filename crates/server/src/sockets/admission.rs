@@ -44,7 +44,7 @@ enum Claim {
 
 /// An admitted connection.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub struct Admitted {
     source: Source,
     state: Mutex<LoginState>,
     /// True from the arrival of a whole request until its answer begins.
@@ -82,23 +82,23 @@ impl Admitted {
     }
 
     /// Notes that the answer is complete and the connection waits for its client again.
-    pub(crate) fn waits_for_client(&self) {
+    pub fn waits_for_client(&self) {
         self.is_worked_for.store(false, Ordering::Relaxed);
         self.set(LoginState::Unproven(Instant::now()));
     }
 
     /// Notes that the login of the request is being checked.
-    pub(crate) fn checks_login(&self) {
+    pub fn checks_login(&self) {
         self.set(LoginState::ChecksLogin(Instant::now()));
     }
 
     /// Notes that the request belongs to a logged-in user.
-    pub(crate) fn user_logged_in(&self) {
+    pub fn user_logged_in(&self) {
         self.set(LoginState::LoggedIn(Instant::now()));
     }
 
     /// Notes that the request belongs to the local administrator.
-    pub(crate) fn local_administrator(&self) {
+    pub fn local_administrator(&self) {
         self.set(LoginState::LocalAdministrator);
     }
 

@@ -6,8 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use management::Traffic;
-
+use crate::snapshot::client::Traffic;
 use crate::sockets::socket_writer::SocketWriter;
 
 /// State of the reading half of a connection.

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use management::ConnectionRefusal;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, EVICTION_PAUSE, LISTEN_BACKLOG};
+use crate::snapshot::condition::ConnectionRefusal;
 use crate::sockets::admission::Admission;
 use crate::sockets::amqp_listeners::ListenerState;
 use crate::sockets::descriptors;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use management::{ConnectionRefusal, RefusedConnections, RefusedLogins};
 use parking_lot::Mutex;
 
 use crate::limits::{REFUSALS_MAX, REFUSALS_WINDOW};
+use crate::snapshot::condition::{ConnectionRefusal, RefusedConnections, RefusedLogins};
 
 /// Counts of refusals, readable by other threads.
 #[derive(Default, Debug)]

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::connection::accept::accept_amqp;
 use crate::http::path_prefix;
 use crate::http::peers::ServedPeers;
+use crate::http::services::HttpServices;
 use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
@@ -111,10 +112,10 @@ impl Endpoints {
     }
 
     /// The listeners as shown in the management API.
-    pub(crate) fn shown(&self) -> Vec<management::Listener> {
+    pub(crate) fn shown(&self) -> Vec<crate::snapshot::node::Listener> {
         let shown = self.all().filter_map(|endpoint| {
             let address = endpoint.listener.local_addr().ok()?;
-            Some(management::Listener { protocol: endpoint.protocol, address })
+            Some(crate::snapshot::node::Listener { protocol: endpoint.protocol, address })
         });
         shown.collect()
     }
@@ -173,22 +174,22 @@ impl Endpoints {
         mut self,
         node: &Arc<Node>,
         alive: &mpsc::Sender<()>,
+        http: &HttpServices,
     ) -> Result<Servers, StartError> {
         let mut accepting = JoinSet::new();
         for Endpoint { listener, tls, .. } in self.amqp.drain(..) {
             accepting.spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
-        let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(node) as _;
         let stopping = node.lifecycle.stopping.subscribe();
-        let metrics = management::metrics_router(Arc::clone(&as_seen_by_http));
+        let metrics = (http.metrics)(Arc::clone(node));
         let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
-        let mut servers =
-            self.serve_http(management::router(as_seen_by_http), &stopping, &node.refusals)?;
+        let clients = (http.clients)(Arc::clone(node));
+        let mut servers = self.serve_http(clients, &stopping, &node.refusals)?;
         if let Some(runtime) = &servers.runtime {
             node.threads.hold_watch.watch_over(runtime.handle().clone());
         }
         if let (Some(links), Some(runtime)) = (&node.cluster, &servers.runtime) {
-            let router = management::peer_router(Arc::clone(node) as _);
+            let router = (http.peers)(Arc::clone(node));
             let runtime = runtime.handle().clone();
             links.streams.serve(
                 Purpose::Http,

@@ -11,7 +11,6 @@ use std::thread::JoinHandle;
 use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
 use broker::page::Paging;
-use management::{Listener, SharedHistory, VhostSettings};
 use parking_lot::Mutex;
 
 use crate::auth::ctl_token::CtlToken;
@@ -28,6 +27,7 @@ use crate::disk::log::persister::Persister;
 use crate::disk::node_disk::NodeDisk;
 use crate::disk::pages::pager::Pager;
 use crate::disk::vhost_files::{self, VhostId};
+use crate::history::SharedHistory;
 use crate::http::peers::HttpPeers;
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
 use crate::metadata::Metadata;
@@ -48,7 +48,9 @@ use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
 use crate::node::upkeep::clock_watch::ClockWatch;
 use crate::redrive::Redrives;
+use crate::requests::VhostSettings;
 use crate::service_state;
+use crate::snapshot::node::Listener;
 use crate::start::start_error::StartError;
 use crate::vhost::{GroupAge, HoldWatch, Threads, Timer, VhostDefinition, Vhosts};
 

@@ -1,6 +1,5 @@
 //! Names in certificates, as text.
 
-use management::CertificateDetails;
 use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
@@ -12,6 +11,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::Name;
 
 use crate::config::{CertificateLogin, CertificateName, SanType};
+use crate::snapshot::client::CertificateDetails;
 
 /// A certificate that may break rules which are not about what is read here.
 type AnyCertificate = CertificateInner<Raw>;

@@ -1,9 +1,10 @@
 //! TLS details of a client connection.
 
-use management::TlsDetails;
 use rustls::{InvalidMessage, ProtocolVersion, ServerConnection};
 
 use super::certificate;
+
+use crate::snapshot::client::TlsDetails;
 
 /// The TLS parameters and the certificate of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use management::VhostSettings;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use replication::MemberId;
 
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::vhost_files::VhostId;
 use crate::membership::placement::Placement;
+use crate::requests::VhostSettings;
 
 /// The definition of a vhost, which all its handles share, one after the other.
 #[derive(Debug)]

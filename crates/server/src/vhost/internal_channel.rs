@@ -9,7 +9,6 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Publish, Request, ScheduledPlace};
-use management::ChangeFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::handle::VhostHandle;
@@ -22,7 +21,7 @@ const CHANNEL: ChannelNumber = ChannelNumber(1);
 
 /// An internal connection of the node with one channel.
 #[derive(Debug)]
-pub(crate) struct InternalChannel {
+pub struct InternalChannel {
     handle: Arc<VhostHandle>,
     connection: ConnectionId,
     answers: UnboundedReceiver<Outgoing>,
@@ -37,8 +36,8 @@ impl InternalChannel {
         handle.caught_up().await;
         let (connection, answers) = handle.open_internal(NAME, access)?;
         let mut channel = Self { handle, connection, answers };
-        channel.request(Command::OpenChannel);
-        channel.next().await?;
+        channel.apply(Command::OpenChannel);
+        channel.answer().await?;
         Ok(channel)
     }
 
@@ -70,12 +69,26 @@ impl InternalChannel {
         &self.handle
     }
 
-    fn request(&self, command: Command<'_>) {
+    /// Performs a command; [`Self::answer`] returns the result.
+    pub fn apply(&mut self, command: Command<'_>) {
         let request = Request { channel: CHANNEL, method: MethodId::NONE, command };
         self.handle.apply_internal(self.connection, request);
     }
 
-    async fn next(&mut self) -> Result<Outgoing, Refusal> {
+    /// Performs a publish; [`Self::answer`] returns its confirm. Returns the places in which the message waits for
+    /// its delivery time, and the time of the publish.
+    pub fn publish(&mut self, publish: Publish<'_>) -> (Vec<ScheduledPlace>, Now) {
+        let (method, command) = (MethodId::NONE, Command::Publish(publish));
+        let request = Request { channel: CHANNEL, method, command };
+        self.handle.apply_and_collect_places(self.connection, request)
+    }
+
+    /// The next message to the channel: the answer to a command once its effects are on disk, a confirm, or
+    /// a returned message. A refusal closes the channel.
+    ///
+    /// # Errors
+    /// The refusal that has closed the channel.
+    pub async fn answer(&mut self) -> Result<Outgoing, Refusal> {
         match self.answers.recv().await {
             Some(
                 Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. },
@@ -84,35 +97,18 @@ impl InternalChannel {
             None => Err(gone()),
         }
     }
+
+    /// Closes the channel; completes when all its effects are on disk.
+    pub async fn close(self) {
+        let (lsn, handle) = (self.handle.close(self.connection), Arc::clone(&self.handle));
+        drop(self);
+        // The caller has the answers of all commands, which have waited for the log.
+        let _ = handle.durable_at(lsn).await;
+    }
 }
 
 fn gone() -> Refusal {
     Refusal::new(ReplyCode::ConnectionForced, "the vhost is gone")
-}
-
-impl management::Channel for InternalChannel {
-    fn apply(&mut self, command: Command<'_>) {
-        self.request(command);
-    }
-
-    fn publish(&mut self, publish: Publish<'_>) -> (Vec<ScheduledPlace>, Now) {
-        let (method, command) = (MethodId::NONE, Command::Publish(publish));
-        let request = Request { channel: CHANNEL, method, command };
-        self.handle.apply_and_collect_places(self.connection, request)
-    }
-
-    fn answer(&mut self) -> ChangeFuture<'_, Result<Outgoing, Refusal>> {
-        Box::pin(self.next())
-    }
-
-    fn close(self: Box<Self>) -> ChangeFuture<'static, ()> {
-        let lsn = self.handle.close(self.connection);
-        let handle = Arc::clone(&self.handle);
-        Box::pin(async move {
-            // The caller has the answers of all commands, which have waited for the log.
-            let _ = handle.durable_at(lsn).await;
-        })
-    }
 }
 
 impl Drop for InternalChannel {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
-use management::{ChangeError, ScheduleError};
+
+use crate::requests::{ChangeError, ScheduleError};
 
 /// Refusal of a change of a vhost that this node does not serve.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use broker::VhostOptions;
-use management::VhostSettings;
 use parking_lot::RwLock;
 use replication::BeginError;
 use storage::IoCounters;
@@ -25,6 +24,7 @@ use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::replicas::ShipmentNeed;
+use crate::requests::VhostSettings;
 use crate::shipments::directories;
 
 /// All vhosts, by name.

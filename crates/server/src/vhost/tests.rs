@@ -9,10 +9,10 @@ use std::time::Duration;
 use amqp::table::{TableBuilder, TableRef, Value};
 use broker::access::Access;
 use broker::{Command, Content, DeclareQueue, Outgoing, Publish};
-use management::{Channel as _, VhostChange};
 
 use super::VhostHandle;
 use crate::embedded::{Configuration, Embedded};
+use crate::requests::VhostChange;
 use crate::vhost::internal_channel::InternalChannel;
 
 /// Longer than any step takes on the slowest machine.

@@ -22,7 +22,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/server/src/connection/process.rs process", 82),
     ("crates/server/src/connection/task.rs drive", 82),
     ("crates/server/src/definitions/apply.rs apply", 89),
-    ("crates/server/src/lib.rs run", 94),
+    ("crates/server/src/process.rs run", 94),
     ("crates/server/src/start/mod.rs start", 90),
     ("crates/server/src/replicas/replicator/thread.rs advance", 77),
     ("crates/server/src/replicas/replicator/thread.rs take", 76),

@@ -15,34 +15,16 @@ const IMPLEMENTORS_MIN: usize = 2;
 /// Traits with fewer, and the reasons.
 const REASONS: &[(&str, &str)] = &[
     ("Arguments", "one macro implements it for every method"),
-    ("Backups", NODE),
-    ("Channel", NODE),
-    ("ClientStanding", "listeners lie above HTTP"),
-    ("Clients", NODE),
-    ("Contents", NODE),
     ("Files", "tests have no system files of a container"),
     ("GivesWay", "a transfer has the type of its body, which the pool of all does not know"),
-    ("Leadership", NODE),
     ("LinkEvents", "links lie below the node, and their tests have none"),
     ("LocalNode", "links lie below the node, and their tests have none"),
-    ("Membership", NODE),
-    ("Messages", NODE),
-    ("Node", NODE),
-    ("NodeStatus", NODE),
     ("PageRecords", "the core knows pages of its owner as their records only"),
     ("PageSource", "the disk lies below vhosts"),
-    ("Peers", NODE),
     ("ReplicaRegistry", "replication lies below vhosts"),
-    ("Schedules", NODE),
     ("SnapshotCopy", "backups lie above the log"),
-    ("StoppedNode", NODE),
     ("TimerTarget", "tests give the timer a turn that takes long"),
-    ("Topology", NODE),
-    ("Users", NODE),
 ];
-
-/// Reason of the traits of the node.
-const NODE: &str = "a part of the node for HTTP, whose crate lies below that of the node";
 
 /// The file with the list.
 const LIST: &str = "xtask/src/tidy/code/implementors.rs";

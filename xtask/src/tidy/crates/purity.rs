@@ -56,8 +56,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
                 let message = "only management, ctl, perf, the metadata of a cluster, and in the server definitions, \
-                               global parameters, the files of the node and the cluster, files of redrives and of deaths \
-                               and ctl.json know JSON: give the value a type of its own at that boundary";
+                               requests, those of other nodes, global parameters, the files of the node and the cluster, \
+                               files of redrives and of deaths and ctl.json know JSON: give the value a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
             }
         }
@@ -92,8 +92,11 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/node/metadata/mod",
         "crates/server/src/disk/deaths/line",
         "crates/server/src/disk/json_files/",
+        "crates/server/src/http/peer_",
+        "crates/server/src/json/",
         "crates/server/src/redrive/record",
         "crates/server/src/redrive/store",
+        "crates/server/src/requests/",
     ]
     .iter()
     .any(|start| path.starts_with(start))

@@ -29,7 +29,6 @@ const FOLDERS: Exceptions = &[
     ("crates/broker/src/queue", 23),
     ("crates/broker/src/vhost/lifecycle", 19),
     ("crates/broker/src/vhost/state", 21),
-    ("crates/management/src/node", 24),
 ];
 
 /// Checks the folders of every crate.

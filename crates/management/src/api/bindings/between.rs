@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, StatusCode};
 use axum::routing::get;
 use broker::{Bind, Command};
+use server::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 use crate::api::bindings::binding_json::{in_order, to_json};
 use crate::api::bindings::properties_key::{means, properties_key, quoted};
@@ -19,7 +20,6 @@ use crate::http::fields::{Fields, text};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::table::table_from_json;
-use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 /// The paths, for queues and exchanges as destinations.
 pub(super) fn routes() -> Routes {

@@ -1,10 +1,10 @@
 //! A binding in JSON.
 
 use serde_json::{Value, json};
+use server::json::table::table_to_json;
+use server::snapshot::topology::BindingSnapshot;
 
 use crate::api::bindings::properties_key::properties_key;
-use crate::json::table::table_to_json;
-use crate::snapshot::topology::BindingSnapshot;
 
 /// Sorts bindings.
 pub(crate) fn in_order(mut bindings: Vec<BindingSnapshot>) -> Vec<BindingSnapshot> {

@@ -7,6 +7,8 @@ mod properties_key;
 
 use axum::extract::State;
 use axum::routing::get;
+use server::requests::Caller;
+use server::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 use crate::api::bindings::binding_json::{in_order, to_json};
 use crate::api::list_query::{List, Query};
@@ -15,8 +17,6 @@ use crate::http::answer::ApiError;
 use crate::http::extract::{Name, NameInVhost, SharedNode, exchange_name};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::Caller;
-use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -5,9 +5,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use server::snapshot::topology::BindingSnapshot;
 
 use crate::api::bindings::erlang_hash;
-use crate::snapshot::topology::BindingSnapshot;
 
 /// Separates routing key and hash, and stands for an empty key.
 const TILDE: char = '~';

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
+use server::history::{History, TimeRanges, Trend};
+use server::snapshot::client::{ChannelSnapshot, parse_channel_name};
+use server::snapshot::fields::{CHANNEL, StatsKind, of_channel};
 
 use crate::api::clients::client_filter::is_client_wanted;
 use crate::api::clients::consumers;
 use crate::api::list_query::{List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
-use crate::history::{History, TimeRanges, Trend};
 use crate::http::access::{Management, VhostUser, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::timestamp::rfc3339;
-use crate::snapshot::client::{ChannelSnapshot, parse_channel_name};
-use crate::snapshot::fields::{CHANNEL, StatsKind, of_channel};
 
 /// The change of a channel's numbers.
 type ChannelTrend = Trend<{ CHANNEL.len() }>;

@@ -1,7 +1,8 @@
 //! The filter of lists of clients.
 
+use server::snapshot::client::ClientDescription;
+
 use crate::api::list_query::Query;
-use crate::snapshot::client::ClientDescription;
 
 /// True if the filter finds the client by the addresses of its socket, or by the client-provided name.
 ///

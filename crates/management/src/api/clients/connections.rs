@@ -6,21 +6,21 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use serde_json::json;
+use server::history::{History, TimeRanges, Trend};
+use server::json::table::table_to_json;
+use server::snapshot::client::{CertificateDetails, ConnectionSnapshot, TlsDetails};
+use server::snapshot::fields::{CONNECTION, StatsKind, of_connection};
 
 use crate::api::clients::channels;
 use crate::api::clients::client_filter::is_client_wanted;
 use crate::api::list_query::{List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
-use crate::history::{History, TimeRanges, Trend};
 use crate::http::access::{Management, VhostUser, check_can_close_client, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::table::table_to_json;
-use crate::snapshot::client::{CertificateDetails, ConnectionSnapshot, TlsDetails};
-use crate::snapshot::fields::{CONNECTION, StatsKind, of_connection};
 
 /// The change of a connection's numbers.
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;

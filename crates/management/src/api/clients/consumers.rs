@@ -3,6 +3,8 @@
 use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
+use server::json::table::table_to_json;
+use server::snapshot::client::{ConsumerSnapshot, channel_name};
 
 use crate::api::clients::client_filter::is_client_wanted;
 use crate::api::list_query::{List, Query};
@@ -12,8 +14,6 @@ use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::table::table_to_json;
-use crate::snapshot::client::{ConsumerSnapshot, channel_name};
 
 /// The paths.
 pub(in crate::api) fn routes() -> Routes {

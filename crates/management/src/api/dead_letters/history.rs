@@ -9,6 +9,9 @@ use axum::routing::get;
 use broker::dead_letter::DeathReason;
 use broker::{DeathCircumstances, DeathOutcome, Envelope, RecordedDeath};
 use serde_json::{Value, json};
+use server::json::table::bytes_to_text;
+use server::requests::{DeathFilter, DeathsBefore};
+use server::snapshot::client::channel_name;
 
 use crate::api::queues::message::properties;
 use crate::http::access::{Management, check_can_enter};
@@ -16,10 +19,7 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::table::bytes_to_text;
 use crate::limits::{DEATHS_COUNT_DEFAULT, DEATHS_COUNT_MAX, DEATHS_READS_MAX, GET_BYTES_MAX};
-use crate::node::{DeathFilter, DeathsBefore};
-use crate::snapshot::client::channel_name;
 
 /// The path.
 pub(super) fn routes() -> Routes {

@@ -12,6 +12,7 @@ use axum::routing::get;
 use broker::dead_letter::DeathReason;
 use broker::{GivenBy, MapEdge, MapQueue, MapWarning, Severity};
 use serde_json::{Map, Value, json};
+use server::snapshot::fields::dead_lettered_by;
 
 use crate::api::dead_letters::delays::Delays;
 use crate::api::dead_letters::mapped::Mapped;
@@ -24,7 +25,6 @@ use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::{MAP_WARNINGS_MAX, NAMED_TOGETHER_MAX};
-use crate::snapshot::fields::dead_lettered_by;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use broker::{DeadLetterMap, MapEdge, MapQueue, MapWarning, Severity};
+use server::history::TimeRanges;
+use server::requests::Caller;
+use server::snapshot::fields::QUEUE;
 
 use crate::api::list_query::Query;
-use crate::history::TimeRanges;
 use crate::http::access::check_can_enter;
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
-use crate::node::Caller;
-use crate::snapshot::fields::QUEUE;
 
 /// The map of a vhost with the rates of its queues.
 pub(crate) struct Mapped {

@@ -9,21 +9,22 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use broker::{Command, DeclareExchange};
 use serde_json::{Value, json};
+use server::history::Trend;
+use server::json::table::table_to_json;
+use server::snapshot::fields::{EXCHANGE, StatsKind, of_exchange};
+use server::snapshot::topology::ExchangeSnapshot;
 
 use crate::api::list_query::{DeleteConditions, List, Query};
 use crate::api::rates::{self, trends};
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
-use crate::history::Trend;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::Fields;
 use crate::http::routes::Routes;
 use crate::http::scope::{NAME, Scope};
-use crate::json::table::{table_from_json, table_to_json};
-use crate::snapshot::fields::{EXCHANGE, StatsKind, of_exchange};
-use crate::snapshot::topology::ExchangeSnapshot;
+use crate::json::table::table_from_json;
 
 /// The change of an exchange's numbers.
 type ExchangeTrend = Trend<{ EXCHANGE.len() }>;

@@ -12,6 +12,9 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{Command, Content, Outgoing, Publish, ScheduledPlace};
 use serde_json::{Map, Value, json};
+use server::InternalChannel;
+use server::json::base64_text::bytes_from_base64;
+use server::snapshot::moment::wall_ms;
 
 use crate::api::user_channel::{UserVhost, call, short};
 use crate::http::access::Management;
@@ -20,10 +23,7 @@ use crate::http::extract::{Body, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::base64_text::bytes_from_base64;
 use crate::json::table::table_from_json;
-use crate::node::Channel;
-use crate::snapshot::moment::wall_ms;
 
 /// The path.
 pub(super) fn routes() -> Routes {
@@ -63,7 +63,7 @@ async fn publish(
         mandatory: true,
         content,
     };
-    let (confirm, scheduled) = confirmed(&mut *channel, publish).await.map_err(|r| refused(&r))?;
+    let (confirm, scheduled) = confirmed(&mut channel, publish).await.map_err(|r| refused(&r))?;
     let is_routed = match confirm {
         Confirm::Routed => true,
         Confirm::Returned => false,
@@ -104,7 +104,7 @@ pub(crate) enum Confirm {
 /// Publishes a message and waits for the confirm. Also returns the places in which the message waits for its delivery
 /// time.
 pub(crate) async fn confirmed(
-    channel: &mut dyn Channel,
+    channel: &mut InternalChannel,
     publish: Publish<'_>,
 ) -> Result<(Confirm, Vec<Value>), Refusal> {
     call(channel, Command::ConfirmSelect { nowait: false }).await?;

@@ -51,7 +51,7 @@ async fn test(
         nowait: false,
         arguments: arguments.as_ref(),
     };
-    call(&mut *channel, Command::DeclareQueue(declare)).await.map_err(refused)?;
+    call(&mut channel, Command::DeclareQueue(declare)).await.map_err(refused)?;
     let content = Content::Assembled {
         properties: Bytes::from_static(NO_PROPERTIES),
         body: Bytes::from_static(BODY),
@@ -62,9 +62,9 @@ async fn test(
         mandatory: true,
         content,
     };
-    let (confirm, _) = confirmed(&mut *channel, publish).await.map_err(refused)?;
+    let (confirm, _) = confirmed(&mut channel, publish).await.map_err(refused)?;
     let get = Command::Get { queue: QUEUE, no_ack: true };
-    let got = call(&mut *channel, get).await.map_err(refused)?;
+    let got = call(&mut channel, get).await.map_err(refused)?;
     channel.close().await;
     match (confirm, got) {
         (Confirm::Routed, Outgoing::GetOk { .. }) => Ok(Json::ok(json!({"status": "ok"}))),

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::routing::get;
 use broker::Pattern;
 use serde_json::{Value, json};
+use server::requests::Leader;
 
 use super::failed;
 use crate::api::replicas;
@@ -11,7 +12,6 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::Leader;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -6,13 +6,19 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use broker::{Severity, WarningKind, words};
 use serde_json::{Value, json};
+use server::history::{History, TimeRanges};
+use server::requests::{Caller, Leader, LimitName as _, VhostLimit, maximum};
+use server::snapshot::client::{ConnectionSnapshot, ConnectionState};
+use server::snapshot::cluster::PeerSnapshot;
+use server::snapshot::fields::{QUEUE, VHOST};
+use server::snapshot::node::NodeSnapshot;
+use server::snapshot::queue::QueueView;
 
 use crate::findings::{
     BlockedConnection, ClusterFacts, Facts, Finding, MapWarningFact, NodeFacts, QueueRates,
     ReachedLimit, Resource, VhostFacts, disk_alarm, disk_alarm_of, find, memory_alarm,
     memory_alarm_of,
 };
-use crate::history::{History, TimeRanges};
 use crate::http::access::{Management, VhostUser};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
@@ -20,12 +26,6 @@ use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::severity::{severity, severity_of_name};
 use crate::json::taken::taken;
-use crate::node::{Caller, Leader, LimitName as _, VhostLimit, maximum};
-use crate::snapshot::client::{ConnectionSnapshot, ConnectionState};
-use crate::snapshot::cluster::PeerSnapshot;
-use crate::snapshot::fields::{QUEUE, VHOST};
-use crate::snapshot::node::NodeSnapshot;
-use crate::snapshot::queue::QueueView;
 
 /// The paths.
 pub(super) fn routes() -> Routes {
@@ -390,7 +390,7 @@ fn blocked_connection(connection: &ConnectionSnapshot) -> BlockedConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::cluster::PeerFacts;
+    use server::snapshot::cluster::PeerFacts;
 
     /// A peer that is short of disk space.
     fn peer(name: &str, disk_alarm_blocks: bool) -> PeerSnapshot {

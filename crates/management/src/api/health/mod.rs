@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
+use server::snapshot::node::{Listener, NodeSnapshot};
 
 use crate::api::nodes::is_of_cluster;
 use crate::api::vhosts::down_vhosts;
@@ -18,7 +19,6 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::snapshot::node::{Listener, NodeSnapshot};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

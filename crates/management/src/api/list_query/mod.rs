@@ -11,6 +11,7 @@ mod rows;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
+use server::history::{TimeRange, TimeRanges};
 
 pub(crate) use crate::api::list_query::merge::Place;
 pub(crate) use crate::api::list_query::page::as_count;
@@ -20,12 +21,11 @@ use crate::api::list_query::columns::{at, compare, selected};
 use crate::api::list_query::page::{Filter, Page};
 use crate::api::list_query::rows::Rows;
 use crate::api::row::Part;
-use crate::history::{TimeRange, TimeRanges};
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::forward::PartOfList;
+use crate::http::listed::Listed;
 use crate::limits::{AGE_S_MAX, LIST_KEYS_AT_ONCE, MOMENTS_MAX};
-use crate::snapshot::listed::Listed;
 
 /// The decoded query of a list.
 #[derive(Default, Debug)]

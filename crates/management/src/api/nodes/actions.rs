@@ -5,6 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use serde_json::Value;
+use server::limits::JSON_DEPTH_MAX;
+use server::requests::{LifecycleAction, LifecycleError};
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
@@ -12,8 +14,7 @@ use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::bounded;
-use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
-use crate::node::{Lifecycle, LifecycleAction, LifecycleError};
+use crate::limits::BODY_VALUES_MAX;
 
 /// The path.
 pub(super) fn routes() -> Routes {
@@ -29,19 +30,15 @@ async fn act(
     if name != node.snapshot().name {
         return Err(ApiError::not_found());
     }
-    perform(&*node, &body).await
+    answer(node.act(action(&body)?).await)
 }
 
-/// Does what a body asks for.
+/// The answer to an action, after it.
 ///
 /// # Errors
-/// That it is nothing, or cannot be done now.
-pub(crate) async fn perform(
-    node: &(impl Lifecycle + ?Sized),
-    body: &[u8],
-) -> Result<StatusCode, ApiError> {
-    let action = action(body)?;
-    match node.act(action).await {
+/// The reason why it was not done.
+pub(crate) fn answer(done: Result<(), LifecycleError>) -> Result<StatusCode, ApiError> {
+    match done {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
         Err(LifecycleError::MustBeStopped) => {
             let reason = "the rabbit app must be stopped for that";
@@ -57,7 +54,10 @@ pub(crate) async fn perform(
 }
 
 /// The action that a body names.
-fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
     let body = bounded::read(body, BODY_VALUES_MAX, JSON_DEPTH_MAX)
         .map_err(|e| e.refused("failed_to_parse_json"))?;
     match body.get("action").and_then(Value::as_str) {

@@ -6,6 +6,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::put;
 use serde_json::Value;
+use server::limits::JSON_DEPTH_MAX;
+use server::requests::DiskFreeLimit;
+use server::snapshot::node::MemoryWatermark;
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
@@ -13,9 +16,7 @@ use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::json::bounded;
-use crate::limits::{BODY_VALUES_MAX, JSON_DEPTH_MAX};
-use crate::node::DiskFreeLimit;
-use crate::snapshot::node::MemoryWatermark;
+use crate::limits::BODY_VALUES_MAX;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use server::requests::ForgetError;
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::extract::{Name, SharedNode};
-use crate::node::ForgetError;
 
 /// Forgets a node.
 pub(super) async fn forget(

@@ -9,6 +9,10 @@ use axum::extract::State;
 use axum::routing::get;
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
+use server::snapshot::cluster::PeerSnapshot;
+use server::snapshot::fields::{NODE, StatsKind, of_node};
+use server::snapshot::node::{MemoryWatermark, NodeSnapshot};
+use server::snapshot::vhost::VhostTotals;
 
 use crate::api::list_query::{List, Query};
 use crate::api::overview::{CRYPTO_LIBRARY, NO_ERLANG, contexts, exchange_types};
@@ -19,11 +23,7 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::memory;
-use crate::snapshot::cluster::PeerSnapshot;
-use crate::snapshot::fields::{NODE, StatsKind, of_node};
-use crate::snapshot::node::{MemoryWatermark, NodeSnapshot};
-use crate::snapshot::vhost::VhostTotals;
+use crate::memory;
 
 /// RabbitMQ's counters of Erlang's memory and schedulers, and of stores that Leveret does not have.
 const COUNTED_BY_ERLANG: [&str; 9] = [
@@ -223,7 +223,7 @@ fn totals(node: &SharedNode) -> (Vec<String>, Vec<VhostTotals>) {
 
 /// The memory by use.
 fn memory(node: &SharedNode, now: &NodeSnapshot) -> Map<String, Value> {
-    let parts = memory::parts(&**node).into_iter();
+    let parts = memory::parts(node).into_iter();
     let parts = parts.map(|part| (part.name.to_owned(), json!(part.bytes)));
     let mut memory: Map<String, Value> = parts.collect();
     let all = now.resident_bytes.unwrap_or_default();

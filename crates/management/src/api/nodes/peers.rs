@@ -2,11 +2,11 @@
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
+use server::snapshot::cluster::{PeerFacts, PeerSnapshot};
 
 use crate::http::extract::SharedNode;
-use crate::http::forward::{json_of, request_of_node, segment};
 use crate::limits::PART_TIMEOUT;
-use crate::snapshot::cluster::{PeerFacts, PeerSnapshot};
+use server::http::peer_request::{json_of, request_of_node, segment};
 
 /// Asks a peer for its maintenance; none if it does not answer.
 pub(super) async fn is_drained(node: &SharedNode, peer: &PeerSnapshot) -> Option<bool> {
@@ -100,7 +100,7 @@ pub(super) fn memory(peer: &PeerSnapshot) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::cluster::PeerLink;
+    use server::snapshot::cluster::PeerLink;
 
     #[test]
     fn link_tells_its_round_trip_time_and_the_clock_of_the_peer() {

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::json;
+use server::requests::Caller;
 
 use crate::api::list_query::{List, Query};
 use crate::http::access::{Administrator, Policymaker, check_administrator};
@@ -12,7 +13,6 @@ use crate::http::body::Object;
 use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::Caller;
 
 /// The paths.
 pub(in crate::api) fn routes() -> Routes {

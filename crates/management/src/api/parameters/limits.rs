@@ -6,6 +6,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, put};
 use serde_json::{Value, json};
+use server::json::limits::{limit_from_json, limits_to_json};
+use server::requests::{ChangeError, LimitName, UserLimit, VhostLimit};
 
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json};
@@ -13,8 +15,6 @@ use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::limits::{limit_from_json, limits_to_json};
-use crate::node::{ChangeError, LimitName, UserLimit, VhostLimit};
 
 /// The paths. In paths with two names, the first is the vhost's or the user's, the second the limit's.
 pub(in crate::api) fn routes() -> Routes {

@@ -13,6 +13,9 @@ use axum::http::request::Parts;
 use axum::routing::get;
 use broker::{Policy, PolicyKind};
 use serde_json::{Value, json};
+use server::json::limits::{limits_from_json, limits_to_json};
+use server::json::policy::{parameter_from_json, policy_to_json};
+use server::requests::{Caller, VhostLimit};
 
 use crate::api::list_query::{List, Query};
 use crate::api::policies::check_entry;
@@ -22,9 +25,6 @@ use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::{Scope, Scopes, VHOST_LIMITS};
-use crate::json::limits::{limits_from_json, limits_to_json};
-use crate::json::policy::{parameter_from_json, policy_to_json};
-use crate::node::{Caller, VhostLimit};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -10,6 +10,8 @@ use broker::{
     SettingChange, Span,
 };
 use serde_json::{Map, Value, json};
+use server::json::policy::{policy_from_json, value_to_json};
+use server::requests::Caller;
 
 use crate::api::policies::check_entry;
 use crate::http::access::{Administrator, Policymaker};
@@ -18,8 +20,6 @@ use crate::http::body::Object;
 use crate::http::extract::{Body, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::policy::{policy_from_json, value_to_json};
-use crate::node::Caller;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -5,14 +5,14 @@ use axum::extract::State;
 use axum::routing::get;
 use broker::{ExplainedKey, OverriddenValue, PolicyKind};
 use serde_json::{Value, json};
+use server::json::policy::value_to_json;
+use server::requests::Explained;
 
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, SharedNode, exchange_name};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::policy::value_to_json;
-use crate::node::Explained;
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -12,6 +12,8 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use broker::PolicyKind;
 use serde_json::Value;
+use server::json::policy::{policy_from_json, policy_of_vhost_to_json};
+use server::requests::Caller;
 
 use crate::api::list_query::{List, Query};
 use crate::http::access::{Administrator, Management, Policymaker};
@@ -20,8 +22,6 @@ use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::policy::{policy_from_json, policy_of_vhost_to_json};
-use crate::node::Caller;
 
 /// The paths of both kinds, which differ in the tag that single policies require.
 pub(super) fn routes() -> Routes {

@@ -12,12 +12,13 @@ use axum::routing::get;
 use broker::dead_letter::DeathReason;
 use broker::{BrowseCursor, MessageState};
 use serde_json::{Value, json};
+use server::http::budget::OverBudget;
+use server::requests::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
 use crate::api::queues::message::{MessageContext, browsed_bytes};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json, refused_read};
-use crate::http::budget::OverBudget;
 use crate::http::extract::{NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
@@ -25,7 +26,6 @@ use crate::limits::{
     BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_READS_MAX, BROWSE_TRUNCATE_DEFAULT,
     GET_BYTES_MAX,
 };
-use crate::node::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
 /// The path.
 pub(super) fn routes() -> Routes {

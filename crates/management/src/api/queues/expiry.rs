@@ -6,6 +6,8 @@ use axum::http::request::Parts;
 use axum::routing::get;
 use broker::ExpiryCursor;
 use serde_json::{Value, json};
+use server::requests::QueuePath;
+use server::snapshot::moment::wall_ms;
 
 use crate::api::queues::deadline_histogram::{Bucket, DeadlineHistogram};
 use crate::http::access::{Management, check_can_enter};
@@ -14,8 +16,6 @@ use crate::http::extract::{NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::{EXPIRY_BUCKETS_DEFAULT, EXPIRY_BUCKETS_MAX};
-use crate::node::QueuePath;
-use crate::snapshot::moment::wall_ms;
 
 /// The path.
 pub(super) fn routes() -> Routes {

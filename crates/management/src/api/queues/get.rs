@@ -8,6 +8,8 @@ use axum::routing::post;
 use broker::refusal::Refusal;
 use broker::{Command, Delivery, DeliveryTag, Outcome, Outgoing};
 use serde_json::{Value, json};
+use server::InternalChannel;
+use server::json::table::bytes_to_text;
 
 use crate::api::queues::message::{Encoding, message_bytes, payload, properties};
 use crate::api::user_channel::{UserVhost, call};
@@ -18,9 +20,7 @@ use crate::http::extract::{Body, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, integer};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::table::bytes_to_text;
 use crate::limits::GET_BYTES_MAX;
-use crate::node::Channel;
 
 /// The path.
 pub(super) fn routes() -> Routes {
@@ -42,7 +42,7 @@ async fn get(
     let query = GetQuery::read(&fields)?;
     let mut channel = user_vhost.channel().await?;
     let messages =
-        query.take(&mut *channel, &name, &allowance).await.map_err(|r| refused_read(&r))?;
+        query.take(&mut channel, &name, &allowance).await.map_err(|r| refused_read(&r))?;
     channel.close().await;
     Ok(Json::ok(Value::Array(messages)))
 }
@@ -85,7 +85,7 @@ impl GetQuery {
     /// bounded in bytes.
     async fn take(
         &self,
-        channel: &mut dyn Channel,
+        channel: &mut InternalChannel,
         queue: &str,
         allowance: &Allowance,
     ) -> Result<Vec<Value>, Refusal> {
@@ -114,7 +114,7 @@ impl GetQuery {
     }
 
     /// Settles all deliveries up to `tag`.
-    fn settle(&self, channel: &mut dyn Channel, tag: DeliveryTag) {
+    fn settle(&self, channel: &mut InternalChannel, tag: DeliveryTag) {
         channel.apply(Command::Settle { tag, multiple: true, outcome: self.outcome });
     }
 

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::routing::get;
 use broker::{BrowseCursor, GIVEN_REASON_HEADER, Message, MessageState};
 use serde_json::{Value, json};
+use server::requests::{QueuePath, shown_value};
 
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
@@ -20,7 +21,6 @@ use crate::limits::{
     GIVEN_REASON_SHOWN_BYTES_MAX, GIVEN_REASONS_COUNT_DEFAULT, GIVEN_REASONS_COUNT_MAX,
     GIVEN_REASONS_KEPT_MAX, GIVEN_REASONS_SCANNED_MAX,
 };
-use crate::node::{QueuePath, shown_value};
 
 /// The path.
 pub(super) fn routes() -> Routes {

@@ -9,12 +9,12 @@ use broker::redrive::REDRIVES;
 use broker::time::{Now, Time};
 use broker::{BrowsedMessage, Message, MessageState, QueueNumber};
 use serde_json::{Map, Value, json};
+use server::json::table::{bytes_to_text, table_to_json};
+use server::requests::MessageId;
+use server::snapshot::client::channel_name;
+use server::snapshot::moment::wall_ms;
 
-use crate::json::table::{bytes_to_text, table_to_json};
 use crate::limits::{DEATH_KEYS_SHOWN_MAX, DEATHS_SHOWN_MAX, REDRIVES_SHOWN_MAX};
-use crate::node::MessageId;
-use crate::snapshot::client::channel_name;
-use crate::snapshot::moment::wall_ms;
 
 /// The encoding of a body in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

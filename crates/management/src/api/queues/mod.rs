@@ -25,7 +25,6 @@ use crate::api::rates::trends;
 use crate::api::row::{Part, Row};
 use crate::api::user_channel::{UserVhost, short};
 use crate::api::{health, rates};
-use crate::history::Trend;
 use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::extract::{Body, Name, NameInVhost, SharedNode};
@@ -33,12 +32,13 @@ use crate::http::fields::{Fields, text};
 use crate::http::routes::Routes;
 use crate::http::scope::{NAME, Scope};
 use crate::json::table::table_from_json;
-use crate::node::Caller;
-use crate::snapshot::fields::{QUEUE, StatsKind, of_view};
-use crate::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
-use crate::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueField};
 use place::{Places, QueuePlace};
 use properties::{QUEUE_DECLARATION, QUEUE_STATE, QueueTrend, ShownQueue};
+use server::history::Trend;
+use server::requests::Caller;
+use server::snapshot::fields::{QUEUE, StatsKind, of_view};
+use server::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
+use server::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueField};
 
 /// The paths.
 pub(super) fn routes() -> Routes {
@@ -345,6 +345,6 @@ async fn rebalance(
         let pattern = health::filter(&pattern)?;
         vhosts.retain(|vhost| pattern.matches(vhost));
     }
-    node.rebalance_leaders(vhosts).await;
+    node.rebalance_leaders(&vhosts).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use broker::QueueType;
+use server::requests::VhostPlacement;
+use server::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 use crate::http::extract::SharedNode;
-use crate::node::VhostPlacement;
-use crate::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 /// The nodes of the cluster as this one sees them, for the queues of several vhosts.
 #[derive(Debug)]

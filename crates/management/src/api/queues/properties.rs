@@ -1,4 +1,4 @@
-//! The fields of a queue that are no numbers of messages, one row each. [`QUEUE_FIELDS`](crate::QUEUE_FIELDS) has the
+//! The fields of a queue that are no numbers of messages, one row each. [`QUEUE_FIELDS`](server::snapshot::queue_fields::QUEUE_FIELDS) has the
 //! numbers.
 
 use broker::QueueType::{Classic, Quorum};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::place::QueuePlace;
 use crate::api::row::Row;
-use crate::history::Trend;
-use crate::json::policy::definition_to_json;
-use crate::json::table::table_to_json;
 use crate::json::timestamp::rfc3339;
-use crate::snapshot::fields::QUEUE;
-use crate::snapshot::queue::QueueSnapshot;
+use server::history::Trend;
+use server::json::policy::definition_to_json;
+use server::json::table::table_to_json;
+use server::snapshot::fields::QUEUE;
+use server::snapshot::queue::QueueSnapshot;
 
 /// The change of the numbers of a queue.
 pub(super) type QueueTrend = Trend<{ QUEUE.len() }>;

@@ -6,6 +6,7 @@ use axum::http::{Method, StatusCode};
 use axum::routing::{delete, post, put};
 use broker::QueueType;
 use serde_json::Value;
+use server::requests::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberError};
 
 use crate::api::health;
 use crate::api::nodes::is_of_cluster;
@@ -13,11 +14,11 @@ use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
-use crate::http::forward::{no_leader_of_metadata, reason_of, request_of_node, segment};
+use crate::http::forward::no_leader_of_metadata;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::PEER_TIMEOUT;
-use crate::node::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberError};
+use server::http::peer_request::{reason_of, request_of_node, segment};
 
 /// The pattern of all queues.
 const ALL: &str = ".*";

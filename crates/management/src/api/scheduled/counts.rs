@@ -6,6 +6,7 @@ use axum::routing::get;
 use broker::ScheduledMessage;
 use broker::time::{Now, Time};
 use serde_json::{Value, json};
+use server::requests::{Caller, ScheduleError, ScheduleQuery, on_axis};
 
 use super::query::Parameters;
 use super::{is_hidden, visible_vhosts};
@@ -18,7 +19,6 @@ use crate::limits::{
     SCHEDULED_BUCKETS_DEFAULT, SCHEDULED_BUCKETS_MAX, SCHEDULED_COUNTED_AT_ONCE,
     SCHEDULED_COUNTED_MAX,
 };
-use crate::node::{Caller, ScheduleError, ScheduleQuery, on_axis};
 
 /// The default length of a bucket: a minute.
 const BUCKET_MS_DEFAULT: u64 = 60_000;

@@ -5,9 +5,8 @@ use amqp::table::Value as Field;
 use broker::ScheduledMessage;
 use broker::time::Now;
 use serde_json::{Value, json};
-
-use crate::json::table::bytes_to_text;
-use crate::snapshot::moment::wall_ms;
+use server::json::table::bytes_to_text;
+use server::snapshot::moment::wall_ms;
 
 /// The header of a message in a queue with its delivery time, in milliseconds since the Unix epoch.
 const SCHEDULED_FOR: &str = "x-scheduled-for";

@@ -6,6 +6,7 @@ use axum::routing::get;
 use broker::ScheduledMessage;
 use broker::time::Now;
 use serde_json::{Value, json};
+use server::requests::{Caller, ScheduleQuery};
 
 use super::item::to_json;
 use super::query::{Cursor, Parameters};
@@ -16,7 +17,6 @@ use crate::http::extract::{Name, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::{SCHEDULED_COUNT_DEFAULT, SCHEDULED_COUNT_MAX};
-use crate::node::{Caller, ScheduleQuery};
 
 pub(super) fn routes() -> Routes {
     Routes::new().route("/api/scheduled", Scope::Scheduled, get(list)).route(
@@ -126,7 +126,7 @@ impl Page {
         node: &SharedNode,
         caller: &Caller,
         vhost: &str,
-    ) -> Result<(), crate::node::ScheduleError> {
+    ) -> Result<(), server::requests::ScheduleError> {
         let behind = query.behind.as_ref().map(|cursor| cursor.within(vhost));
         let batch =
             node.scheduled(caller, vhost, query.filters.clone(), behind, query.limit).await?;

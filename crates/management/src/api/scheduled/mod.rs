@@ -11,11 +11,11 @@ mod query;
 pub(crate) use list::{limit, merge};
 
 use axum::http::StatusCode;
+use server::requests::{Caller, ScheduleError};
 
 use crate::http::answer::{ApiError, refused_read};
 use crate::http::extract::SharedNode;
 use crate::http::routes::Routes;
-use crate::node::{Caller, ScheduleError};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

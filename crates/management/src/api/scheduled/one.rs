@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::routing::{get, post};
 use broker::{ScheduleId, ScheduleOperation, ScheduleSelector, ScheduleTarget};
 use serde_json::{Value, json};
+use server::requests::{Caller, ScheduleChanged};
 
 use super::change::NewTime;
 use super::item::to_json;
@@ -15,7 +16,6 @@ use crate::http::body::Object;
 use crate::http::extract::SharedNode;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::{Caller, ScheduleChanged};
 
 pub(super) fn routes() -> Routes {
     Routes::new()
@@ -102,11 +102,10 @@ impl Selected {
         &self,
         node: &SharedNode,
         caller: &Caller,
-        operation: impl FnOnce(broker::time::Now) -> ScheduleOperation + Send + 'static,
+        operation: impl FnOnce(broker::time::Now) -> ScheduleOperation,
     ) -> Result<ScheduleChanged, ApiError> {
         check_can_enter(caller, &self.vhost)?;
         let (target, selector) = (self.target.clone(), self.selector.clone());
-        let operation = Box::new(operation);
         let done = node.change_scheduled(caller, &self.vhost, target, selector, operation).await?;
         if done.messages == 0 { Err(self.missing()) } else { Ok(done) }
     }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use broker::{ScheduleId, ScheduledCursor};
+use server::requests::ScheduleQuery;
 
 use crate::http::answer::ApiError;
-use crate::node::ScheduleQuery;
 
 /// The parameters of a query. Unknown ones are refused: a misspelt filter must not select more messages than intended.
 #[derive(Debug)]

@@ -11,6 +11,8 @@ use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use server::requests::{Credentials, PermissionDetails};
+use server::snapshot::logins::LoginAttempts;
 
 use crate::api::overview;
 use crate::http::access::{Administrator, Management, Monitor, log_in};
@@ -20,8 +22,6 @@ use crate::http::origin::check_origin;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::LOGIN_BYTES_MAX;
-use crate::node::{Credentials, PermissionDetails};
-use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
 pub(in crate::api) fn routes() -> Routes {
@@ -137,7 +137,7 @@ async fn login(
     };
     let token = STANDARD.encode(format!("{user}:{password}"));
     let credentials = Credentials { user, password: password.into_bytes(), is_token: false };
-    let caller = log_in(&*node, peer.ip(), &headers, &extensions, credentials).await?;
+    let caller = log_in(&node, peer.ip(), &headers, &extensions, credentials).await?;
     Ok(Json::ok(json!({
         "user": {"name": caller.name, "tags": caller.tags, "is_internal_user": true},
         "token": {"type": "basic", "value": token},

@@ -7,6 +7,11 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
+use server::json::base64_text::bytes_from_base64;
+use server::json::limits::{limits_from_json, limits_to_json};
+use server::json::vhost::{check_labels, tags_from_json, too_many_tags};
+use server::limits::USER_TAGS_MAX;
+use server::requests::{NewPassword, NewUser, PermissionDetails, UserDetails};
 
 use crate::api::list_query::{List, Query};
 use crate::http::access::Administrator;
@@ -16,11 +21,6 @@ use crate::http::extract::{Name, SharedNode};
 use crate::http::fields::flag;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::json::base64_text::bytes_from_base64;
-use crate::json::limits::{limits_from_json, limits_to_json};
-use crate::json::vhost::{check_labels, tags_from_json, too_many_tags};
-use crate::limits::USER_TAGS_MAX;
-use crate::node::{NewPassword, NewUser, PermissionDetails, UserDetails};
 
 /// The tag of users that requests change or delete only with [`INCLUDE_PROTECTED`].
 const PROTECTED: &str = "protected";

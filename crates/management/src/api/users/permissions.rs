@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
+use server::requests::{ChangeError, PermissionDetails, TopicPermissionDetails, UserDetails};
 
 use crate::api::list_query::{List, Query};
 use crate::http::access::Administrator;
@@ -13,7 +14,6 @@ use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
-use crate::node::{ChangeError, PermissionDetails, TopicPermissionDetails, UserDetails};
 
 /// The paths.
 pub(in crate::api) fn routes() -> Routes {

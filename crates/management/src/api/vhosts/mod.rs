@@ -1,13 +1,15 @@
 //! `/api/vhosts`: vhosts with their statistics.
 
 pub(crate) mod barrier;
-pub(crate) mod leader;
 pub(crate) mod stats;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
+use server::json::vhost::{replicas_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
+use server::requests::{ChangeError, VhostChange, VhostSettings};
+use server::snapshot::fields::StatsKind;
 
 use crate::api::list_query::{List, Query};
 use crate::api::vhosts::stats::{VhostStats, schedules};
@@ -18,9 +20,6 @@ use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::http::fields::flag;
 use crate::http::routes::Routes;
 use crate::http::scope::{NAME, Scope};
-use crate::json::vhost::{replicas_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
-use crate::node::{ChangeError, VhostChange, VhostSettings};
-use crate::snapshot::fields::StatsKind;
 
 /// Maximum length of a vhost's name in AMQP, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -222,7 +221,7 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::VhostMetadata;
+    use server::requests::VhostMetadata;
 
     fn read(body: &Value) -> Result<VhostChange, String> {
         let body = Object::parse(body.to_string().as_bytes()).unwrap();

@@ -2,12 +2,12 @@
 
 use broker::ScheduleCounters;
 use serde_json::{Map, Value, json};
+use server::history::{TimeRanges, Trend};
+use server::snapshot::fields::{StatsKind, VHOST, VhostNumbers};
+use server::snapshot::vhost::VhostTotals;
 
 use crate::api::rates;
-use crate::history::{TimeRanges, Trend};
 use crate::http::extract::SharedNode;
-use crate::snapshot::fields::{StatsKind, VHOST, VhostNumbers};
-use crate::snapshot::vhost::VhostTotals;
 
 /// Numbers of one vhost, or sums over several, with their trends.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
@@ -13,6 +13,9 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use server::VhostContents;
+use server::http::peer_request::json_of;
+use server::requests::Caller;
 
 use super::wire::is_in_lines;
 use super::{Sender, copy, samples, wire};
@@ -21,8 +24,7 @@ use crate::api::{Query, definitions, health, scheduled};
 use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::SharedNode;
-use crate::limits::{HTTP_TREE_TIMES, PART_TIMEOUT, PEER_ANSWER_BYTES_MAX, PEER_TIMEOUT};
-use crate::node::{Caller, Contents};
+use crate::limits::{HTTP_TREE_TIMES, PART_TIMEOUT, PEER_TIMEOUT};
 
 /// Names the nodes whose part is missing.
 const INCOMPLETE: HeaderName = HeaderName::from_static("leveret-incomplete");
@@ -300,7 +302,7 @@ async fn parts_as_asked(
     let contents: Vec<_> = names.iter().map(|name| sender.node.contents(name)).collect();
     request.extensions_mut().insert(confined);
     let response = next.run(request).await;
-    let is_lacking = |contents: &Option<Box<dyn Contents>>| {
+    let is_lacking = |contents: &Option<VhostContents>| {
         contents.as_ref().is_none_or(|contents| !contents.are_there())
     };
     let mut vhosts = names.into_iter().zip(contents);
@@ -335,18 +337,6 @@ async fn json_held(response: Response, allowance: &Allowance) -> Option<Value> {
         text.extend_from_slice(&piece);
     }
     serde_json::from_slice(&text).ok()
-}
-
-/// The body of an answer as JSON; none if it is none, or too long.
-pub async fn json_of(response: Response) -> Option<Value> {
-    let bytes = to_bytes(response.into_body(), PEER_ANSWER_BYTES_MAX).await.ok()?;
-    serde_json::from_slice(&bytes).ok()
-}
-
-/// The reason in the answer of a node that refuses a request; empty without one.
-pub async fn reason_of(answer: Response) -> String {
-    let said = json_of(answer).await.unwrap_or_default();
-    said.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// The URI of a part.

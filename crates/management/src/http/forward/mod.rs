@@ -21,17 +21,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use server::requests::{Caller, Leader};
 
 use crate::http::allowance::Allowance;
 use crate::http::answer::ApiError;
 use crate::http::extract::SharedNode;
 use crate::http::scope::{Scope, Scopes};
 use crate::limits::PEER_TIMEOUT;
-use crate::node::{Caller, Leader};
 
-pub use gather::{json_of, reason_of};
-pub use wire::request_of_node;
-pub(crate) use wire::{Forwarded, PartOfList, receive, segment};
+pub(crate) use wire::{Forwarded, PartOfList, receive};
 
 /// Tells that an answer is that of a replica, which may be behind the leader.
 const STALE: HeaderName = HeaderName::from_static("leveret-stale");

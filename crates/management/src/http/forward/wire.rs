@@ -1,57 +1,23 @@
 //! A request and its answer between two nodes: headers that tell the caller, and those that concern a connection alone.
 
-use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, ORIGIN,
-    PROXY_AUTHORIZATION, REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use server::http::peer_request::{
+    ADMINISTRATOR, CLIENT, LIST, PART, USER, remove_own_headers, sent_by,
+};
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use server::Node;
+use server::requests::{Caller, Leader, LoginRefused};
 
 use crate::api::PART as PART_IN_LINES;
 use crate::http::answer::ApiError;
-use crate::node::{Caller, Leader, LoginRefused, Node};
-
-/// Name of the user, encoded as in a form. A user may have any name, also none.
-const USER: HeaderName = HeaderName::from_static("leveret-user");
-/// There instead of a user's name: the caller is the administrator of the other node's machine.
-const ADMINISTRATOR: HeaderName = HeaderName::from_static("leveret-administrator");
-/// Address of the client.
-const CLIENT: HeaderName = HeaderName::from_static("leveret-client");
-/// Confines the answer to the vhosts that the node leads.
-const PART: HeaderName = HeaderName::from_static("leveret-part");
-
-/// The query of a list of all nodes, of which the answer is a part: the part is filtered, in order, and ends with the page.
-/// A node without this header's meaning sends its whole list.
-const LIST: HeaderName = HeaderName::from_static("leveret-list");
-
-/// Headers that concern a connection, or the authentication by the first node.
-const NOT_SENT: [HeaderName; 13] = [
-    AUTHORIZATION,
-    CONNECTION,
-    COOKIE,
-    EXPECT,
-    HeaderName::from_static("keep-alive"),
-    HOST,
-    ORIGIN,
-    PROXY_AUTHORIZATION,
-    REFERER,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
-
-/// Headers that tell the caller to the other node, and nobody else may send.
-const CALLER: [HeaderName; 5] = [USER, ADMINISTRATOR, CLIENT, PART, LIST];
 
 /// The caller of a request that another node has passed on.
 #[derive(Clone, Debug)]
@@ -73,7 +39,7 @@ impl Forwarded {
     ///
     /// # Errors
     /// [`LoginRefused::Credentials`] if there is no such user here.
-    pub(crate) fn caller(&self, node: &dyn Node) -> Result<Caller, LoginRefused> {
+    pub(crate) fn caller(&self, node: &Node) -> Result<Caller, LoginRefused> {
         let caller = match &self.user {
             Some(user) => node.known_caller(user).ok_or(LoginRefused::Credentials)?,
             None => node.administrator_of_peer(),
@@ -121,46 +87,10 @@ pub(super) enum Part<'a> {
     OfList(&'a PartOfList),
 }
 
-/// A name as a segment of a path.
-pub(crate) fn segment(name: &str) -> impl Display {
-    utf8_percent_encode(name, NON_ALPHANUMERIC)
-}
-
-/// A request that a node makes for itself, as the administrator of its machine.
-pub fn request_of_node(method: Method, path: &str, body: Vec<u8>) -> Request {
-    let mut request = Request::new(Body::from(body));
-    *request.method_mut() = method;
-    *request.uri_mut() = path.parse().expect("a path of this program");
-    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-    sent_by(request, None, nowhere)
-}
-
-/// The request of `user`, or of the administrator of this machine.
-fn sent_by(request: Request, user: Option<&str>, client: SocketAddr) -> Request {
-    let (mut parts, body) = request.into_parts();
-    remove(&mut parts.headers);
-    // The length of the body that is sent, which is not always the client's, is told by the body.
-    parts.headers.remove(CONTENT_LENGTH);
-    let value = |text: &str| HeaderValue::from_str(text).expect("the text is ASCII");
-    parts.headers.insert(HOST, HeaderValue::from_static("cluster"));
-    match user {
-        Some(name) => {
-            let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
-            parts.headers.insert(USER, value(&name));
-        }
-        None => {
-            parts.headers.insert(ADMINISTRATOR, value("true"));
-        }
-    }
-    parts.headers.insert(CLIENT, value(&client.to_string()));
-    parts.extensions.clear();
-    Request::from_parts(parts, body)
-}
-
 /// The answer of another node, for the client.
 pub(super) fn answered(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    remove(&mut parts.headers);
+    remove_own_headers(&mut parts.headers);
     Response::from_parts(parts, Body::new(body))
 }
 
@@ -169,18 +99,12 @@ pub(super) fn is_in_lines(response: &Response) -> bool {
     response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == PART_IN_LINES)
 }
 
-fn remove(headers: &mut HeaderMap) {
-    NOT_SENT.iter().chain(&CALLER).for_each(|name| {
-        headers.remove(name);
-    });
-}
-
 /// Takes the caller out of the headers of a request from another node.
 pub(crate) async fn receive(mut request: Request, next: Next) -> Response {
     let Some((forwarded, client)) = told(request.headers()) else {
         return ApiError::bad_request("a request between nodes without its caller").into_response();
     };
-    remove(request.headers_mut());
+    remove_own_headers(request.headers_mut());
     request.extensions_mut().insert(forwarded);
     request.extensions_mut().insert(ConnectInfo(client));
     next.run(request).await
@@ -204,6 +128,9 @@ fn told(headers: &HeaderMap) -> Option<(Forwarded, SocketAddr)> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::CONTENT_LENGTH;
+    use server::http::peer_request::{CALLER, NOT_SENT};
+
     use super::*;
 
     fn caller(name: &str, is_local_administrator: bool) -> Caller {

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use management::LifecycleError;
-
 use super::seek::{SeekOutcome, Seeker};
 use crate::clock::Clock;
 use crate::cluster::links::registry::{Links, join_at_start};
 use crate::config::{CLUSTER_PORT, ClusterNode, ClusterOptions, Config};
 use crate::disk::json_files::cluster_file;
+use crate::requests::LifecycleError;
 
 /// A node that may join the cluster of another one, by command.
 #[derive(Debug)]

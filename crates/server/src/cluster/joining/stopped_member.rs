@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
-use management::{reason_of, request_of_node};
 
 use crate::clock::Clock;
 use crate::cluster::links::dial::DialError;
@@ -14,6 +13,7 @@ use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::config::ClusterOptions;
 use crate::disk::json_files::cluster_file;
+use crate::http::peer_request::{reason_of, request_of_node};
 use crate::http::peers::answer_on;
 use crate::limits::FORGET_TIMEOUT;
 

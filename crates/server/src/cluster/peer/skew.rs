@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use management::CLOCKS_DIFFER_MS;
-
 use crate::limits::CLOCK_SKEW_PINGS;
+use crate::limits::CLOCKS_DIFFER_MS;
 
 /// The distance of a peer's wall clock within the last pings.
 ///

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
 use broker::limits::{DEATHS_KEPT_AGE_MS_MAX, DEATHS_KEPT_LIMIT_MAX};
-use management::{LOCAL_BODY_BYTES_MAX, RABBITMQ_VERSION};
 
 use crate::config::key::Key;
 use crate::config::values::{
     boolean, bytes, fraction, multiple, node_name, number, number_or, one_of, product, version,
 };
 use crate::config::{DiskFreeLimit, Durability, MemoryWatermark};
+use crate::limits::LOCAL_BODY_BYTES_MAX;
 use crate::limits::STATISTICS_INTERVAL_MIN_MS;
+use crate::snapshot::node::RABBITMQ_VERSION;
 
 /// Valid intervals of statistics samples, in milliseconds.
 const INTERVAL_MS: RangeInclusive<u64> = STATISTICS_INTERVAL_MIN_MS..=86_400_000;

@@ -8,11 +8,11 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use amqp::table::{Table, TableRef};
-use management::{CertificateDetails, TlsDetails};
 use replica::relay::Answer;
 
 use crate::limits::ADOPT_TEXT_BYTES_MAX;
 use crate::membership::fields::{FieldWriter, Fields, Malformed};
+use crate::snapshot::client::{CertificateDetails, TlsDetails};
 use crate::tls::known_word;
 
 /// A client whose vhost the receiver leads.

@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Base64<'_> {
 pub(crate) mod limits {
     use std::collections::BTreeMap;
 
-    use management::LimitName;
+    use crate::requests::LimitName;
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 

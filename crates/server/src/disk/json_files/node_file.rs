@@ -8,7 +8,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use management::VhostSettings;
 use replication::MemberId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +20,7 @@ use crate::disk::json_files::stored_vhost::{settings, voters};
 use crate::disk::private_files;
 use crate::disk::vhost_files::VhostId;
 use crate::membership::placement::Placement;
+use crate::requests::VhostSettings;
 
 const NAME: &str = "node.json";
 /// The file of a backup that is being written. It is renamed when everything else is durable.
@@ -189,9 +189,9 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use crate::requests::{UserLimit, VhostLimit};
     use broker::QueueType;
     use broker::access::{PermissionPattern, Permissions};
-    use management::{UserLimit, VhostLimit};
     use serde_json::json;
 
     use super::*;

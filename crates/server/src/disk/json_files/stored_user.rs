@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::requests::UserLimit;
 use broker::access::{PermissionPattern, Permissions};
-use management::UserLimit;
 use serde::{Deserialize, Serialize};
 
 use crate::auth::password::PasswordHash;

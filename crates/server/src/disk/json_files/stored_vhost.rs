@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::requests::{VhostLimit, VhostSettings};
 use broker::QueueType;
-use management::{VhostLimit, VhostSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::json_files::members::{limits, nullable, optional};
@@ -30,7 +30,7 @@ struct StoredSettings {
 pub(crate) mod settings {
     use std::sync::Arc;
 
-    use management::VhostSettings;
+    use crate::requests::VhostSettings;
     use serde::{Deserializer, Serializer};
 
     use super::StoredSettings;

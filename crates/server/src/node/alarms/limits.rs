@@ -3,8 +3,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use management::{DiskFreeLimit, MemoryWatermark};
 use parking_lot::{Mutex, MutexGuard};
+
+use crate::requests::DiskFreeLimit;
+use crate::snapshot::node::MemoryWatermark;
 
 /// Stands for no watermark, because no memory use is larger.
 const NONE: u64 = u64::MAX;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::{ChangeError, Peers as _, leader_request, names_leader};
-
 use crate::disk::vhost_files::VhostId;
+use crate::http::peer_questions::{leader_request, names_leader};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, LEADS_TRANSFER_TIMEOUT};
 use crate::node::Node;
 use crate::replicas::TransferError;
+use crate::requests::ChangeError;
 
 impl Node {
     /// Transfers the lead of a vhost to the named node, or to the one that is most up to date. Returns the name of the
@@ -16,7 +16,7 @@ impl Node {
     ///
     /// # Errors
     /// If this node does not lead, or goes on to.
-    pub(crate) async fn transfer_lead(
+    pub async fn transfer_leader(
         &self,
         vhost: &str,
         to: Option<&str>,
@@ -77,7 +77,7 @@ impl Node {
 
     /// Transfers leads of these vhosts, one at a time, until this node has no more than its share of them. Returns the vhosts
     /// that another node leads now.
-    pub(crate) async fn rebalance_leads(&self, vhosts: &[String]) -> Vec<String> {
+    pub async fn rebalance_leaders(&self, vhosts: &[String]) -> Vec<String> {
         let mut moved = Vec::new();
         let Some(replication) = &self.replication else { return moved };
         let nodes = replication.replicator.nodes();
@@ -102,7 +102,7 @@ impl Node {
             // One that is away takes no lead; the next one may.
             let takes = others.into_iter().filter(|(count, name)| *name != me && count + 1 < own);
             for (_, name) in takes {
-                if self.transfer_lead(&vhost, Some(&name)).await.is_ok() {
+                if self.transfer_leader(&vhost, Some(&name)).await.is_ok() {
                     *counts.entry(name).or_default() += 1;
                     *counts.entry(Arc::clone(&me)).or_insert(1) -= 1;
                     moved.push(vhost);

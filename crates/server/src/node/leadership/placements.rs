@@ -4,9 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use management::{
-    ChangeError, MemberChange, MemberChangeKind, MemberError, VhostChange, VhostSettings,
-};
 use replication::MemberId;
 use replication::levels::check_placement_level;
 
@@ -14,6 +11,9 @@ use crate::disk::json_files::node_file::VhostEntry;
 use crate::membership::node_list::NodeList;
 use crate::membership::placement::{Choice, Placement};
 use crate::node::Node;
+use crate::requests::{
+    ChangeError, MemberChange, MemberChangeKind, MemberError, VhostChange, VhostSettings,
+};
 
 impl Node {
     /// Chooses the nodes of vhosts, of all nodes of the cluster. Vhosts that are on all nodes are left alone.
@@ -83,7 +83,7 @@ impl Node {
     ///
     /// # Errors
     /// [`MemberError`].
-    pub(crate) fn change_members(&self, changes: &[MemberChange]) -> Result<(), MemberError> {
+    pub(crate) fn commit_members(&self, changes: &[MemberChange]) -> Result<(), MemberError> {
         let (_one_at_a_time, mut desired) = self.begin_change()?;
         let nodes = self.names_of_nodes();
         for MemberChange { vhost, node, kind } in changes {

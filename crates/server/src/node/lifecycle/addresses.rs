@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use management::Listener;
-
 use crate::config::{Config, MaybeListener};
+use crate::snapshot::node::Listener;
 
 /// Environment variables that make the next image begin stopped, or start, with the addresses to listen on.
 const STOPPED_ON: &str = "LEVERET_STOPPED_ON";

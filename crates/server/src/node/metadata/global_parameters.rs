@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use management::{GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::json_files::sealed_json::{self, SealedError, SealedObject};
+use crate::limits::{GLOBAL_PARAMETER_BYTES_MAX, GLOBAL_PARAMETERS_BYTES_MAX};
 
 const NAME: &str = "global_parameters.json";
 const FORMAT: u64 = 1;
@@ -213,7 +213,7 @@ mod tests {
         let set = |name: &str, value| parameters.put(vec![(name.to_owned(), Some(value))]);
         set("numbers", json!(numbers)).unwrap();
         set("number", json!(1.366_973_929_864_666_6e231)).unwrap();
-        set("deep", nested(management::JSON_DEPTH_MAX, 0.1)).unwrap();
+        set("deep", nested(crate::limits::JSON_DEPTH_MAX, 0.1)).unwrap();
         let again = GlobalParameters::open(&folder, false).unwrap();
         assert_eq!(again.all(), parameters.all());
         // No door lets it in; if one did, the file would stay as it is.

@@ -8,7 +8,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use management::{ChangeError, ForgetError, LifecycleError, Topology as _};
 use tokio::runtime::Handle;
 
 use crate::cluster::joining::join::{
@@ -25,6 +24,7 @@ use crate::node::Node;
 use crate::node::lifecycle::ExitReason;
 use crate::node::metadata::followed::NodeMetadata;
 use crate::node::metadata::unable;
+use crate::requests::{ChangeError, ForgetError, LifecycleError};
 
 impl Node {
     /// True if the node has come later than its cluster: it has joined, or has replaced a lost disk.

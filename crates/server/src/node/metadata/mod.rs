@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use management::ChangeError;
 use replication::levels::FIRST_RECORD_LEVEL;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,6 +28,7 @@ use crate::metadata::{CommittedItems, ItemChange, ItemKey, MetadataError};
 use crate::node::Node;
 use crate::node::metadata::followed::{Followed, NodeMetadata};
 use crate::node::metadata::users_and_vhosts::Desired;
+use crate::requests::ChangeError;
 use crate::vhost::{GroupAge, VhostDefinition, VhostHandle};
 
 /// Users, vhosts, parameters and nodes, as items tell them.

@@ -3,13 +3,13 @@
 //! It looks whenever the metadata may have changed, so after each election and each change of the list of the nodes, and
 //! whenever a peer tells what it has followed, as each does first on a new link.
 
-use management::ChangeError;
 use replication::levels::{RECORD_LEVEL, check_level};
 
 use crate::disk::json_files::cluster_file;
 use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
 use crate::node::metadata::unable;
+use crate::requests::ChangeError;
 
 impl Node {
     /// The level of record kinds that may be written: that of the cluster, or of this build without one.
@@ -64,7 +64,7 @@ impl Node {
     ///
     /// # Errors
     /// [`ChangeError::Unable`]: a node is not connected, or no majority is.
-    pub(crate) fn raise_record_level(&self) -> Result<(), ChangeError> {
+    pub(crate) fn raise_level_on_request(&self) -> Result<(), ChangeError> {
         let Some(links) = &self.cluster else { return Ok(()) };
         let away = links.away();
         if self.record_level() < self.own_record_level() && !away.is_empty() {

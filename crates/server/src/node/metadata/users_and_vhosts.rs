@@ -10,7 +10,6 @@ use amqp::reply_code::ReplyCode;
 use broker::ConnectionId;
 use broker::access::{Access, PermissionPattern, Permissions};
 use broker::refusal::Refusal;
-use management::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings};
 use parking_lot::MutexGuard;
 
 use crate::auth::password::PasswordHash;
@@ -21,6 +20,7 @@ use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX, USER_NAME_BYTES_MAX};
 use crate::membership::placement::Placement;
 use crate::node::Node;
 use crate::node::alarms::alarm::Alarm;
+use crate::requests::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings};
 use crate::vhost::VhostHandle;
 
 /// A user in definitions.
@@ -244,7 +244,7 @@ impl Node {
 
     /// Adds a user with these permissions, or changes an existing one, who keeps the own permissions and, without new ones, the limits.
     /// True if the user is new.
-    pub(crate) fn put_user(
+    pub(crate) fn put_user_with_hash(
         &self,
         name: &str,
         password: PasswordHash,

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use management::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 use parking_lot::Mutex;
 use storage::{EntryIndex, LogSnapshot, RealDirectory};
 
@@ -25,6 +24,7 @@ use crate::disk::stand_alone;
 use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};
 use crate::http::barriers::Barriers;
 use crate::replicas::Replicator;
+use crate::requests::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 use crate::vhost::Vhosts;
 
 /// The backup that runs, or the last one.
@@ -294,7 +294,7 @@ impl Backups {
         let told: Vec<_> = self.job().map_or_else(Vec::new, |job| job.vhosts);
         let ended_ms = clock.now().wall_ms();
         let version = env!("CARGO_PKG_VERSION");
-        let text = management::backup_file((&node_name, version), (began_ms, ended_ms), &told);
+        let text = crate::requests::backup_file((&node_name, version), (began_ms, ended_ms), &told);
         target.complete(&text).map_err(about(&target.path))
     }
 }

@@ -2,10 +2,10 @@
 //! times of messages and of the log do.
 
 use broker::time::{Now, Time};
-use management::ClockStep;
 use parking_lot::Mutex;
 
 use crate::limits::CLOCK_STEP_MS_MIN;
+use crate::snapshot::condition::ClockStep;
 
 /// Compares the system's clock with the broker's time.
 #[derive(Default, Debug)]

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use management::{NodeStatus as _, Sample, Sampling, VhostSample};
 use tokio::time::MissedTickBehavior;
 
+use crate::history::{Sample, Sampling, VhostSample};
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::vhost::VhostHandle;

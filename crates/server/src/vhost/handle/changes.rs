@@ -5,12 +5,12 @@ use std::sync::Arc;
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
-use management::{VhostLimit, VhostSettings, maximum};
 use replica::Contents;
 
 use super::{OpenRefused, State, VhostHandle};
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::recovery::pages::PageRecovery;
+use crate::requests::{VhostLimit, VhostSettings, maximum};
 
 impl VhostHandle {
     /// Checks that a connection could be opened now.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use broker::page::PageTask;
 use broker::time::Now;
 use broker::{ConnectionId, Effect, Outgoing, Vhost};
-use management::ClientDescription;
 use replica::{ClientEnd, Surroundings};
 use session::Outbox;
 use slotmap::SecondaryMap;
@@ -13,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::VhostClock;
 use crate::disk::pages::page_progress::PageProgress;
+use crate::snapshot::client::ClientDescription;
 use crate::sockets::counters::Socket;
 
 /// The end of a client's connection.

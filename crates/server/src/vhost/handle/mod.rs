@@ -17,7 +17,6 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{ConnectionId, Lsn, Outgoing, Vhost};
-use management::{ClientDescription, ClientOf, Traffic};
 use parking_lot::Mutex;
 use replica::LocalVhost;
 use slotmap::SecondaryMap;
@@ -40,6 +39,7 @@ use crate::disk::pages::page_files::PageFiles;
 use crate::disk::pages::pager::Pager;
 use crate::disk::recovery::pages::PageRecovery;
 use crate::disk::vhost_files::VhostId;
+use crate::snapshot::client::{ClientDescription, ClientOf, Traffic};
 use crate::sockets::counters::Socket;
 
 /// The threads that serve all vhosts.

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use broker::Lsn;
-use management::NodeCondition;
 use replica::Wait;
 
 use super::VhostHandle;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS};
+use crate::snapshot::condition::NodeCondition;
 use crate::vhost::not_leading::NotLeading;
 use crate::vhost::timer::TimerTarget as _;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use broker::{Lsn, Vhost, VhostOptions};
-use management::{VhostLimit, maximum};
 use parking_lot::Mutex;
 use replica::{Contents, LocalVhost};
 use replication::{GroupId, Member, MemberId, QuarantineReason};
@@ -26,6 +25,7 @@ use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, Vhost
 use crate::disk::vhost_files;
 use crate::limits::PAGE_LOOKS_MAX;
 use crate::replicas::ReplicaTarget;
+use crate::requests::{VhostLimit, maximum};
 use crate::vhost::cluster::Cluster;
 use crate::vhost::definition::VhostDefinition;
 use crate::vhost::handle::{State, Threads, VhostHandle};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::requests::{LimitName as _, UserLimit, VhostLimit, VhostSettings};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
-use management::{LimitName as _, UserLimit, VhostLimit, VhostSettings};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use replication::MemberId;

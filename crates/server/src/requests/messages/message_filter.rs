@@ -1,0 +1,157 @@
+//! Selection of messages by their deaths, headers and bodies.
+
+use amqp::properties::Properties;
+use amqp::table::Value as Field;
+use broker::Message;
+use broker::dead_letter::DeathReason;
+
+use crate::json::table::{bytes_to_text, value_to_json};
+
+/// Conditions on a message, all of which must hold; an empty filter matches every message.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MessageFilter {
+    /// Reason of the last death.
+    pub reason: Option<DeathReason>,
+    /// Queue of the first death.
+    pub first_queue: Option<String>,
+    /// Headers that must be present, each with a value if one is given.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Text that the body must contain.
+    pub text: Option<String>,
+}
+
+impl MessageFilter {
+    /// True if every message matches.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// True if `message` matches.
+    pub fn matches(&self, message: &Message) -> bool {
+        self.matches_deaths(message) && self.matches_headers(message) && self.matches_body(message)
+    }
+
+    fn matches_deaths(&self, message: &Message) -> bool {
+        let deaths = message.deaths();
+        self.reason.is_none_or(|reason| deaths.is_some_and(|deaths| deaths.last.reason == reason))
+            && self
+                .first_queue
+                .as_ref()
+                .is_none_or(|queue| deaths.is_some_and(|deaths| *deaths.first.queue == **queue))
+    }
+
+    fn matches_headers(&self, message: &Message) -> bool {
+        if self.headers.is_empty() {
+            return true;
+        }
+        // Properties were validated when the message was published.
+        let properties = Properties::parse(message.properties()).unwrap_or_default();
+        have_headers(&properties, &self.headers)
+    }
+
+    fn matches_body(&self, message: &Message) -> bool {
+        let Some(wanted) = &self.text else { return true };
+        String::from_utf8_lossy(message.body()).contains(wanted)
+    }
+}
+
+/// True if properties have all of these headers, each with its value if one is given.
+pub(super) fn have_headers(
+    properties: &Properties<'_>,
+    wanted: &[(String, Option<String>)],
+) -> bool {
+    let has = |(name, value): &(String, Option<String>)| {
+        let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
+        fields.any(|(key, found)| {
+            key == name.as_bytes() && value.as_ref().is_none_or(|value| is_shown_as(found, value))
+        })
+    };
+    wanted.iter().all(has)
+}
+
+/// True if a value, or one value of a list, is shown as `wanted`.
+fn is_shown_as(value: Field<'_>, wanted: &str) -> bool {
+    let is_wanted = |value| shown_value(value).as_deref() == Some(wanted);
+    if let Field::Array(items) = value { items.iter().any(is_wanted) } else { is_wanted(value) }
+}
+
+/// A single value as text; none for a list or a table.
+pub fn shown_value(value: Field<'_>) -> Option<String> {
+    match value {
+        Field::LongStr(bytes) | Field::Binary(bytes) => Some(bytes_to_text(bytes)),
+        Field::Array(_) | Field::Table(_) => None,
+        Field::Bool(_)
+        | Field::I8(_)
+        | Field::U8(_)
+        | Field::I16(_)
+        | Field::U16(_)
+        | Field::I32(_)
+        | Field::U32(_)
+        | Field::I64(_)
+        | Field::F32(_)
+        | Field::F64(_)
+        | Field::Decimal { .. }
+        | Field::Timestamp(_)
+        | Field::Void => Some(value_to_json(value).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amqp::table::TableBuilder;
+    use broker::{Content, Envelope, MessageMeta};
+
+    use super::*;
+
+    fn message(body: &[u8]) -> Message {
+        let mut headers = TableBuilder::new();
+        headers.insert("customer", Field::LongStr(b"a=b"));
+        headers.insert("tries", Field::I32(3));
+        headers.insert("vip", Field::Bool(true));
+        headers.array("CC", |list| {
+            list.push(Field::LongStr(b"x"));
+            list.push(Field::LongStr(b"y"));
+        });
+        let headers = headers.finish();
+        let properties = Properties { headers: Some(headers.as_ref()), ..Properties::default() };
+        let mut encoded = Vec::new();
+        properties.encode(&mut encoded);
+        let content = Content::Assembled { properties: encoded.into(), body: body.to_vec().into() };
+        let envelope = Envelope::new("".into(), "q".into());
+        Message::new(Arc::new(envelope), MessageMeta::default(), content, None)
+    }
+
+    #[test]
+    fn filter_matches_if_all_conditions_hold() {
+        let headers = |wanted: &[(&str, Option<&str>)]| {
+            let owned = wanted.iter().map(|(n, v)| ((*n).to_owned(), v.map(str::to_owned)));
+            MessageFilter { headers: owned.collect(), ..MessageFilter::default() }
+        };
+        let text =
+            |text: &str| MessageFilter { text: Some(text.to_owned()), ..MessageFilter::default() };
+        let reason =
+            MessageFilter { reason: Some(DeathReason::Expired), ..MessageFilter::default() };
+        let queue = MessageFilter { first_queue: Some("q".into()), ..MessageFilter::default() };
+        for (filter, expected) in [
+            (MessageFilter::default(), true),
+            (headers(&[("customer", None)]), true),
+            (headers(&[("nothing", None)]), false),
+            (headers(&[("customer", Some("a=b"))]), true),
+            (headers(&[("customer", Some("a"))]), false),
+            (headers(&[("tries", Some("3")), ("vip", Some("true"))]), true),
+            (headers(&[("tries", Some("3")), ("vip", Some("false"))]), false),
+            (headers(&[("CC", Some("y"))]), true),
+            (headers(&[("CC", Some("z"))]), false),
+            (text("order 7"), true),
+            (text("Order"), false),
+            // The message has not died.
+            (reason, false),
+            (queue, false),
+        ] {
+            let message = message(b"\xff order 71");
+            assert_eq!(filter.matches(&message), expected, "{filter:?}");
+        }
+    }
+}

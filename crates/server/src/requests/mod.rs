@@ -1,0 +1,35 @@
+//! Requests to a node: who asks, the arguments, and the results. The methods that take them are those of
+//! [`Node`](crate::Node), in `node/operations/`.
+
+mod backup;
+mod caller;
+mod change;
+mod import_preview;
+mod lifecycle;
+mod limits;
+mod membership;
+mod messages;
+mod permissions;
+mod status;
+mod topology;
+mod users;
+mod vhost;
+
+pub use backup::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost, backup_file};
+pub use caller::{Caller, Credentials, LoginRefused};
+pub use change::ChangeError;
+pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
+pub use lifecycle::{LifecycleAction, LifecycleError};
+pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
+pub use membership::{ForgetError, Leader, MemberChange, MemberChangeKind, MemberError};
+pub use messages::{
+    BrowseBatch, BrowseError, ChannelError, DeathFilter, DeathsBatch, DeathsBefore, ExpiryBatch,
+    MessageFilter, MessageId, ParseMessageIdError, QueuePath, RedriveCounts, RedriveDryRun,
+    RedriveError, RedriveJob, RedriveRequest, RedriveSelection, RedriveState, ScheduleCancelled,
+    ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, on_axis, shown_value,
+};
+pub use permissions::{PermissionDetails, TopicPermissionDetails};
+pub use status::{AuditEntry, DiskFreeLimit, ServerCertificate};
+pub use topology::{Explained, ImportError, VhostPlacement};
+pub use users::{NewPassword, NewUser, UserDetails};
+pub use vhost::{VhostChange, VhostMetadata, VhostSettings};
