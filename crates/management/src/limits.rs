@@ -62,7 +62,7 @@ pub const BODY_VALUES_MAX: usize = 64 * 1024;
 /// Lists and objects inside each other in definitions, in which a value lies inside an item, a list and the document; 400.
 pub const DEFINITIONS_DEPTH_MAX: usize = JSON_DEPTH_MAX + 3;
 
-/// Values in definitions: room for a document of [`BODY_BYTES_MAX`] with named objects. In longer documents, one for each
+/// Values in definitions: room for a document of [`server::limits::BODY_BYTES_MAX`] with named objects. In longer documents, one for each
 /// ten bytes; 400.
 pub const DEFINITIONS_VALUES_MAX: usize = 1024 * 1024;
 

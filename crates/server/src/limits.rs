@@ -731,7 +731,7 @@ pub(crate) const GLOBAL_PARAMETER_BYTES_MAX: usize = 256 * 1024;
 pub(crate) const GLOBAL_PARAMETERS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes of an answer of another node of the cluster that is read as a whole for its own sake.
-pub const PEER_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const PEER_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Part of the memory watermark that HTTP may take.
 pub(crate) const HTTP_BUDGET_SHARE: u64 = 8;
@@ -740,7 +740,7 @@ pub(crate) const HTTP_BUDGET_SHARE: u64 = 8;
 pub(crate) const HTTP_BUDGET_BYTES_MIN: usize = 64 * 1024 * 1024;
 
 /// Bytes that HTTP never takes more of: room for definitions with a million values.
-pub const HTTP_BUDGET_BYTES_MAX: usize = 512 * 1024 * 1024;
+pub(crate) const HTTP_BUDGET_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Answers made as a whole at the same time: definitions and maps of dead letters.
 pub(crate) const HTTP_LONG_ANSWERS_AT_ONCE: usize = 1;

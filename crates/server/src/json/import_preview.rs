@@ -45,7 +45,7 @@ fn difference_to_json(difference: &Difference) -> Value {
 
 /// Adds the changes that another node previews, from its JSON; at most `items_max` items of each kind are kept. None if
 /// the JSON is no preview.
-pub fn add_preview(preview: &mut ImportPreview, part: &Value, items_max: u64) -> Option<()> {
+pub(crate) fn add_preview(preview: &mut ImportPreview, part: &Value, items_max: u64) -> Option<()> {
     for (name, family) in &mut preview.families {
         let part = part.get(*name)?;
         let counts = [

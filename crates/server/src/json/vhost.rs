@@ -7,7 +7,7 @@ use crate::limits::{LABELS_BYTES_MAX, USER_TAGS_MAX};
 use crate::requests::{VhostMetadata, VhostSettings};
 
 /// Replicas that a vhost can have.
-pub const REPLICAS_MAX: u8 = 7;
+pub(crate) const REPLICAS_MAX: u8 = 7;
 
 /// Tags of a vhost or a user: a list, or a string with commas.
 ///

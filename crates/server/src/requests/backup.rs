@@ -89,7 +89,7 @@ pub struct BackupTotals {
 /// The text of `backup.json`: the node with the version of its program, beginning and end in milliseconds since the
 /// Unix epoch, and the vhosts.
 #[must_use]
-pub fn backup_file(
+pub(crate) fn backup_file(
     (node, version): (&str, &str),
     (started_ms, ended_ms): (u64, u64),
     vhosts: &[BackupVhost],

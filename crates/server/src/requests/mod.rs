@@ -15,7 +15,8 @@ mod topology;
 mod users;
 mod vhost;
 
-pub use backup::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost, backup_file};
+pub(crate) use backup::backup_file;
+pub use backup::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 pub use caller::{Caller, Credentials, LoginRefused};
 pub use change::ChangeError;
 pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
