@@ -4,6 +4,7 @@ expect.
 Every key with a wrong value is in the table of `crates/server/src/config/tests.rs`.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -22,6 +23,17 @@ OLD_DEFINITIONS = {
     "parameters": [], "global_parameters": [{"name": "cluster_name", "value": "rabbit@old"}],
     "policies": [{"vhost": "/", "name": "ha", "pattern": ".*", "apply-to": "queues", "definition": {"ha-mode": "all"}}],
     "queues": [], "exchanges": [], "bindings": []}
+
+
+def sealed(**root):
+    """A file of the data directory with these members and its checksum."""
+    text = json.dumps(root, separators=(",", ":"))
+    return json.dumps({**root, "sha256": hashlib.sha256(text.encode()).hexdigest()}).encode()
+
+
+LATER_NODE = sealed(format=2, next_vhost_id=2, vhosts=[], users=[], colour=1)
+LATER_CLUSTER = sealed(format=1, node="a@h", cluster="0" * 16, disk="1" * 16, founded=False, disks={}, colour=1)
+WHOLE = "is whole, but another version of Leveret has written it: unknown field `colour`, expected .*; start that version"
 
 #: Name, options, lines of a.conf (None for no file), other files, variables, exit code, pattern of the sentence.
 CASES = [
@@ -63,6 +75,8 @@ CASES = [
     ("file above the data directory", ["--data-dir", "file/data"], None, {"file": b""}, {}, FAILED,
      r"cannot make data directory .*/file/data: "),
     ("foreign node.json", [], None, {"data/node.json": b"{}"}, {}, FAILED, r"data/node\.json"),
+    ("node.json of a later version", [], None, {"data/node.json": LATER_NODE}, {}, FAILED, rf"data/node\.json {WHOLE}"),
+    ("cluster.json of a later version", [], None, {"data/cluster.json": LATER_CLUSTER}, {}, FAILED, rf"data/cluster\.json {WHOLE}"),
     ("address of another machine", ["--amqp", "192.0.2.1:5672"], None, {}, {}, FAILED, r"cannot listen for AMQP on 192\.0\.2\.1:5672: "),
 ]
 
