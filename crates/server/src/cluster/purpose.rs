@@ -1,4 +1,8 @@
-//! The purpose of a connection between two nodes.
+//! The purpose of a connection between two nodes, and the versions of their protocol.
+
+/// Oldest and newest version of the protocol that this build speaks: 1 has links only, 2 has streams as well, 3 lets nodes
+/// join.
+pub(crate) const PROTOCOL: (u16, u16) = (1, 3);
 
 /// The purpose of a connection between two nodes. All but a link are streams: one dialogue, whose octets the nodes leave
 /// to the handler of the purpose.

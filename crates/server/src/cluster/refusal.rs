@@ -153,7 +153,7 @@ pub(crate) enum Refusal {
     #[error("a message of the handshake cannot be read")]
     Malformed,
     #[error("the peer speaks versions {oldest} to {newest} of the protocol, this node versions {} to {}; \
-             update one of them", super::handshake::hello::PROTOCOL.0, super::handshake::hello::PROTOCOL.1)]
+             update one of them", super::purpose::PROTOCOL.0, super::purpose::PROTOCOL.1)]
     Version { oldest: u16, newest: u16 },
     #[error(
         "the peer is this node itself: the address of another node leads here, or its messages come back"

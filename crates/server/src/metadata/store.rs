@@ -13,7 +13,7 @@ use storage::{Applier, IoCounters, LogEntry, Lsn, RealDirectory, WriteBatch, Wri
 use super::opening::{LogPlace, MetadataOpenError, Opened, OpenedLog};
 use crate::config::Durability;
 use crate::disk::log::log_writer::LogSource;
-use crate::disk::log::progress::DiskProgress;
+use crate::disk::progress::DiskProgress;
 use crate::disk::reserve::Reserve;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{METADATA_ENTRY_BYTES_MAX, METADATA_WAIT};

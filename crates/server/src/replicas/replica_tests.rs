@@ -25,7 +25,7 @@ use super::nodes::Nodes;
 use super::report::Report;
 use super::target::ReplicaTarget;
 use crate::disk::log::log_writer::LogSource;
-use crate::disk::log::progress::DiskProgress;
+use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::membership::placement::Placement;
 

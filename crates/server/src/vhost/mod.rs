@@ -6,6 +6,7 @@
 
 mod cluster;
 mod definition;
+mod found_member;
 mod handle;
 mod hold_watch;
 pub(crate) mod internal_channel;
@@ -21,12 +22,12 @@ mod timer;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use definition::VhostDefinition;
+pub(crate) use found_member::{
+    FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
+};
 pub(crate) use handle::browse::BrowseProblem;
 pub(crate) use handle::{OpenRefused, OpeningClient, Threads, VhostHandle};
 pub(crate) use hold_watch::HoldWatch;
 pub(crate) use not_leading::NotLeading;
 pub(crate) use registry::{VhostError, Vhosts};
-pub(crate) use replica::found_member::{
-    FoundMember, GroupAge, found_member, is_loss_of_log, loss_at_begin, tell_lost,
-};
 pub(crate) use timer::Timer;

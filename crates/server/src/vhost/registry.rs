@@ -13,9 +13,9 @@ use storage::IoCounters;
 
 use super::cluster::Cluster;
 use super::definition::VhostDefinition;
+use super::found_member::GroupAge;
 use super::handle::{Threads, VhostHandle};
 use super::place::Presence;
-use super::replica::found_member::GroupAge;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
 use crate::disk::json_files::node_file::{FIRST_VHOST_ID, VhostEntry};

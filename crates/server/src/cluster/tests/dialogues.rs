@@ -6,11 +6,11 @@ use replication::levels::RECORD_LEVEL;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::cluster::handshake::hello::{
-    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, PROTOCOL, Secret, Side, Transcript,
+    CheckContext, EXPORTER_BYTES, Hello, Message, NONCE_BYTES, Secret, Side, Transcript,
 };
 use crate::cluster::handshake::{HandshakeError, Own, shake_hands};
 use crate::cluster::peer::Peer;
-use crate::cluster::purpose::Purpose;
+use crate::cluster::purpose::{PROTOCOL, Purpose};
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::config::ClusterNode;
 use crate::limits::HANDSHAKE_BYTES_MAX;

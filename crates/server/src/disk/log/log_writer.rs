@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use storage::{LogError, Prepared, RealDirectory, WriteBatch};
 
 use crate::clock::own_time;
-use crate::disk::log::progress::DiskProgress;
+use crate::disk::progress::DiskProgress;
 use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LARGE_BATCH_BYTES};

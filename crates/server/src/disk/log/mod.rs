@@ -2,7 +2,6 @@
 
 pub(crate) mod log_writer;
 pub(crate) mod persister;
-pub(crate) mod progress;
 #[cfg(test)]
 mod tests;
 mod write_times;

@@ -1,5 +1,4 @@
 //! The pages of long queues, and the thread that writes and reads them.
 
 pub(crate) mod page_files;
-pub(crate) mod page_progress;
 pub(crate) mod pager;

@@ -15,8 +15,8 @@ use broker::{Lsn, PageId};
 use parking_lot::{Condvar, Mutex};
 use replica::{JobProgress, PageJob, PagedVhost};
 
-use crate::disk::log::progress::DiskProgress;
 use crate::disk::pages::page_files::{PageError, PageFiles};
+use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LOCK_RETRY_MS};
 

@@ -11,7 +11,7 @@ use slotmap::SecondaryMap;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::VhostClock;
-use crate::disk::pages::page_progress::PageProgress;
+use crate::disk::page_progress::PageProgress;
 use crate::snapshot::client::ClientDescription;
 use crate::sockets::counters::Socket;
 

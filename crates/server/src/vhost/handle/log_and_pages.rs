@@ -7,9 +7,9 @@ use storage::{WriteBatch, Written};
 
 use super::VhostHandle;
 use crate::disk::log::log_writer::LogSource;
-use crate::disk::log::progress::DiskProgress;
 use crate::disk::pages::page_files::PageFiles;
 use crate::disk::pages::pager::PageSource;
+use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::vhost::lock::TimedGuard;
 

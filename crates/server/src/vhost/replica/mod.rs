@@ -1,6 +1,5 @@
 //! The replica of a vhost on this node: found, opened, opened anew, and driven by the threads of replication.
 
-pub(crate) mod found_member;
 mod opening;
 mod reopening;
 mod replicated;

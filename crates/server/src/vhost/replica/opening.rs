@@ -12,14 +12,13 @@ use replication::{GroupId, Member, MemberId, QuarantineReason};
 use storage::{RealDirectory, ReplicatedLog};
 use tokio::sync::Semaphore;
 
-use super::found_member::{FoundMember, GroupAge, found_member, loss, loss_at_begin, tell_lost};
 use crate::clock::VhostClock;
 use crate::disk::deaths::files::DeathFiles;
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::log::log_writer::LogSource;
-use crate::disk::log::progress::DiskProgress;
 use crate::disk::pages::page_files::PageFiles;
 use crate::disk::private_files;
+use crate::disk::progress::DiskProgress;
 use crate::disk::recovery::pages::{LogReplay, PageRecovery};
 use crate::disk::recovery::{self, RestoreError, Restored, RestoredReplica, VhostFiles};
 use crate::disk::vhost_files;
@@ -28,6 +27,9 @@ use crate::replicas::ReplicaTarget;
 use crate::requests::{VhostLimit, maximum};
 use crate::vhost::cluster::Cluster;
 use crate::vhost::definition::VhostDefinition;
+use crate::vhost::found_member::{
+    FoundMember, GroupAge, found_member, loss, loss_at_begin, tell_lost,
+};
 use crate::vhost::handle::{State, Threads, VhostHandle};
 use crate::vhost::lock::TimedLock;
 use crate::vhost::place::{Place, Presence};

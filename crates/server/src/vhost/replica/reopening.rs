@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::found_member::GroupAge;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::EXIT_DISK;
 use crate::membership::placement::Placement;
 use crate::replicas::{Deposition, ReplicaTarget as _};
+use crate::vhost::found_member::GroupAge;
 use crate::vhost::handle::VhostHandle;
 use crate::vhost::place::Presence;
 use crate::vhost::registry::{VhostError, Vhosts};

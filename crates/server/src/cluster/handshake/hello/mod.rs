@@ -9,17 +9,13 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
-use crate::cluster::purpose::Purpose;
+use crate::cluster::purpose::{PROTOCOL, Purpose};
 use crate::membership::fields::{FieldWriter, Fields, Malformed};
 use crate::membership::ids::{ClusterId, DiskId, NodeId};
 
 pub(crate) use judge::{CheckContext, judge};
 pub(crate) use messages::{Message, MessageError, MessageReader, refusal_message};
 pub(crate) use proof::{EXPORTER_BYTES, PROOF_BYTES, Secret, Side, Transcript};
-
-/// Oldest and newest version of the protocol that this build speaks: 1 has links only, 2 has streams as well, 3 lets nodes
-/// join.
-pub(crate) const PROTOCOL: (u16, u16) = (1, 3);
 
 /// Oldest and newest version that the dialer of a stream offers: a node of version 1 refuses both with a sentence.
 const STREAM_PROTOCOL: (u16, u16) = (2, 3);

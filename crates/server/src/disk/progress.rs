@@ -6,7 +6,7 @@ use broker::Lsn;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::disk::pages::page_progress::PageProgress;
+use crate::disk::page_progress::PageProgress;
 use crate::limits::PENDING_BYTES_MAX;
 
 /// Progress of writing the log and the pages of one vhost.
