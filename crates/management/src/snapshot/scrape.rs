@@ -1,8 +1,10 @@
 //! The numbers behind the metrics at one moment.
 
-use broker::statistics::VhostCounters;
+use broker::statistics::{ChannelCounters, VhostCounters};
 use broker::time::Time;
-use broker::{Deliveries, Exchange, ExchangeType, GivenReasons, Name, QueueType, Vhost};
+use broker::{
+    Deliveries, Exchange, ExchangeCounters, ExchangeType, GivenReasons, Name, QueueType, Vhost,
+};
 
 use crate::node::BackupTotals;
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
@@ -54,12 +56,7 @@ pub(crate) struct ExchangeScrape {
     pub(crate) name: Name,
     pub(crate) kind: ExchangeType,
     pub(crate) bindings: u64,
-    pub(crate) published_in: u64,
-    pub(crate) published_out: u64,
-    pub(crate) returned_unroutable: u64,
-    pub(crate) dropped_unroutable: u64,
-    /// Publishes that at least one full queue refused.
-    pub(crate) refused: u64,
+    pub(crate) counters: ExchangeCounters,
     /// Messages that a delayed exchange holds.
     pub(crate) delayed: u64,
     pub(crate) next_delivery_us: Option<u64>,
@@ -77,14 +74,8 @@ pub(crate) struct ChannelScrape {
     pub(crate) acks_uncommitted: u64,
     pub(crate) prefetch: u64,
     pub(crate) global_prefetch: u64,
-    pub(crate) published: u64,
-    pub(crate) confirmed: u64,
-    pub(crate) returned_unroutable: u64,
-    pub(crate) dropped_unroutable: u64,
-    /// Publishes that at least one full queue refused.
-    pub(crate) refused: u64,
-    pub(crate) deliveries: Deliveries,
-    /// Direct replies, which `deliveries` does not count.
+    pub(crate) counters: ChannelCounters,
+    /// Direct replies, which `counters` does not have.
     pub(crate) direct_replies: u64,
 }
 
@@ -149,12 +140,7 @@ impl From<&ChannelSnapshot> for ChannelScrape {
             acks_uncommitted: channel.acks_uncommitted as u64,
             prefetch: channel.prefetch_count.into(),
             global_prefetch: channel.global_prefetch_count.into(),
-            published: channel.counters.published,
-            confirmed: channel.counters.confirmed,
-            returned_unroutable: channel.counters.returned_unroutable,
-            dropped_unroutable: channel.counters.dropped_unroutable,
-            refused: channel.counters.refused,
-            deliveries: channel.counters.deliveries,
+            counters: channel.counters,
             direct_replies: 0,
         }
     }
@@ -166,11 +152,7 @@ impl From<&Exchange> for ExchangeScrape {
             name: exchange.name.clone(),
             kind: exchange.kind,
             bindings: exchange.bindings().count() as u64,
-            published_in: exchange.counters.published_in,
-            published_out: exchange.counters.published_out,
-            returned_unroutable: exchange.counters.returned_unroutable,
-            dropped_unroutable: exchange.counters.dropped_unroutable,
-            refused: exchange.counters.refused,
+            counters: exchange.counters,
             delayed: exchange.delayed_count().unwrap_or_default(),
             next_delivery_us: exchange.next_delayed_at().map(Time::as_micros),
         }
