@@ -29,51 +29,55 @@ pub(super) const CHANNEL: [Family<ChannelScrape>; 7] = [
 
 /// Families of `channel_exchange_metrics`. RabbitMQ also separates them by exchange.
 pub(super) const PUBLISHES: [Family<ChannelScrape>; 5] = [
-    counter("channel_messages_published_total", "Messages published", |c| whole(c.published)),
-    counter("channel_messages_confirmed_total", "Publishes confirmed", |c| whole(c.confirmed)),
+    counter("channel_messages_published_total", "Messages published", |c| {
+        whole(c.counters.published)
+    }),
+    counter("channel_messages_confirmed_total", "Publishes confirmed", |c| {
+        whole(c.counters.confirmed)
+    }),
     counter(
         "channel_messages_unroutable_returned_total",
         "Publishes that no queue got and that came back",
-        |c| whole(c.returned_unroutable),
+        |c| whole(c.counters.returned_unroutable),
     ),
     counter(
         "channel_messages_unroutable_dropped_total",
         "Publishes that no queue got and that were dropped",
-        |c| whole(c.dropped_unroutable),
+        |c| whole(c.counters.dropped_unroutable),
     ),
     counter("channel_messages_refused_total", "Publishes that a full queue refused", |c| {
-        whole(c.refused)
+        whole(c.counters.refused)
     }),
 ];
 
 /// Families of `channel_queue_metrics`. RabbitMQ also separates them by queue.
 pub(super) const DELIVERIES: [Family<ChannelScrape>; 7] = [
     counter("channel_get_ack_total", "Answers to gets that are to be acknowledged", |c| {
-        whole(c.deliveries.got())
+        whole(c.counters.deliveries.got())
     }),
     counter("channel_get_total", "Answers to gets that need no acknowledgement", |c| {
-        whole(c.deliveries.got_no_ack())
+        whole(c.counters.deliveries.got_no_ack())
     }),
     counter(
         "channel_messages_delivered_ack_total",
         "Messages delivered to consumers that acknowledge",
-        |c| whole(c.deliveries.delivered()),
+        |c| whole(c.counters.deliveries.delivered()),
     ),
     counter(
         "channel_messages_delivered_total",
         "Messages delivered to consumers that need not acknowledge",
-        |c| whole(c.deliveries.delivered_no_ack() + c.direct_replies),
+        |c| whole(c.counters.deliveries.delivered_no_ack() + c.direct_replies),
     ),
     counter(
         "channel_messages_redelivered_total",
         "Deliveries of messages that had been delivered before",
-        |c| whole(c.deliveries.redelivered),
+        |c| whole(c.counters.deliveries.redelivered),
     ),
     counter("channel_messages_acked_total", "Messages acknowledged", |c| {
-        whole(c.deliveries.acknowledged)
+        whole(c.counters.deliveries.acknowledged)
     }),
     counter("channel_get_empty_total", "Gets that found nothing", |c| {
-        whole(c.deliveries.got_nothing)
+        whole(c.counters.deliveries.got_nothing)
     }),
 ];
 

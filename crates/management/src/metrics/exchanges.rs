@@ -8,20 +8,20 @@ use crate::metrics::text::Value;
 /// Families of `exchange_metrics`, without confirms, which are counted by vhost.
 pub(super) const METRICS: [Family<ExchangeScrape>; 6] = [
     counter("exchange_messages_published_total", "Messages published to the exchange", |e| {
-        whole(e.published_in)
+        whole(e.counters.published_in)
     }),
     counter(
         "exchange_messages_unroutable_returned_total",
         "Publishes that no queue got and that came back",
-        |e| whole(e.returned_unroutable),
+        |e| whole(e.counters.returned_unroutable),
     ),
     counter(
         "exchange_messages_unroutable_dropped_total",
         "Publishes that no queue got and that were dropped",
-        |e| whole(e.dropped_unroutable),
+        |e| whole(e.counters.dropped_unroutable),
     ),
     counter("exchange_messages_refused_total", "Publishes that a full queue refused", |e| {
-        whole(e.refused)
+        whole(e.counters.refused)
     }),
     gauge("exchange_messages_delayed", "Messages that wait in a delayed exchange", |e| {
         whole(e.delayed)
@@ -37,7 +37,7 @@ pub(super) const METRICS: [Family<ExchangeScrape>; 6] = [
 pub(super) const ROUTED: [Family<ExchangeScrape>; 1] = [counter(
     "queue_exchange_messages_published_total",
     "Queues that publishes to the exchange were routed to, in all",
-    |e| whole(e.published_out),
+    |e| whole(e.counters.published_out),
 )];
 
 /// The family of `exchange_names`.

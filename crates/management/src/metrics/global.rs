@@ -183,7 +183,7 @@ pub(super) fn write(text: &mut Text, vhosts: &[VhostScrape]) {
         text.family(Namespace::Plain, name, Kind::Counter, help).put(&protocol, value);
     }
     let channels = || vhosts.iter().flat_map(|vhost| &vhost.channels);
-    let publishers = channels().filter(|channel| channel.published > 0).count() as u64;
+    let publishers = channels().filter(|channel| channel.counters.published > 0).count() as u64;
     let consumers: u64 = channels().map(|channel| channel.consumers).sum();
     for (name, help, value) in [
         ("global_publishers", "Channels on which something was published", publishers),

@@ -1,7 +1,8 @@
 //! Sums over all objects of a kind. Counters come from the vhosts, which keep counting for deleted objects,
 //! so that sums only grow while the broker runs.
 
-use broker::{Deliveries, ExchangeType, Name};
+use broker::statistics::VhostCounters;
+use broker::{Deliveries, ExchangeCounters, ExchangeType, Name};
 
 use server::snapshot::queue::QueueView;
 use server::snapshot::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, VhostScrape};
@@ -23,7 +24,8 @@ pub(super) fn queues(vhosts: &[VhostScrape]) -> QueueView {
 
 /// The sum over all channels.
 pub(super) fn channels(vhosts: &[VhostScrape]) -> ChannelScrape {
-    let mut sum = ChannelScrape { deliveries: deliveries(vhosts), ..ChannelScrape::default() };
+    let mut sum = ChannelScrape::default();
+    sum.counters.deliveries = deliveries(vhosts);
     for channel in vhosts.iter().flat_map(|vhost| &vhost.channels) {
         sum.consumers += channel.consumers;
         sum.unacked += channel.unacked;
@@ -34,11 +36,11 @@ pub(super) fn channels(vhosts: &[VhostScrape]) -> ChannelScrape {
         sum.global_prefetch += channel.global_prefetch;
     }
     for counters in vhosts.iter().map(|vhost| &vhost.counters) {
-        sum.published += counters.published;
-        sum.confirmed += counters.confirmed;
-        sum.returned_unroutable += counters.returned_unroutable;
-        sum.dropped_unroutable += counters.dropped_unroutable;
-        sum.refused += counters.publishes_refused;
+        sum.counters.published += counters.published;
+        sum.counters.confirmed += counters.confirmed;
+        sum.counters.returned_unroutable += counters.returned_unroutable;
+        sum.counters.dropped_unroutable += counters.dropped_unroutable;
+        sum.counters.refused += counters.publishes_refused;
         sum.direct_replies += counters.direct_replies;
     }
     sum
@@ -59,17 +61,20 @@ pub(super) fn connections(vhosts: &[VhostScrape]) -> ConnectionScrape {
 
 /// The sum over all exchanges.
 pub(super) fn exchanges(vhosts: &[VhostScrape]) -> ExchangeScrape {
-    let counters = || vhosts.iter().map(|vhost| &vhost.counters);
+    let sum =
+        |count: fn(&VhostCounters) -> u64| vhosts.iter().map(|v| count(&v.counters)).sum::<u64>();
     let exchanges = || vhosts.iter().flat_map(|vhost| &vhost.exchanges);
     ExchangeScrape {
         name: Name::default(),
         kind: ExchangeType::Direct,
         bindings: exchanges().map(|exchange| exchange.bindings).sum(),
-        published_in: counters().map(|counters| counters.published).sum(),
-        published_out: counters().map(|counters| counters.routed).sum(),
-        returned_unroutable: counters().map(|counters| counters.returned_unroutable).sum(),
-        dropped_unroutable: counters().map(|counters| counters.dropped_unroutable).sum(),
-        refused: counters().map(|counters| counters.publishes_refused).sum(),
+        counters: ExchangeCounters {
+            published_in: sum(|v| v.published),
+            published_out: sum(|v| v.routed),
+            returned_unroutable: sum(|v| v.returned_unroutable),
+            dropped_unroutable: sum(|v| v.dropped_unroutable),
+            refused: sum(|v| v.publishes_refused),
+        },
         delayed: exchanges().map(|exchange| exchange.delayed).sum(),
         next_delivery_us: exchanges().filter_map(|exchange| exchange.next_delivery_us).min(),
     }

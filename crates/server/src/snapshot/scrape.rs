@@ -1,8 +1,10 @@
 //! The numbers behind the metrics at one moment.
 
-use broker::statistics::VhostCounters;
+use broker::statistics::{ChannelCounters, VhostCounters};
 use broker::time::Time;
-use broker::{Deliveries, Exchange, ExchangeType, GivenReasons, Name, QueueType, Vhost};
+use broker::{
+    Deliveries, Exchange, ExchangeCounters, ExchangeType, GivenReasons, Name, QueueType, Vhost,
+};
 
 use crate::requests::BackupTotals;
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
@@ -64,16 +66,8 @@ pub struct ExchangeScrape {
     pub kind: ExchangeType,
     /// Number of bindings.
     pub bindings: u64,
-    /// Messages published to the exchange.
-    pub published_in: u64,
-    /// Messages routed to queues.
-    pub published_out: u64,
-    /// Messages without a target that were returned.
-    pub returned_unroutable: u64,
-    /// Messages without a target that were dropped.
-    pub dropped_unroutable: u64,
-    /// Publishes that at least one full queue refused.
-    pub refused: u64,
+    /// Counts since the start.
+    pub counters: ExchangeCounters,
     /// Messages that a delayed exchange holds.
     pub delayed: u64,
     /// Time until the next delayed delivery, in microseconds.
@@ -99,19 +93,9 @@ pub struct ChannelScrape {
     pub prefetch: u64,
     /// Prefetch limit of the whole channel.
     pub global_prefetch: u64,
-    /// Messages published.
-    pub published: u64,
-    /// Messages confirmed.
-    pub confirmed: u64,
-    /// Messages without a target that were returned.
-    pub returned_unroutable: u64,
-    /// Messages without a target that were dropped.
-    pub dropped_unroutable: u64,
-    /// Publishes that at least one full queue refused.
-    pub refused: u64,
-    /// Deliveries by kind.
-    pub deliveries: Deliveries,
-    /// Direct replies, which `deliveries` does not count.
+    /// Counts since the start.
+    pub counters: ChannelCounters,
+    /// Direct replies, which `counters` does not have.
     pub direct_replies: u64,
 }
 
@@ -178,12 +162,7 @@ impl From<&ChannelSnapshot> for ChannelScrape {
             acks_uncommitted: channel.acks_uncommitted as u64,
             prefetch: channel.prefetch_count.into(),
             global_prefetch: channel.global_prefetch_count.into(),
-            published: channel.counters.published,
-            confirmed: channel.counters.confirmed,
-            returned_unroutable: channel.counters.returned_unroutable,
-            dropped_unroutable: channel.counters.dropped_unroutable,
-            refused: channel.counters.refused,
-            deliveries: channel.counters.deliveries,
+            counters: channel.counters,
             direct_replies: 0,
         }
     }
@@ -195,11 +174,7 @@ impl From<&Exchange> for ExchangeScrape {
             name: exchange.name.clone(),
             kind: exchange.kind,
             bindings: exchange.bindings().count() as u64,
-            published_in: exchange.counters.published_in,
-            published_out: exchange.counters.published_out,
-            returned_unroutable: exchange.counters.returned_unroutable,
-            dropped_unroutable: exchange.counters.dropped_unroutable,
-            refused: exchange.counters.refused,
+            counters: exchange.counters,
             delayed: exchange.delayed_count().unwrap_or_default(),
             next_delivery_us: exchange.next_delayed_at().map(Time::as_micros),
         }
