@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use server::Node;
-use server::http::budget::{HttpBudget, Pool};
+use server::http_budget::{HttpBudget, Pool};
 use server::limits::BODY_BYTES_MAX;
 
 use crate::http::{access, allowance, answer, docs, forward, middleware, web};

@@ -15,7 +15,7 @@ use crate::http::extract::SharedNode;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::PART_TIMEOUT;
-use server::http::peer_request::{json_of, request_of_node};
+use server::peers::request::{json_of, request_of_node};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::future::{Either, select};
 use futures::{Stream, StreamExt as _};
-use server::http::budget::{GivesWay, HttpBudget, OverBudget, Pool};
+use server::http_budget::{GivesWay, HttpBudget, OverBudget, Pool};
 use server::limits::BODY_BYTES_MAX;
 use tokio::sync::Notify;
 use tokio::time::Instant;

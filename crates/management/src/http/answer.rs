@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::refusal::Refusal;
 use serde_json::{Value, json};
-use server::http::budget::{OverBudget, Pool};
+use server::http_budget::{OverBudget, Pool};
 use server::requests::ChangeError;
 
 /// The challenge for a login.

@@ -3,7 +3,7 @@
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
-use server::http::budget::OverBudget;
+use server::http_budget::OverBudget;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 

@@ -9,12 +9,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::{Document, Imported, ItemError, Scope, parts};
-use crate::http::peer_request::{json_of, request_of_node};
 use crate::json::import_preview::add_preview;
 use crate::limits::{
     LEADER_CHECK_INTERVAL, METADATA_RETRY_INTERVAL, PEER_IMPORT_TIMEOUT, PREVIEWED_ITEMS_MAX,
 };
 use crate::node::Node;
+use crate::peers::request::{json_of, request_of_node};
 use crate::requests::{ImportError, ImportPreview, Leader};
 
 /// Imports all definitions or none, as far as that can be known before: vhosts that other nodes lead are checked by these

@@ -14,6 +14,7 @@ mod difference;
 mod export;
 mod item;
 mod lines;
+mod operations;
 mod parts;
 mod plan;
 mod preview;

@@ -5,13 +5,7 @@
 //! answer, or is idle; but not while the client waits for the answer to a request that has arrived whole. A connection
 //! is closed earlier if another one needs its place.
 
-pub(crate) mod barriers;
-pub mod budget;
 pub(crate) mod path_prefix;
-pub(crate) mod peer_questions;
-pub mod peer_request;
-pub(crate) mod peers;
-pub(crate) mod services;
 pub(crate) mod socket;
 
 use std::io::{self, IoSlice};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
-use crate::http::budget::HttpBudget;
+use crate::http_budget::HttpBudget;
 use crate::limits::METRICS_AT_ONCE;
 use crate::node::alarms::limits::AlarmLimits;
 use crate::sockets::read_scheduler::ReadPermits;

@@ -16,14 +16,14 @@ use crate::cluster::{LinkEvents, Purpose, RunningLinks};
 use crate::config::Config;
 use crate::connection::accept::accept_amqp;
 use crate::http::path_prefix;
-use crate::http::peers::ServedPeers;
-use crate::http::services::HttpServices;
 use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS, LINK_HANDSHAKE_TIMEOUT};
 use crate::node::Node;
 use crate::node::cluster::NodeForLinks;
+use crate::peers::ServedPeers;
 use crate::sockets::listener::Listener;
 use crate::sockets::refusals::Refusals;
+use crate::start::http_services::HttpServices;
 use crate::start::start_error::StartError;
 use crate::tls::Tls;
 

@@ -1,6 +1,7 @@
 //! Start of a node.
 
 pub(crate) mod endpoints;
+pub(crate) mod http_services;
 pub(crate) mod start_error;
 pub(crate) mod stopped_node;
 
@@ -28,7 +29,6 @@ use crate::disk::node_disk::NodeDisk;
 use crate::disk::pages::pager::Pager;
 use crate::disk::vhost_files::{self, VhostId};
 use crate::history::SharedHistory;
-use crate::http::peers::HttpPeers;
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
 use crate::metadata::Metadata;
 use crate::node::Node;
@@ -47,6 +47,7 @@ use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
 use crate::node::upkeep::clock_watch::ClockWatch;
+use crate::peers::HttpPeers;
 use crate::redrive::Redrives;
 use crate::requests::VhostSettings;
 use crate::service_state;

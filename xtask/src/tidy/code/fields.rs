@@ -23,11 +23,10 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/server/src/config/mod.rs Config", 38),
     ("crates/server/src/connection/task.rs Connection", 23),
     // One flat object: serde refuses unknown members of a flat one only.
-    ("crates/server/src/disk/death_line.rs WholeLine", 21),
+    ("crates/server/src/disk/deaths/line.rs WholeLine", 21),
     ("crates/server/src/node/mod.rs Node", 31),
     ("crates/server/src/replicas/replicator/mod.rs Work", 19),
     ("crates/server/src/snapshot/node.rs NodeSnapshot", 18),
-    ("crates/server/src/snapshot/queue.rs QueueSnapshot", 19),
     ("crates/sim/src/checks/ledger.rs Ledger", 21),
     ("crates/sim/src/cluster/node.rs Node", 17),
     ("crates/sim/src/cluster/process.rs Process", 31),

@@ -43,7 +43,7 @@ const TURNS_ABOVE: Ceilings = &[
     ("crates/perf", 1),
     ("crates/replica", 60),
     ("crates/replication", 53),
-    ("crates/server", 214),
+    ("crates/server", 210),
     ("crates/session", 2),
     ("crates/sim", 46),
     ("crates/storage", 12),

@@ -92,7 +92,7 @@ fn knows_json(path: &str) -> bool {
         "crates/server/src/node/metadata/mod",
         "crates/server/src/disk/deaths/line",
         "crates/server/src/disk/json_files/",
-        "crates/server/src/http/peer_",
+        "crates/server/src/peers/",
         "crates/server/src/json/",
         "crates/server/src/redrive/record",
         "crates/server/src/redrive/store",

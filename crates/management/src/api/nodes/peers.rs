@@ -6,7 +6,7 @@ use server::snapshot::cluster::{PeerFacts, PeerSnapshot};
 
 use crate::http::extract::SharedNode;
 use crate::limits::PART_TIMEOUT;
-use server::http::peer_request::{json_of, request_of_node, segment};
+use server::peers::request::{json_of, request_of_node, segment};
 
 /// Asks a peer for its maintenance; none if it does not answer.
 pub(super) async fn is_drained(node: &SharedNode, peer: &PeerSnapshot) -> Option<bool> {

@@ -12,7 +12,7 @@ use axum::routing::get;
 use broker::dead_letter::DeathReason;
 use broker::{BrowseCursor, MessageState};
 use serde_json::{Value, json};
-use server::http::budget::OverBudget;
+use server::http_budget::OverBudget;
 use server::requests::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
 use crate::api::queues::message::{MessageContext, browsed_bytes};

@@ -18,7 +18,7 @@ use crate::http::forward::no_leader_of_metadata;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::PEER_TIMEOUT;
-use server::http::peer_request::{reason_of, request_of_node, segment};
+use server::peers::request::{reason_of, request_of_node, segment};
 
 /// The pattern of all queues.
 const ALL: &str = ".*";

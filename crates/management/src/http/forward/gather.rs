@@ -14,7 +14,7 @@ use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use server::VhostContents;
-use server::http::peer_request::json_of;
+use server::peers::request::json_of;
 use server::requests::Caller;
 
 use super::wire::is_in_lines;

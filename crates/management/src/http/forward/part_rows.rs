@@ -9,7 +9,7 @@ use super::gather::Part;
 use super::wire::is_in_lines;
 use crate::api::{PartCounts, Place, Query};
 use crate::limits::LIST_LINE_BYTES_MAX;
-use server::http::peer_request::json_of;
+use server::peers::request::json_of;
 
 /// A part cannot be read to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

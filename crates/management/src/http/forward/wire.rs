@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use server::http::peer_request::{
+use server::peers::request::{
     ADMINISTRATOR, CLIENT, LIST, PART, USER, remove_own_headers, sent_by,
 };
 
@@ -129,7 +129,7 @@ fn told(headers: &HeaderMap) -> Option<(Forwarded, SocketAddr)> {
 #[cfg(test)]
 mod tests {
     use axum::http::header::CONTENT_LENGTH;
-    use server::http::peer_request::{CALLER, NOT_SENT};
+    use server::peers::request::{CALLER, NOT_SENT};
 
     use super::*;
 

@@ -13,9 +13,9 @@ use crate::cluster::purpose::Purpose;
 use crate::cluster::refusal::{Refusal, RefusalCode};
 use crate::config::ClusterOptions;
 use crate::disk::json_files::cluster_file;
-use crate::http::peer_request::{reason_of, request_of_node};
-use crate::http::peers::answer_on;
 use crate::limits::FORGET_TIMEOUT;
+use crate::peers::answer_on;
+use crate::peers::request::{reason_of, request_of_node};
 
 /// The member, by what its disk tells.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::disk::vhost_files::VhostId;
-use crate::http::peer_questions::{leader_request, names_leader};
 use crate::limits::{LEADER_CHECK_INTERVAL, LEADER_WAIT, LEADS_TRANSFER_TIMEOUT};
 use crate::node::Node;
+use crate::peers::questions::{leader_request, names_leader};
 use crate::replicas::TransferError;
 use crate::requests::ChangeError;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
-use crate::http::barriers::Barriers;
 use crate::node::Node;
 use crate::node::upkeep::backup::{BackupLogs, BackupSource};
+use crate::peers::barriers::Barriers;
 use crate::requests::{BackupError, BackupJob};
 
 impl Node {

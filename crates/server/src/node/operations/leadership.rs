@@ -1,7 +1,7 @@
 //! Barriers: what a vhost that this node leads has confirmed.
 
-use crate::http::barriers::barrier_here;
 use crate::node::Node;
+use crate::peers::barriers::barrier_here;
 use crate::requests::ChangeError;
 
 impl Node {

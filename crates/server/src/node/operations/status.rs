@@ -11,7 +11,7 @@ use super::view_queues;
 use crate::clock::own_time;
 use crate::disk::free_space;
 use crate::history::SharedHistory;
-use crate::http::budget::HttpBudget;
+use crate::http_budget::HttpBudget;
 use crate::node::Node;
 use crate::node::alarms;
 use crate::node::alarms::alarm::Alarm;

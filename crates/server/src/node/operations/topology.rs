@@ -1,6 +1,6 @@
 //! Vhosts and everything that is declared in them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::{
@@ -10,12 +10,10 @@ use broker::{
 use tokio::task::block_in_place;
 
 use super::{set_limit, view_queues};
-use crate::definitions::{self, Document, Exported};
 use crate::limits::MAPPED_PER_LOCK;
 use crate::node::Node;
 use crate::requests::{
-    ChangeError, Explained, ImportError, ImportPreview, VhostChange, VhostLimit, VhostPlacement,
-    VhostSettings,
+    ChangeError, Explained, VhostChange, VhostLimit, VhostPlacement, VhostSettings,
 };
 use crate::snapshot::client::ConsumerSnapshot;
 use crate::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
@@ -218,37 +216,6 @@ impl Node {
     pub fn queue_views(&self, vhost: &str) -> Option<Vec<QueueView>> {
         let handle = self.vhosts.get(vhost)?;
         Some(view_queues(&handle).into_views())
-    }
-
-    /// The definitions of the whole node, as RabbitMQ exports them; the contents of these vhosts only, or of all.
-    pub fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Exported {
-        definitions::export_all(self, only_vhosts)
-    }
-
-    /// The definitions of a vhost.
-    pub fn definitions_of(&self, vhost: &str) -> Option<Exported> {
-        definitions::export_vhost(self, vhost)
-    }
-
-    /// Imports definitions into the node, or into one existing vhost: all of them or none. The user gets all permissions in the
-    /// vhosts that this makes.
-    pub async fn import(
-        self: &Arc<Self>,
-        vhost: Option<String>,
-        definitions: Document,
-        user: String,
-    ) -> Result<(), ImportError> {
-        definitions::import_whole(self, vhost, definitions, Some(user)).await
-    }
-
-    /// The changes that an import would make.
-    pub async fn preview_import(
-        self: &Arc<Self>,
-        vhost: Option<String>,
-        definitions: Document,
-        user: String,
-    ) -> Result<ImportPreview, ImportError> {
-        definitions::preview_whole(self, vhost, definitions, Some(user)).await
     }
 }
 

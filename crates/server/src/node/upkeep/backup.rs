@@ -22,7 +22,7 @@ use crate::disk::log::persister::Persister;
 use crate::disk::private_files::{self, sync};
 use crate::disk::stand_alone;
 use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};
-use crate::http::barriers::Barriers;
+use crate::peers::barriers::Barriers;
 use crate::replicas::Replicator;
 use crate::requests::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 use crate::vhost::Vhosts;

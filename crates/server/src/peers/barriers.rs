@@ -7,9 +7,9 @@ use storage::EntryIndex;
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
-use crate::http::peer_questions::{barrier_index, barrier_request};
-use crate::http::peers::HttpPeers;
 use crate::limits::{BARRIER_TIMEOUT, LEADER_CHECK_INTERVAL, LEADERS_WAIT};
+use crate::peers::HttpPeers;
+use crate::peers::questions::{barrier_index, barrier_request};
 use crate::replicas::Replicator;
 use crate::vhost::{VhostHandle, Vhosts};
 

@@ -1,5 +1,9 @@
 //! HTTP between the nodes of a cluster, on streams of their own: connections to the other nodes, and those of them.
 
+pub(crate) mod barriers;
+pub(crate) mod questions;
+pub mod request;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
-use crate::http::peer_request::{json_of, request_of_node, segment};
+use crate::peers::request::{json_of, request_of_node, segment};
 
 /// The request with which a node asks another one which node leads a vhost, as far as that one knows.
 pub(crate) fn leader_request(vhost: &str) -> Request {

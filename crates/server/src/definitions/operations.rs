@@ -1,0 +1,41 @@
+//! Operations on a running node that are about definitions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Document, Exported, export_all, export_vhost, import_whole, preview_whole};
+use crate::node::Node;
+use crate::requests::{ImportError, ImportPreview};
+
+impl Node {
+    /// The definitions of the whole node, as RabbitMQ exports them; the contents of these vhosts only, or of all.
+    pub fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Exported {
+        export_all(self, only_vhosts)
+    }
+
+    /// The definitions of a vhost.
+    pub fn definitions_of(&self, vhost: &str) -> Option<Exported> {
+        export_vhost(self, vhost)
+    }
+
+    /// Imports definitions into the node, or into one existing vhost: all of them or none. The user gets all permissions in the
+    /// vhosts that this makes.
+    pub async fn import(
+        self: &Arc<Self>,
+        vhost: Option<String>,
+        definitions: Document,
+        user: String,
+    ) -> Result<(), ImportError> {
+        import_whole(self, vhost, definitions, Some(user)).await
+    }
+
+    /// The changes that an import would make.
+    pub async fn preview_import(
+        self: &Arc<Self>,
+        vhost: Option<String>,
+        definitions: Document,
+        user: String,
+    ) -> Result<ImportPreview, ImportError> {
+        preview_whole(self, vhost, definitions, Some(user)).await
+    }
+}
