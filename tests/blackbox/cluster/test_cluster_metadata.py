@@ -313,7 +313,8 @@ def test_lists_over_all_vhosts_have_the_parts_of_all_leaders(run_cluster):
         channel.queue_declare("q", durable=True, arguments={
             "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
         for nth in range(3):
-            headers = {"x-opt-delivery-delay": 1000 * (3600 + 3 * nth + at)}
+            # Minutes apart, so that the order does not depend on how long the publishes take.
+            headers = {"x-opt-delivery-delay": 1000 * (3600 + 900 * nth + 300 * at)}
             properties = pika.BasicProperties(headers=headers, delivery_mode=2, message_id=f"{nth}{name[0]}")
             channel.basic_publish("", "q", b"", properties)
         connection.close()
