@@ -19,9 +19,6 @@ use crate::repository;
 /// The page with the figures to compare with.
 pub(super) const FIGURES: &str = "docs/internals/instructions.md";
 
-/// The settings of the crates that are counted.
-const COUNTED: &str = "crates/instructions/counted.toml";
-
 /// A case and how many messages it handles while it is counted.
 struct Case {
     name: String,
@@ -59,10 +56,14 @@ pub(super) fn compare(
 /// When they cannot be compiled.
 pub(crate) fn build(place: &Place<'_>) -> Result<()> {
     let mut build = Command::new(repository::cargo());
-    // With the packages of the suites, so that dependencies have the same features, and are built once for both.
-    build.args(["build", "--profile", repository::SUITE_PROFILE, "--config", COUNTED]);
-    build.args([repository::BROKER_PACKAGE, repository::SIMULATOR_PACKAGE].concat());
-    build.args(["--package", "leveret-instructions", "--bin", "instructions"]);
+    build.args([
+        "build",
+        "--release",
+        "--package",
+        "leveret-instructions",
+        "--bin",
+        "instructions",
+    ]);
     build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
     process::run_while_active(build, place)
 }
@@ -75,7 +76,7 @@ pub(super) fn outputs(place: &Place<'_>) -> PathBuf {
 /// Compiles the cases and counts those whose name contains `filter`.
 pub(super) fn count(place: &Place<'_>, filter: &str) -> Result<Figures> {
     build(place)?;
-    let program = place.target.join(repository::SUITE_PROFILE).join("instructions");
+    let program = place.target.join("release").join("instructions");
     let cases = cases(&program, filter)?;
     ensure!(!cases.is_empty(), "no case is called like that");
     let outputs = outputs(place);

@@ -34,9 +34,8 @@ const INTRODUCTION: &str = "\
 # Instructions per message
 
 Instructions and allocations of one message, counted by valgrind's callgrind with the program
-`crates/instructions`: the broker's own code, optimised as in a release ([how](../../crates/instructions/counted.toml)), with its
-allocator, without sockets and disks; the cases from bytes to bytes drive `LocalVhost`, which a server has behind the lock of a
-vhost. The figures are the same on a busy machine and on an idle one, so a
+`crates/instructions`: the broker's own code, optimised as in a release, with its
+allocator, without sockets and disks. The figures are the same on a busy machine and on an idle one, so a
 change of a few percent shows. They are not times: an instruction that waits for memory counts like any
 other, and the operating system's share is missing. [Profile](profile.md) shows that share, and the
 time of a broker under load.

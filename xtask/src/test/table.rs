@@ -131,9 +131,8 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "instructions-build",
-        what: "build of the program that counts instructions, as optimised as a release",
+        what: "release build of the program that counts instructions",
         action: Action::InstructionsBuild,
-        needs: &["build"],
         is_setup: true,
         ..PLAIN
     },
