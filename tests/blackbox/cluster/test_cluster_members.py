@@ -68,6 +68,8 @@ def test_members_are_removed_and_added_by_command_without_loss(three):
     assert (refused.code, refused.err.strip()) == (69, "Error:\nlast_node")
     assert queues("delete_member", "q", "nobody@h").code == 0
 
+    # The node that is asked has no replica: it learns from the others who leads.
+    eventually(lambda: leader_of(node) == last)
     for name in (first, second):
         assert queues("add_member", "q", name, "--membership", "voter").code == 0
         assert queues("add_member", "q", name).code == 0, "it has one"
