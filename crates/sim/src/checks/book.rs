@@ -233,7 +233,8 @@ impl Book {
         }
         // A leader that was replaced may not know of a redrive, which makes another message of it.
         let is_as_before = is_stale && message.redrives > 0;
-        if needs_log && !redelivered && !is_as_before && !self.ledger.is_marked(id, name) {
+        let is_marked = self.ledger.is_marked(id, name, is_of_the_one_before);
+        if needs_log && !redelivered && !is_as_before && !is_marked {
             self.violation(format!("delivered before its mark is committed: {whence}"));
         }
         let earliest = self.topology.earliest_ms(message.first, message.own_ms, queue);

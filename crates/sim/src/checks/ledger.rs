@@ -33,8 +33,8 @@ pub(crate) struct Ledger {
     places: BTreeMap<(QueueNumber, u64), u64>,
     /// Number of places of each message.
     counts: BTreeMap<u64, usize>,
-    /// The newest number of each message in each queue that it entered.
-    entered: BTreeMap<(u64, QueueNumber), u64>,
+    /// The first and the newest number of each message in each queue that it entered.
+    entered: BTreeMap<(u64, QueueNumber), (u64, u64)>,
     /// Messages up to these numbers are marked as delivered.
     delivered: BTreeMap<QueueNumber, u64>,
     /// Messages that a purge has kept, because they were on their way to a client.
@@ -131,11 +131,13 @@ impl Ledger {
         self.kept.contains(&id)
     }
 
-    /// True if the mark of delivery of a message is committed.
-    pub(crate) fn is_marked(&self, id: u64, queue: &str) -> bool {
+    /// True if the mark of delivery of a message is committed: of the message as it is now, or as it was before a redrive
+    /// brought it back to the queue.
+    pub(crate) fn is_marked(&self, id: u64, queue: &str, before_redrive: bool) -> bool {
         let mut entered = self.entered.range((id, QueueNumber(0))..=(id, QueueNumber(u64::MAX)));
-        entered.any(|((_, number), seq)| {
+        entered.any(|((_, number), (first, newest))| {
             let is_queue = self.names.get(number).is_some_and(|name| name == queue);
+            let seq = if before_redrive { first } else { newest };
             is_queue && self.delivered.get(number).is_some_and(|up_to| up_to >= seq)
         })
     }
@@ -229,9 +231,13 @@ impl Ledger {
 
     fn enter(&mut self, queue: QueueNumber, seq: u64, id: u64) {
         self.places.insert((queue, seq), id);
-        self.entered.insert((id, queue), seq);
+        self.note_entry(queue, seq, id);
         *self.counts.entry(id).or_default() += 1;
         self.touched.insert(id);
+    }
+
+    fn note_entry(&mut self, queue: QueueNumber, seq: u64, id: u64) {
+        self.entered.entry((id, queue)).or_insert((seq, seq)).1 = seq;
     }
 
     fn leave(&mut self, queue: QueueNumber, seq: u64) -> Option<u64> {
@@ -274,7 +280,7 @@ impl Ledger {
                 if is_spent {
                     self.touched.insert(id);
                     entries.iter().for_each(|(queue, entry)| {
-                        self.entered.insert((id, *queue), entry.seq);
+                        self.note_entry(*queue, entry.seq, id);
                     });
                     return;
                 }
