@@ -128,8 +128,7 @@ pub(crate) fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints a sentence for the operator, in one line.
-pub(crate) fn print_problem(problem: &str) {
+fn print_problem(problem: &str) {
     // There is no other place to report a failure.
     let _ = writeln!(std::io::stderr(), "leveret: {}", line::one_line(problem));
 }

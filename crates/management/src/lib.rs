@@ -17,11 +17,12 @@ mod metrics;
 mod router;
 mod stopped_router;
 
+use router::{metrics_router, peer_router};
 use server::HttpServices;
+use stopped_router::stopped_router;
 
 pub use api::queues::properties::{QUEUE_DECLARATION, QUEUE_STATE, QueueProperty};
-pub use router::{metrics_router, peer_router, router};
-pub use stopped_router::stopped_router;
+pub use router::router;
 
 /// The handlers of requests to a node.
 pub const SERVICES: HttpServices = HttpServices {

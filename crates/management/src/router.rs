@@ -34,12 +34,12 @@ pub fn router(node: Arc<Node>) -> Router {
 }
 
 /// Answers requests that other nodes of the cluster pass on. Whoever is served with it may act as any user.
-pub fn peer_router(node: Arc<Node>) -> Router {
+pub(crate) fn peer_router(node: Arc<Node>) -> Router {
     router(node).layer(from_fn(forward::receive))
 }
 
 /// Answers requests for metrics only, on a listener for scrapers.
-pub fn metrics_router(node: Arc<Node>) -> Router {
+pub(crate) fn metrics_router(node: Arc<Node>) -> Router {
     let budget = Arc::clone(node.http_budget());
     let routes = metrics::routes::routes(&node, Audience::Everybody)
         .fallback(answer::no_such_path)

@@ -24,7 +24,7 @@ use crate::http::origin::{is_for_this_machine, is_from_another_site};
 use crate::http::web;
 
 /// Answers HTTP requests while `node` is stopped. Must be served with the `SocketAddr` of each client.
-pub fn stopped_router(node: Arc<StoppedNode>) -> Router {
+pub(crate) fn stopped_router(node: Arc<StoppedNode>) -> Router {
     let routes = Router::new()
         .route("/api/nodes/{name}/actions", post(act))
         .merge(web::routes())

@@ -3,13 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod generated;
+
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use management::{QUEUE_DECLARATION, QUEUE_STATE, QueueProperty};
 use serde_json::{Map, Value, json};
 use server::snapshot::queue_fields::{PageGroup, QUEUE_FIELDS, QueueField, QueueGroup, Unit};
+
+use generated::{hold, read};
 
 const MODULE: &str = "crates/management/web/js/parts/queue-numbers.js";
 const METRICS: &str = "docs/reference/metrics.md";
@@ -37,22 +39,6 @@ const FAMILIES: [(&str, &[QueueGroup], &str); 5] = [
 /// Columns of `list_queues` that are no fields of the API.
 const OTHER_COLUMNS: [&str; 5] =
     ["pid", "owner_pid", "exclusive_consumer_pid", "disk_reads", "disk_writes"];
-
-fn path(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
-}
-
-fn read(file: &str) -> String {
-    fs::read_to_string(path(file)).unwrap()
-}
-
-/// Checks the text of a file, or writes it.
-fn hold(file: &str, expected: &str) {
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(path(file), expected).unwrap();
-    }
-    assert_eq!(read(file), expected, "{file}: run this with UPDATE=1");
-}
 
 /// The text with other rows in the first table behind a heading.
 fn with_rows(text: &str, heading: &str, rows: &str) -> String {

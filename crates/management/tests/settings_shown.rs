@@ -3,13 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod generated;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use broker::{Group, QueueType, Setting, Unit, ValueKind, settings};
 use serde_json::{Map, Value, json};
 
-const MODULE: &str = "web/js/parts/settings-table.js";
+use generated::{hold, path};
+
+const MODULE: &str = "crates/management/web/js/parts/settings-table.js";
 
 const MODULE_HEAD: &str = "\
 // The broker's table of settings. Generated: UPDATE=1 cargo test -p leveret-management --test settings_shown
@@ -29,10 +32,6 @@ const GROUPS: [Group; 6] = [
     Group::Exchanges,
     Group::WithoutEffect,
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn value_fields(value: ValueKind) -> Value {
     let choice = |words: &[&str]| json!({ "type": "choice", "choices": words });
@@ -91,16 +90,12 @@ fn module() -> String {
 
 #[test]
 fn page_has_the_settings_of_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(MODULE);
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, module()).unwrap();
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap(), module(), "{MODULE}: run this with UPDATE=1");
+    hold(MODULE, &module());
 }
 
 /// The rows of the only table of the documentation with these headings, as cells.
 fn documented(headings: &str) -> Vec<Vec<String>> {
-    let mut folders = vec![root().join("docs")];
+    let mut folders = vec![path("docs")];
     let mut tables = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

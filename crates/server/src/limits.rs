@@ -760,3 +760,6 @@ pub(crate) const HISTORY_SAMPLES_MAX: usize = 602;
 
 /// Minimum number of samples per object and tier: a rate needs two.
 pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;
+
+/// Replicas that a vhost can have.
+pub(crate) const REPLICAS_MAX: u8 = 7;

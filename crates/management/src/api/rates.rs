@@ -119,8 +119,9 @@ fn average(samples: &[(u64, u64)]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use server::snapshot::fields::QUEUE;
+
+    use super::*;
 
     const LENGTH: &Field = &QUEUE[0];
     const COUNTER: &Field = &QUEUE[3];

@@ -6,6 +6,7 @@ use axum::http::Method;
 use axum::routing::get;
 use futures::future::join_all;
 use serde_json::{Value, json};
+use server::peers::request::{json_of, request_of_node};
 use server::snapshot::replication::{ReplicaGroup, ReplicaSnapshot};
 
 use crate::api::list_query::{List, Query};
@@ -15,7 +16,6 @@ use crate::http::extract::SharedNode;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::PART_TIMEOUT;
-use server::peers::request::{json_of, request_of_node};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

@@ -52,9 +52,7 @@ impl<'a> Row<'a> {
 
     /// Puts a field, unless it is left out.
     pub(crate) fn put(&mut self, name: &str, value: impl FnOnce() -> Value) {
-        if self.part.of(name).is_some() {
-            self.fields.insert(name.to_owned(), value());
-        }
+        self.put_some(name, || Some(value()));
     }
 
     /// Puts a field that has a value, unless it is left out.
@@ -97,9 +95,9 @@ impl<'a> Row<'a> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use server::history::TimeRange;
 
     use super::*;
-    use server::history::TimeRange;
 
     fn row(part: Part<'_>) -> Value {
         let mut row = Row::new(part);

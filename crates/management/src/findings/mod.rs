@@ -24,8 +24,9 @@ pub(crate) use kind::FindingKind;
 pub(crate) use node::NodeFacts;
 pub(crate) use queues::QueueRates;
 
-use crate::limits::FINDING_NAMES_MAX;
 use server::snapshot::queue::QueueView;
+
+use crate::limits::FINDING_NAMES_MAX;
 
 /// The input of findings, as far as the user may see it.
 #[derive(Clone, Default, Debug)]

@@ -1,10 +1,10 @@
 //! Findings about queues.
 
 use broker::{Overflow, Severity, words};
+use server::snapshot::queue::QueueView;
 
 use super::{Finding, FindingKind, Resource, ResourceKind, VhostFacts, rate_in_words, subject};
 use crate::limits::{LATE_DEADLINE_US, SHORT_CAPACITY_PPM};
-use server::snapshot::queue::QueueView;
 
 /// The change of a queue's numbers, per second.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]

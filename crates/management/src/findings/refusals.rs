@@ -106,8 +106,9 @@ fn of_node(kind: ResourceKind, name: String, detail: String) -> Resource {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use server::snapshot::condition::RefusedLogins;
+
+    use super::*;
 
     /// Severity and text of a finding, and the names of its resources with their details.
     type Shown = (Severity, String, Vec<(String, String)>);

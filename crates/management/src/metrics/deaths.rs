@@ -3,11 +3,11 @@
 use broker::dead_letter::DeathReason;
 use broker::statistics::{Lateness, VhostCounters};
 use broker::{ByCause, ByReason, DeathCounters, DropCause, QueueCounters};
+use server::snapshot::queue::QueueView;
+use server::snapshot::scrape::VhostScrape;
 
 use crate::metrics::family::Detail;
 use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
-use server::snapshot::queue::QueueView;
-use server::snapshot::scrape::VhostScrape;
 
 /// Numbers of messages that left a queue, or the queues of a vhost, other than by delivery.
 #[derive(Debug)]

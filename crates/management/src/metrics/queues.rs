@@ -1,9 +1,10 @@
 //! Families of queues, from the table of their numbers.
 
-use crate::metrics::family::Objects;
-use crate::metrics::text::{Kind, Namespace, Text, Value};
 use server::snapshot::queue::QueueView;
 use server::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueGroup};
+
+use crate::metrics::family::Objects;
+use crate::metrics::text::{Kind, Namespace, Text, Value};
 
 /// Writes the families of a group.
 pub(super) fn write(

@@ -201,14 +201,14 @@ async fn answer(
     };
     let (sender, receiver) = pieces(allowance);
     let writer = Arc::clone(&node);
-    node.format_aside(Box::new(move || {
+    node.format_aside(move || {
         if sender.is_over() {
             return;
         }
         let mut text = Text::new(&prefix, sender);
         write(&writer, &mut text);
         text.finish();
-    }));
+    });
     receiver.answer([(CONTENT_TYPE, PROMETHEUS)]).await
 }
 

@@ -3,7 +3,6 @@
 
 use broker::statistics::VhostCounters;
 use broker::{Deliveries, ExchangeCounters, ExchangeType, Name};
-
 use server::snapshot::queue::QueueView;
 use server::snapshot::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, VhostScrape};
 

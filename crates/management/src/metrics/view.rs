@@ -1,15 +1,16 @@
 //! Groups of families, written for each object or as sums.
 
-use crate::metrics::deaths::{self, DeathCounts};
-use crate::metrics::family::{Detail, Family, Objects, write};
-use crate::metrics::group::Group;
-use crate::metrics::text::{Kind, Labels, Namespace, Text};
-use crate::metrics::{clients, exchanges, node, queues, sums};
 use server::snapshot::queue::QueueView;
 use server::snapshot::queue_fields::QueueGroup;
 use server::snapshot::scrape::{
     ChannelScrape, ConnectionScrape, ExchangeScrape, Scrape, VhostScrape,
 };
+
+use crate::metrics::deaths::{self, DeathCounts};
+use crate::metrics::family::{Detail, Family, Objects, write};
+use crate::metrics::group::Group;
+use crate::metrics::text::{Kind, Labels, Namespace, Text};
+use crate::metrics::{clients, exchanges, node, queues, sums};
 
 /// The numbers to write, with the labels of all objects formatted once.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The cluster of this node: links to the other nodes, and the founding.
+//! The cluster of this node: links to the other nodes, and the way of nodes into it.
 //!
 //! A link is one TCP connection between two nodes. `handshake` proves that both know the secret; `frames` splits what they
 //! send into chunks; `peer` is another node as this one knows it; `links` opens, accepts and runs links. [`Links`] is what
@@ -23,6 +23,7 @@ mod tests;
 
 pub(crate) use check::check_bytes;
 pub(crate) use frames::control::Facts;
+pub(crate) use links::dial::DialError;
 pub(crate) use links::registry::{ClusterError, FrameClass, Links};
 pub(crate) use links::serve::RunningLinks;
 pub(crate) use links::streams::{NodeStream, StreamHandler, StreamSlot};
@@ -31,3 +32,4 @@ pub(crate) use peer::Peer;
 pub(crate) use peer::contact::Contact;
 pub(crate) use peer::events::{LinkEvents, LocalNode, LostCause};
 pub(crate) use purpose::Purpose;
+pub(crate) use refusal::{Refusal, RefusalCode};

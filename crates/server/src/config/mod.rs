@@ -32,8 +32,7 @@ use std::time::Duration;
 use broker::VhostOptions;
 use session::SessionOptions;
 
-use crate::limits::BODY_BYTES_MAX;
-use crate::limits::STATISTICS_INTERVAL;
+use crate::limits::{BODY_BYTES_MAX, STATISTICS_INTERVAL};
 
 pub(crate) use crate::requests::DiskFreeLimit;
 pub(crate) use crate::snapshot::node::{Identity, MemoryWatermark};

@@ -1,11 +1,9 @@
 //! Imports in a cluster: users and vhosts at the node that leads them, and the contents of each vhost at its leader.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::http::Method;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::{Document, Imported, ItemError, Scope, parts};
@@ -14,7 +12,7 @@ use crate::limits::{
     LEADER_CHECK_INTERVAL, METADATA_RETRY_INTERVAL, PEER_IMPORT_TIMEOUT, PREVIEWED_ITEMS_MAX,
 };
 use crate::node::Node;
-use crate::peers::request::{json_of, request_of_node};
+use crate::peers::request::{json_of, request_of_node, segment};
 use crate::requests::{ImportError, ImportPreview, Leader};
 
 /// Imports all definitions or none, as far as that can be known before: vhosts that other nodes lead are checked by these
@@ -74,7 +72,7 @@ pub(crate) async fn preview_whole(
     node: &Arc<Node>,
     vhost: Option<String>,
     definitions: Document,
-    importer: Option<String>,
+    importer: String,
 ) -> Result<ImportPreview, ImportError> {
     let parts = match vhost {
         Some(_) => Vec::new(),
@@ -84,7 +82,7 @@ pub(crate) async fn preview_whole(
     for (vhost, part) in &parts {
         previews.push((vhost.clone(), preview_at_leader(node, vhost, part).await?));
     }
-    let mut preview = preview_here(node, vhost, definitions, names(parts), importer).await?;
+    let mut preview = preview_here(node, vhost, definitions, names(parts), Some(importer)).await?;
     for (vhost, of_vhost) in previews {
         let added = add_preview(&mut preview, &of_vhost, PREVIEWED_ITEMS_MAX);
         let odd = || ImportError::Node(format!("the leader of vhost '{vhost}' tells no preview"));
@@ -158,7 +156,7 @@ async fn limits_set(
     // All or nothing.
     let (of_vhost, none) = (Some(vhost.to_owned()), BTreeSet::new());
     preview_here(node, of_vhost, definitions.clone(), none, None).await?;
-    let path = format!("/api/parameters/vhost-limits/{}/limits", encoded(vhost));
+    let path = format!("/api/parameters/vhost-limits/{}/limits", segment(vhost));
     for item in limits {
         change_at(node, &leader, Method::PUT, &path, item.to_string().into_bytes()).await?;
     }
@@ -172,7 +170,7 @@ async fn import_at_leader(
     definitions: &Document,
 ) -> Result<(), ImportError> {
     let leader = leader(node, vhost).await?;
-    let path = format!("/api/definitions/{}", encoded(vhost));
+    let path = format!("/api/definitions/{}", segment(vhost));
     change_at(node, &leader, Method::POST, &path, bytes(definitions)).await.map(drop)
 }
 
@@ -183,7 +181,7 @@ async fn preview_at_leader(
     definitions: &Document,
 ) -> Result<Value, ImportError> {
     let leader = leader(node, vhost).await?;
-    let path = format!("/api/definitions/{}?dry_run=true", encoded(vhost));
+    let path = format!("/api/definitions/{}?dry_run=true", segment(vhost));
     change_at(node, &leader, Method::POST, &path, bytes(definitions)).await
 }
 
@@ -202,10 +200,6 @@ fn leader_has_changed(vhost: &str) -> ImportError {
 
 fn bytes(definitions: &Document) -> Vec<u8> {
     serde_json::to_vec(definitions).expect("a map of JSON is JSON")
-}
-
-fn encoded(vhost: &str) -> impl Display {
-    utf8_percent_encode(vhost, NON_ALPHANUMERIC)
 }
 
 /// Lets another node answer a request; its answer from JSON, null if it has no body.

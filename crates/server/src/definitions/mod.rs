@@ -65,9 +65,6 @@ impl ItemError {
 /// A document to import.
 pub(crate) type Document = Map<String, Value>;
 
-/// An exported document.
-pub(crate) type Exported = Value;
-
 /// The problem with one item.
 type Problem = String;
 

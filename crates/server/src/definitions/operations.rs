@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Document, Exported, export_all, export_vhost, import_whole, preview_whole};
+use serde_json::Value;
+
+use super::{Document, export_all, export_vhost, import_whole, preview_whole};
 use crate::node::Node;
 use crate::requests::{ImportError, ImportPreview};
 
 impl Node {
     /// The definitions of the whole node, as RabbitMQ exports them; the contents of these vhosts only, or of all.
-    pub fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Exported {
+    pub fn definitions(&self, only_vhosts: Option<&BTreeSet<String>>) -> Value {
         export_all(self, only_vhosts)
     }
 
     /// The definitions of a vhost.
-    pub fn definitions_of(&self, vhost: &str) -> Option<Exported> {
+    pub fn definitions_of(&self, vhost: &str) -> Option<Value> {
         export_vhost(self, vhost)
     }
 
@@ -36,6 +38,6 @@ impl Node {
         definitions: Document,
         user: String,
     ) -> Result<ImportPreview, ImportError> {
-        preview_whole(self, vhost, definitions, Some(user)).await
+        preview_whole(self, vhost, definitions, user).await
     }
 }

@@ -8,15 +8,14 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::disk::access::about;
-use crate::disk::private_files::{self, sync};
+use crate::disk::private_files::{self, DIRECTORIES, sync};
 use crate::disk::{content, stand_alone};
 
 /// The mark file.
 const MARK: &str = "resetting";
 /// Text of the mark of a node that joins a cluster.
 const JOINS: &str = "joins a cluster\n";
-/// The directories and files to remove.
-const DIRECTORIES: [&str; 3] = ["vhosts", "redrives", "metadata"];
+/// The files to remove, beside all directories of the broker.
 const FILES: [&str; 3] = ["node.json", "node.json.new", stand_alone::MARK];
 /// The files that a node keeps that joins a cluster. All others lose them: a node without its data is another disk for
 /// its peers.

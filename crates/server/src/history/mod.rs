@@ -19,7 +19,7 @@ use crate::limits::HISTORY_BYTES_MAX;
 use crate::snapshot::fields::{self, Field, StatsKind, VHOST, VhostNumbers};
 
 pub use sample::ChannelKey;
-pub use sample::{Sample, Sampling, VhostSample};
+pub(crate) use sample::{Sample, Sampling, VhostSample};
 use series::Series;
 pub use series::Window;
 pub use times::TimeRange;
@@ -120,7 +120,7 @@ impl SharedHistory {
     }
 
     /// Adds a sample taken at `at_ms`, in milliseconds of the epoch.
-    pub fn add(&self, at_ms: u64, sample: Sample) {
+    pub(crate) fn add(&self, at_ms: u64, sample: Sample) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).add(at_ms, sample);
     }
 

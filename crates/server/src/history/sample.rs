@@ -14,7 +14,7 @@ pub type ChannelKey = (u64, ChannelNumber);
 
 /// Samples of everything at one moment.
 #[derive(Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     pub(super) node: NodeNumbers,
     pub(super) vhosts: Vec<VhostSample>,
     /// Connections by number of the client.
@@ -23,7 +23,7 @@ pub struct Sample {
 
 /// Samples of a vhost and its contents.
 #[derive(Debug)]
-pub struct VhostSample {
+pub(crate) struct VhostSample {
     pub(super) name: String,
     pub(super) totals: VhostNumbers,
     pub(super) queues: Vec<(QueueNumber, QueueNumbers)>,
@@ -33,42 +33,37 @@ pub struct VhostSample {
 
 impl Sample {
     /// Samples the node, which has that many open sockets of clients.
-    pub fn new(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> Self {
+    pub(crate) fn new(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> Self {
         let numbers = fields::of_node(node, process, sockets);
         Self { node: numbers, vhosts: Vec::new(), connections: Vec::new() }
     }
 
     /// Adds a connection.
-    pub fn add_connection(&mut self, client: u64, traffic: &Traffic) {
+    pub(crate) fn add_connection(&mut self, client: u64, traffic: &Traffic) {
         self.connections.push((client, fields::of_connection(traffic)));
     }
 
     /// Adds a vhost.
-    pub fn add_vhost(&mut self, vhost: VhostSample) {
+    pub(crate) fn add_vhost(&mut self, vhost: VhostSample) {
         self.vhosts.push(vhost);
     }
 }
 
 /// Samples a vhost, a slice of queues at a time, so that clients do not wait for all queues.
 #[derive(Debug)]
-pub struct Sampling {
+pub(crate) struct Sampling {
     queues: Vec<(QueueNumber, QueueNumbers)>,
     sums: QueueSums,
 }
 
 impl Sampling {
     /// Starts a sample of so many queues, with room for all: a buffer that doubles leaves the allocator twice as much.
-    pub fn of(queues: usize) -> Self {
+    pub(crate) fn of(queues: usize) -> Self {
         Self { queues: Vec::with_capacity(queues), sums: QueueSums::default() }
     }
 
-    /// The queues to sample.
-    pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
-        vhost.queues().map(|(id, _)| id).collect()
-    }
-
     /// Adds some queues. Deleted queues are left out.
-    pub fn add_queues(&mut self, vhost: &Vhost, queues: &[QueueId]) {
+    pub(crate) fn add_queues(&mut self, vhost: &Vhost, queues: &[QueueId]) {
         for queue in queues.iter().filter_map(|id| vhost.queue_of(*id)) {
             self.queues.push((queue.number, fields::of_queue(queue)));
             self.sums.add(queue);
@@ -76,7 +71,12 @@ impl Sampling {
     }
 
     /// Adds everything else. `traffic` is the sum over the sockets of the vhost's clients.
-    pub fn finish(self, vhost: &Vhost, client_of: ClientOf<'_>, traffic: &Traffic) -> VhostSample {
+    pub(crate) fn finish(
+        self,
+        vhost: &Vhost,
+        client_of: ClientOf<'_>,
+        traffic: &Traffic,
+    ) -> VhostSample {
         let Self { queues, sums } = self;
         let exchanges = vhost.exchanges();
         let exchanges = exchanges.map(|(id, one)| (id, fields::of_exchange(&one.counters)));

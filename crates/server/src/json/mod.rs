@@ -1,4 +1,4 @@
-//! Types of the broker in JSON, as in definitions, files and the API.
+//! Types of the broker in JSON, as in definitions and the API.
 
 pub mod base64_text;
 pub mod depth;

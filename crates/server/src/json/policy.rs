@@ -170,7 +170,7 @@ fn value_of(value: &Value) -> PolicyValue {
 }
 
 /// The value as RabbitMQ's error texts print it.
-pub fn term(value: &Value) -> String {
+pub(crate) fn term(value: &Value) -> String {
     match value {
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(term).collect();

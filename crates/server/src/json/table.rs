@@ -15,7 +15,7 @@ pub fn table_to_json(fields: TableRef<'_>) -> Value {
 }
 
 /// A value of a field table as JSON.
-pub fn value_to_json(value: Field<'_>) -> Value {
+pub(crate) fn value_to_json(value: Field<'_>) -> Value {
     match value {
         Field::Bool(value) => json!(value),
         Field::I8(value) => json!(value),

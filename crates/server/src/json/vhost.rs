@@ -3,11 +3,8 @@
 use broker::QueueType;
 use serde_json::{Map, Value, json};
 
-use crate::limits::{LABELS_BYTES_MAX, USER_TAGS_MAX};
+use crate::limits::{LABELS_BYTES_MAX, REPLICAS_MAX, USER_TAGS_MAX};
 use crate::requests::{VhostMetadata, VhostSettings};
-
-/// Replicas that a vhost can have.
-pub(crate) const REPLICAS_MAX: u8 = 7;
 
 /// Tags of a vhost or a user: a list, or a string with commas.
 ///

@@ -22,7 +22,7 @@ const fn incarnations_from(offset: u16) -> u16 {
 }
 
 const _: () = assert!(
-    crate::json::vhost::REPLICAS_MAX as usize == replication::limits::VOTERS_MAX,
+    crate::limits::REPLICAS_MAX as usize == replication::limits::VOTERS_MAX,
     "each replica of a vhost votes"
 );
 

@@ -32,36 +32,36 @@ pub(crate) struct ResumeContext {
 
 /// Lets the jobs that ran when the last process ended go on. Call it in a runtime, before the first client is
 /// served: messages that arrive later are none of the jobs' business.
-pub(crate) fn resume(node: &Arc<ResumeContext>) {
-    let jobs: Vec<Arc<Job>> = node.redrives.known.lock().jobs.iter().cloned().collect();
+pub(crate) fn resume(context: &Arc<ResumeContext>) {
+    let jobs: Vec<Arc<Job>> = context.redrives.known.lock().jobs.iter().cloned().collect();
     for job in jobs {
         let Some(rest) = job.unfinished.lock().clone() else { continue };
         let vhost = job.status.lock().vhost.clone();
-        if node.vhosts.get(&vhost).is_some_and(|handle| handle.down().is_some()) {
+        if context.vhosts.get(&vhost).is_some_and(|handle| handle.down().is_some()) {
             tracing::warn!(vhost, "a redrive waits for the next start, because its vhost is down");
             continue;
         }
-        resume_one(node, job, rest);
+        resume_one(context, job, rest);
     }
 }
 
 /// Takes over the jobs in the logs of vhosts that this node begins to lead, as long as the node runs.
-pub(crate) async fn follow_leads(node: Arc<ResumeContext>) {
-    let Some(replicator) = &node.replicator else { return };
+pub(crate) async fn follow_leads(context: Arc<ResumeContext>) {
+    let Some(replicator) = &context.replicator else { return };
     loop {
         replicator.lead_changed().await;
         // Leads of many vhosts change together.
         tokio::time::sleep(REDRIVE_LEADS_INTERVAL).await;
         // Jobs of vhosts that this node has led; the next leaders have them.
-        node.redrives.known.lock().jobs.retain(|job| job.keeper.is_here());
-        for handle in node.vhosts.all() {
+        context.redrives.known.lock().jobs.retain(|job| job.keeper.is_here());
+        for handle in context.vhosts.all() {
             let is_new = handle.is_replicated() && handle.is_led_here() && {
-                let known = node.redrives.known.lock();
+                let known = context.redrives.known.lock();
                 known.led.get(&handle.id()).is_none_or(|led| !is_same(led, &handle))
             };
             // A node that was elected serves a moment later.
             if is_new && handle.is_served_here() {
-                take_over(&node, &handle);
+                take_over(&context, &handle);
             }
         }
     }
@@ -79,11 +79,11 @@ fn is_same(led: &Weak<VhostHandle>, handle: &Arc<VhostHandle>) -> bool {
 }
 
 /// Takes over the jobs in the log of a vhost.
-fn take_over(node: &Arc<ResumeContext>, handle: &Arc<VhostHandle>) {
+fn take_over(context: &Arc<ResumeContext>, handle: &Arc<VhostHandle>) {
     let records = logged(handle);
     let mut resumed = Vec::new();
     let forgotten = {
-        let mut known = node.redrives.known.lock();
+        let mut known = context.redrives.known.lock();
         known.led.retain(|_, led| led.strong_count() > 0);
         known.led.insert(handle.id(), Arc::downgrade(handle));
         for record in records {
@@ -106,13 +106,13 @@ fn take_over(node: &Arc<ResumeContext>, handle: &Arc<VhostHandle>) {
         known.forget_some()
     };
     forget(forgotten);
-    resumed.into_iter().for_each(|(job, rest)| resume_one(node, job, rest));
+    resumed.into_iter().for_each(|(job, rest)| resume_one(context, job, rest));
 }
 
-fn resume_one(node: &Arc<ResumeContext>, job: Arc<Job>, rest: Unfinished) {
-    let (clock, is_stopping) = (node.clock, Arc::clone(&node.redrives.is_stopping));
-    let found = find(node, &job, &rest);
-    let node = Arc::downgrade(node);
+fn resume_one(context: &Arc<ResumeContext>, job: Arc<Job>, rest: Unfinished) {
+    let (clock, is_stopping) = (context.clock, Arc::clone(&context.redrives.is_stopping));
+    let found = find(context, &job, &rest);
+    let context = Arc::downgrade(context);
     tokio::spawn(async move {
         let (mut found, mut tries) = (found, Tries::default());
         loop {
@@ -146,8 +146,8 @@ fn resume_one(node: &Arc<ResumeContext>, job: Arc<Job>, rest: Unfinished) {
                 Fate::Retries(reason) => {
                     tracing::debug!(id, reason, "a redrive does not go on yet");
                     pause(&job).await;
-                    let Some(node) = node.upgrade() else { break };
-                    found = find(&node, &job, &rest);
+                    let Some(context) = context.upgrade() else { break };
+                    found = find(&context, &job, &rest);
                 }
             }
         }
@@ -161,7 +161,7 @@ fn resume_one(node: &Arc<ResumeContext>, job: Arc<Job>, rest: Unfinished) {
 /// The reason why the job cannot go on, or not yet: a node that has just begun to lead may know less of the users than the
 /// one before.
 fn find(
-    node: &ResumeContext,
+    context: &ResumeContext,
     job: &Job,
     rest: &Unfinished,
 ) -> Result<(Source, impl Future<Output = Result<InternalChannel, Stop>> + use<>), Stop> {
@@ -171,7 +171,7 @@ fn find(
     };
     let known = match &job.keeper {
         Keeper::Log(handle) => Some(Arc::clone(handle)),
-        Keeper::File(_) => node.vhosts.get(&vhost),
+        Keeper::File(_) => context.vhosts.get(&vhost),
     };
     let handle =
         known.ok_or_else(|| Stop::Failed(format!("vhost '{vhost}' does not exist any more")))?;
@@ -181,7 +181,7 @@ fn find(
     let access = if rest.is_local {
         full_access().map_err(Stop::Hindered)?
     } else {
-        let known = node
+        let known = context
             .auth
             .user(&user)
             .ok_or_else(|| Stop::Hindered(format!("user '{user}' does not exist any more")))?;

@@ -160,19 +160,18 @@ fn name(id: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::requests::{
-        MessageFilter, MessageId, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection,
-        RedriveState,
-    };
     use broker::dead_letter::DeathReason;
     use broker::redrive::RedriveTo;
     use broker::{EntryId, QueueNumber};
-
     use serde_json::{Value, json};
 
     use super::super::record::Unfinished;
     use super::*;
     use crate::disk::vhost_files::VhostId;
+    use crate::requests::{
+        MessageFilter, MessageId, RedriveCounts, RedriveJob, RedriveRequest, RedriveSelection,
+        RedriveState,
+    };
 
     fn record(id: u64) -> Record {
         let to = RedriveTo::Exchange { exchange: "x".into(), routing_key: Some("k".into()) };

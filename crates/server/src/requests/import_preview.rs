@@ -54,7 +54,8 @@ pub enum ImportChange {
 
 impl ImportChange {
     /// All effects.
-    pub const ALL: [Self; 5] = [Self::New, Self::Equal, Self::Changed, Self::Kept, Self::Skipped];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::New, Self::Equal, Self::Changed, Self::Kept, Self::Skipped];
 
     /// The name in the API.
     pub const fn as_str(self) -> &'static str {

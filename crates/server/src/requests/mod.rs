@@ -1,5 +1,5 @@
 //! Requests to a node: who asks, the arguments, and the results. The methods that take them are those of
-//! [`Node`](crate::Node), in `node/operations/`.
+//! [`Node`](crate::Node), most of them in `node/operations/`, and of [`StoppedNode`](crate::StoppedNode).
 
 mod backup;
 mod caller;

@@ -1,4 +1,4 @@
-//! The node itself: its state, metrics, history and settings.
+//! The node itself: its certificates, its limit of free disk space, and the audit of requests.
 
 use std::net::IpAddr;
 

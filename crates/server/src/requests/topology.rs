@@ -1,4 +1,4 @@
-//! Vhosts and everything that is declared in them.
+//! Settings in force, the nodes of a vhost, and faults of imports.
 
 use broker::Explanation;
 

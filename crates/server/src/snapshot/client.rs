@@ -316,12 +316,12 @@ pub struct ConsumerSnapshot {
 
 impl ConsumerSnapshot {
     /// Copies the consumers of all queues of `vhost`.
-    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
+    pub(crate) fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         vhost.queues().flat_map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
     }
 
     /// Copies the consumers of one queue.
-    pub fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>) -> Vec<Self> {
+    pub(crate) fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>) -> Vec<Self> {
         queue.consumers().map(|one| Self::one(vhost, queue, one, client_of)).collect()
     }
 

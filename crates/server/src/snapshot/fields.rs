@@ -238,7 +238,7 @@ fn lengths(queue: &Queue) -> [u64; LENGTHS.len()] {
 }
 
 /// The numbers of a queue.
-pub fn of_queue(queue: &Queue) -> QueueNumbers {
+pub(crate) fn of_queue(queue: &Queue) -> QueueNumbers {
     numbers(&queue.counters, |of_queue, _| of_queue(queue))
 }
 
@@ -306,15 +306,15 @@ pub fn of_node(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> 
 
 /// Sums over the queues of a vhost.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct QueueSums {
+pub(crate) struct QueueSums {
     lengths: [u64; LENGTHS.len()],
     /// Deliveries by type of queue.
-    pub deliveries: [Deliveries; QueueType::ALL.len()],
+    pub(crate) deliveries: [Deliveries; QueueType::ALL.len()],
 }
 
 impl QueueSums {
     /// Adds a queue.
-    pub fn add(&mut self, queue: &Queue) {
+    pub(crate) fn add(&mut self, queue: &Queue) {
         self.lengths.iter_mut().zip(lengths(queue)).for_each(|(sum, length)| *sum += length);
         let kind = queue.kind() as usize;
         if let Some(of_type) = self.deliveries.get_mut(kind) {
@@ -323,7 +323,7 @@ impl QueueSums {
     }
 
     /// Adds the deliveries from deleted queues.
-    pub fn with_deleted(mut self, vhost: &Vhost) -> Self {
+    pub(crate) fn with_deleted(mut self, vhost: &Vhost) -> Self {
         let deleted = &vhost.counters().delivered_from_gone;
         self.deliveries.iter_mut().zip(deleted).for_each(|(sum, deleted)| sum.add(deleted));
         self
@@ -331,7 +331,7 @@ impl QueueSums {
 }
 
 /// The numbers of a vhost, given the sums over its queues and over the sockets of its clients.
-pub fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers) -> VhostNumbers {
+pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers) -> VhostNumbers {
     let counters = vhost.counters();
     let published = [
         counters.published,

@@ -31,7 +31,7 @@ pub struct QueueKey {
 
 impl QueueKey {
     /// All queues of `vhost`.
-    pub fn all(vhost: &Vhost) -> Vec<Self> {
+    pub(crate) fn all(vhost: &Vhost) -> Vec<Self> {
         let key = |(id, queue): (QueueId, &Queue)| Self {
             vhost: vhost.name().clone(),
             name: queue.name.clone(),
@@ -79,7 +79,7 @@ pub struct QueueRules {
 
 /// The queues of a vhost, copied a slice at a time, so that clients do not wait for all queues.
 #[derive(Debug)]
-pub struct QueueViews {
+pub(crate) struct QueueViews {
     ids: Vec<QueueId>,
     views: Vec<QueueView>,
 }
@@ -176,17 +176,12 @@ impl QueueRules {
 
 impl QueueViews {
     /// Starts a copy of so many queues, with room for all: a buffer that doubles is copied each time.
-    pub fn of(queues: usize) -> Self {
+    pub(crate) fn of(queues: usize) -> Self {
         Self { ids: Vec::with_capacity(queues), views: Vec::with_capacity(queues) }
     }
 
-    /// The queues to copy.
-    pub fn ids(vhost: &Vhost) -> Vec<QueueId> {
-        vhost.queues().map(|(id, _)| id).collect()
-    }
-
     /// Copies some queues. Deleted queues are left out.
-    pub fn add(&mut self, vhost: &mut Vhost, now: Now, ids: &[QueueId]) {
+    pub(crate) fn add(&mut self, vhost: &mut Vhost, now: Now, ids: &[QueueId]) {
         for id in ids {
             vhost.forget_gone_deadlines(*id);
             if let Some(queue) = vhost.queue_of(*id) {
@@ -197,7 +192,7 @@ impl QueueViews {
     }
 
     /// The copies of queues that `vhost` still has.
-    pub fn present(self, vhost: &Vhost) -> Vec<QueueView> {
+    pub(crate) fn present(self, vhost: &Vhost) -> Vec<QueueView> {
         let Self { ids, mut views } = self;
         let mut ids = ids.into_iter();
         views.retain(|_| ids.next().is_some_and(|id| vhost.queue_of(id).is_some()));
@@ -205,14 +200,14 @@ impl QueueViews {
     }
 
     /// All copies.
-    pub fn into_views(self) -> Vec<QueueView> {
+    pub(crate) fn into_views(self) -> Vec<QueueView> {
         self.views
     }
 }
 
 impl QueueSnapshot {
     /// Copies some queues of `vhost`; none for a queue that is gone.
-    pub fn some(
+    pub(crate) fn some(
         vhost: &Vhost,
         keys: &[QueueKey],
         client_of: ClientOf<'_>,
@@ -224,7 +219,7 @@ impl QueueSnapshot {
     }
 
     /// Copies a queue of `vhost` with its consumers; none without such a queue.
-    pub fn one(
+    pub(crate) fn one(
         vhost: &Vhost,
         name: &str,
         client_of: ClientOf<'_>,

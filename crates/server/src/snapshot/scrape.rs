@@ -70,7 +70,7 @@ pub struct ExchangeScrape {
     pub counters: ExchangeCounters,
     /// Messages that a delayed exchange holds.
     pub delayed: u64,
-    /// Time until the next delayed delivery, in microseconds.
+    /// Time at which the delayed exchange routes its next message.
     pub next_delivery_us: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ impl ConnectionScrape {
 impl VhostScrape {
     /// Copies a vhost, after its queues. Queues deleted since count among the deleted queues only, so that sums never
     /// shrink and nothing counts twice.
-    pub fn of(
+    pub(crate) fn of(
         queues: QueueViews,
         vhost: &Vhost,
         client_of: ClientOf<'_>,
@@ -228,7 +228,7 @@ mod tests {
             apply(&mut vhost, connection, Command::DeclareQueue(declare));
             apply(&mut vhost, connection, Command::Get { queue, no_ack: true });
         }
-        let ids = QueueViews::ids(&vhost);
+        let ids: Vec<_> = vhost.queues().map(|(id, _)| id).collect();
         let mut queues = QueueViews::of(ids.len());
         queues.add(&mut vhost, NOW, &ids);
         let delete =

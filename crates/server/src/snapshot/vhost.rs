@@ -36,7 +36,7 @@ pub struct VhostTotals {
 impl VhostTotals {
     /// Sums over `vhost`. With `user`, connections and channels count for this user only. `traffic` is the
     /// sum over the sockets of its clients.
-    pub fn of(vhost: &Vhost, user: Option<&str>, traffic: &Traffic) -> Self {
+    pub(crate) fn of(vhost: &Vhost, user: Option<&str>, traffic: &Traffic) -> Self {
         let mut sums = QueueSums::default();
         let mut totals = Self {
             name: vhost.name().to_string(),

@@ -3,6 +3,7 @@
 pub(crate) mod endpoints;
 pub(crate) mod http_services;
 pub(crate) mod start_error;
+pub(crate) mod stopped_member;
 pub(crate) mod stopped_node;
 
 use std::path::PathBuf;

@@ -114,41 +114,24 @@ impl StartError {
             | Self::Listen(_) => 1,
         }
     }
-}
 
-impl StartError {
     /// The sentence for the operator: where the data directory cannot be used, also with the file that the system
     /// refuses, its owner, and the command that mends it.
     pub(crate) fn explained(&self, data_dir: &Path) -> String {
-        let is_about_data_dir = match self {
+        let is_about_data_dir = matches!(
+            self,
             Self::DataDir(_)
-            | Self::Metadata(_)
-            | Self::NodeFile(_)
-            | Self::Vhost(_)
-            | Self::Cluster(_)
-            | Self::Reset(_)
-            | Self::CtlFile(_) => true,
-            Self::Follow(_)
-            | Self::Timer(_)
-            | Self::Replication(_)
-            | Self::Persister(_)
-            | Self::Pager(_)
-            | Self::HoldWatch(_)
-            | Self::Http(_)
-            | Self::Signals(_)
-            | Self::Auth(_)
-            | Self::DefaultUser(_)
-            | Self::Permissions(_)
-            | Self::Definitions(_)
-            | Self::LogFile { .. }
-            | Self::Tls(_)
-            | Self::Randomness(_)
-            | Self::NextImage(_)
-            | Self::Listen { .. } => false,
-        };
+                | Self::Metadata(_)
+                | Self::NodeFile(_)
+                | Self::Vhost(_)
+                | Self::Cluster(_)
+                | Self::Reset(_)
+                | Self::CtlFile(_)
+        );
         if !is_about_data_dir {
-            self.to_string()
-        } else if let Some(confinement) = sandbox::confinement(data_dir) {
+            return self.to_string();
+        }
+        if let Some(confinement) = sandbox::confinement(data_dir) {
             format!("{self}; {confinement}")
         } else if let Some(unusable) = first_unusable(data_dir, Use::Write) {
             format!("{self}; {unusable}")

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use crate::auth::ctl_token::CtlToken;
 use crate::cluster::joining::joiner::Joiner;
-use crate::cluster::joining::stopped_member::{LeaveOutcome, StoppedMember};
 use crate::config::{ClusterOptions, Config};
 use crate::disk::{reset, stand_alone};
 use crate::node::lifecycle::{ExitReason, ShutdownRequest};
 use crate::requests::{Caller, Credentials, LifecycleAction, LifecycleError, LoginRefused};
 use crate::start::start_error::StartError;
+use crate::start::stopped_member::{LeaveOutcome, StoppedMember};
 
 /// The state of a stopped node.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use rustls::{InvalidMessage, ProtocolVersion, ServerConnection};
 
 use super::certificate;
-
 use crate::snapshot::client::TlsDetails;
 
 /// The TLS parameters and the certificate of a client.

@@ -25,7 +25,7 @@ use crate::json::timestamp::rfc3339;
 type ChannelTrend = Trend<{ CHANNEL.len() }>;
 
 /// The paths.
-pub(in crate::api) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new()
         .route(
             "/api/channels",

@@ -26,7 +26,7 @@ use crate::http::scope::Scope;
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;
 
 /// The paths.
-pub(in crate::api) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new()
         .route("/api/connections", Scope::List(FOUND_BY), get(list))
         .route("/api/connections/{name}", Scope::Anywhere, get(show).delete(close))

@@ -1,6 +1,13 @@
 //! Clients: their connections, channels and consumers.
 
-pub(crate) mod channels;
+mod channels;
 mod client_filter;
-pub(crate) mod connections;
+mod connections;
 pub(crate) mod consumers;
+
+use crate::http::routes::Routes;
+
+/// The paths.
+pub(super) fn routes() -> Routes {
+    channels::routes().merge(connections::routes()).merge(consumers::routes())
+}

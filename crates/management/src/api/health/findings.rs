@@ -340,9 +340,6 @@ fn of_map(node: &SharedNode, vhost: &str) -> (Vec<String>, Vec<MapWarningFact>) 
         }
     }
     without_route.sort_unstable();
-    // Two sources of one target are one problem.
-    others.sort_unstable_by(|a, b| (a.kind, &a.queue).cmp(&(b.kind, &b.queue)));
-    others.dedup_by(|a, b| (a.kind, &a.queue) == (b.kind, &b.queue));
     (without_route, others)
 }
 
@@ -389,8 +386,9 @@ fn blocked_connection(connection: &ConnectionSnapshot) -> BlockedConnection {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use server::snapshot::cluster::PeerFacts;
+
+    use super::*;
 
     /// A peer that is short of disk space.
     fn peer(name: &str, disk_alarm_blocks: bool) -> PeerSnapshot {

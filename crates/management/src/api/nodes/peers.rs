@@ -2,11 +2,11 @@
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
+use server::peers::request::{json_of, request_of_node, segment};
 use server::snapshot::cluster::{PeerFacts, PeerSnapshot};
 
 use crate::http::extract::SharedNode;
 use crate::limits::PART_TIMEOUT;
-use server::peers::request::{json_of, request_of_node, segment};
 
 /// Asks a peer for its maintenance; none if it does not answer.
 pub(super) async fn is_drained(node: &SharedNode, peer: &PeerSnapshot) -> Option<bool> {
@@ -99,8 +99,9 @@ pub(super) fn memory(peer: &PeerSnapshot) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use server::snapshot::cluster::PeerLink;
+
+    use super::*;
 
     #[test]
     fn link_tells_its_round_trip_time_and_the_clock_of_the_peer() {

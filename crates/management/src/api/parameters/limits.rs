@@ -17,7 +17,7 @@ use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 
 /// The paths. In paths with two names, the first is the vhost's or the user's, the second the limit's.
-pub(in crate::api) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new()
         .route("/api/vhost-limits", Scope::Here, get(list_of_vhosts))
         .route("/api/vhost-limits/{vhost}", Scope::Here, get(show_of_vhost))

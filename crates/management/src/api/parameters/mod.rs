@@ -1,8 +1,8 @@
 //! `/api/parameters`: runtime parameters of vhosts. The components `operator_policy` and `vhost-limits`
 //! are there, which are other ways to operator policies and to limits; `policy` can be looked at.
 
-pub(crate) mod global_parameters;
-pub(crate) mod limits;
+mod global_parameters;
+mod limits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub(super) fn routes() -> Routes {
             Scopes::Parameter,
             get(show).put(set).delete(clear),
         )
+        .merge(global_parameters::routes())
+        .merge(limits::routes())
 }
 
 /// Components that are policies.

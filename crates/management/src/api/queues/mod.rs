@@ -17,6 +17,11 @@ use axum::routing::{delete, get, post};
 use broker::dead_letter::DeathReason;
 use broker::{Command, DeathCounters, DeclareQueue, DeleteQueue, DropCause};
 use serde_json::{Value, json};
+use server::history::Trend;
+use server::requests::Caller;
+use server::snapshot::fields::{QUEUE, StatsKind, of_view};
+use server::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
+use server::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueField};
 
 use crate::api::clients::consumers;
 use crate::api::list_query::{DeleteConditions, List, Query};
@@ -34,11 +39,6 @@ use crate::http::scope::{NAME, Scope};
 use crate::json::table::table_from_json;
 use place::{Places, QueuePlace};
 use properties::{QUEUE_DECLARATION, QUEUE_STATE, QueueTrend, ShownQueue};
-use server::history::Trend;
-use server::requests::Caller;
-use server::snapshot::fields::{QUEUE, StatsKind, of_view};
-use server::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
-use server::snapshot::queue_fields::{Level, QUEUE_FIELDS, QueueField};
 
 /// The paths.
 pub(super) fn routes() -> Routes {

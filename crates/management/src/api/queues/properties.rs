@@ -4,15 +4,15 @@
 use broker::QueueType::{Classic, Quorum};
 use broker::{DelayedRetryType, Policy};
 use serde_json::{Value, json};
-
-use super::place::QueuePlace;
-use crate::api::row::Row;
-use crate::json::timestamp::rfc3339;
 use server::history::Trend;
 use server::json::policy::definition_to_json;
 use server::json::table::table_to_json;
 use server::snapshot::fields::QUEUE;
 use server::snapshot::queue::QueueSnapshot;
+
+use super::place::QueuePlace;
+use crate::api::row::Row;
+use crate::json::timestamp::rfc3339;
 
 /// The change of the numbers of a queue.
 pub(super) type QueueTrend = Trend<{ QUEUE.len() }>;

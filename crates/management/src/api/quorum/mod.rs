@@ -1,4 +1,11 @@
 //! `/api/queues/quorum`: quorum queues as RabbitMQ has them, whose members are the replicas of their vhost.
 
-pub(crate) mod replicas;
-pub(crate) mod status;
+mod replicas;
+mod status;
+
+use crate::http::routes::Routes;
+
+/// The paths.
+pub(super) fn routes() -> Routes {
+    replicas::routes().merge(status::routes())
+}

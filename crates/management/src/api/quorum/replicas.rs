@@ -6,6 +6,7 @@ use axum::http::{Method, StatusCode};
 use axum::routing::{delete, post, put};
 use broker::QueueType;
 use serde_json::Value;
+use server::peers::request::{reason_of, request_of_node, segment};
 use server::requests::{ChangeError, Leader, MemberChange, MemberChangeKind, MemberError};
 
 use crate::api::health;
@@ -18,13 +19,12 @@ use crate::http::forward::no_leader_of_metadata;
 use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 use crate::limits::PEER_TIMEOUT;
-use server::peers::request::{reason_of, request_of_node, segment};
 
 /// The pattern of all queues.
 const ALL: &str = ".*";
 
 /// The paths.
-pub(in crate::api) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new()
         .route("/api/queues/quorum/{vhost}/{name}/replicas/add", Scope::Vhost("vhost"), post(add))
         .route(

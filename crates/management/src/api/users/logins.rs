@@ -24,7 +24,7 @@ use crate::http::scope::Scope;
 use crate::limits::LOGIN_BYTES_MAX;
 
 /// The paths.
-pub(in crate::api) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new()
         .route("/api/whoami", Scope::Here, get(whoami))
         .route("/api/auth/hash_password/{password}", Scope::Here, get(hash_password))

@@ -1,7 +1,7 @@
 //! `/api/users`: users with their passwords and tags.
 
 pub(crate) mod logins;
-pub(crate) mod permissions;
+mod permissions;
 
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
@@ -39,6 +39,8 @@ pub(super) fn routes() -> Routes {
             (Scope::Here, Scope::Metadata),
             get(show).put(put).delete(delete),
         )
+        .merge(logins::routes())
+        .merge(permissions::routes())
 }
 
 async fn list(

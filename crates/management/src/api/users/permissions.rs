@@ -16,7 +16,7 @@ use crate::http::routes::Routes;
 use crate::http::scope::Scope;
 
 /// The paths.
-pub(in crate::api) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     type Plain = PermissionDetails;
     type Topic = TopicPermissionDetails;
 

@@ -220,8 +220,9 @@ fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use server::requests::VhostMetadata;
+
+    use super::*;
 
     fn read(body: &Value) -> Result<VhostChange, String> {
         let body = Object::parse(body.to_string().as_bytes()).unwrap();

@@ -4,12 +4,12 @@ use axum::body::BodyDataStream;
 use axum::response::Response;
 use futures::StreamExt as _;
 use serde_json::Value;
+use server::peers::request::json_of;
 
 use super::gather::Part;
 use super::wire::is_in_lines;
 use crate::api::{PartCounts, Place, Query};
 use crate::limits::LIST_LINE_BYTES_MAX;
-use server::peers::request::json_of;
 
 /// A part cannot be read to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

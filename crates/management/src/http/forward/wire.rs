@@ -9,11 +9,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use server::Node;
 use server::peers::request::{
     ADMINISTRATOR, CLIENT, LIST, PART, USER, remove_own_headers, sent_by,
 };
-
-use server::Node;
 use server::requests::{Caller, Leader, LoginRefused};
 
 use crate::api::PART as PART_IN_LINES;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::handshake::hello::{
+use super::peer::Peer;
+use super::refusal::Refusal;
+use crate::cluster::handshake::hello::{
     CheckContext, EXPORTER_BYTES, Hello, HelloError, Message, MessageError, MessageReader, Secret,
     Side, Transcript, judge, refusal_message,
 };
-use super::peer::Peer;
-use super::refusal::Refusal;
 
 /// The reason why a handshake has failed.
 #[derive(Debug)]

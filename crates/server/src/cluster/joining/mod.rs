@@ -7,4 +7,3 @@ pub(crate) mod join;
 pub(crate) mod joiner;
 pub(crate) mod nodes_at_start;
 mod seek;
-pub(crate) mod stopped_member;

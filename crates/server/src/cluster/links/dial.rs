@@ -66,7 +66,7 @@ impl Links {
     ///
     /// # Errors
     /// [`DialError`].
-    pub(in crate::cluster) async fn dial_peer(
+    pub(crate) async fn dial_peer(
         &self,
         peer: &Peer,
         purpose: Purpose,

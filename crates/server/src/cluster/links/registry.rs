@@ -237,7 +237,7 @@ impl Links {
     ///
     /// # Errors
     /// [`ClusterError`], a sentence for the operator.
-    pub(in crate::cluster) fn unstarted(
+    pub(crate) fn unstarted(
         options: &ClusterOptions,
         data_dir: &Path,
         clock: Clock,

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::CLOCK_SKEW_PINGS;
-use crate::limits::CLOCKS_DIFFER_MS;
+use crate::limits::{CLOCK_SKEW_PINGS, CLOCKS_DIFFER_MS};
 
 /// The distance of a peer's wall clock within the last pings.
 ///

@@ -92,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new("cluster.default_replicas", None, |config, _, value| {
-        let replicas = number(value, 1..=u64::from(crate::json::vhost::REPLICAS_MAX))?;
+        let replicas = number(value, 1..=u64::from(crate::limits::REPLICAS_MAX))?;
         config.cluster.default_replicas = u8::try_from(replicas).ok();
         Ok(())
     }),

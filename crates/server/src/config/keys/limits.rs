@@ -11,8 +11,7 @@ use crate::config::values::{
     boolean, bytes, fraction, multiple, node_name, number, number_or, one_of, product, version,
 };
 use crate::config::{DiskFreeLimit, Durability, MemoryWatermark};
-use crate::limits::LOCAL_BODY_BYTES_MAX;
-use crate::limits::STATISTICS_INTERVAL_MIN_MS;
+use crate::limits::{LOCAL_BODY_BYTES_MAX, STATISTICS_INTERVAL_MIN_MS};
 use crate::snapshot::node::RABBITMQ_VERSION;
 
 /// Valid intervals of statistics samples, in milliseconds.

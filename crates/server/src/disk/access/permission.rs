@@ -92,18 +92,18 @@ impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (user, owner) = (geteuid().as_raw(), self.found.uid());
         let data_dir = self.data_dir.display();
-        let [user_name, owner_name] = [user, owner].map(|id| name(USERS, id));
+        let user_name = || name(USERS, user);
         f.write_str(&user_and_owner(&self.path, &self.found))?;
         if !self.path.starts_with(&self.data_dir) {
-            return write!(f, ": {user_name} may not enter it");
+            return write!(f, ": {} may not enter it", user_name());
         }
         match self.wanted {
             Use::Read if owner == 0 || owner == user => f.write_str(": run this as root"),
-            Use::Read => write!(f, ": run this as {owner_name} or as root"),
+            Use::Read => write!(f, ": run this as {} or as root", name(USERS, owner)),
             Use::Write if user == owner => write!(f, ": chmod -R u+rwX {data_dir}"),
             Use::Write => {
                 let group_name = name(GROUPS, getegid().as_raw());
-                write!(f, ": as root, chown -R {user_name}:{group_name} {data_dir}")
+                write!(f, ": as root, chown -R {}:{group_name} {data_dir}", user_name())
             }
         }
     }

@@ -8,11 +8,11 @@ use crate::disk::access::sandbox::{Confinement, confinement};
 use crate::disk::free_space::free_bytes;
 use crate::disk::json_files::cluster_file;
 use crate::disk::json_files::node_file::INCOMPLETE_BACKUP;
-use crate::disk::private_files::{self, sync};
+use crate::disk::private_files::{self, DIRECTORIES, sync};
 use crate::disk::stand_alone;
 use crate::limits::BACKUP_PATH_BYTES_MAX;
 
-/// The files and directories of a backup; the mark of an incomplete one is the last.
+/// The files of a backup; the mark of an incomplete one is the last.
 const FILES: [&str; 6] = [
     "node.json",
     "node.json.new",
@@ -23,7 +23,6 @@ const FILES: [&str; 6] = [
 ];
 /// Directory for backups that the packaged unit lets the service write to.
 const PERMITTED: &str = "/var/lib/leveret-backups";
-const DIRECTORIES: [&str; 3] = ["vhosts", "redrives", "metadata"];
 const FILE: &str = "backup.json";
 
 /// An empty directory with the mark of an incomplete backup.

@@ -214,6 +214,17 @@ pub(super) fn read_lines(
     (left_out, Ok(()))
 }
 
+/// The lines that this build writes of these deaths.
+fn written(deaths: Vec<RestoredDeath>) -> Vec<u8> {
+    let mut vhost = Vhost::new("/", [0; 32], VhostOptions::default());
+    vhost.restore_deaths(Now::default(), deaths);
+    let (mut encoder, mut written) = (Encoder::default(), Vec::new());
+    for death in vhost.recorded_deaths_after(0, usize::MAX) {
+        encoder.encode(&death, &mut written);
+    }
+    written
+}
+
 /// Reads lines into the history of a vhost, writes the history, and reads it again. Returns the number of deaths.
 ///
 /// # Panics
@@ -230,13 +241,7 @@ pub(crate) fn check_lines(lines: &[u8]) -> usize {
     let (mut deaths, _) = decoded(lines);
     // Only properties can be cut.
     deaths.iter_mut().for_each(|death| death.is_cut &= !death.properties.is_empty());
-    let options = VhostOptions { dead_letter_history: limits, ..VhostOptions::default() };
-    let mut vhost = Vhost::new("/", [0; 32], options);
-    vhost.restore_deaths(Now::default(), deaths.iter().cloned());
-    let (mut encoder, mut written) = (Encoder::default(), Vec::new());
-    for death in vhost.recorded_deaths_after(0, usize::MAX) {
-        encoder.encode(&death, &mut written);
-    }
+    let written = written(deaths.clone());
     assert_eq!(decoded(&written), (deaths.clone(), LeftOut::default()), "the same deaths");
     deaths.len()
 }
@@ -304,13 +309,7 @@ mod tests {
         let (mut decoder, mut deaths) = (Decoder::default(), Vec::new());
         let (left_out, _) = read_lines(lines.as_bytes(), 100, &mut decoder, &mut deaths);
         assert_eq!(left_out, LeftOut::default());
-        let mut vhost = Vhost::new("/", [0; 32], VhostOptions::default());
-        vhost.restore_deaths(Now::default(), deaths);
-        let (mut encoder, mut written) = (Encoder::default(), Vec::new());
-        for death in vhost.recorded_deaths_after(0, usize::MAX) {
-            encoder.encode(&death, &mut written);
-        }
-        String::from_utf8(written).unwrap()
+        String::from_utf8(written(deaths)).unwrap()
     }
 
     #[test]

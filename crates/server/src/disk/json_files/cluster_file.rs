@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::disk::json_files::node_file::{self, NodeFileError};
 use crate::disk::json_files::sealed_json::{self, SealedError, SealedObject};
 use crate::membership::founding::ClusterRecord;
@@ -38,11 +36,6 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<ClusterRecord>, ClusterFile
     }
 }
 
-/// The item of a level of record kinds.
-pub(crate) fn record_level_value(level: u16) -> Value {
-    Value::from(level)
-}
-
 /// Replaces the file of a data directory, durably.
 ///
 /// # Errors
@@ -58,6 +51,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use replication::levels::FIRST_RECORD_LEVEL;
+    use serde_json::Value;
 
     use super::*;
     use crate::membership::ids::{ClusterId, DiskId};

@@ -6,7 +6,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -59,9 +59,10 @@ impl<'de> Deserialize<'de> for Base64<'_> {
 pub(crate) mod limits {
     use std::collections::BTreeMap;
 
-    use crate::requests::LimitName;
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use crate::requests::LimitName;
 
     pub(crate) fn serialize<L: LimitName, S: Serializer>(
         limits: &BTreeMap<L, i64>,
@@ -80,16 +81,6 @@ pub(crate) mod limits {
         };
         limits.map(limit).collect()
     }
-}
-
-/// Reads an item of the metadata.
-///
-/// # Errors
-/// A sentence: the item has a member that this build does not know, or lacks one.
-pub(crate) fn item<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| {
-        format!("{error}; if a newer version of Leveret leads the cluster, upgrade this node")
-    })
 }
 
 /// The value of an item of the metadata.

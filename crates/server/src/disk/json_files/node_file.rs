@@ -189,7 +189,6 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::requests::{UserLimit, VhostLimit};
     use broker::QueueType;
     use broker::access::{PermissionPattern, Permissions};
     use serde_json::json;
@@ -198,6 +197,7 @@ mod tests {
     use crate::auth::TopicPattern;
     use crate::auth::password::PasswordHash;
     use crate::disk::json_files::members::item_value;
+    use crate::requests::{UserLimit, VhostLimit};
 
     fn folder(test: &str) -> PathBuf {
         let name = format!("leveret-node-file-{test}-{}", std::process::id());

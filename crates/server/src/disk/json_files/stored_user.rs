@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::requests::UserLimit;
 use broker::access::{PermissionPattern, Permissions};
 use serde::{Deserialize, Serialize};
 
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
 use crate::disk::json_files::members::{Base64, limits};
+use crate::requests::UserLimit;
 
 /// A user with the hash of the password.
 #[derive(Serialize, Deserialize, Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::requests::{VhostLimit, VhostSettings};
 use broker::QueueType;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::json_files::members::{limits, nullable, optional};
+use crate::requests::{VhostLimit, VhostSettings};
 
 /// The settings of a vhost.
 #[derive(Serialize, Deserialize)]
@@ -30,10 +30,10 @@ struct StoredSettings {
 pub(crate) mod settings {
     use std::sync::Arc;
 
-    use crate::requests::VhostSettings;
     use serde::{Deserializer, Serializer};
 
     use super::StoredSettings;
+    use crate::requests::VhostSettings;
 
     pub(crate) fn serialize<S: Serializer>(
         settings: &VhostSettings,

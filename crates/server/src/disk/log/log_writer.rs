@@ -33,11 +33,11 @@ pub(crate) trait LogSource: fmt::Debug + Send + Sync {
 /// A vhost with its log.
 #[derive(Debug)]
 pub(super) struct LogWriter {
-    pub(in crate::disk) source: Arc<dyn LogSource>,
+    pub(super) source: Arc<dyn LogSource>,
     /// None while another thread writes a large batch.
-    pub(in crate::disk) log: Option<VhostLog>,
+    pub(super) log: Option<VhostLog>,
     /// Batches written since the last compaction check.
-    pub(in crate::disk) batches: u32,
+    pub(super) batches: u32,
     pub(super) stage: Stage,
     /// True if the vhost has reported work since a batch was last taken.
     pub(super) is_dirty: bool,
@@ -70,7 +70,7 @@ pub(super) enum Stage {
 }
 
 impl LogWriter {
-    pub(in crate::disk) fn new(source: Arc<dyn LogSource>, log: VhostLog) -> Self {
+    pub(super) fn new(source: Arc<dyn LogSource>, log: VhostLog) -> Self {
         Self {
             source,
             log: Some(log),
@@ -91,7 +91,7 @@ impl LogWriter {
     }
 
     /// Passes the log to a thread that writes the batch just taken.
-    pub(in crate::disk) fn begin(&mut self, batch: WriteBatch, has_more: bool) -> WriteJob {
+    pub(super) fn begin(&mut self, batch: WriteBatch, has_more: bool) -> WriteJob {
         let log = self.log.take().expect("a batch is taken only while the log is here");
         let source = Arc::clone(&self.source);
         let took = Duration::ZERO;
@@ -100,7 +100,7 @@ impl LogWriter {
 
     /// Takes the log back. Next, the vhost gets a report, or the batch waits for room on the disk. Any other error
     /// ends the process.
-    pub(in crate::disk) fn finish(&mut self, job: WriteJob) {
+    pub(super) fn finish(&mut self, job: WriteJob) {
         let WriteJob { mut log, batch, has_more, result, .. } = job;
         match std::mem::replace(&mut self.next_file, NextFile::Taken) {
             NextFile::Taken => {}
@@ -131,7 +131,7 @@ impl LogWriter {
     }
 
     /// Closes a log after its last write.
-    pub(in crate::disk) fn close(self) {
+    pub(super) fn close(self) {
         let log = self.log.expect("a log is closed only while it is here");
         if let Err(error) = log.close() {
             tracing::error!(vhost = self.source.name(), "log was not closed cleanly: {error}");
@@ -141,18 +141,18 @@ impl LogWriter {
 
 /// A batch to be written, with its log, and later the result.
 #[derive(Debug)]
-pub(in crate::disk) struct WriteJob {
-    pub(in crate::disk) source: Arc<dyn LogSource>,
+pub(super) struct WriteJob {
+    pub(super) source: Arc<dyn LogSource>,
     log: VhostLog,
-    pub(in crate::disk) batch: WriteBatch,
+    pub(super) batch: WriteBatch,
     has_more: bool,
     /// Duration of the write.
     pub(super) took: Duration,
-    pub(in crate::disk) result: Result<storage::Written, LogError>,
+    pub(super) result: Result<storage::Written, LogError>,
 }
 
 impl WriteJob {
-    pub(in crate::disk) fn run(mut self) -> Self {
+    pub(super) fn run(mut self) -> Self {
         let began = own_time::now();
         self.result = self.log.write_batch(&mut self.batch);
         self.took = own_time::now().since(began);

@@ -13,7 +13,7 @@ pub(crate) enum Alarm {
 
 impl Alarm {
     /// The alarm for a shortage of memory, of disk, or of both.
-    pub(in crate::node) fn of(memory: bool, disk: bool) -> Option<Self> {
+    pub(super) fn of(memory: bool, disk: bool) -> Option<Self> {
         match (memory, disk) {
             (false, false) => None,
             (true, false) => Some(Self::Memory),

@@ -15,7 +15,7 @@ pub(crate) struct Alarms {
     /// The alarm that blocks publishers, for every task to watch: that of this node, and those of the nodes that vote with
     /// it.
     pub(crate) current: watch::Sender<Option<Alarm>>,
-    pub(in crate::node) known: Mutex<KnownAlarms>,
+    pub(super) known: Mutex<KnownAlarms>,
     /// Told when another node has told a change of its alarm.
     pub(super) changed_elsewhere: Notify,
     pub(crate) limits: AlarmLimits,
@@ -23,18 +23,18 @@ pub(crate) struct Alarms {
 
 /// The alarms by node.
 #[derive(Default, Debug)]
-pub(in crate::node) struct KnownAlarms {
+pub(super) struct KnownAlarms {
     /// The memory of this node.
-    pub(in crate::node) memory: Shortage,
+    pub(super) memory: Shortage,
     /// The disk of this node.
-    pub(in crate::node) disk: Shortage,
+    pub(super) disk: Shortage,
     /// Of the other nodes of the cluster.
-    pub(in crate::node) voters: VoterAlarms,
+    pub(super) voters: VoterAlarms,
 }
 
 impl KnownAlarms {
     /// The alarm of this node.
-    pub(in crate::node) fn own(&self) -> Option<Alarm> {
+    pub(super) fn own(&self) -> Option<Alarm> {
         Alarm::of(self.memory.is_on(), self.disk.is_on())
     }
 }

@@ -3,7 +3,7 @@
 //! The memory alarm is on while the process uses more memory than its watermark, the disk alarm while less is
 //! free than `disk_free_limit`, and each for a moment longer (`shortage.rs`). A client that publishes meanwhile gets `connection.blocked` and is not read;
 //! consumers continue and make room. In the vhosts, work without a client's command waits as publishers do.
-//! In a cluster, alarms of other nodes block publishers, too (`voter_alarms.rs`). See `docs/concepts/alarms.md`.
+//! In a cluster, alarms of other nodes block publishers, too (`voters.rs`). See `docs/concepts/alarms.md`.
 
 pub(crate) mod alarm;
 pub(crate) mod known;

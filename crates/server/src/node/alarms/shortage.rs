@@ -10,7 +10,7 @@ use crate::limits::ALARM_WELL_TIME;
 
 /// A shortage of memory or of disk space.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(in crate::node) enum Shortage {
+pub(super) enum Shortage {
     /// The alarm is off.
     #[default]
     Off,
@@ -27,7 +27,7 @@ impl Shortage {
     /// The state after a look, which found less than the limit if `is_short`. The state before does not matter once the
     /// limit is another: what an operator sets is in force at once.
     #[must_use]
-    pub(in crate::node) fn after(self, is_short: bool, limit: Option<u64>, now: Time) -> Self {
+    pub(super) fn after(self, is_short: bool, limit: Option<u64>, now: Time) -> Self {
         match self {
             _ if is_short => Self::On { limit, well_since: None },
             Self::On { limit: before, well_since } if before == limit => {
@@ -40,7 +40,7 @@ impl Shortage {
     }
 
     /// True while the alarm is on.
-    pub(in crate::node) fn is_on(self) -> bool {
+    pub(super) fn is_on(self) -> bool {
         matches!(self, Self::On { .. })
     }
 }

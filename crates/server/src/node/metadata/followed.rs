@@ -19,8 +19,8 @@ use crate::metadata::Metadata;
 pub(crate) struct NodeMetadata {
     pub(crate) store: Arc<Metadata>,
     /// Position of the log up to which the items have taken effect; none before the first.
-    pub(in crate::node) position: Mutex<Option<u64>>,
-    pub(in crate::node) followed: Mutex<Followed>,
+    pub(super) position: Mutex<Option<u64>>,
+    pub(super) followed: Mutex<Followed>,
     /// Positions of the log up to which the items have taken effect at the other nodes.
     peers: Mutex<BTreeMap<NodeId, u64>>,
     peer_has_followed: Condvar,
@@ -30,11 +30,11 @@ pub(crate) struct NodeMetadata {
 
 /// The items that have taken effect.
 #[derive(Default, Debug)]
-pub(in crate::node) struct Followed {
+pub(super) struct Followed {
     /// The version of the items; 0 for none.
-    pub(in crate::node) version: u64,
+    pub(super) version: u64,
     /// The users by name, each with the item that it was read from.
-    pub(in crate::node) users: BTreeMap<String, (Arc<Value>, Arc<User>)>,
+    pub(super) users: BTreeMap<String, (Arc<Value>, Arc<User>)>,
 }
 
 impl NodeMetadata {

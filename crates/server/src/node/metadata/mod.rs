@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::auth::{User, Users};
-use crate::disk::json_files::members::{item, item_value};
+use crate::disk::json_files::members::item_value;
 use crate::disk::json_files::node_file::VhostEntry;
 use crate::disk::json_files::stored_user::StoredUser;
 use crate::disk::vhost_files::{self, VhostId};
@@ -80,9 +80,12 @@ fn contents(items: &CommittedItems, before: &Followed) -> Result<Option<Contents
     Ok(next_vhost_id.map(contents))
 }
 
-/// The content of an item, which an error names.
+/// The content of an item, which an error names: it has a member that this build does not know, or lacks one.
 fn read<T: DeserializeOwned>(value: &Value, name: impl Fn() -> String) -> Result<T, String> {
-    item(value).map_err(|problem| format!("{} cannot be read: {problem}", name()))
+    T::deserialize(value).map_err(|error| {
+        let advice = "if a newer version of Leveret leads the cluster, upgrade this node";
+        format!("{} cannot be read: {error}; {advice}", name())
+    })
 }
 
 /// The changes that put all items of `after`, and remove the vhosts and users of `before` that are not in `after`.

@@ -5,7 +5,7 @@
 
 use replication::levels::{RECORD_LEVEL, check_level};
 
-use crate::disk::json_files::cluster_file;
+use crate::disk::json_files::members::item_value;
 use crate::metadata::{ItemChange, ItemKey};
 use crate::node::Node;
 use crate::node::metadata::unable;
@@ -84,10 +84,7 @@ impl Node {
         let Some(level) = links.level_to_rise_to().filter(|_| !links.nodes().is_empty()) else {
             return Ok(());
         };
-        let change = ItemChange {
-            key: ItemKey::RecordLevel,
-            value: Some(cluster_file::record_level_value(level)),
-        };
+        let change = ItemChange { key: ItemKey::RecordLevel, value: Some(item_value(&level)) };
         metadata.store.change(vec![change]).map_err(|error| unable(&error))?;
         self.settle_everywhere(metadata).map_err(ChangeError::Unable)
     }

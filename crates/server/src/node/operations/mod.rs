@@ -4,8 +4,8 @@
 //! disk. Changes of users and vhosts wait for the disk, and the runtime replaces their thread meanwhile.
 
 mod backups;
+mod barrier;
 mod clients;
-mod leadership;
 mod lifecycle;
 mod logins;
 mod membership;
@@ -26,7 +26,7 @@ use crate::vhost::VhostHandle;
 
 /// Copies the queues of a vhost, a slice at a time, so that clients never wait for all queues.
 fn view_queues(handle: &VhostHandle) -> QueueViews {
-    let ids = handle.read(|v, _| QueueViews::ids(v));
+    let ids = handle.queue_ids();
     let mut views = QueueViews::of(ids.len());
     for slice in ids.chunks(SAMPLED_PER_LOCK) {
         handle.measure(|v, now| views.add(v, now, slice));

@@ -148,7 +148,7 @@ impl Node {
         &self.history
     }
 
-    /// Copies the numbers behind the metrics, for the vhosts that `select` selects.
+    /// Copies the numbers behind the metrics, for the vhosts that `wants` names.
     pub fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape {
         let node = self.snapshot();
         let clients = self.clients.all();
@@ -173,7 +173,7 @@ impl Node {
     }
 
     /// Lets a thread format a long text, away from those that serve clients, one text after the other.
-    pub fn format_aside(&self, format: Box<dyn FnOnce() + Send>) {
+    pub fn format_aside(&self, format: impl FnOnce() + Send + 'static) {
         let turns = Arc::clone(&self.permits.metrics);
         tokio::spawn(async move {
             // The semaphore is never closed.

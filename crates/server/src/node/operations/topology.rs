@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use broker::{
     DeadLetterMap, DeadLetterMapBuilder, DryRun, ExchangeType, Name, Policy, PolicyChange,
-    PolicyKind, QueueId,
+    PolicyKind,
 };
 use tokio::task::block_in_place;
 
@@ -117,7 +117,7 @@ impl Node {
         self.vhosts.get(vhost)?.read(|v, _| ExchangeSnapshot::one(v, name))
     }
 
-    /// The bindings that `filter` selects.
+    /// The bindings that `which` selects.
     pub fn bindings(&self, vhost: &str, which: BindingFilter<'_>) -> Option<Vec<BindingSnapshot>> {
         Some(self.vhosts.get(vhost)?.read(|v, _| BindingSnapshot::of(v, which)))
     }
@@ -188,7 +188,7 @@ impl Node {
     /// The dead-letter map of a vhost.
     pub fn dead_letter_map(&self, vhost: &str) -> Option<DeadLetterMap> {
         let handle = self.vhosts.get(vhost)?;
-        let queues: Vec<QueueId> = handle.read(|v, _| v.queues().map(|(id, _)| id).collect());
+        let queues = handle.queue_ids();
         let mut taking = DeadLetterMapBuilder::default();
         for mut slice in queues.chunks(MAPPED_PER_LOCK) {
             while !slice.is_empty() {
@@ -212,7 +212,7 @@ impl Node {
         Some(taking.end())
     }
 
-    /// The queues of a vhost at one moment.
+    /// The queues of a vhost, copied a slice at a time.
     pub fn queue_views(&self, vhost: &str) -> Option<Vec<QueueView>> {
         let handle = self.vhosts.get(vhost)?;
         Some(view_queues(&handle).into_views())

@@ -24,7 +24,9 @@ use crate::disk::stand_alone;
 use crate::disk::vhost_files::{VhostId, replica_path, vhost_path};
 use crate::peers::barriers::Barriers;
 use crate::replicas::Replicator;
-use crate::requests::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
+use crate::requests::{
+    BackupError, BackupJob, BackupState, BackupTotals, BackupVhost, backup_file,
+};
 use crate::vhost::Vhosts;
 
 /// The backup that runs, or the last one.
@@ -294,7 +296,7 @@ impl Backups {
         let told: Vec<_> = self.job().map_or_else(Vec::new, |job| job.vhosts);
         let ended_ms = clock.now().wall_ms();
         let version = env!("CARGO_PKG_VERSION");
-        let text = crate::requests::backup_file((&node_name, version), (began_ms, ended_ms), &told);
+        let text = backup_file((&node_name, version), (began_ms, ended_ms), &told);
         target.complete(&text).map_err(about(&target.path))
     }
 }

@@ -39,7 +39,7 @@ fn take(node: &Node) -> (u64, Sample) {
 
 fn sample_vhost(handle: &VhostHandle) -> VhostSample {
     let traffic = handle.traffic();
-    let queues = handle.read(|v, _| Sampling::queues(v));
+    let queues = handle.queue_ids();
     let mut sampling = Sampling::of(queues.len());
     for slice in queues.chunks(SAMPLED_PER_LOCK) {
         handle.read(|v, _| sampling.add_queues(v, slice));

@@ -16,7 +16,7 @@ use std::time::Duration;
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Now;
-use broker::{ConnectionId, Lsn, Outgoing, Vhost};
+use broker::{ConnectionId, Lsn, Outgoing, QueueId, Vhost};
 use parking_lot::Mutex;
 use replica::LocalVhost;
 use slotmap::SecondaryMap;
@@ -252,6 +252,11 @@ impl VhostHandle {
         let clients = state.local.clients();
         let client_of = |id| clients.get(id).map(|link| Arc::clone(&link.end.description));
         read(state.local.vhost(), &client_of)
+    }
+
+    /// The ids of all queues, to read them a slice at a time.
+    pub(crate) fn queue_ids(&self) -> Vec<QueueId> {
+        self.read(|vhost, _| vhost.queues().map(|(id, _)| id).collect())
     }
 
     /// Reads the vhost in one of many slices: a thread that waits for the lock gets it next.

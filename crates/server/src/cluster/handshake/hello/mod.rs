@@ -1,7 +1,7 @@
 //! The hello: the first message of each side of a link or stream.
 //!
 //! A node tells which protocol it speaks, which node of which cluster it is, and a nonce. Nothing in a hello is
-//! believed before the [proof](proof) that the sender knows the cluster's secret.
+//! believed before the [proof] that the sender knows the cluster's secret.
 
 mod judge;
 mod messages;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::requests::{LimitName as _, UserLimit, VhostLimit, VhostSettings};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use broker::QueueType;
@@ -24,6 +23,7 @@ use crate::membership::founding::ClusterRecord;
 use crate::membership::ids::{ClusterId, DiskId};
 use crate::membership::node_list::{ListedNode, NodeList};
 use crate::membership::placement::Placement;
+use crate::requests::{LimitName as _, UserLimit, VhostLimit, VhostSettings};
 
 fn folder(test: &str) -> PathBuf {
     let name = format!("leveret-octets-{test}-{}", std::process::id());

@@ -6,11 +6,7 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 
 use crate::clock::Clock;
-use crate::cluster::links::dial::DialError;
-use crate::cluster::links::registry::{ClusterError, Links};
-use crate::cluster::links::streams::NodeStream;
-use crate::cluster::purpose::Purpose;
-use crate::cluster::refusal::{Refusal, RefusalCode};
+use crate::cluster::{ClusterError, DialError, Links, NodeStream, Purpose, Refusal, RefusalCode};
 use crate::config::ClusterOptions;
 use crate::disk::json_files::cluster_file;
 use crate::limits::FORGET_TIMEOUT;
