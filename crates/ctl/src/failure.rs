@@ -138,6 +138,11 @@ impl Failure {
         Self::plain(DATA, format!("Queue '{queue}' does not exist in vhost '{vhost}'"))
     }
 
+    /// There is no such object, in RabbitMQ's words.
+    pub(crate) fn no_such_object() -> Self {
+        Self::plain(DATA, "Object (queue, stream, exchange, etc) was not found")
+    }
+
     /// There is no such parameter.
     pub(crate) fn no_such_parameter() -> Self {
         Self::error(UNAVAILABLE, "Parameter does not exist")

@@ -175,7 +175,9 @@ fn perform(
             if let Output::Graded { code, .. } = output {
                 printed.code = code;
             }
-            printed.out.push_str(&formatted(&output, formatter, style, node.name()));
+            // JSON alone has the name, for which the node may have to be asked.
+            let name = if formatter == Formatter::Json { node.name() } else { "" };
+            printed.out.push_str(&formatted(&output, formatter, style, name));
             Ok(())
         }
         Err(Failure::WithDocument { document, .. }) if formatter == Formatter::Json => {
@@ -256,25 +258,17 @@ const DIRECTORY_GRACE: Duration = Duration::from_secs(3);
 
 /// Finds the node for a command. One that waits for a start is patient with a directory that is not there yet.
 fn find_for(command: &Command, options: &Parsed, usual: Option<Duration>) -> Result<Node, Failure> {
-    let deadline = Instant::now() + DIRECTORY_GRACE;
-    loop {
-        match find(options, false, usual) {
-            // A wrong context keeps nobody from its removal.
-            Err(_) if command.section == Section::Help => return Ok(Node::absent()),
-            Err(_)
-                if command.waits_for_start
-                    && options.text("data-dir").is_some()
-                    && Instant::now() < deadline =>
-            {
-                std::thread::sleep(DIRECTORY_POLL);
-            }
-            found => return found,
-        }
+    let look = || find(options, false, usual);
+    if command.section == Section::Help {
+        // A wrong context keeps nobody from its removal.
+        return Ok(look().unwrap_or_else(|_| Node::absent()));
     }
+    if command.waits_for_start && options.text("data-dir").is_some() {
+        let found = commands::poll(Instant::now() + DIRECTORY_GRACE, || look().ok());
+        return found.map_or_else(look, Ok);
+    }
+    look()
 }
-
-/// Interval of looks for the directory.
-const DIRECTORY_POLL: Duration = Duration::from_millis(50);
 
 /// Finds the node in the options; `checks` verifies its name. `usual` limits the time for each answer, unless the options do.
 fn find(options: &Parsed, checks: bool, usual: Option<Duration>) -> Result<Node, Failure> {

@@ -8,6 +8,7 @@ mod program;
 mod queues;
 mod settings;
 
+pub(crate) use node::lifecycle::poll;
 pub(crate) use program::absent::absent;
 
 use crate::command::Command;

@@ -1,5 +1,5 @@
 //! Candidates for the next word of a command line: from the table of commands, which is also that of the
-//! help, and from names that the node knows.
+//! help, and from names that the node, or the file of contexts, knows.
 
 use crate::GLOBAL_SWITCHES;
 use crate::arguments::{self, Kind, Parsed, Switch, parse};
@@ -8,7 +8,7 @@ use crate::commands;
 use crate::help;
 use crate::tool::Tool;
 
-/// Names that the node knows.
+/// Names that the node, or the user's file of contexts, knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Names {
     Vhosts,

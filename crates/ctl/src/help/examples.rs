@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::command::Command;
+use crate::help::meanings::sections;
 use crate::tool::Tool;
 
 /// The text: its first line says how it is read.
@@ -19,8 +20,7 @@ struct Task {
 }
 
 fn tasks() -> impl Iterator<Item = Task> {
-    let sections = TEXT.split("\n# ").skip(1).filter_map(|section| section.split_once('\n'));
-    sections.filter_map(|(title, lines)| {
+    sections(TEXT).filter_map(|(title, lines)| {
         let (topic, about) = title.split_once(": ")?;
         let commands = lines.lines().filter_map(|line| line.strip_prefix(PREFIX)).collect();
         Some(Task { topic, about, commands })

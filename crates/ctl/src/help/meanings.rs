@@ -29,10 +29,15 @@ impl Meaning {
     }
 }
 
+/// The sections of a text of this crate, each as its title behind `# ` and its lines.
+pub(super) fn sections(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    text.split("\n# ").skip(1).filter_map(|section| section.split_once('\n'))
+}
+
 /// The options and columns of a command, in the order of the text.
 pub(crate) fn of(command: &str) -> impl Iterator<Item = Meaning> {
-    let sections = TEXT.split("\n# ").skip(1).filter_map(|section| section.split_once('\n'));
-    let of_command = sections.filter(move |(names, _)| names.split(", ").any(|one| one == command));
+    let of_command =
+        sections(TEXT).filter(move |(names, _)| names.split(", ").any(|one| one == command));
     of_command.flat_map(|(_, lines)| lines.lines().filter_map(Meaning::read))
 }
 
@@ -63,6 +68,8 @@ mod tests {
             let named: Vec<&str> =
                 of(command.name).filter(|one| !one.is_option()).map(|one| one.head).collect();
             let columns: Vec<&str> = command.columns.iter().map(|column| column.name).collect();
+            let has_stars = of(command.name).any(|one| one.is_usual);
+            assert_eq!(has_stars, !columns.is_empty(), "{}", command.name);
             if !columns.is_empty() {
                 assert_eq!(named, columns, "{}", command.name);
             } else if command.name.starts_with("list_") {

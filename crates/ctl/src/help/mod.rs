@@ -89,9 +89,8 @@ pub(crate) fn one(tool: Tool, command: &Command) -> String {
         false => "Columns, of which those with a star are shown if none is named",
     };
     for (title, all) in [("Options", &options), (columns_title, &columns)] {
-        let has_stars = !command.columns.is_empty();
         if !all.is_empty() {
-            let _ = write!(text, "\n{title}\n\n{}", table(all, has_stars));
+            let _ = write!(text, "\n{title}\n\n{}", table(all));
         }
     }
     let name = tool.name();
@@ -110,12 +109,12 @@ pub(crate) fn one(tool: Tool, command: &Command) -> String {
 }
 
 /// Names and meanings in two columns.
-fn table(all: &[Meaning], has_stars: bool) -> String {
+fn table(all: &[Meaning]) -> String {
     let heads = all.iter().map(|one| one.head.len());
     let width = heads.filter(|width| *width <= HEAD_WIDTH_MAX).max().unwrap_or_default();
     let mut text = String::new();
     for Meaning { head, about, is_usual } in all {
-        let star = if *is_usual && has_stars { '*' } else { ' ' };
+        let star = if *is_usual { '*' } else { ' ' };
         let _ = match head.len() <= HEAD_WIDTH_MAX {
             true => writeln!(text, "{star} {head:width$}  {about}"),
             false => writeln!(text, "{star} {head}\n  {:width$}  {about}", ""),

@@ -50,7 +50,7 @@ impl Node {
         usual: Option<Duration>,
     ) -> Result<Self, Failure> {
         let place = Place::of(options, environment)?;
-        let local = Local::read(&place.directory, environment);
+        let local = place.local;
         let url = match (&place.address, &local) {
             (Address::Url(url), _) => Some(url.clone()),
             (Address::Directory | Address::Machine, Some(local)) => Some(local.url.clone()),
@@ -74,8 +74,8 @@ impl Node {
         let is_named = !matches!(place.address, Address::Url(_));
         let name = local.filter(|_| is_named).map_or_else(OnceCell::new, |it| it.name.into());
         let file = place.directory.join("ctl.json");
-        let missing = url.is_none().then(|| file.clone());
         let is_absent = url.is_none() && place.address == Address::Directory;
+        let missing = (url.is_none() && !is_absent).then(|| file.clone());
         let url = url.unwrap_or_else(|| format!("http://127.0.0.1:{HTTP_PORT}"));
         let seconds = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
         let trust = if url.starts_with("https:") { trust } else { Trust::Anybody };
@@ -88,7 +88,6 @@ impl Node {
             false => Api::new(&url, &login, &tls, timeout),
         };
         let asked = options.text("node").map(str::to_owned);
-        let missing = missing.filter(|_| !is_absent);
         let is_elsewhere = place.is_elsewhere;
         Ok(Self { api, name, asked, missing, is_elsewhere, context: place.context })
     }

@@ -32,6 +32,8 @@ pub(super) struct Place {
     pub(super) context: Option<String>,
     /// The data directory of a node of this machine, which may be the one at the address.
     pub(super) directory: PathBuf,
+    /// The address and token that the node of that directory has written, if one runs there.
+    pub(super) local: Option<Local>,
     /// True if the name of the node is that of a node on another machine.
     pub(super) is_elsewhere: bool,
 }
@@ -87,13 +89,13 @@ impl Place {
             Some(asked) => PathBuf::from(asked),
             None => data_dir(options.text("config"), environment),
         };
+        let local = Local::read(&directory, environment);
         let is_by_directory = address == Address::Directory;
         let kept = context.as_ref().map(|(_, context)| context);
         let (user, password) = login(options, variable, kept, is_by_directory);
-        let host = option("node").filter(|_| !is_by_directory).and_then(|name| {
-            let local = Local::read(&directory, environment);
-            other_host(&name, local.as_ref(), environment)
-        });
+        let host = option("node")
+            .filter(|_| !is_by_directory)
+            .and_then(|name| other_host(&name, local.as_ref(), environment));
         let is_elsewhere = host.is_some();
         let address = match (address, host) {
             (Address::Machine, Some(host)) => Address::Url(format!("http://{host}:{HTTP_PORT}")),
@@ -103,7 +105,17 @@ impl Place {
         let is_insecure = options.flag("insecure") == Some(true)
             || context.as_ref().is_some_and(|(_, context)| context.is_insecure);
         let context = context.map(|(name, _)| name);
-        Ok(Self { address, user, password, cacert, is_insecure, directory, is_elsewhere, context })
+        Ok(Self {
+            address,
+            user,
+            password,
+            cacert,
+            is_insecure,
+            directory,
+            local,
+            is_elsewhere,
+            context,
+        })
     }
 }
 

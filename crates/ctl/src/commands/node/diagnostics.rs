@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::status::{alarms, all_nodes, own_node};
 use crate::command::{Call, Command, Section, Tools};
 use crate::commands::cluster::replicas;
-use crate::commands::settings::policy_preview::not_found;
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
@@ -342,7 +341,7 @@ fn policies_that_match(call: &Call<'_>) -> Result<Output, Failure> {
     let queue = call.node.api.find(&path(&["queues", call.vhost(), call.word(0)]))?;
     let queue = queue.ok_or_else(|| {
         let why = "object (queue, exchange) not found";
-        not_found().told(json!({"message": why, "policies": [], "result": "error"}))
+        Failure::no_such_object().told(json!({"message": why, "policies": [], "result": "error"}))
     })?;
     let name = queue.get("policy").and_then(Value::as_str).filter(|name| !name.is_empty());
     let policy = match name {

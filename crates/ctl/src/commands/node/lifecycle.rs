@@ -193,10 +193,7 @@ pub(in crate::commands) fn deadline(call: &Call<'_>, usual: Duration) -> Instant
 }
 
 /// Checks repeatedly; `None` when the time is over.
-pub(in crate::commands) fn poll<T>(
-    deadline: Instant,
-    mut look: impl FnMut() -> Option<T>,
-) -> Option<T> {
+pub(crate) fn poll<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     loop {
         if let Some(found) = look() {
             return Some(found);

@@ -8,7 +8,7 @@ use crate::completion::candidates::{Candidate, Candidates, Names, candidates};
 use crate::completion::shell_words::{escaped, split};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
-use crate::http::{ANSWER_TIMEOUT, Api, path};
+use crate::http::{ANSWER_TIMEOUT, path};
 use crate::node::{Contexts, with_environment};
 use crate::tool::Tool;
 
@@ -109,21 +109,28 @@ fn cut(word: &str, breaks: &str) -> usize {
     word.rfind(is_break).map_or(0, |at| at + 1)
 }
 
-/// Names of the node with this beginning; none if the node does not answer.
+/// Names with this beginning; none if the node that knows them does not answer.
 fn names(names: Names, line: &Parsed, beginning: &str) -> Vec<String> {
-    if names == Names::Contexts {
+    let Some((at, field)) = source(names, line.text("vhost").unwrap_or("/"), beginning) else {
         let contexts = with_environment(Contexts::read).unwrap_or_default();
         return contexts.all.into_keys().collect();
-    }
+    };
     let Ok(node) = crate::find(line, false, Some(ANSWER_TIMEOUT)) else { return Vec::new() };
-    known(&node.api, names, line.text("vhost").unwrap_or("/"), beginning)
+    let Ok(answer) = node.api.get(&at) else { return Vec::new() };
+    let all = answer.get("items").unwrap_or(&answer).as_array();
+    let name =
+        |one: &Value| one.get(field)?.as_str().filter(|name| !name.is_empty()).map(str::to_owned);
+    let mut found: Vec<String> = all.into_iter().flatten().filter_map(name).collect();
+    found.sort();
+    found
 }
 
-fn known(api: &Api, names: Names, vhost: &str, beginning: &str) -> Vec<String> {
+/// The path at which the node lists the names, and the field that has them; none for names that no node knows.
+fn source(names: Names, vhost: &str, beginning: &str) -> Option<(String, &'static str)> {
     let pattern = path(&[&format!("^{}", escaped_pattern(beginning))]);
     let pattern = pattern.strip_prefix("/api/").unwrap_or_default();
     let page = format!("?page=1&page_size={NAMES_MAX}&use_regex=true&columns=name&name={pattern}");
-    let (at, field) = match names {
+    Some(match names {
         Names::Vhosts => ("/api/vhosts?columns=name".to_owned(), "name"),
         Names::Users => ("/api/users?columns=name".to_owned(), "name"),
         Names::Queues => (path(&["queues", vhost]) + &page, "name"),
@@ -131,15 +138,8 @@ fn known(api: &Api, names: Names, vhost: &str, beginning: &str) -> Vec<String> {
         Names::Policies => (path(&["policies", vhost]), "name"),
         Names::OperatorPolicies => (path(&["operator-policies", vhost]), "name"),
         Names::Redrives => ("/api/redrives".to_owned(), "id"),
-        Names::Contexts => return Vec::new(),
-    };
-    let Ok(answer) = api.get(&at) else { return Vec::new() };
-    let all = answer.get("items").unwrap_or(&answer).as_array();
-    let name =
-        |one: &Value| one.get(field)?.as_str().filter(|name| !name.is_empty()).map(str::to_owned);
-    let mut found: Vec<String> = all.into_iter().flatten().filter_map(name).collect();
-    found.sort();
-    found
+        Names::Contexts => return None,
+    })
 }
 
 /// A text as a pattern that matches exactly this text.

@@ -80,7 +80,8 @@ fn of_options(options: &Parsed) -> Result<Context, Failure> {
         Ok(absolute) => absolute.display().to_string(),
         Err(_) => path,
     };
-    let password = || text("password").or_else(|| std::env::var("LEVERET_PASSWORD").ok());
+    let kept = || with_environment(|environment| (environment.variable)("LEVERET_PASSWORD"));
+    let password = || text("password").or_else(kept);
     let stores = options.flag("store-password") == Some(true);
     Ok(Context {
         http_url,

@@ -6,7 +6,6 @@ use crate::arguments::Switch;
 use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section, Tools};
 use crate::commands::cluster::quorum_queue::{QuorumQueue, unsupported};
-use crate::commands::settings::policy_preview::not_found;
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::format::{Empty, Output, Rows};
 use crate::http::{HttpError, path};
@@ -186,7 +185,7 @@ fn list(call: &Call<'_>) -> Result<Output, Failure> {
 fn purge(call: &Call<'_>) -> Result<Output, Failure> {
     match call.node.api.remove(&path(&["queues", call.vhost(), call.word(0), "contents"]))? {
         true => Ok(Output::Done),
-        false => Err(not_found()),
+        false => Err(Failure::no_such_object()),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::policies::{OPERATOR_POLICIES, POLICIES, SWITCHES, described};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
-use crate::failure::{DATA, Failure};
+use crate::failure::Failure;
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::{HttpError, path};
 use crate::rows::{rows_of, same};
@@ -115,11 +115,6 @@ fn dry_run(call: &Call<'_>) -> Result<Output, Failure> {
         text.push_str(&table(rows));
     }
     Ok(Output::Both(text, answer))
-}
-
-/// There is no such queue, in RabbitMQ's words.
-pub(in crate::commands) fn not_found() -> Failure {
-    Failure::plain(DATA, "Object (queue, stream, exchange, etc) was not found")
 }
 
 #[cfg(test)]
