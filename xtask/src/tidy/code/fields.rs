@@ -50,7 +50,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// The structs of production code, with the numbers of their fields.
 fn structs(tree: &Tree) -> Vec<Counted> {
-    let files = tree.rust_sources().filter(|(file, _)| !file.is_test());
+    let files = tree.production();
     files.flat_map(|(file, source)| structs_in(&file.path, source)).collect()
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 /// longest counts.
 fn functions(tree: &Tree) -> Vec<Counted> {
     let mut longest: Vec<Counted> = Vec::new();
-    for (file, source) in tree.rust_sources().filter(|(file, _)| !file.is_test()) {
+    for (file, source) in tree.production() {
         for counted in functions_in(&file.path, source) {
             match longest.iter_mut().rev().find(|known| known.name == counted.name) {
                 Some(known) if known.number < counted.number => *known = counted,

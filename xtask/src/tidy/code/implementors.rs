@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::tidy::report::finding::Finding;
-use crate::tidy::sources::rust_source::{RustSource, words};
-use crate::tidy::sources::tree::{Tree, TreeFile};
+use crate::tidy::sources::rust_source::words;
+use crate::tidy::sources::tree::Tree;
 
 /// Implementors that need no reason.
 const IMPLEMENTORS_MIN: usize = 2;
@@ -38,7 +38,7 @@ fn faults(tree: &Tree, reasons: &[(&str, &str)]) -> Vec<Finding> {
     let implementors = implementors(tree);
     let mut findings = Vec::new();
     let mut excused: Vec<&str> = Vec::new();
-    for (file, source) in production(tree) {
+    for (file, source) in tree.production() {
         for (at, name, _) in source.items("trait") {
             let number = implementors.get(name).copied().unwrap_or_default();
             let has_reason = reasons.iter().any(|(excused, _)| *excused == name);
@@ -60,14 +60,10 @@ fn faults(tree: &Tree, reasons: &[(&str, &str)]) -> Vec<Finding> {
     findings
 }
 
-fn production(tree: &Tree) -> impl Iterator<Item = (&TreeFile, &RustSource)> {
-    tree.rust_sources().filter(|(file, _)| !file.is_test())
-}
-
 /// The numbers of implementors of traits, by name.
 fn implementors(tree: &Tree) -> BTreeMap<&str, usize> {
     let mut numbers = BTreeMap::new();
-    for (_, source) in production(tree) {
+    for (_, source) in tree.production() {
         for at in source.mentions("impl").filter(|at| !source.is_test(*at)) {
             if let Some(name) = implemented(&source.code[at + "impl".len()..]) {
                 *numbers.entry(name).or_default() += 1;

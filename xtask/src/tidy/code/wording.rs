@@ -71,7 +71,7 @@ const PARTICIPLES_LEFT: Ceilings = &[
 /// Checks comments and the names of types.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let (mut turns, mut names) = (Vec::new(), Vec::new());
-    for (file, source) in tree.rust_sources().filter(|(file, _)| !file.is_test()) {
+    for (file, source) in tree.production() {
         turns.extend(turns_above(&file.path, source));
         names.extend(participles(&file.path, source));
     }

@@ -22,7 +22,7 @@ pub(super) type Graph = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 /// The sources of each crate, by the folder of the crate, with their paths.
 pub(super) fn by_crate(tree: &Tree) -> BTreeMap<&str, Vec<(&str, &RustSource)>> {
     let mut crates: BTreeMap<&str, Vec<(&str, &RustSource)>> = BTreeMap::new();
-    for (file, source) in tree.rust_sources().filter(|(file, _)| !file.is_test()) {
+    for (file, source) in tree.production() {
         if let Some((folder, _)) = file.path.split_once("/src/") {
             crates.entry(folder).or_default().push((&file.path, source));
         }

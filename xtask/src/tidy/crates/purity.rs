@@ -37,7 +37,7 @@ const SPAWNERS: &[&str] = &["perf", "server"];
 /// Checks what the source of the crates mentions.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in tree.rust_sources().filter(|(file, _)| !file.is_test()) {
+    for (file, source) in tree.production() {
         let Some(crate_folder) = file.crate_folder() else {
             continue;
         };
@@ -56,7 +56,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
                 let message = "only management, ctl, perf, the metadata of a cluster, and in the server definitions, \
-                               requests, those of other nodes, global parameters, the files of the node and the cluster, \
+                               items as JSON, requests, those of other nodes, global parameters, the files of the node and the cluster, \
                                files of redrives and of deaths and ctl.json know JSON: give the value a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
             }
@@ -179,7 +179,7 @@ mod tests {
     fn comments_tests_and_the_shell_are_free() {
         let text = "use std::fs; std::thread::spawn(f);";
         assert_eq!(findings("crates/broker/tests/script.rs", text), "");
-        assert_eq!(findings("crates/server/src/main.rs", text), "");
+        assert_eq!(findings("crates/server/src/process.rs", text), "");
         assert_eq!(findings("crates/amqp/src/lib.rs", "//! No std::fs.\n"), "");
         let inner = "#[cfg(test)]\nmod tests { use std::fs; }";
         assert_eq!(findings("crates/amqp/src/lib.rs", inner), "");

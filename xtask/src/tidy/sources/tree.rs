@@ -105,6 +105,11 @@ impl Tree {
             Content::Text(_) | Content::Binary => None,
         })
     }
+
+    /// Every Rust file that is no test, with its source.
+    pub(crate) fn production(&self) -> impl Iterator<Item = (&TreeFile, &RustSource)> {
+        self.rust_sources().filter(|(file, _)| !file.is_test())
+    }
 }
 
 /// The folders below the root that are a workspace of their own.
