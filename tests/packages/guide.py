@@ -2,7 +2,9 @@
 
 import pathlib
 import re
+import shutil
 
+INSTALL = "start/install.md"
 DOCUMENTS = pathlib.Path(__file__).parents[2] / "docs"
 
 
@@ -14,6 +16,15 @@ def blocks(page, section):
     return [block.replace("\\\n", " ").strip().splitlines() for block in found]
 
 
-def follow(machine, commands, folder="/srv"):
+def follow(machine, commands):
     """Runs commands in a machine, as they are; returns all that they print."""
-    return "".join(machine.run("sh", "-c", command, folder=folder) for command in commands)
+    return "".join(machine.run("sh", "-c", command) for command in commands)
+
+
+def install(machine, file, section):
+    """Gives the file to root of the machine, and runs the three commands of a section of install.md."""
+    shutil.copy(file, machine.debian / "srv")
+    three = blocks(INSTALL, section)[0]
+    assert len(three) == 3 and any(file.name in one for one in three), three
+    follow(machine, three)
+    return machine

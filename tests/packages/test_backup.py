@@ -7,7 +7,7 @@ import pika
 import pytest
 
 from debian_root import MACHINE_PACKAGES, DebianRoot
-from guide import blocks, follow
+from guide import blocks, follow, install
 from machine import Machine, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "systemd can be started")
@@ -35,16 +35,10 @@ def machines(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-def install(machine, deb):
-    shutil.copy(deb, machine.debian / "srv")
-    follow(machine, blocks("start/install.md", "Debian package")[0])
-    return machine
-
-
 @pytest.fixture(scope="module")
 def first(machines, deb):
     """A machine with the package, a user and messages."""
-    machine = install(machines("first"), deb)
+    machine = install(machines("first"), deb, "Debian package")
     machine.inside(publish)
     return machine
 
@@ -88,7 +82,7 @@ def test_backup_by_the_guide_is_restored_on_another_machine(first, machines, deb
     assert trace(monday) == before
     copy = first.debian / "srv/monday.tar.gz"
     # There the user of the service has another number.
-    second = install(machines("second", "adduser --quiet --system --group one", "adduser --quiet --system --group two"), deb)
+    second = install(machines("second", "adduser --quiet --system --group one", "adduser --quiet --system --group two"), deb, "Debian package")
     assert second.run("id", "--user", "leveret") != first.run("id", "--user", "leveret")
     subprocess.run(["tar", "--extract", "--directory", second.debian / "srv", "--file", copy], check=True)
     [restore] = blocks(PAGE, "Restore")

@@ -12,10 +12,8 @@ import pytest
 from conftest import only
 from container import Image, libraries
 from debian_root import MACHINE_PACKAGES, DebianRoot
-from guide import blocks
+from guide import INSTALL, blocks, install
 from machine import WITHIN_S, Machine, why_not
-
-PAGE = "start/install.md"
 
 needs_systemd = pytest.mark.skipif(bool(why_not()), reason=why_not() or "systemd can be started")
 
@@ -41,18 +39,9 @@ def logged_in(user, password):
         return False
 
 
-def follow(machine, file, section):
-    """Gives the file to root of the machine, and runs the commands of a section as they are."""
-    shutil.copy(file, machine.debian / "srv")
-    three = blocks(PAGE, section)[0]
-    assert len(three) == 3 and any(file.name in one for one in three), three
-    for command in three:
-        machine.run("sh", "-c", command)
-
-
 @needs_systemd
 def test_three_commands_install_the_debian_package(machine, deb, archive):
-    follow(machine, deb, "Debian package")
+    install(machine, deb, "Debian package")
     assert machine.inside(lambda: (logged_in("app", "secret"), logged_in("guest", "guest"))) == (True, False)
     assert machine.show("ActiveState") == "active"
     assert "app\t[administrator]" in machine.run("rabbitmqctl", "list_users")
@@ -65,7 +54,7 @@ def test_three_commands_install_the_debian_package(machine, deb, archive):
 
 @needs_systemd
 def test_three_commands_install_the_archive(machine, archive):
-    follow(machine, archive, "Archive")
+    install(machine, archive, "Archive")
     assert machine.inside(lambda: logged_in("app", "secret"))
     assert machine.show("ActiveState") == "active"
     assert "app\t[administrator]" in machine.run("rabbitmqctl", "list_users")
@@ -120,7 +109,7 @@ def test_three_commands_run_the_image(packages, tmp_path):
     mounts = " ".join(f"--volume {path}:{path}:ro" for path in libraries(tmp_path / "content/usr/bin"))
     (tmp_path / "bin/docker").write_text(DOCKER.format(files=min(files, 500_000), libraries=mounts))
     (tmp_path / "bin/docker").chmod(0o755)
-    three = blocks(PAGE, "Container image")[0]
+    three = blocks(INSTALL, "Container image")[0]
     assert len(three) == 3 and image.name in three[0], three
     asked = ["docker exec broker leveretctl authenticate_user app secret", "docker exec broker leveretctl list_users"]
     ran = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", PODMAN,

@@ -1,4 +1,4 @@
-"""The fields of the management API: each has its meaning in the documentation, in the one table of all fields."""
+"""The fields of the management API: each has its meaning in the documentation, in the tables of fields."""
 
 import pathlib
 import re

@@ -28,6 +28,9 @@ class Ctl:
     def __init__(self, binary, folder, environment):
         self.folder = folder
         subprocess.run([binary, "install_links", folder, "--bat"], check=True, stdout=subprocess.DEVNULL)
+        own = folder / "leveretctl"  # which `install_links` does not make
+        if not own.is_symlink():
+            own.symlink_to(Path(binary).resolve())
         # Nothing of the surroundings is to decide what is tested.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("LEVERET_", "LC_", "LANG"))}
         path = f"{folder}:{kept.get('PATH', '')}"

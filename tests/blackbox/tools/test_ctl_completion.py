@@ -28,7 +28,6 @@ def ctl(under, by_broker, pytestconfig, tmp_path):
         pytest.skip("the scripts are Leveret's")
     ctl = tools(under.shared(), pytestconfig, tmp_path)
     binary = Path(pytestconfig.getoption("--leveretctl-bin")).resolve()
-    (tmp_path / "leveretctl").symlink_to(binary)
     if (binary.parent / "leveret-perf").exists():
         (tmp_path / "leveret-perf").symlink_to(binary.parent / "leveret-perf")
     return ctl

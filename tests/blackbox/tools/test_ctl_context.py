@@ -16,7 +16,6 @@ def ctl(under, pytestconfig, tmp_path):
     if under.name == "rabbitmq":
         pytest.skip("Leveret's own commands")
     ctl = tools(under.shared(), pytestconfig, tmp_path)
-    (tmp_path / "leveretctl").symlink_to(pytestconfig.getoption("--leveretctl-bin"))
     for name in ("LEVERET_DATA_DIR", "LEVERET_HTTP_URL", "LEVERET_USER", "LEVERET_PASSWORD"):
         ctl.environment.pop(name, None)
     ctl.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")

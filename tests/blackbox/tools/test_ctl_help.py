@@ -25,7 +25,6 @@ def ctl(under, pytestconfig, tmp_path_factory):
     folder = tmp_path_factory.mktemp("help")
     broker = under.start()
     ctl = tools(broker, pytestconfig, folder)
-    (folder / "leveretctl").symlink_to(pytestconfig.getoption("--leveretctl-bin"))
     ctl.do("set_topic_permissions", "guest", "amq.topic", ".*", ".*")
     ctl.do("set_vhost_limits", '{"max-queues":1000}')
     ctl.do("set_user_limits", "guest", '{"max-channels":1000}')
