@@ -299,10 +299,16 @@ impl Scheduled {
     }
 
     /// Gives a message the earlier delivery time whose record `lsn` is durable. False if the message has left, or was
-    /// given another time since.
+    /// given another time since. No operation finds a message that is to be delivered at once, until it is taken.
     pub(crate) fn finish_move(&mut self, id: EntryId, lsn: Lsn) -> bool {
-        let to = self.moves.get(&id.seq).copied().filter(|to| to.lsn == lsn);
-        to.is_some_and(|to| self.reschedule(id, to.ready_at, to.scheduled_for_ms).is_some())
+        let Some(to) = self.moves.get(&id.seq).copied().filter(|to| to.lsn == lsn) else {
+            return false;
+        };
+        let is_here = self.reschedule(id, to.ready_at, to.scheduled_for_ms).is_some();
+        if is_here && to.is_leaving {
+            self.moves.insert(id.seq, to);
+        }
+        is_here
     }
 
     /// The facts about a message.
