@@ -85,6 +85,12 @@ def follows(cluster, name):
     return 'leveret_replica_state{vhost="/",state="follower"} 1' in metrics
 
 
+def has_acknowledged_all(cluster, name):
+    """True if the leader of the vhost, whichever it is, knows that a node has all that is in its log."""
+    lags = [one["lags"].get(cluster.full_names[name]) for one in cluster.request(name, "GET", "/api/replicas") if one["vhost"] == "/"]
+    return 0 in lags
+
+
 def rebuilt(cluster, name):
     assert cluster.nodes[name].wait_until(lambda: "the replica is rebuilt" in cluster.nodes[name].said(), WITHIN_S), \
         cluster.nodes[name].said()[-3000:]
@@ -264,8 +270,10 @@ def with_older_disk(cluster, published, old, count, size):
     shutil.copytree(node.data, old)
     cluster.start()
     assert node.wait_until(lambda: follows(cluster, "b"), WITHIN_S), node.said()[-3000:]
-    published.publish()
     before = elections(cluster, "ac")
+    published.publish()
+    # Confirmed is what two nodes have, perhaps without this one.
+    assert node.wait_until(lambda: has_acknowledged_all(cluster, "b"), WITHIN_S), node.said()[-3000:]
     node.kill()
     shutil.rmtree(node.data)
     shutil.copytree(old, node.data)
