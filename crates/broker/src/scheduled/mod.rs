@@ -299,7 +299,7 @@ impl Scheduled {
     }
 
     /// Gives a message the earlier delivery time whose record `lsn` is durable. False if the message has left, or was
-    /// given another time since. No operation finds a message that is to be delivered at once, until it is taken.
+    /// given another time since. No operation finds a message that leaves at once, until it is taken.
     pub(crate) fn finish_move(&mut self, id: EntryId, lsn: Lsn) -> bool {
         let Some(to) = self.moves.get(&id.seq).copied().filter(|to| to.lsn == lsn) else {
             return false;
