@@ -7,7 +7,7 @@ use replication::{
 };
 use simdisk::{Disk, Random};
 use storage::{
-    Directory, EntryContent, EntryIndex, Founding, LogEntry, LogOptions, OpenError, ReplicatedLog,
+    Directory, EntryIndex, Founding, LogEntry, LogOptions, OpenError, ReplicatedLog,
     ReplicatedOptions,
 };
 
@@ -218,15 +218,13 @@ impl Node {
         if let Err(divergence) = restored.follow(position) {
             fault.get_or_insert(divergence);
         }
-        if let Some(entry) = change_of_members(&log, applied)
-            && applied == book.ledger.len() + 1
-        {
-            // A member saves the members, and the entry as a committed one, before it tells of the entry: here the power
-            // went between.
-            let root = book.root_of(entry.term.0);
-            book.ledger.committed(self.number, &entry, root);
-        }
         if fault.is_none() {
+            // A member saves that an entry is committed before it tells of the entry: the power went, or the disk was
+            // full, between the two.
+            for entry in entries_between(&log, book.ledger.len(), applied) {
+                let root = book.root_of(entry.term.0);
+                book.ledger.committed(self.number, &entry, root);
+            }
             book.ledger.compare(self.number, applied, restored.state(), "as its log says");
             book.look_at_ledger();
         }
@@ -259,11 +257,10 @@ impl Node {
     }
 }
 
-/// The entry at this index, if the log has it and it changes the members.
-fn change_of_members<D: Directory>(log: &ReplicatedLog<D>, index: u64) -> Option<LogEntry> {
-    let index = EntryIndex(index);
-    let mut entries = log.entries(index, EntryIndex(index.0 + 1), 0).ok()?;
-    entries.pop().filter(|entry| matches!(entry.content, EntryContent::Membership(_)))
+/// The entries behind `before` up to `last`, if the log has all of them.
+fn entries_between<D: Directory>(log: &ReplicatedLog<D>, before: u64, last: u64) -> Vec<LogEntry> {
+    let (from, to) = (EntryIndex(before + 1), EntryIndex(last + 1));
+    if to <= from { Vec::new() } else { log.entries(from, to, usize::MAX).unwrap_or_default() }
 }
 
 fn options(member: MemberId, plan: &Plan) -> ReplicatedOptions {
