@@ -70,7 +70,8 @@ pub use message::{Content, Envelope, Message, MessageMeta, Name, RoutingKey};
 // Exchanges, queues and channels.
 pub use channel::Channel;
 pub use exchange::{
-    Binding, BindingArguments, Destination, Exchange, ExchangeCounters, ExchangeType,
+    Alternate, Binding, BindingArguments, Destination, Exchange, ExchangeCounters, ExchangeType,
+    UnroutablePublish,
 };
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, DeathCounters, DelayedRetry, Deliveries, DropCause,

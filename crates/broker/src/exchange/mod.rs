@@ -38,7 +38,7 @@ use crate::refusal::Refusal;
 use crate::time::Time;
 pub use binding::{Binding, BindingArguments, Destination};
 use consistent_hash::ConsistentHash;
-pub use counters::ExchangeCounters;
+pub use counters::{ExchangeCounters, UnroutablePublish};
 use delayed::{HeldMessages, HeldStore};
 use direct::Direct;
 use fanout::Fanout;
@@ -73,11 +73,8 @@ pub struct Exchange {
     pub arguments: Table,
     /// The user who declared the exchange.
     pub declared_by: Name,
-    /// `alternate-exchange` of the arguments; overrides the policy.
-    pub alternate_argument: Option<Name>,
-    /// The alternate exchange in force, from the arguments or the policy; receives messages that match no
-    /// binding.
-    pub alternate: Option<Name>,
+    /// The exchange for messages that match no binding.
+    pub alternate: Alternate,
     /// The policies that apply to the exchange.
     pub(crate) policies: EffectivePolicies,
     /// Memory of the exchange and its bindings.
@@ -87,9 +84,20 @@ pub struct Exchange {
     bindings: SmallSet<Binding>,
     /// Counters of routed messages.
     pub counters: ExchangeCounters,
+    /// The last publish that reached no queue and was dropped.
+    pub last_unroutable: Option<UnroutablePublish>,
     /// The messages that wait here, if this is a delayed exchange.
     pub(crate) held: Option<Box<HeldMessages>>,
     router: Router,
+}
+
+/// An alternate exchange.
+#[derive(Debug)]
+pub struct Alternate {
+    /// `alternate-exchange` of the arguments; overrides the policy.
+    pub(crate) argument: Option<Name>,
+    /// The exchange in force, from the arguments or the policy.
+    pub in_force: Option<Name>,
 }
 
 #[derive(Debug)]
@@ -173,13 +181,16 @@ impl Exchange {
             internal: declaration.internal,
             arguments: declaration.arguments,
             declared_by: declaration.declared_by,
-            alternate: declaration.alternate.clone(),
-            alternate_argument: declaration.alternate,
+            alternate: Alternate {
+                in_force: declaration.alternate.clone(),
+                argument: declaration.alternate,
+            },
             policies: EffectivePolicies::default(),
             memory,
             bound_from: SmallSet::default(),
             bindings: SmallSet::default(),
             counters: ExchangeCounters::default(),
+            last_unroutable: None,
             held: declaration.store.map(|store| Box::new(HeldMessages::new(store))),
             router,
         })

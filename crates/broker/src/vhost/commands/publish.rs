@@ -10,8 +10,8 @@ use crate::channel::{LastRoute, PublishMode};
 use crate::channel_key::ChannelKey;
 use crate::command::Publish;
 use crate::effect::Outgoing;
-use crate::exchange::ExchangeType;
 use crate::exchange::control::{SCHEDULE_EXCHANGE, SETTLE_EXCHANGE};
+use crate::exchange::{ExchangeType, UnroutablePublish};
 use crate::ids::{ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::message::{Envelope, Message};
 use crate::publish_properties::delivery_time::{DeliveryTime, ExchangeDelay, has_ignored_delay};
@@ -123,8 +123,8 @@ impl Vhost {
             let message = Message::new(envelope, prepared.meta, content, rewritten);
             self.trace_publish(at, &message, route);
         }
-        let envelope = Arc::clone(envelope);
-        let message = || Message::new(envelope, prepared.meta, publish.content, rewritten);
+        let shared = Arc::clone(envelope);
+        let message = || Message::new(shared, prepared.meta, publish.content, rewritten);
         let Some(channel) = self.connections.channel_mut(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
@@ -144,6 +144,7 @@ impl Vhost {
         let routed = RoutedPublish { exchange, route, mandatory, body_bytes };
         self.count_publish(&routed);
         let verdict = if route.is_empty() && !mandatory {
+            self.note_unroutable(at, exchange, envelope);
             self.drop_unroutable(at)
         } else {
             self.enqueue_publish(at, &routed, message(), prepared.delivery_time.as_deref())
@@ -277,6 +278,7 @@ impl Vhost {
         if mandatory && self.is_unroutable(exchange, &message, route) {
             self.return_unroutable(at, message.clone());
         } else if route.is_empty() {
+            self.note_unroutable(at, exchange, message.envelope());
             return self.drop_unroutable(at);
         }
         for requester in &route.requesters {
@@ -392,6 +394,17 @@ impl Vhost {
             channel.counters.returned_unroutable += 1;
         }
         self.effects.send(at, Outgoing::Return { message });
+    }
+
+    /// Keeps the key and the publisher of a message that the exchange routes to no queue.
+    #[cold]
+    fn note_unroutable(&mut self, at: ChannelKey, exchange: ExchangeId, envelope: &Envelope) {
+        // A transaction may hold the id of a deleted exchange.
+        if let Some(exchange) = self.topology.exchange_mut(exchange) {
+            let routing_key = envelope.routing_key.clone();
+            exchange.last_unroutable =
+                Some(UnroutablePublish { routing_key, connection: at.connection });
+        }
     }
 
     /// Drops an unroutable publish that is not mandatory.

@@ -112,7 +112,7 @@ impl Vhost {
     /// True if the trace exchange leads anywhere and the message has not come through it.
     fn is_traced(&self, message: &Message) -> bool {
         let exchange = self.exchange(TRACE_EXCHANGE);
-        let is_heard = exchange.is_some_and(|x| x.is_bound() || x.alternate.is_some());
+        let is_heard = exchange.is_some_and(|x| x.is_bound() || x.alternate.in_force.is_some());
         let mut died_of = message.deaths().into_iter().flat_map(|deaths| &deaths.entries);
         is_heard
             && *message.envelope().exchange != *TRACE_EXCHANGE

@@ -156,7 +156,7 @@ impl Vhost {
         if in_force == exchange.policies {
             return;
         }
-        exchange.alternate = alternate(exchange, &in_force);
+        exchange.alternate.in_force = alternate(exchange, &in_force);
         exchange.policies = in_force;
         self.topology_changed();
     }
@@ -190,7 +190,7 @@ impl Vhost {
     pub(in crate::vhost) fn resolve_all_policies(&mut self) {
         for exchange in self.topology.exchanges_mut() {
             let in_force = self.policies.policies().for_exchange(&exchange.name);
-            exchange.alternate = alternate(exchange, &in_force);
+            exchange.alternate.in_force = alternate(exchange, &in_force);
             exchange.policies = in_force;
         }
         self.topology_changed();
@@ -219,7 +219,7 @@ impl Vhost {
 
     pub(in crate::vhost) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
         exchange.policies = self.policies.policies().for_exchange(&exchange.name);
-        exchange.alternate = alternate(exchange, &exchange.policies);
+        exchange.alternate.in_force = alternate(exchange, &exchange.policies);
     }
 
     /// Puts policies in force for a queue, and arms its timer; false if they are already.
@@ -274,7 +274,7 @@ pub(in crate::vhost) fn decide_alternate(
     exchange: &Exchange,
     in_force: &EffectivePolicies,
 ) -> Decision {
-    let argument = exchange.alternate_argument.clone().map(SettingValue::Name);
+    let argument = exchange.alternate.argument.clone().map(SettingValue::Name);
     // All exchanges resolve this key alike, so the queue type does not matter.
     Decision::of(PolicyKey::AlternateExchange, QueueType::Classic, argument, in_force)
 }

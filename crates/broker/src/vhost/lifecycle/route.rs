@@ -95,7 +95,7 @@ impl Vhost {
                 }
             }
             if !matched
-                && let Some(alternate) = &exchange.alternate
+                && let Some(alternate) = &exchange.alternate.in_force
                 && let Some(alternate) = self.topology.exchange_id(alternate)
                 && is_new(alternate)
             {

@@ -206,7 +206,7 @@ fn dry_run_of_exchange(
     in_force: &EffectivePolicies,
 ) -> Option<ExchangeDryRun> {
     let after = decide_alternate(exchange, in_force).name().cloned();
-    let before = exchange.alternate.clone();
+    let before = exchange.alternate.in_force.clone();
     let name = Arc::clone(&exchange.name);
     (before != after).then_some(ExchangeDryRun { name, before, after })
 }

@@ -93,7 +93,7 @@ impl Vhost {
                 })
             };
             if matched != Some(Certainty::Certain)
-                && let Some(alternate) = &exchange.alternate
+                && let Some(alternate) = &exchange.alternate.in_force
                 && let Some(alternate) = self.topology.exchange_id(alternate)
             {
                 let of = if matched.is_none() { Certainty::Certain } else { Certainty::Possible };
