@@ -219,3 +219,10 @@ pub(crate) const SHORT_DESCRIPTORS_PERCENT: u64 = 90;
 /// Consumer capacity in parts per million below which consumers are reported to be at their prefetch limit: half of
 /// the recent past.
 pub(crate) const SHORT_CAPACITY_PPM: u64 = 500_000;
+
+/// Unacknowledged messages of a queue below which its consumers are never reported as slow.
+pub(crate) const SLOW_UNACKED_MIN: u64 = 100;
+
+/// Seconds that the acknowledgement of all unacknowledged messages would take, at the present rate, from which the
+/// consumers of a queue are reported as slow.
+pub(crate) const SLOW_UNACKED_S: u32 = 30;

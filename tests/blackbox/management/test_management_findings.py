@@ -4,6 +4,7 @@ RabbitMQ has no such endpoints and commands: only Leveret is tested.
 """
 
 import json
+import re
 
 import pytest
 
@@ -190,10 +191,70 @@ def test_full_and_growing_queues_and_stuck_consumers_are_found(broker, ch):
     assert all["queue_grows"][0]["rate"] > 0 and all["queue_refuses"][0]["rate"] > 0
 
 
-def test_publishes_that_reach_no_queue_are_found(broker, ch):
-    [finding] = until(ch, lambda: ch.publish("nobody", "x"), lambda: found(broker, "publishes_unroutable"))
-    assert finding["rate"] > 0 and named(finding) == {"/"}
+def application(ch, name):
+    """A channel of an application that names itself."""
+    return ch.connection.client.channel(tune={"client_properties": {"connection_name": name}})
+
+
+def test_publishes_that_reach_no_queue_are_found_with_exchange_key_and_client(broker, ch):
+    shop, exchange = application(ch, "shop"), ch.exchange("topic", name="orders")
+    [finding] = until(ch, lambda: shop.publish("order.new", "x", exchange=exchange), lambda: found(broker, "publishes_unroutable"))
+    assert finding["rate"] > 0 and finding["text"].startswith("Publishes to 1 exchange reach no queue")
+    [resource] = finding["resources"]
+    assert (resource["type"], resource["vhost"], resource["name"]) == ("exchange", "/", exchange)
+    assert resource["detail"].endswith("/s, the last one with key 'order.new' from 'shop'")
     ch.poll(lambda: not found(broker, "publishes_unroutable"), what="no finding after the last publish")
+
+
+def test_unroutable_publishes_of_others_have_neither_key_nor_client(broker, ch):
+    broker.api.do("PUT", "/api/users/guard", {"password": "guard", "tags": "management"})
+    broker.api.do("PUT", "/api/permissions/%2F/guard", {"configure": "", "write": "", "read": ""})
+    [finding] = until(ch, lambda: ch.publish("secret", "x"), lambda: found(broker, "publishes_unroutable", user="guard"))
+    assert [(one["name"], "secret" in one["detail"]) for one in finding["resources"]] == [("", False)]
+    assert "secret" in found(broker, "publishes_unroutable")[0]["resources"][0]["detail"]
+    broker.api.do("DELETE", "/api/users/guard")
+
+
+def test_slow_consumer_is_found_with_its_client(broker, ch):
+    queue = ch.queue(name="thumbs")
+    slow, quick = application(ch, "thumbs-slow"), application(ch, "thumbs-quick")
+    slow.consume(queue)
+    kept = quick.consume(queue)
+
+    def work():
+        ch.publish(queue, *["x"] * 20)
+        quick.sync()
+        while kept.taken < len(kept.messages):
+            quick.ack(kept.next())
+
+    [finding] = until(ch, work, lambda: found(broker, "consumers_slow"))
+    assert (finding["severity"], named(finding)) == ("warning", {queue})
+    [resource] = finding["resources"]
+    assert " unacknowledged, " in resource["detail"] and resource["detail"].endswith(" of them held by 'thumbs-slow'")
+
+
+@pytest.mark.tools
+def test_deaths_without_a_dead_letter_exchange_are_counted_with_the_setting(broker, ch, ctl, vhost):
+    """A text message that waits for longer than its queue allows is gone: nobody is told unless somebody asks."""
+    texts, plain = ch.queue(name="texts"), ch.queue(name="plain")
+    broker.api.do("PUT", f"/api/policies/%2F/{quoted(texts)}", {"pattern": f"^{texts}$", "definition": {"message-ttl": 1, "max-length": 5}})
+    ch.publish(plain, "m", expiration="1")
+    ch.publish(texts, *["m"] * 9)
+    ch.reaches(texts, 0)
+    ch.reaches(plain, 0)
+    ran = ctl.run("doctor", "-q")
+    assert "2 queues without a dead-letter exchange have dropped 10 messages." in ran.out
+    [line] = [line for line in ran.out.splitlines() if texts in line]
+    expired, beyond = re.search(r"(\d+) expired \(message-ttl 1 of the policy [^)]*\)(?:, (\d+) maxlen \(max-length 5 of the policy [^)]*\))?$", line).groups()
+    assert int(expired) + int(beyond or 0) == 9
+    assert f"- {plain} in vhost /: 1 expired (by the expiration that the publisher set)\n" in ran.out
+    told = ctl.run("dlq", "history", "-q", "--queue", texts, "--filter-reason", "expired").err
+    history = broker.api.ask(f"/api/dead-letter-history/%2F?queue={quoted(texts)}").json
+    assert (history["deaths"], history["dropped_without_dlx"]) == ([], 9)
+    assert ctl.run("doctor", "-q", "-p", vhost).out == "Nothing is wrong.\n"
+    shown = ctl.run("dlq", "history", "--queue", texts)
+    assert "9 messages died without a dead-letter exchange since the start" in shown.out + shown.err, (shown, told)
+    broker.api.do("DELETE", f"/api/policies/%2F/{quoted(texts)}")
 
 
 def test_limit_of_a_vhost_is_found(broker, vhost):

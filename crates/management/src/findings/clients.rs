@@ -46,22 +46,28 @@ fn of_vhost(vhost: &VhostFacts, rate: Option<f64>, detail: String) -> Resource {
     Resource { kind: ResourceKind::Vhost, vhost: Some(name.clone()), name, rate, detail }
 }
 
+/// Finds exchanges that route publishes to no queue. The vhost stands for one that was deleted since.
 fn unroutable(vhosts: &[VhostFacts]) -> Option<Finding> {
-    let all = vhosts.iter().filter(|vhost| vhost.unroutable_rate > 0.0);
-    let all = all.map(|vhost| {
-        let rate = vhost.unroutable_rate;
-        of_vhost(vhost, Some(rate), rate_in_words(rate))
-    });
-    Finding::of(
-        FindingKind::PublishesUnroutable,
-        Severity::Warning,
-        all.collect(),
-        |count, rate| {
-            let vhosts = words::count(count, "vhost");
-            let rate = rate_in_words(rate);
-            format!("Publishes in {vhosts} reach no queue and are dropped ({rate}).")
-        },
-    )
+    let mut all = Vec::new();
+    for vhost in vhosts.iter().filter(|vhost| vhost.unroutable_rate > 0.0) {
+        all.extend(vhost.unroutable.iter().map(|(exchange, rate)| Resource {
+            kind: ResourceKind::Exchange,
+            vhost: Some(vhost.name.clone()),
+            name: exchange.clone(),
+            rate: Some(*rate),
+            detail: rate_in_words(*rate),
+        }));
+        if vhost.unroutable.is_empty() {
+            let rate = vhost.unroutable_rate;
+            all.push(of_vhost(vhost, Some(rate), rate_in_words(rate)));
+        }
+    }
+    let kind = FindingKind::PublishesUnroutable;
+    Finding::of(kind, Severity::Warning, all, |count, rate| {
+        let exchanges = words::count(count, "exchange");
+        let rate = rate_in_words(rate);
+        format!("Publishes to {exchanges} reach no queue and are dropped ({rate}).")
+    })
 }
 
 fn limits(vhosts: &[VhostFacts]) -> Option<Finding> {

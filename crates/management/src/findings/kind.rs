@@ -31,6 +31,8 @@ pub(crate) enum FindingKind {
     QueueDrops,
     QueueGrows,
     ConsumersAtLimit,
+    ConsumersSlow,
+    MessagesDropped,
     SlowDisk,
     PagesInMemory,
     ClockStep,
@@ -106,12 +108,7 @@ impl FindingKind {
                 ALARMS,
             ),
             Self::QueueRefuses => about("queue_refuses", QUEUES, LENGTHS, LIMIT),
-            Self::PublishesUnroutable => about(
-                "publishes_unroutable",
-                "#/exchanges",
-                "leveretctl list_bindings",
-                "concepts/exchanges.md",
-            ),
+            Self::PublishesUnroutable => UNROUTABLE,
             Self::DeadLettersWithoutRoute => about("dead_letters_without_route", MAP, CHECK, LOST),
             Self::DeadLettersWait => {
                 about("dead_letters_wait", MAP, CHECK, "concepts/dead-lettering.md")
@@ -131,6 +128,8 @@ impl FindingKind {
             Self::ConsumersAtLimit => {
                 about("consumers_at_limit", QUEUES, CONSUMERS, "concepts/consumers.md#prefetch")
             }
+            Self::ConsumersSlow => SLOW_CONSUMERS,
+            Self::MessagesDropped => DROPPED,
             Self::SlowDisk => about("slow_disk", NODES, "leveretctl status", DURABILITY),
             Self::PagesInMemory => {
                 about("pages_in_memory", NODES, "leveretctl status", "concepts/long-queues.md")
@@ -159,6 +158,7 @@ impl FindingKind {
 
 const MAP: &str = "#/dead-letters?faults=1";
 const QUEUES: &str = "#/queues?sort=total&reverse=1";
+const UNACKED: &str = "#/queues?sort=unacked&reverse=1";
 const NODES: &str = "#/nodes";
 const REPLICAS: &str = "#/replicas";
 const CLUSTER_STATUS: &str = "leveretctl cluster_status";
@@ -186,6 +186,17 @@ const CONNECTIONS: About =
     about("connections_refused", "#/connections", "leveretctl status", "reference/limits.md");
 const LOGINS: About =
     about("logins_refused", "#/admin/logins", "leveretctl list_users", "guides/troubleshoot.md");
+
+const UNROUTABLE: About = about(
+    "publishes_unroutable",
+    "#/exchanges",
+    "leveretctl list_bindings",
+    "concepts/exchanges.md",
+);
+const SLOW_CONSUMERS: About =
+    about("consumers_slow", UNACKED, CONSUMERS, "concepts/consumers.md#prefetch");
+const DROPPED: About =
+    about("messages_dropped", QUEUES, "leveretctl list_queues name dropped_without_dlx", LOST);
 
 const UNCONSUMED: About = about(
     "dead_letters_without_consumer",

@@ -22,7 +22,7 @@ pub(crate) use cluster::ClusterFacts;
 pub(crate) use dead_letters::MapWarningFact;
 pub(crate) use kind::FindingKind;
 pub(crate) use node::NodeFacts;
-pub(crate) use queues::QueueRates;
+pub(crate) use queues::{QueueRates, dropped_by_reason, in_words};
 
 use server::snapshot::queue::QueueView;
 
@@ -48,6 +48,8 @@ pub(crate) struct VhostFacts {
     pub(crate) map_warnings: Vec<MapWarningFact>,
     /// Publishes that reached no queue and were dropped, per second.
     pub(crate) unroutable_rate: f64,
+    /// Names of the exchanges that routed them, each with its part.
+    pub(crate) unroutable: Vec<(String, f64)>,
     pub(crate) blocked: Vec<BlockedConnection>,
     pub(crate) reached: Vec<ReachedLimit>,
 }
@@ -95,6 +97,7 @@ pub(crate) enum ResourceKind {
     Node,
     Vhost,
     Queue,
+    Exchange,
     Connection,
     Listener,
     User,
@@ -109,6 +112,7 @@ impl ResourceKind {
             Self::Node => "node",
             Self::Vhost => "vhost",
             Self::Queue => "queue",
+            Self::Exchange => "exchange",
             Self::Connection => "connection",
             Self::Listener => "listener",
             Self::User => "user",

@@ -1,10 +1,11 @@
 //! Findings about queues.
 
-use broker::{Overflow, Severity, words};
+use broker::dead_letter::DeathReason;
+use broker::{DropCause, Overflow, Severity, words};
 use server::snapshot::queue::QueueView;
 
 use super::{Finding, FindingKind, Resource, ResourceKind, VhostFacts, rate_in_words, subject};
-use crate::limits::{LATE_DEADLINE_US, SHORT_CAPACITY_PPM};
+use crate::limits::{LATE_DEADLINE_US, SHORT_CAPACITY_PPM, SLOW_UNACKED_MIN, SLOW_UNACKED_S};
 
 /// The change of a queue's numbers, per second.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -14,12 +15,16 @@ pub(crate) struct QueueRates {
     /// Deliveries to consumers and `basic.get`.
     pub(crate) delivered: f64,
     pub(crate) acknowledged: f64,
+    /// Messages that consumers have not acknowledged.
+    pub(crate) unacked: f64,
     /// Publishes and dead letters that the full queue refused.
     pub(crate) refused: f64,
     /// Messages dropped or dead-lettered because of the length limit.
     pub(crate) over_limit: f64,
     /// Messages that died, although the queue has a dead-letter exchange, without a dead letter.
     pub(crate) lost: f64,
+    /// Messages that died in the queue, which has no dead-letter exchange.
+    pub(crate) dropped: f64,
 }
 
 /// A queue in the eyes of one question.
@@ -68,7 +73,8 @@ pub(super) fn find(vhosts: &[VhostFacts]) -> impl Iterator<Item = Finding> {
         })
         .collect();
     let found = dead_letters(&all).into_iter().chain(full(&all));
-    let found: Vec<Option<Finding>> = found.chain(consumers(&all)).chain([late(&all)]).collect();
+    let found = found.chain(consumers(&all)).chain([slow(&all), dropped(&all), late(&all)]);
+    let found: Vec<Option<Finding>> = found.collect();
     found.into_iter().flatten()
 }
 
@@ -198,6 +204,58 @@ fn consumers(all: &[Seen<'_>]) -> [Option<Finding>; 3] {
         format!("{} for consumers at their prefetch limit, which acknowledge.", subject(count))
     });
     [growing, stuck, busy]
+}
+
+/// Finds queues whose consumers take messages faster than they acknowledge them.
+fn slow(all: &[Seen<'_>]) -> Option<Finding> {
+    let is_slow = |one: &&Seen<'_>| {
+        let unacked = one.queue.levels.unacked.messages;
+        let soon = one.rates.acknowledged * f64::from(SLOW_UNACKED_S);
+        one.rates.unacked > 0.0 && unacked >= SLOW_UNACKED_MIN && (unacked as f64) > soon
+    };
+    let slow = all.iter().filter(is_slow).map(|one| {
+        let unacked = words::number(one.queue.levels.unacked.messages);
+        one.resource(Some(one.rates.unacked), format!("{unacked} unacknowledged"))
+    });
+    let kind = FindingKind::ConsumersSlow;
+    Finding::of(kind, Severity::Warning, slow.collect(), |count, rate| {
+        let queues = subject(count, "queue", ["has", "have"]);
+        let rate = rate_in_words(rate);
+        format!("{queues} consumers that take more than they acknowledge ({rate} more).")
+    })
+}
+
+/// The messages that died in a queue for want of a dead-letter exchange, by reason.
+pub(crate) fn dropped_by_reason(queue: &QueueView) -> Vec<(DeathReason, u64)> {
+    let deaths = queue.counters.deaths();
+    let dropped = |reason| deaths.dropped.get(reason).get(DropCause::NoDeadLetterExchange);
+    let all = DeathReason::ALL.into_iter().map(|reason| (reason, dropped(reason)));
+    all.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Finds queues without a dead-letter exchange in which messages have died.
+fn dropped(all: &[Seen<'_>]) -> Option<Finding> {
+    let mut total = 0;
+    let dropped = all.iter().filter(|one| !one.queue.rules.has_dead_letter_exchange);
+    let dropped = dropped.filter_map(|one| {
+        let by_reason = dropped_by_reason(one.queue);
+        total += by_reason.iter().map(|(_, count)| count).sum::<u64>();
+        let words = by_reason.iter().map(|(reason, count)| in_words(*reason, *count));
+        let detail = words.collect::<Vec<String>>().join(", ");
+        (!detail.is_empty()).then(|| one.resource(Some(one.rates.dropped), detail))
+    });
+    let dropped = dropped.collect();
+    Finding::of(FindingKind::MessagesDropped, Severity::Info, dropped, |count, _| {
+        let queues = words::count(count, "queue");
+        let has = if count == 1 { "has" } else { "have" };
+        let messages = words::count(total, "message");
+        format!("{queues} without a dead-letter exchange {has} dropped {messages}.")
+    })
+}
+
+/// A number of deaths with their reason, in RabbitMQ's word: `91 expired`.
+pub(crate) fn in_words(reason: DeathReason, count: u64) -> String {
+    format!("{} {}", words::number(count), reason.as_str())
 }
 
 /// Finds queues with messages that should have expired.

@@ -280,12 +280,13 @@ fn clients_that_are_stopped_or_lose_publishes_are_found() {
     facts.blocked = vec![BlockedConnection { name: "a -> b".to_owned(), client_name }];
     facts.reached = vec![ReachedLimit { limit: "max-queues", maximum: 1000 }];
     facts.unroutable_rate = 12.3;
+    facts.unroutable = vec![("orders".to_owned(), 12.0), ("logs".to_owned(), 0.3)];
     let findings = of_vhost(facts);
     assert_eq!(
         texts(&findings),
         [
             (Severity::Error, "1 connection is blocked: an alarm stops publishers."),
-            (Severity::Warning, "Publishes in 1 vhost reach no queue and are dropped (12/s)."),
+            (Severity::Warning, "Publishes to 2 exchanges reach no queue and are dropped (12/s)."),
             (
                 Severity::Warning,
                 "1 limit of a vhost is reached: further connections or queues are refused."

@@ -308,6 +308,8 @@ pub struct ConsumerSnapshot {
     pub exclusive: bool,
     /// Unacknowledged messages of a consumer, at most; 0 for no limit.
     pub prefetch_count: u16,
+    /// Messages delivered to the consumer and not acknowledged.
+    pub unacked: u32,
     /// Time for an acknowledgement, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Arguments of the declaration.
@@ -325,7 +327,12 @@ impl ConsumerSnapshot {
         queue.consumers().map(|one| Self::one(vhost, queue, one, client_of)).collect()
     }
 
-    fn one(vhost: &Vhost, queue: &Queue, consumer: &Consumer, client_of: ClientOf<'_>) -> Self {
+    pub(crate) fn one(
+        vhost: &Vhost,
+        queue: &Queue,
+        consumer: &Consumer,
+        client_of: ClientOf<'_>,
+    ) -> Self {
         Self {
             vhost: vhost.name().clone(),
             queue: queue.name.clone(),
@@ -337,6 +344,7 @@ impl ConsumerSnapshot {
             activity: Activity::of(queue, consumer),
             exclusive: consumer.exclusive,
             prefetch_count: consumer.prefetch_count,
+            unacked: consumer.unacked,
             timeout_ms: consumer.timeout_ms,
             arguments: consumer.arguments.clone(),
         }

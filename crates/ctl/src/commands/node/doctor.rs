@@ -147,6 +147,9 @@ fn text(findings: &[&Value], nothing: &str, hints: &Hints<'_>) -> String {
 /// A resource: its name, its vhost, and details.
 fn named(resource: &Value) -> String {
     let mut text = Term::of(resource.get("name")).shown();
+    if text.is_empty() && word(resource, "type") == "exchange" {
+        "(default exchange)".clone_into(&mut text);
+    }
     let vhost = word(resource, "vhost");
     if !vhost.is_empty() && word(resource, "type") != "vhost" {
         let _ = write!(text, " in vhost {vhost}");

@@ -94,6 +94,12 @@ fn notes(answer: &Value) -> Vec<String> {
         let forgotten = count("forgotten");
         lines.push(format!("Deaths since {} are kept, {forgotten} are forgotten", rfc3339(since)));
     }
+    if let dropped @ 1.. = count("dropped_without_dlx") {
+        lines.push(format!(
+            "{dropped} messages died without a dead-letter exchange since the start: those without headers and message_id \
+             are counted, not listed"
+        ));
+    }
     if let hidden @ 1.. = count("hidden") {
         lines.push(format!("{hidden} deaths are in queues from which this user may not read"));
     }

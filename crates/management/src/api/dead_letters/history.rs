@@ -7,7 +7,7 @@ use amqp::properties::Properties;
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use broker::dead_letter::DeathReason;
-use broker::{DeathCircumstances, DeathOutcome, Envelope, RecordedDeath};
+use broker::{DeathCircumstances, DeathOutcome, DropCause, Envelope, RecordedDeath};
 use serde_json::{Value, json};
 use server::json::table::bytes_to_text;
 use server::requests::{DeathFilter, DeathsBefore};
@@ -54,7 +54,21 @@ async fn history(
         "enabled": is_on,
         "forgotten": forgotten,
         "kept_since_ms": kept_since_ms,
+        "dropped_without_dlx": dropped_without_dlx(&node, &vhost, &query.filter),
     })))
+}
+
+/// The messages that died without a dead-letter exchange since the start, in the queue and for the reason of the filter:
+/// those without headers and a `message_id` have no entry. None if the filter asks for headers or a `message_id`.
+fn dropped_without_dlx(node: &SharedNode, vhost: &str, filter: &DeathFilter) -> Option<u64> {
+    if filter.message_id.is_some() || !filter.headers.is_empty() {
+        return None;
+    }
+    let dropped = node.dropped(vhost, filter.queue.as_deref())?;
+    let reasons = DeathReason::ALL.into_iter();
+    let reasons = reasons.filter(|reason| filter.reason.is_none_or(|only| only == *reason));
+    let of = |reason| dropped.get(reason).get(DropCause::NoDeadLetterExchange);
+    Some(reasons.map(of).sum())
 }
 
 /// The deaths found so far.

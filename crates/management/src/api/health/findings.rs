@@ -4,16 +4,17 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use broker::{Severity, WarningKind, words};
+use broker::{ExchangeId, Severity, WarningKind, words};
 use serde_json::{Value, json};
 use server::history::{History, TimeRanges};
 use server::requests::{Caller, Leader, LimitName as _, VhostLimit, maximum};
 use server::snapshot::client::{ConnectionSnapshot, ConnectionState};
 use server::snapshot::cluster::PeerSnapshot;
-use server::snapshot::fields::{QUEUE, VHOST};
+use server::snapshot::fields::{EXCHANGE, QUEUE, VHOST};
 use server::snapshot::node::NodeSnapshot;
 use server::snapshot::queue::QueueView;
 
+use super::causes::add_causes;
 use crate::findings::{
     BlockedConnection, ClusterFacts, Facts, Finding, MapWarningFact, NodeFacts, QueueRates,
     ReachedLimit, Resource, VhostFacts, disk_alarm, disk_alarm_of, find, memory_alarm,
@@ -41,9 +42,9 @@ pub(super) fn routes() -> Routes {
 async fn show(State(node): State<SharedNode>, Management(caller): Management) -> Json {
     let facts = facts(&node, &caller);
     if caller.only_vhosts.is_some() {
-        return part(facts);
+        return part(&node, &caller, facts);
     }
-    Json::ok(report(&to_json(&find(&facts)), facts.node.is_some()))
+    Json::ok(report(&found(&node, &caller, &facts), facts.node.is_some()))
 }
 
 /// The findings about one vhost.
@@ -52,8 +53,8 @@ async fn show_vhost(
     VhostUser { caller, vhost }: VhostUser,
 ) -> Result<Json, ApiError> {
     let facts = vhost_facts(&node, &caller, vhost).ok_or_else(ApiError::not_found)?;
-    let findings = find(&Facts { node: None, vhosts: vec![facts] });
-    Ok(Json::ok(report(&to_json(&findings), false)))
+    let facts = Facts { node: None, vhosts: vec![facts] };
+    Ok(Json::ok(report(&found(&node, &caller, &facts), false)))
 }
 
 /// Fails on an error or a warning.
@@ -82,9 +83,9 @@ fn severity_of(name: &str) -> Result<Severity, ApiError> {
 fn check_from(node: &SharedNode, caller: &Caller, least: Severity) -> Json {
     let facts = facts(node, caller);
     if caller.only_vhosts.is_some() {
-        return part(facts);
+        return part(node, caller, facts);
     }
-    checked(&to_json(&find(&facts)), least, facts.node.is_some())
+    checked(&found(node, caller, &facts), least, facts.node.is_some())
 }
 
 /// The name of the parts about the node, and about its vhosts.
@@ -92,11 +93,19 @@ const NODE_PART: &str = "node";
 const VHOSTS_PART: &str = "vhosts";
 
 /// The part of a node in the findings of a cluster.
-fn part(facts: Facts) -> Json {
-    let Facts { node, vhosts } = facts;
-    let node = node.map(|node| to_json(&find(&Facts { node: Some(node), vhosts: Vec::new() })));
-    let vhosts = to_json(&find(&Facts { node: None, vhosts }));
-    Json::ok(json!({NODE_PART: node, VHOSTS_PART: vhosts}))
+fn part(node: &SharedNode, caller: &Caller, facts: Facts) -> Json {
+    let Facts { node: of_node, vhosts } = facts;
+    let only = |of_node| Facts { node: Some(of_node), vhosts: Vec::new() };
+    let of_node = of_node.map(|of_node| found(node, caller, &only(of_node)));
+    let of_vhosts = found(node, caller, &Facts { node: None, vhosts });
+    Json::ok(json!({NODE_PART: of_node, VHOSTS_PART: of_vhosts}))
+}
+
+/// The findings with their causes, the most severe first.
+fn found(node: &SharedNode, caller: &Caller, facts: &Facts) -> Vec<Value> {
+    let mut findings = find(facts);
+    add_causes(node, caller, facts, &mut findings);
+    findings.iter().map(finding).collect()
 }
 
 /// The findings of a cluster: about the node that is asked, and about the vhosts of all. `check` has the last segment of the
@@ -223,10 +232,6 @@ fn report(findings: &[Value], includes_node: bool) -> Value {
     })
 }
 
-fn to_json(findings: &[Finding]) -> Vec<Value> {
-    findings.iter().map(finding).collect()
-}
-
 fn finding(finding: &Finding) -> Value {
     json!({
         "kind": finding.kind.as_str(),
@@ -288,16 +293,26 @@ fn cluster_facts(node: &SharedNode) -> ClusterFacts {
     }
 }
 
+/// The number of publishes that reached no queue and were dropped.
+const DROPPED: &str = "drop_unroutable";
+
 fn vhost_facts(node: &SharedNode, caller: &Caller, name: String) -> Option<VhostFacts> {
     let views = node.queue_views(&name)?;
-    let (queues, unroutable_rate) = node.history().read(|history| {
+    let unroutable = node.unroutable_exchanges(&name)?;
+    let (queues, unroutable_rate, unroutable) = node.history().read(|history| {
         let with_rates = |queue: QueueView| {
             let rates = queue_rates(history, &name, &queue);
             (queue, rates)
         };
         let queues: Vec<_> = views.into_iter().map(with_rates).collect();
         let rates = history.of_vhost(&name, &TimeRanges::default()).rates;
-        (queues, rate_of(&VHOST.map(|field| field.name), &rates, "drop_unroutable"))
+        let rate = rate_of(&VHOST.map(|field| field.name), &rates, DROPPED);
+        let with_rate = |(id, exchange): (ExchangeId, broker::Name)| {
+            let rates = history.of_exchange(&name, id, &TimeRanges::default()).rates;
+            let rate = rate_of(&EXCHANGE.map(|field| field.name), &rates, DROPPED);
+            (rate > 0.0).then(|| (exchange.to_string(), rate))
+        };
+        (queues, rate, unroutable.into_iter().filter_map(with_rate).collect())
     });
     let mut connections = node.connections(&name)?;
     let reached = reached_limits(node, &name, queues.len(), connections.len());
@@ -309,6 +324,7 @@ fn vhost_facts(node: &SharedNode, caller: &Caller, name: String) -> Option<Vhost
         map_warnings,
         queues,
         unroutable_rate,
+        unroutable,
         blocked: blocked.map(blocked_connection).collect(),
         reached,
         name,
@@ -358,9 +374,11 @@ fn queue_rates(history: &History, vhost: &str, queue: &QueueView) -> QueueRates 
         messages: rate("messages"),
         delivered: rate("deliver_get"),
         acknowledged: rate("ack"),
+        unacked: rate("messages_unacknowledged"),
         refused: rate("refused"),
         over_limit: rate("dropped_maxlen") + rate("dead_lettered_maxlen"),
         lost: if queue.rules.has_dead_letter_exchange { lost } else { 0.0 },
+        dropped: rate("dropped_without_dlx"),
     }
 }
 

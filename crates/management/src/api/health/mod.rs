@@ -2,6 +2,7 @@
 //! `/api/health/findings`: everything that is wrong.
 
 mod aliveness;
+mod causes;
 mod cluster;
 pub(crate) mod findings;
 

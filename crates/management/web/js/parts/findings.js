@@ -1,7 +1,7 @@
 // Findings: everything that is wrong, with links to the resources and the way to mend it.
 
 import { path } from "../api.js";
-import { Card, ConnectionLink, QueueLink } from "../components.js";
+import { Card, ConnectionLink, ExchangeLink, QueueLink } from "../components.js";
 import { number } from "../format.js";
 import { html } from "../html.js";
 import { usePolled } from "../poll.js";
@@ -25,6 +25,7 @@ const KINDS = { error: "danger", warning: "warning", info: "" };
 
 function ResourceLink({ resource: { type, vhost, name } }) {
   if (type === "queue") return html`<${QueueLink} vhost=${vhost} name=${name} />`;
+  if (type === "exchange") return html`<${ExchangeLink} vhost=${vhost} name=${name} />`;
   if (type === "connection") return html`<${ConnectionLink} name=${name} />`;
   if (type === "vhost") return html`<a href=${href("admin", "vhosts", name)}>${name}</a>`;
   return name;

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
+use broker::UnroutablePublish;
 use broker::refusal::Refusal;
 
 use crate::node::Node;
 use crate::node::clients::Client;
-use crate::snapshot::client::{ChannelSnapshot, ConnectionSnapshot, ConsumerSnapshot};
+use crate::snapshot::client::{
+    ChannelSnapshot, ClientDescription, ConnectionSnapshot, ConsumerSnapshot,
+};
 
 impl Node {
     /// The connections to a vhost; none without such a vhost.
@@ -47,6 +50,28 @@ impl Node {
     /// The consumers in a vhost; none without such a vhost.
     pub fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerSnapshot>> {
         Some(self.vhosts.get(vhost)?.read(ConsumerSnapshot::all))
+    }
+
+    /// The consumer of a queue that holds the most unacknowledged messages; none if none holds any.
+    pub fn busiest_consumer(&self, vhost: &str, queue: &str) -> Option<ConsumerSnapshot> {
+        self.vhosts.get(vhost)?.read(|v, client_of| {
+            let queue = v.queue(queue)?;
+            let busiest = queue.consumers().max_by_key(|one| one.unacked)?;
+            (busiest.unacked > 0).then(|| ConsumerSnapshot::one(v, queue, busiest, client_of))
+        })
+    }
+
+    /// The last publish to an exchange that reached no queue and was dropped, with its client if that is connected.
+    pub fn last_unroutable(
+        &self,
+        vhost: &str,
+        exchange: &str,
+    ) -> Option<(UnroutablePublish, Option<Arc<ClientDescription>>)> {
+        self.vhosts.get(vhost)?.read(|v, client_of| {
+            let last = v.exchange(exchange)?.last_unroutable.clone()?;
+            let client = client_of(last.connection);
+            Some((last, client))
+        })
     }
 
     /// Closes the connection of that name and sends `reason` to its client. The log names the user `by`.

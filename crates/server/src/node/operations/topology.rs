@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::{
-    DeadLetterMap, DeadLetterMapBuilder, DryRun, ExchangeType, Name, Policy, PolicyChange,
-    PolicyKind,
+    ByCause, ByReason, DeadLetterMap, DeadLetterMapBuilder, DryRun, ExchangeId, ExchangeType, Name,
+    Policy, PolicyChange, PolicyKind,
 };
 use tokio::task::block_in_place;
 
@@ -117,6 +117,14 @@ impl Node {
         self.vhosts.get(vhost)?.read(|v, _| ExchangeSnapshot::one(v, name))
     }
 
+    /// The exchanges of a vhost that have dropped publishes which reached no queue.
+    pub fn unroutable_exchanges(&self, vhost: &str) -> Option<Vec<(ExchangeId, Name)>> {
+        self.vhosts.get(vhost)?.read(|v, _| {
+            let dropping = v.exchanges().filter(|(_, one)| one.counters.dropped_unroutable > 0);
+            Some(dropping.map(|(id, exchange)| (id, exchange.name.clone())).collect())
+        })
+    }
+
     /// The bindings that `which` selects.
     pub fn bindings(&self, vhost: &str, which: BindingFilter<'_>) -> Option<Vec<BindingSnapshot>> {
         Some(self.vhosts.get(vhost)?.read(|v, _| BindingSnapshot::of(v, which)))
@@ -183,6 +191,15 @@ impl Node {
         let handle = self.vhosts.get(vhost)?;
         let now = handle.now();
         handle.read(|v, _| v.dry_run(now, kind, change))
+    }
+
+    /// The messages that died without a dead letter since the start, in a queue or, without a name, in a vhost with the
+    /// queues that were deleted.
+    pub fn dropped(&self, vhost: &str, queue: Option<&str>) -> Option<ByReason<ByCause>> {
+        self.vhosts.get(vhost)?.read(|v, _| match queue {
+            Some(queue) => Some(v.queue(queue)?.counters.deaths().dropped),
+            None => Some(v.counters().dropped),
+        })
     }
 
     /// The dead-letter map of a vhost.

@@ -84,6 +84,7 @@ function Filters({ query }) {
 function About({ data }) {
   if (!data.enabled) return html`<p class="muted" data-test="history-about">The history is off: <code>dead_letter_history.max_entries</code> is 0.</p>`;
   return html`<p class="muted" data-test="history-about">All deaths since ${moment(data.kept_since_ms)} are kept${data.forgotten > 0 && html`, ${number(data.forgotten)} older ones are forgotten`}.
+    ${data.dropped_without_dlx > 0 && html` ${count(data.dropped_without_dlx, "message")} died without a dead-letter exchange since the start: those without headers and message id are counted, not listed.`}
     ${data.hidden > 0 && html` ${count(data.hidden, "death")} in queues from which you may not read.`}</p>`;
 }
 
