@@ -21,7 +21,7 @@ class Scene:
 
     def __init__(self, broker):
         self.api = broker.api
-        self.connection = connect(broker)
+        self.connection = connect(broker, client_properties={"connection_name": "thumbs-slow"})
         self.channel = self.connection.channel()
 
     def queue(self, name, **arguments):
@@ -376,7 +376,10 @@ def test_consumers_are_shown_with_what_they_hold(site, scene):
     scene.connection.sleep(0.2)
     page = site.log_in(at=f"#/queues/{segment('/', 'work')}")
     cells = page.locator("[data-test=holders] tr:has-text('slow-worker') td")
-    expect(cells.nth(2)).to_have_text("3")
+    expect(cells.nth(1)).to_have_text("thumbs-slow")
+    expect(cells.nth(3)).to_have_text("3")
+    consumers = site.log_in(at=f"#/queues/{segment('/', 'work', 'consumers')}")
+    expect(consumers.locator("[data-test=queue-consumers]")).to_contain_text("thumbs-slow")
     site.go(page, f"{messages_of('work')}?state=unacknowledged")
     expect(page.locator(LINES)).to_have_count(3)
     assert "slow-worker" in opened(page).last.inner_text()

@@ -100,12 +100,16 @@ fn to_row<'a>(node: &str, consumer: &ConsumerSnapshot, part: Part<'a>) -> Row<'a
         on.put("peer_host", || json!(client.peer.ip().to_string()));
         on.put("peer_port", || json!(client.peer.port()));
         on.put("user", || json!(client.user));
+        if let Some(name) = &client.connection_name {
+            on.put("user_provided_name", || json!(name));
+        }
     });
     row.put("ack_required", || json!(consumer.ack_required));
     row.put("active", || json!(consumer.active));
     row.put("activity_status", || json!(consumer.activity.as_str()));
     row.put("exclusive", || json!(consumer.exclusive));
     row.put("prefetch_count", || json!(consumer.prefetch_count));
+    row.put("messages_unacknowledged", || json!(consumer.unacked));
     // Clients expect a number; 0 is none.
     row.put("consumer_timeout", || json!(consumer.timeout_ms.unwrap_or(0)));
     row.put("arguments", || table_to_json(consumer.arguments.as_ref()));

@@ -1,7 +1,7 @@
 // Consumers of a queue or a channel.
 
 import { ChannelLink, QueueLink, State, Values } from "../components.js";
-import { duration, number } from "../format.js";
+import { DASH, duration, number } from "../format.js";
 import { html } from "../html.js";
 import { ListTable } from "../table.js";
 
@@ -18,7 +18,10 @@ export const consumerState = (status = "up") => STATES[status] ?? ["", status.re
 
 const yesNo = (value) => (value ? "yes" : "no");
 
+const CLIENT = { key: "client", title: "Client", hint: "The name that the client has given itself", sort: (one) => one.channel_details?.user_provided_name, render: (one) => one.channel_details?.user_provided_name ?? DASH };
+
 const columns = (isOfQueue) => [
+  ...(isOfQueue ? [CLIENT] : []),
   { key: "tag", title: "Tag", sort: "consumer_tag", render: (one) => html`<span title=${one.consumer_tag}>${one.consumer_tag}</span>` },
   isOfQueue
     ? { key: "channel", title: "Channel", sort: (one) => one.channel_details?.name, render: (one) => html`<${ChannelLink} name=${one.channel_details?.name} />` }
@@ -28,6 +31,7 @@ const columns = (isOfQueue) => [
     return html`<${State} kind=${kind}>${text}<//>`;
   } },
   { key: "prefetch", title: "Prefetch", width: "6rem", align: "right", sort: "prefetch_count", render: (one) => (one.prefetch_count === 0 ? "no limit" : number(one.prefetch_count)) },
+  { key: "unacked", title: "Unacked", width: "6rem", align: "right", sort: "messages_unacknowledged", render: (one) => number(one.messages_unacknowledged) },
   { key: "flags", title: "Ack mode", width: "6.6rem", render: (one) => (one.ack_required ? "manual" : "automatic") },
   { key: "exclusive", title: "Exclusive", width: "6.8rem", sort: "exclusive", render: (one) => yesNo(one.exclusive) },
   { key: "active", title: "Active", width: "5.6rem", sort: "active", render: (one) => yesNo(one.active !== false) },
@@ -36,4 +40,4 @@ const columns = (isOfQueue) => [
 ];
 
 export const Consumers = ({ rows, isOfQueue = false }) => html`<${ListTable} id=${isOfQueue ? "queue-consumers" : "channel-consumers"} rows=${rows} columns=${columns(isOfQueue)}
-  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter="many" filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name}`} empty="No consumers." />`;
+  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter="many" filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name} ${one.channel_details?.user_provided_name ?? ""}`} empty="No consumers." />`;

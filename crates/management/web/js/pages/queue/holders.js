@@ -47,6 +47,7 @@ function useHolders(vhost, queue) {
 
 const COLUMNS = [
   { key: "tag", title: "Consumer", render: (row) => html`<span class="break">${row.tag ?? html`<i>basic.get</i>`}</span>` },
+  { key: "client", title: "Client", hint: "The name that the client has given itself", render: (row) => html`<span class="break">${row.client}</span>` },
   { key: "channel", title: "Channel", render: (row) => html`<${ChannelLink} name=${row.channel} />` },
   { key: "held", title: "Unacked", width: "7rem", align: "right", hint: "Messages delivered to it and not acknowledged", render: (row) => row.held },
   { key: "prefetch", title: "Prefetch", width: "7rem", align: "right", hint: "Most unacknowledged messages at a time", render: (row) => row.prefetch },
@@ -65,6 +66,7 @@ export function Holders({ vhost, queue }) {
       key: `${channel}/${one.consumer_tag}`,
       tag: one.consumer_tag,
       channel,
+      client: one.channel_details?.user_provided_name ?? DASH,
       held: held(holds?.messages ?? 0),
       prefetch: one.prefetch_count === 0 ? "no limit" : number(one.prefetch_count),
       state: html`<${Badge} kind=${one.active === false || one.activity_status === "blocked" ? "" : "good"}>${consumerState(one.activity_status)[1]}<//>${one.ack_required === false && html` <${Badge} title="Deliveries need no acknowledgement">no ack<//>`}`,
@@ -74,7 +76,7 @@ export function Holders({ vhost, queue }) {
   const others = holders
     .filter(({ channel, tag }) => !keys.has(`${channel}/${tag}`) && !consumers.some((one) => one.tag === tag))
     .map(({ channel, tag, messages, oldest }) => ({
-      key: `held/${channel}/${tag}`, tag, channel, held: held(messages), prefetch: DASH,
+      key: `held/${channel}/${tag}`, tag, channel, client: DASH, held: held(messages), prefetch: DASH,
       state: html`<small>oldest: <${Age} since=${oldest} /></small>`,
     }));
   const rows = [...consumers, ...others];
