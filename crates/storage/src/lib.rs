@@ -33,6 +33,7 @@ mod recovery;
 mod replicated;
 mod segment_reader;
 mod snapshot;
+mod verify;
 mod write_batch;
 mod write_queue;
 
@@ -56,5 +57,6 @@ pub use replicated::{
 };
 pub use segment_reader::Record;
 pub use snapshot::{LogSnapshot, SnapshotCopy};
+pub use verify::VerifiableFile;
 pub use write_batch::{NewRecord, WriteBatch};
 pub use write_queue::WriteQueue;

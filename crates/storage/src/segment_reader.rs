@@ -218,7 +218,7 @@ fn order_of(header: &BatchHeader) -> u64 {
 }
 
 /// True if the CRCs of all records of a batch match.
-fn is_whole(header: &BatchHeader, seed: u32, records: &[u8]) -> bool {
+pub(crate) fn is_whole(header: &BatchHeader, seed: u32, records: &[u8]) -> bool {
     if let Some(entry) = header.entry {
         return entry.octets_crc == crc32c(records);
     }

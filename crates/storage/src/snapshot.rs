@@ -129,6 +129,11 @@ impl<D: Directory> LogSnapshot<D> {
         &self.directory
     }
 
+    /// Bytes in use of the active segment; 0 if the snapshot ends before it.
+    pub(crate) fn active_bytes(&self) -> u64 {
+        self.active.as_ref().map_or(0, |active| active.bytes)
+    }
+
     /// Position of the last record.
     #[must_use]
     pub fn position(&self) -> Lsn {
@@ -145,7 +150,7 @@ impl<D: Directory> LogSnapshot<D> {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let sealed: u64 = self.manifest.files.iter().map(|file| file.bytes).sum();
-        sealed + self.active.as_ref().map_or(0, |active| active.bytes)
+        sealed + self.active_bytes()
     }
 
     /// Writes the snapshot into an empty directory, durably: sealed files by `copy`, then the active segment, then

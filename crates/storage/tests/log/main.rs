@@ -15,3 +15,4 @@ mod power;
 mod progress;
 mod replicated;
 mod snapshot;
+mod verify;
