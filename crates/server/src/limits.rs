@@ -763,3 +763,18 @@ pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;
 
 /// Replicas that a vhost can have.
 pub(crate) const REPLICAS_MAX: u8 = 7;
+
+/// Damaged files that a node remembers.
+pub(crate) const DAMAGED_FILES_KEPT: usize = 100;
+
+/// Damaged places that are named of each damaged file.
+pub(crate) const DAMAGES_TOLD: usize = 10;
+
+/// Longest pause of a check of files before it looks whether the broker stops.
+pub(crate) const FILE_CHECK_PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// Default time from one check of files to the next.
+pub(crate) const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Default of the bytes that a check of files reads in a second.
+pub(crate) const FILE_CHECK_BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,7 +25,7 @@ use crate::node::lifecycle::joining;
 use crate::node::metadata::membership::JoinDesk;
 use crate::node::replication::ReplicaLinks;
 use crate::node::upkeep::watchdog::Watched;
-use crate::node::upkeep::{death_writer, sampler, watchdog};
+use crate::node::upkeep::{death_writer, file_check, sampler, watchdog};
 use crate::node::{Node, alarms};
 use crate::start::endpoints::Endpoints;
 use crate::start::http_services::HttpServices;
@@ -233,9 +233,7 @@ async fn run(
         let (_, definitions) = definitions::read(path)?;
         tokio::spawn(definitions::import_in_cluster(Arc::clone(&node), definitions));
     }
-    tokio::spawn(alarms::watch(Arc::clone(&node)));
-    tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
-    tokio::spawn(death_writer::run(Arc::clone(&node)));
+    start_upkeep(&node, config.statistics_interval);
     drop(alive);
     // COMPAT: end of the start in the log: programs that start containers wait for RabbitMQ's words.
     tracing::info!("Server startup complete");
@@ -244,7 +242,7 @@ async fn run(
         "leveret {} started: {addresses}, data in {}, durability {}, presented to clients as {} {}",
         env!("CARGO_PKG_VERSION"),
         config.data_dir.display(),
-        config.durability.as_str(),
+        config.storage.durability.as_str(),
         config.identity.product,
         config.identity.version,
     );
@@ -289,6 +287,14 @@ async fn run(
     drop(published);
     tracing::info!("stopped");
     Ok((end, Addresses::new(listeners)))
+}
+
+/// Starts the upkeep of a node.
+fn start_upkeep(node: &Arc<Node>, statistics_interval: Duration) {
+    tokio::spawn(alarms::watch(Arc::clone(node)));
+    tokio::spawn(sampler::run(Arc::clone(node), statistics_interval));
+    tokio::spawn(death_writer::run(Arc::clone(node)));
+    tokio::spawn(file_check::run(Arc::clone(node)));
 }
 
 /// Raises the limit on file descriptors to its maximum: every client needs one.

@@ -21,6 +21,7 @@ const ALL: &[&[Command]] = &[
     program::context::COMMANDS,
     node::lifecycle::COMMANDS,
     node::backup::COMMANDS,
+    node::file_check::COMMANDS,
     access::users::COMMANDS,
     access::permissions::COMMANDS,
     access::topic_permissions::COMMANDS,

@@ -11,6 +11,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod definitions;
 mod exchanges;
 mod features;
+mod file_check;
 pub(crate) mod health;
 mod list_query;
 pub(crate) mod nodes;
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> Routes {
         .route("/api/overview", Scope::Overview, get(overview::show))
         .route("/api/config/effective", Scope::Here, get(overview::configuration))
         .merge(backup::routes())
+        .merge(file_check::routes())
         .merge(bindings::routes())
         .merge(clients::routes())
         .merge(dead_letters::routes())

@@ -15,6 +15,7 @@ pub(crate) enum FindingKind {
     ClocksDiffer,
     VhostDown,
     LogDamaged,
+    FilesDamaged,
     CertificateExpires,
     DeadLettersLost,
     ConnectionsBlocked,
@@ -97,6 +98,7 @@ impl FindingKind {
             Self::ClocksDiffer => about("clocks_differ", NODES, "", CLOCKS),
             Self::VhostDown => about("vhost_down", "#/admin/vhosts", "", "guides/back-up.md"),
             Self::LogDamaged => about("log_damaged", "#/admin/vhosts", "", "guides/back-up.md"),
+            Self::FilesDamaged => FILES,
             Self::CertificateExpires => {
                 about("certificate_expires", NODES, "", "guides/secure-with-tls.md")
             }
@@ -110,9 +112,7 @@ impl FindingKind {
             Self::QueueRefuses => about("queue_refuses", QUEUES, LENGTHS, LIMIT),
             Self::PublishesUnroutable => UNROUTABLE,
             Self::DeadLettersWithoutRoute => about("dead_letters_without_route", MAP, CHECK, LOST),
-            Self::DeadLettersWait => {
-                about("dead_letters_wait", MAP, CHECK, "concepts/dead-lettering.md")
-            }
+            Self::DeadLettersWait => WAITING,
             Self::DeadLettersWithoutConsumer => UNCONSUMED,
             Self::DeadLettersPartlyWithoutRoute => {
                 of_map("dead_letters_partly_without_route", LOST)
@@ -187,6 +187,13 @@ const CONNECTIONS: About =
 const LOGINS: About =
     about("logins_refused", "#/admin/logins", "leveretctl list_users", "guides/troubleshoot.md");
 
+const WAITING: About = about("dead_letters_wait", MAP, CHECK, "concepts/dead-lettering.md");
+const FILES: About = about(
+    "files_damaged",
+    "#/admin/vhosts",
+    "leveretctl check_files",
+    "guides/back-up.md#files-that-have-changed",
+);
 const UNROUTABLE: About = about(
     "publishes_unroutable",
     "#/exchanges",

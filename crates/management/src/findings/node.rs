@@ -182,5 +182,15 @@ fn disk_troubles(
             let logs = subject(count, "vhost", ["was", "were"]);
             format!("{logs} restored from a damaged log at the last start; messages may be lost.")
         });
-    [full, followed, pages, down, damaged].into_iter().flatten()
+    let changed = condition.damaged_files.iter();
+    let changed = changed.map(|(name, detail)| resource(name, detail.clone()));
+    let changed =
+        Finding::of(FindingKind::FilesDamaged, Severity::Error, changed.collect(), |count, _| {
+            let files = subject(count, "file", ["has", "have"]);
+            let written = if count == 1 { "it was" } else { "they were" };
+            format!(
+                "{files} changed since {written} written: the next start loses what stood there."
+            )
+        });
+    [full, followed, pages, down, damaged, changed].into_iter().flatten()
 }

@@ -1,5 +1,6 @@
 //! Families of the node.
 
+use server::requests::FileRepair;
 use server::snapshot::scrape::{Scrape, VhostScrape};
 
 use crate::metrics::family::{self, Family, Objects, counter, gauge, untyped, whole};
@@ -94,7 +95,7 @@ pub(super) const ALARMS: [Family<Scrape>; 3] = [
 
 /// Families of `node_persister_metrics`: operations on files, steps of the clock, and backups. In RabbitMQ 4 those on files
 /// are always 0.
-const FILES: [Family<Scrape>; 12] = [
+const FILES: [Family<Scrape>; 14] = [
     counter("io_read_ops_total", "Reads of files", |s| whole(s.process.io.reads.count)),
     counter("io_read_bytes_total", "Bytes read from files", |s| whole(s.process.io.reads.bytes)),
     counter("io_read_time_seconds_total", "Time spent with reads", |s| {
@@ -115,6 +116,13 @@ const FILES: [Family<Scrape>; 12] = [
     }),
     counter("clock_steps_total", "Steps of the system's clock by a second or more", |s| {
         whole(s.clock_steps)
+    }),
+    counter("file_check_bytes_total", "Bytes that checks of files have read", |s| {
+        whole(s.file_check.bytes_ever)
+    }),
+    gauge("damaged_files", "Files that a check has found changed, and that nobody mends", |s| {
+        whole(s.file_check.damaged.iter().filter(|one| one.repair != FileRepair::Rebuilt).count()
+            as u64)
     }),
     counter("backups_finished_total", "Backups completed", |s| whole(s.backups.finished)),
     counter("backups_failed_total", "Backups that failed", |s| whole(s.backups.failed)),

@@ -18,6 +18,7 @@ mod secret_file;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -43,6 +44,7 @@ pub use load::CommandLineSetting;
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 pub(crate) use secret_file::is_readable_by_all;
 pub(crate) use settings::{Effective, Settings, Source};
+pub(crate) use storage::{Durability, FileCheckOptions, StorageOptions};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 
 /// The user that is created at the first start.
@@ -79,34 +81,6 @@ impl Default for SeededUser {
             configure: all(),
             write: all(),
             read: all(),
-        }
-    }
-}
-
-/// The condition under which a persistent message counts as safe.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Durability {
-    /// After the disk has confirmed an fsync.
-    #[default]
-    Fsync,
-    /// After the operating system has the data: a crash of the broker loses nothing, a power failure may.
-    Os,
-}
-
-impl Durability {
-    /// The value in the configuration.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::Os => "os",
-        }
-    }
-
-    /// The value for a log.
-    pub(crate) const fn of_log(self) -> storage::Durability {
-        match self {
-            Self::Fsync => storage::Durability::Fsync,
-            Self::Os => storage::Durability::Os,
         }
     }
 }
@@ -156,7 +130,7 @@ pub struct Config {
     pub(crate) auth_mechanisms: Vec<&'static str>,
     pub(crate) anonymous_login: AnonymousLogin,
     pub(crate) data_dir: PathBuf,
-    pub(crate) durability: Durability,
+    pub(crate) storage: StorageOptions,
     /// The interval of statistics samples; `collect_statistics_interval`.
     pub(crate) statistics_interval: Duration,
     pub(crate) session: SessionOptions,
@@ -268,7 +242,7 @@ impl Default for Config {
             auth_mechanisms: DEFAULT_MECHANISMS.to_vec(),
             anonymous_login: AnonymousLogin::default(),
             data_dir: PathBuf::from("data"),
-            durability: Durability::default(),
+            storage: StorageOptions::default(),
             statistics_interval: STATISTICS_INTERVAL,
             session: SessionOptions::default(),
             vhost: VhostOptions::default(),

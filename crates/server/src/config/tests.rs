@@ -158,6 +158,8 @@ pub(super) const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("default_users.bob.read", &[".*"], &["("]),
     ("dead_letter_history.max_entries", &["0", "1000000"], &["1000001", "-1", "many"]),
     ("dead_letter_history.max_bytes", &["0", "16MiB", "1048576"], &["x", "-1"]),
+    ("file_check.interval", &["1000", "4294967295", "infinity"], &["999", "4294967296", "week"]),
+    ("file_check.bytes_per_second", &["1", "8MiB"], &["0", "x", "-1"]),
     ("dead_letter_history.max_age", &["1", "31536000000"], &["0", "31536000001", "week"]),
     ("loopback_users", &["none"], &["all"]),
     ("loopback_users.bob", &["true", "false"], &["maybe"]),

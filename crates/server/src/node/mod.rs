@@ -43,8 +43,7 @@ use crate::node::permits::Permits;
 use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
-use crate::node::upkeep::backup::Backups;
-use crate::node::upkeep::clock_watch::ClockWatch;
+use crate::node::upkeep::Upkeep;
 use crate::peers::HttpPeers;
 use crate::redrive::{self, Redrives, ResumeContext};
 use crate::snapshot::node::Listener;
@@ -84,9 +83,8 @@ pub struct Node {
     /// Held while definitions are imported.
     pub(crate) importing: Mutex<()>,
     pub(crate) redrives: Arc<Redrives>,
-    pub(crate) backups: Arc<Backups>,
+    pub(crate) upkeep: Upkeep,
     pub(crate) alarms: Alarms,
-    pub(crate) clock_watch: ClockWatch,
     /// Links to the other nodes; none without a cluster.
     pub(crate) cluster: Option<Arc<Links>>,
     pub(crate) joiner: Joiner,
@@ -152,7 +150,7 @@ impl Node {
     /// Begins to stop: the listeners close, and the sockets of the clients that have not opened a vhost.
     pub(crate) fn begin_stop(&self) {
         self.redrives.begin_stop();
-        self.backups.cancel();
+        self.upkeep.backups.cancel();
         self.lifecycle.stopping.send_replace(true);
     }
 

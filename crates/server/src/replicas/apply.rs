@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use replication::QuarantineReason;
 use storage::{Applier, LogEntry, RealDirectory, Term};
 
 use super::report::Report;
@@ -108,7 +109,7 @@ fn run(
         };
         match (done, report) {
             (Err(problem), _) => {
-                tell(Report::Diverged(problem));
+                tell(Report::Unusable(QuarantineReason::Diverged(problem)));
                 return;
             }
             (Ok(()), Some(report)) => tell(report),

@@ -327,7 +327,10 @@ fn entry_that_cannot_be_applied_is_never_skipped() {
     assert_eq!(*target.met.lock(), [EntryIndex(1), EntryIndex(2)]);
     assert_eq!(log.applier().applied(), EntryIndex(1));
     let told: Vec<Report> = reports.iter().collect();
-    assert!(matches!(&told[..], [Report::Diverged(why)] if why == "unknown"), "{told:?}");
+    assert!(
+        matches!(&told[..], [Report::Unusable(QuarantineReason::Diverged(why))] if why == "unknown"),
+        "{told:?}"
+    );
 }
 
 #[test]

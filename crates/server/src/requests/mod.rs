@@ -4,6 +4,7 @@
 mod backup;
 mod caller;
 mod change;
+mod file_check;
 mod import_preview;
 mod lifecycle;
 mod limits;
@@ -19,6 +20,7 @@ pub(crate) use backup::backup_file;
 pub use backup::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 pub use caller::{Caller, Credentials, LoginRefused};
 pub use change::ChangeError;
+pub use file_check::{DamagedFile, FileCheck, FileRepair};
 pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
 pub use lifecycle::{LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};

@@ -19,6 +19,8 @@ pub struct NodeCondition {
     pub vhosts_down: Vec<(String, String)>,
     /// Vhosts whose log was damaged at the last start, and the number of damages.
     pub damaged_vhosts: Vec<(String, u64)>,
+    /// Files that have changed since they were written and that nobody mends: vhost, and the file with its first damage.
+    pub damaged_files: Vec<(String, String)>,
     /// Logins refused within the last minutes.
     pub refused_logins: Vec<RefusedLogins>,
     /// Connections refused within the last minutes.

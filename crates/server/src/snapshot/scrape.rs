@@ -6,7 +6,7 @@ use broker::{
     Deliveries, Exchange, ExchangeCounters, ExchangeType, GivenReasons, Name, QueueType, Vhost,
 };
 
-use crate::requests::BackupTotals;
+use crate::requests::{BackupTotals, FileCheck};
 use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::logins::LoginAttempts;
@@ -30,6 +30,8 @@ pub struct Scrape {
     pub clock_steps: u64,
     /// Backups since the start.
     pub backups: BackupTotals,
+    /// The check of files that runs, or the last one.
+    pub file_check: FileCheck,
     /// The selected vhosts.
     pub vhosts: Vec<VhostScrape>,
 }

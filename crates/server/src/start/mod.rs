@@ -47,7 +47,7 @@ use crate::node::permits::Permits;
 use crate::node::replication::Replication;
 use crate::node::session_settings::SessionSettings;
 use crate::node::shown_settings::ShownSettings;
-use crate::node::upkeep::clock_watch::ClockWatch;
+use crate::node::upkeep::Upkeep;
 use crate::peers::HttpPeers;
 use crate::redrive::Redrives;
 use crate::requests::VhostSettings;
@@ -66,7 +66,8 @@ impl Node {
     /// # Errors
     /// [`StartError`], a sentence for the operator.
     pub(crate) fn start(config: &Config, listeners: Vec<Listener>) -> Result<Self, StartError> {
-        let disk = NodeDisk::open(&config.data_dir, config.durability).map_err(StartError::from)?;
+        let disk = NodeDisk::open(&config.data_dir, config.storage.durability)
+            .map_err(StartError::from)?;
         let known = node_file::read(&config.data_dir)?;
         let may_begin = known.is_none() || node_file::has_first_format(&config.data_dir);
         let global_parameters = GlobalParameters::open(&config.data_dir, may_begin)?;
@@ -114,9 +115,8 @@ impl Node {
             changes: Mutex::default(),
             importing: Mutex::default(),
             redrives: Arc::new(Redrives::open(&config.data_dir)),
-            backups: Arc::default(),
+            upkeep: Upkeep::new(config.storage.file_check),
             alarms: Alarms::new(alarm_limits),
-            clock_watch: ClockWatch::default(),
             http_peers: cluster.clone().map(HttpPeers::new).map(Arc::new),
             cluster,
             joiner: Joiner::new(config),
@@ -168,7 +168,8 @@ impl Node {
             None if self.is_newcomer() => GroupAge::OnLostDisk,
             None => GroupAge::New,
         };
-        let store = Metadata::open(&config.data_dir, config.durability, reserve, io, cluster, age)?;
+        let store =
+            Metadata::open(&config.data_dir, config.storage.durability, reserve, io, cluster, age)?;
         replication.set_replicas(&self.vhosts, &store);
         if followed.is_some() {
             replication.replicator.take_part();

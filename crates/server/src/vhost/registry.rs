@@ -65,7 +65,7 @@ impl Vhosts {
             threads,
             node_name: node_name.to_owned(),
             data_dir: config.data_dir.clone(),
-            durability: config.durability,
+            durability: config.storage.durability,
             reserve: Arc::clone(reserve),
             io: Arc::default(),
             clock,

@@ -24,7 +24,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/server/src/connection/task.rs Connection", 23),
     // One flat object: serde refuses unknown members of a flat one only.
     ("crates/server/src/disk/deaths/line.rs WholeLine", 21),
-    ("crates/server/src/node/mod.rs Node", 31),
+    ("crates/server/src/node/mod.rs Node", 30),
     ("crates/server/src/replicas/replicator/mod.rs Work", 19),
     ("crates/server/src/snapshot/node.rs NodeSnapshot", 18),
     ("crates/sim/src/checks/ledger.rs Ledger", 21),

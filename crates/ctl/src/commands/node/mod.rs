@@ -3,6 +3,7 @@
 pub(super) mod backup;
 pub(super) mod diagnostics;
 pub(super) mod doctor;
+pub(super) mod file_check;
 pub(super) mod lifecycle;
 pub(super) mod listeners;
 pub(super) mod maintenance;

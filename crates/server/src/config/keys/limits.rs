@@ -45,7 +45,8 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new("durability", Some("fsync"), |config, _, value| {
-        config.durability = one_of(value, &[("fsync", Durability::Fsync), ("os", Durability::Os)])?;
+        config.storage.durability =
+            one_of(value, &[("fsync", Durability::Fsync), ("os", Durability::Os)])?;
         Ok(())
     }),
     Key::new("consumer_timeout", Some("1800000"), |config, _, value| {
@@ -69,6 +70,18 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("dead_letter_history.max_age", Some("604800000"), |config, _, value| {
         let age_max_ms = number(value, 1..=DEATHS_KEPT_AGE_MS_MAX)?;
         config.vhost.dead_letter_history.age_max_ms = age_max_ms;
+        Ok(())
+    }),
+    Key::new("file_check.interval", Some("604800000"), |config, _, value| {
+        let off = value == "infinity";
+        let millis = (!off).then(|| number_or("infinity", value, 1000..=u64::from(u32::MAX)));
+        config.storage.file_check.interval =
+            millis.transpose()?.flatten().map(Duration::from_millis);
+        Ok(())
+    }),
+    Key::new("file_check.bytes_per_second", Some("8MiB"), |config, _, value| {
+        let rate = Some(bytes(value)?).filter(|rate| *rate > 0);
+        config.storage.file_check.bytes_per_second = rate.ok_or("must be above 0")?;
         Ok(())
     }),
     Key::new("deprecated_features.permit.global_qos", Some("true"), |config, _, value| {

@@ -34,7 +34,7 @@ pub(crate) async fn watch(node: Arc<Node>) {
     let (mut compacted, mut dir_checked) = (Instant::now(), Instant::now());
     loop {
         let room = check(&node);
-        if let Some(step_ms) = node.clock_watch.look(node.clock.now()) {
+        if let Some(step_ms) = node.upkeep.clock_watch.look(node.clock.now()) {
             tracing::warn!(step_ms, "the clock of the system was set; deadlines are not affected");
         }
         node.disk.reserve.tend();

@@ -1,4 +1,4 @@
-//! Backups of the running node.
+//! Backups of the running node, and the check of its files.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::task::block_in_place;
 use crate::node::Node;
 use crate::node::upkeep::backup::{BackupLogs, BackupSource};
 use crate::peers::barriers::Barriers;
-use crate::requests::{BackupError, BackupJob};
+use crate::requests::{BackupError, BackupJob, FileCheck};
 
 impl Node {
     /// Begins a backup into `directory` on behalf of `user`.
@@ -43,17 +43,27 @@ impl Node {
                 clock: self.clock,
                 free_min: self.alarms.limits.disk_free_limit_bytes(),
             };
-            self.backups.begin(directory, user, source)
+            self.upkeep.backups.begin(directory, user, source)
         })
+    }
+
+    /// The check of files that runs, or the last one since the start.
+    pub fn file_check(&self) -> FileCheck {
+        self.upkeep.file_checks.known()
+    }
+
+    /// Begins a check of the files that are in use, unless one runs. Returns the check.
+    pub fn begin_file_check(&self) -> FileCheck {
+        self.upkeep.file_checks.begin(self.now_ms())
     }
 
     /// The backup that runs, or the last one since the start.
     pub fn backup(&self) -> Option<BackupJob> {
-        self.backups.job()
+        self.upkeep.backups.job()
     }
 
     /// Asks the backup to end and to remove what it has written. False if none runs.
     pub fn cancel_backup(&self) -> bool {
-        self.backups.cancel()
+        self.upkeep.backups.cancel()
     }
 }

@@ -18,7 +18,7 @@ use crate::node::alarms::alarm::Alarm;
 use crate::node::clients::Client;
 use crate::node::cluster;
 use crate::node::metadata::global_parameters::Parameter;
-use crate::requests::{AuditEntry, ChangeError, DiskFreeLimit, ServerCertificate};
+use crate::requests::{AuditEntry, ChangeError, DiskFreeLimit, FileRepair, ServerCertificate};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
@@ -83,7 +83,7 @@ impl Node {
         let mut condition = NodeCondition {
             slowest_write_us: micros(times.slowest(now)),
             running_write_us: micros(times.running(own_time::now())),
-            clock_step: self.clock_watch.last_step(self.clock.time()),
+            clock_step: self.upkeep.clock_watch.last_step(self.clock.time()),
             refused_logins: self.refusals.logins(now),
             refused_connections: self.refusals.connections(now),
             are_listeners_suspended: self.lifecycle.listeners.are_suspended(),
@@ -93,6 +93,14 @@ impl Node {
         for handle in self.vhosts.all() {
             handle.add_disk_troubles(&mut condition);
         }
+        let damaged = self.file_check().damaged.into_iter();
+        let damaged = damaged.filter(|one| one.repair != FileRepair::Rebuilt);
+        condition.damaged_files = damaged
+            .map(|one| {
+                let first = one.damages.into_iter().next().unwrap_or_default();
+                (one.vhost, format!("{}, {first}", one.file))
+            })
+            .collect();
         condition
     }
 
@@ -160,8 +168,9 @@ impl Node {
             cluster: self.cluster(),
             process: self.process(),
             logins: self.auth.counts.attempts(),
-            clock_steps: self.clock_watch.steps(),
-            backups: self.backups.totals(),
+            clock_steps: self.upkeep.clock_watch.steps(),
+            backups: self.upkeep.backups.totals(),
+            file_check: self.file_check(),
             vhosts: handles.iter().map(|handle| scrape_vhost(handle, &clients)).collect(),
             node,
         }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use replica::{ShipmentNeed, TransferError};
-use replication::{ClockReading, Member, MemberId, NodeId, RunId};
+use replication::{ClockReading, Member, MemberId, NodeId, QuarantineReason, RunId};
 use storage::{EntryIndex, LogSnapshot, RealDirectory, Term};
 use tokio::sync::{Notify, oneshot};
 
@@ -321,6 +321,11 @@ impl Replicator {
     /// News of a vhost from another thread.
     fn report(&self, vhost: VhostId, report: Report) {
         self.push(|work| work.reports.push((vhost, report)));
+    }
+
+    /// Lets the replica of a vhost be rebuilt from the files of its leader: one of its files is damaged.
+    pub(crate) fn damaged(&self, vhost: VhostId, problem: String) {
+        self.report(vhost, Report::Unusable(QuarantineReason::Damaged(problem)));
     }
 
     /// Transfers the lead of a vhost to a node, or to the one that is most up to date. The vhost takes no commands until

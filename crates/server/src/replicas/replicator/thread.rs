@@ -187,9 +187,7 @@ impl Thread {
                 Report::Promoted(term) => driver.promoted(term),
                 // The replica looks for the file when it is advanced.
                 Report::FilePrepared => {}
-                Report::Diverged(problem) => {
-                    driver.replica.quarantine(QuarantineReason::Diverged(problem));
-                }
+                Report::Unusable(reason) => driver.replica.quarantine(reason),
             }
             Self::touch(&mut self.due, vhost);
         }

@@ -1,0 +1,139 @@
+//! The check of the files that the running node uses.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::Failure;
+use crate::format::Output;
+use crate::http::path;
+use crate::printable::in_line;
+
+/// Interval of looks at the progress, and of lines about it.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Exit code for a file that has changed and that nobody mends.
+const DAMAGED: u8 = 2;
+
+pub(in crate::commands) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Nodes,
+        "check_files",
+        "check_files [--no-wait]",
+        "Reads the files of the running node again and compares them with their checksums; exit code 2 for damage",
+        check,
+    )
+    .switches(&[Switch::flag("wait")])
+    .banner(|call| format!("Checking the files of node {} ...", call.node.name()))
+    .waits(),
+    Command::new(
+        Section::Nodes,
+        "check_files_status",
+        "check_files_status",
+        "Shows the check of files that runs, or the last one since the start",
+        |call| Ok(graded(call.node.api.get(&path(&["file-check"]))?)),
+    ),
+];
+
+fn check(call: &Call<'_>) -> Result<Output, Failure> {
+    let at = path(&["file-check"]);
+    let mut state = call.node.api.post(&at, &json!({}))?;
+    if call.options.flag("wait") == Some(false) {
+        return Ok(Output::Both("The check runs".to_owned(), state));
+    }
+    let mut pause = Duration::from_millis(20);
+    let mut said = String::new();
+    while is_running(&state) {
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(POLL_INTERVAL);
+        state = call.node.api.get(&at)?;
+        let now = progress(&state);
+        if pause == POLL_INTERVAL && now != said && is_running(&state) {
+            call.say(&format!("Running: {now}"));
+            said = now;
+        }
+    }
+    Ok(graded(state))
+}
+
+fn is_running(state: &Value) -> bool {
+    state.get("running") == Some(&Value::Bool(true))
+}
+
+fn text<'a>(of: &'a Value, name: &str) -> &'a str {
+    of.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn all<'a>(of: &'a Value, name: &str) -> &'a [Value] {
+    of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn progress(state: &Value) -> String {
+    let (files, bytes) = (number(state, "files"), number(state, "bytes"));
+    format!("{files} files, {bytes} of {} bytes", number(state, "bytes_total"))
+}
+
+/// The state with an exit code: damage that nobody mends, or a log that could not be read, is an error.
+fn graded(state: Value) -> Output {
+    let is_bad = all(&state, "damaged").iter().any(|one| text(one, "repair") == "none")
+        || !all(&state, "unread").is_empty();
+    let code = if is_bad { DAMAGED } else { 0 };
+    Output::Graded { output: Box::new(Output::Both(told(&state), state)), code }
+}
+
+/// The check in lines: its progress, and each damaged file with what is known of it.
+fn told(state: &Value) -> String {
+    if state.get("started_ms").is_none_or(Value::is_null) {
+        return "No check since the start".to_owned();
+    }
+    let how = if is_running(state) { "Running" } else { "Checked" };
+    let mut lines = vec![format!("{how}: {}", progress(state))];
+    for file in all(state, "damaged") {
+        let (vhost, name) = (text(file, "vhost"), text(file, "file"));
+        let then = match text(file, "repair") {
+            "rebuilt" => "the replica is rebuilt from the files of the leader".to_owned(),
+            _ => format!("not mended: {}", text(file, "reason")),
+        };
+        lines.push(format!(
+            "DAMAGED {name} of vhost '{vhost}', {} places; {then}",
+            number(file, "places")
+        ));
+        let damages = all(file, "damages").iter().filter_map(Value::as_str);
+        lines.extend(damages.map(|damage| format!("  {damage}")));
+    }
+    for log in all(state, "unread") {
+        lines.push(format!("NOT READ vhost '{}': {}", text(log, "vhost"), text(log, "reason")));
+    }
+    if !is_running(state) && lines.len() == 1 {
+        lines.push("Nothing has changed since it was written".to_owned());
+    }
+    let lines: Vec<_> = lines.iter().map(|line| in_line(line)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_is_told_with_what_it_found() {
+        let mut state = json!({"running": false, "started_ms": 1, "files": 2, "bytes": 30, "bytes_total": 30,
+            "damaged": [], "unread": []});
+        assert_eq!(
+            told(&state),
+            "Checked: 2 files, 30 of 30 bytes\nNothing has changed since it was written"
+        );
+        state["damaged"] = json!([{"vhost": "a\nb", "file": "vhosts/1/2.log", "places": 1, "damages": ["at 4096"],
+            "repair": "none", "reason": "no other node has the log"}]);
+        let lines: Vec<String> = told(&state).lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines.last().is_some_and(|line| line == "  at 4096"), "{lines:?}");
+        assert!(matches!(graded(state), Output::Graded { code: DAMAGED, .. }));
+    }
+}
