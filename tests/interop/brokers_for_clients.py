@@ -102,7 +102,8 @@ class Foreign:
     """A RabbitMQ that runs already, to try the programs themselves."""
 
     cannot = {"tls": "not tried against a broker of others", "restart": "not tried against a broker of others",
-              "large": "its max_message_size is not ours to set", "http-api": "its HTTP API is not told"}
+              "large": "its max_message_size is not ours to set", "http-api": "its HTTP API is not told",
+              "page": "its metrics are not told"}
     moves = 0
 
     def __init__(self, amqp):
