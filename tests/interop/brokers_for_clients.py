@@ -25,10 +25,11 @@ class Tls:
         """The settings of a node whose listener for TLS has this port."""
         return {"max_message_size": MAX_MESSAGE_SIZE_BYTES, **self.authority.listener(self.pair, amqps)}
 
-    def environment(self, amqp, amqps, api):
-        """What a client is told of a node."""
+    def environment(self, amqp, amqps, api, others=()):
+        """What a client is told of a node, and of the management APIs of the other ones."""
         return {"AMQP_HOST": "localhost", "AMQP_PORT": str(amqp), "AMQPS_PORT": str(amqps),
-                "CA_FILE": str(self.authority.file), "HTTP_URL": api.url}
+                "CA_FILE": str(self.authority.file), "HTTP_URL": api.url,
+                "HTTP_URLS": " ".join(one.url for one in (api, *others))}
 
 
 class Own:
@@ -73,7 +74,8 @@ class Clustered:
         self._cluster.await_service()
         name = self._cluster.names[-1]
         node = self._cluster.nodes[name]
-        self.environment = tls.environment(node.amqp[1], amqps[name], node.api)
+        others = [other.api for other in self._cluster.nodes.values() if other is not node]
+        self.environment = tls.environment(node.amqp[1], amqps[name], node.api, others)
         if move_leaders_s is not None:
             self._moving = MovingLeaders(self._cluster, move_leaders_s)
 
