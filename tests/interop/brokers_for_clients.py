@@ -25,10 +25,11 @@ class Tls:
         """The settings of a node whose listener for TLS has this port."""
         return {"max_message_size": MAX_MESSAGE_SIZE_BYTES, **self.authority.listener(self.pair, amqps)}
 
-    def environment(self, amqp, amqps, api):
-        """What a client is told of a node."""
+    def environment(self, amqp, amqps, api, others=()):
+        """What a client is told of a node, and of the management APIs of the other ones."""
         return {"AMQP_HOST": "localhost", "AMQP_PORT": str(amqp), "AMQPS_PORT": str(amqps),
-                "CA_FILE": str(self.authority.file), "HTTP_URL": api.url}
+                "CA_FILE": str(self.authority.file), "HTTP_URL": api.url,
+                "HTTP_URLS": " ".join(one.url for one in (api, *others))}
 
 
 class Own:
@@ -73,7 +74,8 @@ class Clustered:
         self._cluster.await_service()
         name = self._cluster.names[-1]
         node = self._cluster.nodes[name]
-        self.environment = tls.environment(node.amqp[1], amqps[name], node.api)
+        others = [other.api for other in self._cluster.nodes.values() if other is not node]
+        self.environment = tls.environment(node.amqp[1], amqps[name], node.api, others)
         if move_leaders_s is not None:
             self._moving = MovingLeaders(self._cluster, move_leaders_s)
 
@@ -102,7 +104,8 @@ class Foreign:
     """A RabbitMQ that runs already, to try the programs themselves."""
 
     cannot = {"tls": "not tried against a broker of others", "restart": "not tried against a broker of others",
-              "large": "its max_message_size is not ours to set", "http-api": "its HTTP API is not told"}
+              "large": "its max_message_size is not ours to set", "http-api": "its HTTP API is not told",
+              "page": "its metrics are not told"}
     moves = 0
 
     def __init__(self, amqp):

@@ -13,7 +13,7 @@ from container import in_network
 from test_manifests import PACKAGING, THREE
 from pods import NAMESPACE, Pods, eventually
 
-GUIDE = PACKAGING.parent / "docs" / "guides" / "run-in-a-container.md"
+GUIDE = PACKAGING.parent / "docs" / "reference" / "container-image.md"
 LIST = re.compile(r"^ +(cluster_formation\.classic_config\.nodes\.\d = \S+)$", re.M)
 DISCOVERY = re.compile(r"^cluster_formation\.[^#\n]*\n", re.M)
 

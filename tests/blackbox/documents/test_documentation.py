@@ -13,6 +13,7 @@ import os
 import random
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pika
@@ -178,6 +179,16 @@ def test_readme_example_outlives_a_restart(session, monkeypatch):
         connection.sleep(0.05)
     assert channel.queue_declare("sms.unsent", passive=True).method.message_count == 95
     connection.close()
+
+
+def test_programs_of_frameworks_are_run_or_said_not_to_be():
+    clients = (ROOT / "tests" / "interop" / "clients").glob("*/clients.toml")
+    commands = [client["command"] for file in clients for client in tomllib.loads(file.read_text(encoding="utf-8"))["client"]]
+    run = {word for command in commands for word in command if word.endswith(".md")}
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "frameworks").glob("*.md")}
+    not_run = {name for name, text in pages.items() if re.search(r"\bnot\s+run here|\bwas\s+not\s+run\b", text)}
+    assert run <= set(pages)
+    assert set(pages) - run - not_run == {"index.md"}
 
 
 def test_limits_page_and_source_have_the_same_constants():

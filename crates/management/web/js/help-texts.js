@@ -69,7 +69,7 @@ export const HELP_TEXTS = [
   { terms: ["Client-provided name"], text: "The name that the client gave its connection. Set it in the client's connection settings to find connections in lists and logs.", docs: "reference/statistics#clients" },
   { terms: ["Heartbeat"], text: "Interval in which both sides of a connection show that they are alive. A connection that is silent for two intervals is closed.", docs: "reference/configuration#connections" },
   { terms: ["Certain"], text: "\"Yes\" if every dead letter takes this route. Otherwise the route depends on the routing key of each message.", docs: "reference/dead-letter-map#edges" },
-  { terms: ["Scanned"], text: "Messages of the queue that the redrive has read, and the length of the queue at its start. Messages that do not match the filter stay.", docs: "guides/redrive-dead-letters#jobs" },
+  { terms: ["Scanned"], text: "Messages of the queue that the redrive has read, and the length of the queue at its start. Messages that do not match the filter stay.", docs: "reference/redrives#jobs" },
   { terms: ["Bindings from this exchange", "Bindings to this exchange", "Bindings to this queue"], text: "A binding routes messages from an exchange to a queue or to another exchange. The type of the exchange says how it reads the routing key.", docs: "concepts/exchanges#types" },
   { terms: ["Features"], text: "Badges for properties, arguments and policy keys of a queue or exchange. The legend lists the abbreviations.", docs: "reference/arguments-and-policy-keys#queue-arguments" },
 ];
