@@ -55,7 +55,12 @@ impl<T: Copy> ByReason<T> {
         &mut self.0[reason as usize]
     }
 
-    fn all(&self) -> impl Iterator<Item = T> {
+    /// Each reason with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (DeathReason, T)> {
+        DeathReason::ALL.into_iter().zip(self.0)
+    }
+
+    fn counts(&self) -> impl Iterator<Item = T> {
         self.0.into_iter()
     }
 }
@@ -188,8 +193,8 @@ impl QueueCounters {
     /// Messages that entered the queue and have left it.
     pub fn left(&self) -> u64 {
         let deaths = self.deaths();
-        let dead_lettered: u64 = deaths.dead_lettered.all().sum();
-        let dropped: u64 = deaths.dropped.all().map(|by_cause| by_cause.total()).sum();
+        let dead_lettered: u64 = deaths.dead_lettered.counts().sum();
+        let dropped: u64 = deaths.dropped.counts().map(|by_cause| by_cause.total()).sum();
         let Deliveries { acknowledged, .. } = self.deliveries;
         let without_ack = self.deliveries.delivered_no_ack() + self.deliveries.got_no_ack();
         let removed = deaths.redriven + deaths.cancelled + self.purged;

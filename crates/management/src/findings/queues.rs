@@ -227,10 +227,11 @@ fn slow(all: &[Seen<'_>]) -> Option<Finding> {
 
 /// The messages that died in a queue for want of a dead-letter exchange, by reason.
 pub(crate) fn dropped_by_reason(queue: &QueueView) -> Vec<(DeathReason, u64)> {
-    let deaths = queue.counters.deaths();
-    let dropped = |reason| deaths.dropped.get(reason).get(DropCause::NoDeadLetterExchange);
-    let all = DeathReason::ALL.into_iter().map(|reason| (reason, dropped(reason)));
-    all.filter(|(_, count)| *count > 0).collect()
+    let dropped = queue.counters.deaths().dropped;
+    let counts = dropped
+        .iter()
+        .map(|(reason, by_cause)| (reason, by_cause.get(DropCause::NoDeadLetterExchange)));
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
 /// Finds queues without a dead-letter exchange in which messages have died.

@@ -65,10 +65,9 @@ fn dropped_without_dlx(node: &SharedNode, vhost: &str, filter: &DeathFilter) -> 
         return None;
     }
     let dropped = node.dropped(vhost, filter.queue.as_deref())?;
-    let reasons = DeathReason::ALL.into_iter();
-    let reasons = reasons.filter(|reason| filter.reason.is_none_or(|only| only == *reason));
-    let of = |reason| dropped.get(reason).get(DropCause::NoDeadLetterExchange);
-    Some(reasons.map(of).sum())
+    let is_wanted = |reason| filter.reason.is_none_or(|only| only == reason);
+    let wanted = dropped.iter().filter(|(reason, _)| is_wanted(*reason));
+    Some(wanted.map(|(_, by_cause)| by_cause.get(DropCause::NoDeadLetterExchange)).sum())
 }
 
 /// The deaths found so far.

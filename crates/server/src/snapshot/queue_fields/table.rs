@@ -216,15 +216,15 @@ queue_fields! {
 
 /// All messages that died and became dead letters.
 fn dead_lettered(deaths: &DeathCounters) -> u64 {
-    DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason)).iter().sum()
+    deaths.dead_lettered.iter().map(|(_, count)| count).sum()
 }
 
 /// All messages that died and left nothing.
 fn dropped(deaths: &DeathCounters) -> u64 {
-    DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total()).iter().sum()
+    deaths.dropped.iter().map(|(_, by_cause)| by_cause.total()).sum()
 }
 
 /// The messages among them that died in a queue without a dead-letter exchange.
 fn dropped_without_exchange(deaths: &DeathCounters) -> u64 {
-    DeathReason::ALL.map(|reason| deaths.dropped.get(reason).get(NoDeadLetterExchange)).iter().sum()
+    deaths.dropped.iter().map(|(_, by_cause)| by_cause.get(NoDeadLetterExchange)).sum()
 }
