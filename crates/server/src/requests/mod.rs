@@ -10,6 +10,7 @@ mod limits;
 mod membership;
 mod messages;
 mod permissions;
+mod policy_dry_run;
 mod status;
 mod topology;
 mod users;
@@ -30,6 +31,7 @@ pub use messages::{
     ScheduleChanged, ScheduleError, ScheduleQuery, ScheduledBatch, on_axis, shown_value,
 };
 pub use permissions::{PermissionDetails, TopicPermissionDetails};
+pub use policy_dry_run::{Outranking, PatternMatches, PolicyDryRun};
 pub use status::{AuditEntry, DiskFreeLimit, ServerCertificate};
 pub use topology::{Explained, ImportError, VhostPlacement};
 pub use users::{NewPassword, NewUser, UserDetails};
