@@ -4,6 +4,7 @@
 mod backup;
 mod caller;
 mod change;
+mod import_items;
 mod import_preview;
 mod lifecycle;
 mod limits;
@@ -20,6 +21,7 @@ pub(crate) use backup::backup_file;
 pub use backup::{BackupError, BackupJob, BackupState, BackupTotals, BackupVhost};
 pub use caller::{Caller, Credentials, LoginRefused};
 pub use change::ChangeError;
+pub use import_items::{ImportError, ImportItem, ImportItems, ImportRequest};
 pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
 pub use lifecycle::{LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
@@ -33,6 +35,6 @@ pub use messages::{
 pub use permissions::{PermissionDetails, TopicPermissionDetails};
 pub use policy_dry_run::{Outranking, PatternMatches, PolicyDryRun};
 pub use status::{AuditEntry, DiskFreeLimit, ServerCertificate};
-pub use topology::{Explained, ImportError, VhostPlacement};
+pub use topology::{Explained, VhostPlacement};
 pub use users::{NewPassword, NewUser, UserDetails};
 pub use vhost::{VhostChange, VhostMetadata, VhostSettings};

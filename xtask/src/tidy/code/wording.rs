@@ -39,7 +39,7 @@ const TURNS_ABOVE: Ceilings = &[
     ("crates/amqp", 1),
     ("crates/broker", 30),
     ("crates/ctl", 8),
-    ("crates/management", 23),
+    ("crates/management", 22),
     ("crates/perf", 1),
     ("crates/replica", 60),
     ("crates/replication", 53),
