@@ -33,9 +33,7 @@ pub(crate) async fn import_whole(
         }
     };
     let skips = request.skips_unsupported;
-    for (vhost, part) in &parts {
-        preview_at_leader(node, vhost, part, skips).await?;
-    }
+    previews_elsewhere(node, &request, &parts).await?;
     let checked = names(parts);
     let is_of_vhost = request.vhost.is_some();
     let work = {
@@ -77,11 +75,7 @@ pub(crate) async fn preview_whole(
         Some(_) => Vec::new(),
         None => parts_elsewhere(node, &request.definitions),
     };
-    let mut previews = Vec::new();
-    for (vhost, part) in &parts {
-        let preview = preview_at_leader(node, vhost, part, request.skips_unsupported).await?;
-        previews.push((vhost.clone(), preview));
-    }
+    let previews = previews_elsewhere(node, &request, &parts).await?;
     let mut preview = preview_here(node, request, names(parts)).await?;
     for (vhost, of_vhost) in previews {
         let added = add_preview(&mut preview, &of_vhost, PREVIEWED_ITEMS_MAX);
@@ -89,6 +83,37 @@ pub(crate) async fn preview_whole(
         added.ok_or_else(odd)?;
     }
     Ok(preview)
+}
+
+/// The previews of the nodes that lead the vhosts of these parts. If there are problems, the error has all of them, also
+/// the problems of this node.
+async fn previews_elsewhere(
+    node: &Arc<Node>,
+    request: &ImportRequest,
+    parts: &[(String, Document)],
+) -> Result<Vec<(String, Value)>, ImportError> {
+    let (mut previews, mut reasons) = (Vec::new(), Vec::new());
+    let mut all = ImportItems::default();
+    let mut add = |error| {
+        let ImportError::Definitions { reason, problems } = error else { return Err(error) };
+        reasons.push(reason);
+        all.append(problems);
+        Ok(())
+    };
+    for (vhost, part) in parts {
+        match preview_at_leader(node, vhost, part, request.skips_unsupported).await {
+            Ok(preview) => previews.push((vhost.clone(), preview)),
+            Err(error) => add(error)?,
+        }
+    }
+    if previews.len() == parts.len() {
+        return Ok(previews);
+    }
+    let elsewhere = parts.iter().map(|(vhost, _)| vhost.clone()).collect();
+    if let Err(error) = preview_here(node, request.clone(), elsewhere).await {
+        add(error)?;
+    }
+    Err(ImportError::Definitions { reason: reasons.join("; "), problems: all })
 }
 
 async fn preview_here(
