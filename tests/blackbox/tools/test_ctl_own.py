@@ -60,10 +60,13 @@ def test_eval_answers_what_puppet_and_salt_ask_and_nothing_else(ctl, api, prefix
 
 
 def test_missing_queue_is_named(ctl):
-    for words in (["dlq", "history", "--queue", "no.such"], ["dlq", "show", "no.such"], ["dlq", "show", "no.such", "--by-reason"], ["explain_queue", "no.such"],
+    for words in (["dlq", "show", "no.such"], ["dlq", "show", "no.such", "--by-reason"], ["explain_queue", "no.such"],
                   ["dlq", "redrive", "no.such"]):
         ran = ctl.run(*words)
         assert (ran.err, ran.code) == ("Queue 'no.such' does not exist in vhost '/'\n", 65)
+    # The deaths of a queue that is gone are kept, so that its name is no error.
+    ran = ctl.run("dlq", "history", "--queue", "no.such")
+    assert (ran.err, ran.code) == ("Queue 'no.such' does not exist in vhost '/'\n", 0)
 
 
 def test_settings_that_somebody_has_set_come_first(ctl, ch):
