@@ -49,6 +49,12 @@ impl Call<'_> {
         }
     }
 
+    /// Prints a warning on standard error, in one line.
+    pub(crate) fn warn(&self, text: &str) {
+        // A closed stream is no error.
+        let _ = writeln!(std::io::stderr(), "{}", in_line(text));
+    }
+
     /// True if a flag is given.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.options.flag(flag) == Some(true)

@@ -211,6 +211,21 @@ impl Api {
         parsed(&self.ask("POST", path, Some(&body.to_string()))?)
     }
 
+    /// Posts a text to a path. The answer, or that which refuses the text with the status 400.
+    pub(crate) fn post_judged(
+        &self,
+        path: &str,
+        body: &str,
+    ) -> Result<Result<Value, Value>, HttpError> {
+        let (status, text) = self.answer("POST", path, Some(body), &[])?;
+        let answer = || serde_json::from_str(&text).unwrap_or(Value::Null);
+        match status {
+            200..300 => Ok(Ok(answer())),
+            400 => Ok(Err(answer())),
+            _ => Err(refused("POST", path, status, &text)),
+        }
+    }
+
     /// Posts a text to a path.
     pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<Value, HttpError> {
         Ok(serde_json::from_str(&self.ask("POST", path, Some(body))?).unwrap_or(Value::Null))

@@ -215,7 +215,8 @@ fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Format
 impl Command {
     /// The output of a call, with its banner before it.
     fn answer(&self, call: &Call<'_>, printed: &mut RunOutput) -> Result<Output, Failure> {
-        let needs_node = !self.waits
+        // A node that has yet to start has no name to check.
+        let needs_node = !self.waits_for_start
             && !matches!(self.section, Section::Help | Section::Plugins | Section::Other);
         if needs_node {
             (call.find)()?;

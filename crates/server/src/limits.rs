@@ -599,6 +599,9 @@ pub(crate) const REDRIVE_SAMPLE_MAX: usize = 10;
 /// Items of each kind of change that the dry run of an import names in a family; all are counted.
 pub(crate) const PREVIEWED_ITEMS_MAX: u64 = 20;
 
+/// Items that the answer to an import names because it refuses or leaves them out; all are counted.
+pub(crate) const IMPORT_ITEMS_NAMED_MAX: usize = 50;
+
 /// Differences of one item that the dry run of an import names.
 pub(crate) const PREVIEWED_DIFFERENCES_MAX: usize = 16;
 

@@ -228,6 +228,26 @@ def test_import_that_one_leader_refuses_changes_nothing(cluster):
         assert node.api.do("GET", "/api/queues") == []
 
 
+def test_import_tells_the_problems_of_all_leaders_and_what_each_leaves_out(cluster):
+    for at, node in enumerate(cluster.nodes.values()):
+        streams = [queue_of(vhost, f"s-{at}") | {"type": "stream"} for vhost in VHOSTS]
+        shovels = [{"vhost": vhost, "component": "shovel", "name": "keep", "value": {}} for vhost in VHOSTS]
+        definitions = {
+            "queues": streams + [queue_of(vhost, f"q-{at}") for vhost in VHOSTS],
+            "bindings": [binding(vhost, "amq.topic", f"s-{at}") for vhost in VHOSTS], "parameters": shovels}
+        refused = node.api.ask("/api/definitions", method="POST", body=definitions)
+        assert (refused.status, refused.json["problems_total"]) == (400, 2 * len(VHOSTS))
+        problems = {(one["family"], one["vhost"]) for one in refused.json["problems"]}
+        assert problems == {(family, vhost) for family in ("queues", "bindings") for vhost in VHOSTS}
+        done = node.api.ask("/api/definitions?skip_unsupported=true", method="POST", body=definitions)
+        assert (done.status, done.json["left_out_total"]) == (200, 3 * len(VHOSTS))
+        left_out = {(one["family"], one["vhost"]) for one in done.json["left_out"]}
+        assert left_out == problems | {("parameters", vhost) for vhost in VHOSTS}
+        told = node.api.do("POST", "/api/definitions?dry_run=true&skip_unsupported=true", definitions)
+        assert told["queues"]["skipped"] == told["parameters"]["skipped"] == len(VHOSTS)
+        assert told["queues"]["new"] == 0
+
+
 def test_limits_in_definitions_of_a_vhost_reach_the_node_that_leads_users_and_vhosts(cluster):
     fill(cluster)
     for at, node in enumerate(cluster.nodes.values()):

@@ -155,6 +155,27 @@ def test_a_policy_of_less_priority_would_match_nothing(http, ch, client, prefix,
         body = {"pattern": "^" + prefix, "definition": {"max-length": 0}}
         told = http.ask(path, method="POST", body=body).json
         assert (told["queues_matched"], told["queues_changed"], told["queues"]) == (0, 0, [])
+        assert told["queues_matched_by_pattern"] == 1
+        assert told["outranked_by"] == [{"name": prefix + "live", "priority": 5, "queues": 1}]
+
+
+def test_policy_that_is_replaced_by_one_of_less_priority(http, ch, client, prefix, by_broker):
+    ch.queue(name="q-one")
+    ch.queue(name="other")
+    with live_policy(http, client, {"max-length": 9}, on="q-", name="second", priority=3), \
+            live_policy(http, client, {"message-ttl": 60000}, on="", priority=5):
+        told = would(http, prefix, {"max-length": 8}, on="", priority=1)
+        assert (told["queues_matched_by_pattern"], told["queues_matched"], told["queues_excluded"]) == (2, 1, 0)
+        assert told["outranked_by"] == [{"name": prefix + "second", "priority": 3, "queues": 1}]
+        told = would(http, prefix, {"delete": True})
+        assert (told["queues_matched_by_pattern"], told["queues_matched"], told["outranked_by"]) == (2, 2, [])
+
+
+def test_queues_that_a_policy_leaves_out(http, ch, prefix, by_broker):
+    ch.queue("quorum")
+    told = would(http, prefix, {"max-length": 8}, **{"apply-to": "classic_queues"})
+    counts = [told[name] for name in ("queues_matched_by_pattern", "queues_excluded", "queues_matched")]
+    assert (counts, told["outranked_by"]) == ([1, 1, 0], [])
 
 
 def test_of_an_operator_policy_and_of_exchanges(http, ch, prefix, by_broker):

@@ -249,9 +249,15 @@ def test_explain_and_dry_run_of_a_policy(ctl, api, ch, under, prefix):
         answer = json.loads(ctl.do("dry_run_policy", prefix + "p", f"^{prefix}", '{"max-length": 1}', "--formatter",
                                    "json")[0])
         assert (answer["queues_matched"], answer["messages_dropped"]) == (1, 3)
+        ctl.do("set_policy", prefix + "high", f"^{prefix}", '{"max-length": 7}', "--priority", "5")
+        said = ctl.do("dry_run_policy", prefix + "p", f"^{prefix}", '{"max-length": 1}')
+        assert "queues_matched_by_pattern: 1" in said and "queues_matched: 0" in said
+        assert (f"Policy '{prefix}high' of priority 5 takes precedence in 1 queue that the pattern matches "
+                "(see --priority)") in said
         assert ch.stays(q, 4, 0.1)
     finally:
         ctl.do("clear_policy", prefix + "p")
+        ctl.run("clear_policy", prefix + "high")
     assert ctl.run("explain_queue", prefix + "none").code == 65
 
 

@@ -77,3 +77,28 @@ def test_broken_file_of_contexts_keeps_no_explicit_command(ctl, under, tmp_path)
     assert (ran.code, ran.err) == (78, f"Error: there are no contexts in '{folder / 'contexts.json'}'\n")
     assert ctl.run("list_queues", "--data-dir", under.shared().data_dir, tool="leveretctl").code == 0
     assert ctl.run("help", tool="leveretctl").code == 0
+
+
+def test_named_node_is_checked_at_an_address_before_anything_is_done(ctl, under):
+    node = under.start("nodename = rabbit@a\n")
+    login = {"LEVERET_HTTP_URL": node.api.url, "LEVERET_USER": "guest", "LEVERET_PASSWORD": "guest"}
+
+    def run(*words, **more):
+        return ctl.run(*words, tool="leveretctl", environment=login | more)
+
+    try:
+        for name in ("rabbit@b", "b@localhost", "b", "rabbit@b.example.org"):
+            for command in (["stop"], ["shutdown"], ["stop_app"], ["list_queues"], ["delete_user", "guest"], ["purge_queue", "q"]):
+                ran = run("-n", name, *command)
+                assert (ran.code, ran.out) == (69, ""), (name, command, ran)
+                assert ran.err == (f"Error: unable to perform an operation on node '{name}'. The node at {node.api.url} "
+                                   "is called rabbit@a\n")
+        assert node.alive and node.api.ask("/api/whoami").status == 200
+        # An option for the address is no excuse, nor a login that the node refuses.
+        assert "is called rabbit@a" in run("--http-url", node.api.url, "-n", "rabbit@b", "stop").err
+        assert "refuses the login" in run("-n", "rabbit@b", "stop", LEVERET_PASSWORD="x").err
+        for name in ("rabbit@a", "rabbit", "a"):
+            ran = run("-n", name, "list_queues", "-q")
+            assert (ran.code == 0) == (name != "a"), ran
+    finally:
+        node.stop()

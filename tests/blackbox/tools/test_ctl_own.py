@@ -64,6 +64,9 @@ def test_missing_queue_is_named(ctl):
                   ["dlq", "redrive", "no.such"]):
         ran = ctl.run(*words)
         assert (ran.err, ran.code) == ("Queue 'no.such' does not exist in vhost '/'\n", 65)
+    # The deaths of a queue that is gone are kept, so that its name is no error.
+    ran = ctl.run("dlq", "history", "--queue", "no.such")
+    assert (ran.err, ran.code) == ("Queue 'no.such' does not exist in vhost '/'\n", 0)
 
 
 def test_settings_that_somebody_has_set_come_first(ctl, ch):

@@ -45,6 +45,7 @@ const ALL: &[&[Command]] = &[
     clients::connections::COMMANDS,
     clients::tracing::COMMANDS,
     settings::definitions::COMMANDS,
+    settings::shovels::COMMANDS,
     program::features::COMMANDS,
     node::watermarks::COMMANDS,
     node::status::COMMANDS,

@@ -157,7 +157,8 @@ mod tests {
     fn own_options_are_in_the_usage_of_leveretctl_only() {
         let shown = |tool| usage(tool, find(tool, &["import_definitions".to_owned()]).unwrap());
         assert!(
-            shown(Tool::Leveretctl).ends_with("[--timeout <timeout>] [-p <vhost>] [--dry-run]")
+            shown(Tool::Leveretctl)
+                .ends_with("[--timeout <timeout>] [-p <vhost>] [--skip-unsupported] [--dry-run]")
         );
         assert!(shown(Tool::Rabbitmqctl).ends_with("[--timeout <timeout>]"));
     }

@@ -71,3 +71,49 @@ pub(super) fn other_host(
     let is_known = local.is_some_and(|local| parts(&local.name).1 == Some(host));
     (!is_known && !is_this_machine(host, environment)).then(|| host.to_owned())
 }
+
+/// True for the usual name of a node, if its host is this machine.
+pub(super) fn is_usual_here(asked: &str, environment: &Environment<'_>) -> bool {
+    let (local, host) = parts(asked);
+    is_usual(local) && host.is_none_or(|host| is_this_machine(host, environment))
+}
+
+fn is_usual(local: &str) -> bool {
+    matches!(local, "rabbit" | "leveret")
+}
+
+/// True if a node that calls itself `name`, and has its API on the host `at`, is the one that was asked for.
+pub(super) fn is_name_of(asked: &str, name: &str, at: &str, environment: &Environment<'_>) -> bool {
+    let ((local, host), (own, own_host)) = (parts(asked), parts(name));
+    let is_local = local == own || is_usual(local) && is_usual(own);
+    let is_its_host = |host: &str| {
+        Some(host) == own_host
+            || host == at
+            || is_this_machine(host, environment) && is_this_machine(at, environment)
+    };
+    asked == name || is_local && host.is_none_or(is_its_host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_has_the_name_that_was_asked_for() {
+        let environment = Environment {
+            variable: &|_| None,
+            read: &|_| None,
+            host: "box.example.org".to_owned(),
+            is_directory: &|_| true,
+        };
+        let is = |asked, name, at| is_name_of(asked, name, at, &environment);
+        assert!(is("rabbit@a", "rabbit@a", "10.0.0.1") && is("a", "a@box", "127.0.0.1"));
+        assert!(
+            is("rabbit@a", "leveret@localhost", "a")
+                && is("rabbit@localhost", "leveret@box", "::1")
+        );
+        assert!(!is("rabbit@b", "rabbit@a", "10.0.0.1") && !is("rabbit@b", "rabbit@a", "a"));
+        assert!(!is("rabbit@localhost", "rabbit@a", "a") && !is("rabbit", "a@box", "127.0.0.1"));
+        assert!(!is("b@localhost", "a@localhost", "127.0.0.1"));
+    }
+}

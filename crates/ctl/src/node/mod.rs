@@ -14,14 +14,16 @@ use std::time::Duration;
 
 pub(crate) use self::contexts::{Context, Contexts};
 pub(crate) use self::machine::{Environment, with_environment};
-use self::machine::{Local, is_this_machine, parts};
+use self::machine::{Local, is_name_of, is_usual_here};
 pub(crate) use self::place::address_given;
 use self::place::{Address, HTTP_PORT, Place};
+
+use serde_json::Value;
 
 use crate::arguments::Parsed;
 use crate::certificates::Trust;
 use crate::failure::{Failure, UNAVAILABLE};
-use crate::http::{Api, HttpError, Login};
+use crate::http::{Api, HttpError, Login, STOPPED};
 
 /// A node.
 #[derive(Debug)]
@@ -31,8 +33,8 @@ pub(crate) struct Node {
     name: OnceCell<String>,
     /// The name that was asked for.
     asked: Option<String>,
-    /// True if the name is that of a node on another machine.
-    is_elsewhere: bool,
+    /// True if the address comes from an option, the environment, a context or the name.
+    is_at_url: bool,
     /// Name of the context in which it was found.
     context: Option<String>,
     /// Directory in which no node of this machine was found.
@@ -88,8 +90,7 @@ impl Node {
             false => Api::new(&url, &login, &tls, timeout),
         };
         let asked = options.text("node").map(str::to_owned);
-        let is_elsewhere = place.is_elsewhere;
-        Ok(Self { api, name, asked, missing, is_elsewhere, context: place.context })
+        Ok(Self { api, name, asked, missing, is_at_url: !is_named, context: place.context })
     }
 
     /// No node: for commands that need none.
@@ -98,7 +99,7 @@ impl Node {
             api: Api::absent("no node is named".to_owned()),
             name: OnceCell::new(),
             asked: None,
-            is_elsewhere: false,
+            is_at_url: false,
             missing: None,
             context: None,
         }
@@ -113,25 +114,32 @@ impl Node {
         })
     }
 
-    /// Checks that the node has the requested name.
+    /// Checks that the node has the requested name. A node that does not answer, refuses the login or is stopped gives no
+    /// name: the request itself fails, or names the node.
     ///
     /// # Errors
-    /// The node has another name.
+    /// The node has another name, or the request for it fails.
     // COMPAT: node names of ctl: a node of this machine is also found as rabbit or leveret, so that
     // scripts with the usual name go on; any other name must be its own.
     pub(crate) fn check_name(&self, environment: &Environment<'_>) -> Result<(), Failure> {
-        let Some(asked) = self.asked.as_deref().filter(|_| !self.is_elsewhere) else {
-            return Ok(());
-        };
-        let (local, host) = parts(asked);
-        let is_usual = matches!(local, "rabbit" | "leveret");
-        if is_usual && host.is_none_or(|host| is_this_machine(host, environment)) {
+        let Some(asked) = self.asked.as_deref() else { return Ok(()) };
+        if !self.is_at_url && is_usual_here(asked, environment) {
             return Ok(());
         }
-        let name = self.name();
-        let same_host =
-            |host: &str| Some(host) == parts(name).1 || is_this_machine(host, environment);
-        if asked == name || (local == parts(name).0 && host.is_none_or(same_host)) {
+        let name = match self.name.get() {
+            Some(name) => name.clone(),
+            None => match self.api.get("/api/overview") {
+                Ok(told) => told.get("node").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                Err(HttpError::Unreachable(_) | HttpError::Refused { status: 401 | 403, .. }) => {
+                    return Ok(());
+                }
+                Err(HttpError::Refused { status: 503, reason }) if reason == STOPPED => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        if is_name_of(asked, &name, host_of(self.api.url()), environment) {
             return Ok(());
         }
         let why = format!("The node at {} is called {name}", self.api.url());
@@ -160,6 +168,16 @@ impl Node {
     /// True if the address answers.
     pub(crate) fn answers(&self) -> bool {
         matches!(self.api.get("/api/whoami"), Ok(_) | Err(HttpError::Refused { .. }))
+    }
+}
+
+/// The host in the address of an API.
+fn host_of(url: &str) -> &str {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or_default(),
     }
 }
 
@@ -287,7 +305,7 @@ mod tests {
     fn token_is_sent_to_its_own_node_only() {
         is("--http-url http://127.0.0.1:25672", &[], &[LOCAL], "http://127.0.0.1:25672", TOKEN);
         is("--http-url http://evil:25672", &[], &[LOCAL], "http://evil:25672", GUEST);
-        is("-n rabbit@elsewhere", &[], &[LOCAL], "http://elsewhere:15672", GUEST);
+        is("-n rabbit@far.invalid", &[], &[LOCAL], "http://far.invalid:15672", GUEST);
     }
 
     #[test]
@@ -301,6 +319,17 @@ mod tests {
             "Error: unable to perform an operation on node 'jct@localhost'. The node at \
              http://127.0.0.1:25672 is called leveret@box"
         );
+    }
+
+    #[test]
+    fn hosts_of_addresses() {
+        for (url, host) in [
+            ("http://b:15672", "b"),
+            ("https://b.example.org/x", "b.example.org"),
+            ("http://[::1]:15672", "::1"),
+        ] {
+            assert_eq!(host_of(url), host);
+        }
     }
 
     #[test]

@@ -34,8 +34,6 @@ pub(super) struct Place {
     pub(super) directory: PathBuf,
     /// The address and token that the node of that directory has written, if one runs there.
     pub(super) local: Option<Local>,
-    /// True if the name of the node is that of a node on another machine.
-    pub(super) is_elsewhere: bool,
 }
 
 /// Address of a node.
@@ -96,7 +94,6 @@ impl Place {
         let host = option("node")
             .filter(|_| !is_by_directory)
             .and_then(|name| other_host(&name, local.as_ref(), environment));
-        let is_elsewhere = host.is_some();
         let address = match (address, host) {
             (Address::Machine, Some(host)) => Address::Url(format!("http://{host}:{HTTP_PORT}")),
             (address, _) => address,
@@ -105,17 +102,7 @@ impl Place {
         let is_insecure = options.flag("insecure") == Some(true)
             || context.as_ref().is_some_and(|(_, context)| context.is_insecure);
         let context = context.map(|(name, _)| name);
-        Ok(Self {
-            address,
-            user,
-            password,
-            cacert,
-            is_insecure,
-            directory,
-            local,
-            is_elsewhere,
-            context,
-        })
+        Ok(Self { address, user, password, cacert, is_insecure, directory, local, context })
     }
 }
 

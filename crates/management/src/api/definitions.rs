@@ -7,9 +7,9 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::{Map, Value};
-use server::json::import_preview::preview_to_json;
-use server::requests::ImportError;
+use serde_json::{Map, Value, json};
+use server::json::import_preview::{import_items_to_json, preview_to_json};
+use server::requests::{ImportError, ImportRequest};
 
 use crate::api::vhosts::down_vhosts;
 use crate::http::access::Administrator;
@@ -114,7 +114,8 @@ async fn import(
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
-    take(node, None, object(&headers, &body)?, dry_run(query.as_deref())?, &caller.name).await
+    let request = request(None, object(&headers, &body)?, query.as_deref(), &caller.name)?;
+    take(node, request, flag(query.as_deref(), "dry_run")?).await
 }
 
 async fn import_vhost(
@@ -128,39 +129,66 @@ async fn import_vhost(
     if !node.vhost_names().contains(&vhost) {
         return Err(ApiError::no_such_vhost());
     }
-    let is_dry = dry_run(query.as_deref())?;
-    take(node, Some(vhost), object(&headers, &body)?, is_dry, &caller.name).await
+    let is_dry = flag(query.as_deref(), "dry_run")?;
+    let request = request(Some(vhost), object(&headers, &body)?, query.as_deref(), &caller.name)?;
+    take(node, request, is_dry).await
 }
 
-/// True if the import is to be previewed only. RabbitMQ has no such parameter.
-fn dry_run(query: Option<&str>) -> Result<bool, ApiError> {
+fn request(
+    vhost: Option<String>,
+    definitions: Map<String, Value>,
+    query: Option<&str>,
+    user: &str,
+) -> Result<ImportRequest, ApiError> {
+    let skips_unsupported = flag(query, "skip_unsupported")?;
+    Ok(ImportRequest { vhost, definitions, importer: Some(user.to_owned()), skips_unsupported })
+}
+
+/// A parameter that is true or false, or missing, which is false. RabbitMQ has none for imports.
+fn flag(query: Option<&str>, name: &str) -> Result<bool, ApiError> {
     let query = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    match query.into_iter().find(|(key, _)| key == "dry_run") {
+    match query.into_iter().find(|(key, _)| key == name) {
         None => Ok(false),
         Some((_, value)) if value == "true" => Ok(true),
         Some((_, value)) if value == "false" => Ok(false),
-        Some(_) => Err(ApiError::bad_request("dry_run should be true or false")),
+        Some(_) => Err(ApiError::bad_request(format!("{name} should be true or false"))),
     }
 }
 
+// COMPAT: answer to an import: what is left out is listed with the status 200, where RabbitMQ says 204 or refuses.
 async fn take(
     node: SharedNode,
-    vhost: Option<String>,
-    definitions: Map<String, Value>,
+    request: ImportRequest,
     is_dry: bool,
-    user: &str,
 ) -> Result<Response, ApiError> {
-    let refused = |error| match error {
-        ImportError::Definitions(problem) => ApiError::bad_request(problem),
-        ImportError::Node(problem) => ApiError::internal(problem),
-    };
     if is_dry {
-        let preview =
-            node.preview_import(vhost, definitions, user.to_owned()).await.map_err(refused)?;
-        return Ok(Json::ok(preview_to_json(&preview)).into_response());
+        return match node.preview_import(request).await {
+            Ok(preview) => Ok(Json::ok(preview_to_json(&preview)).into_response()),
+            Err(error) => refused(error),
+        };
     }
-    node.import(vhost, definitions, user.to_owned()).await.map_err(refused)?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    match node.import(request).await {
+        Ok(left_out) if left_out.total == 0 => Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(left_out) => {
+            let (list, total) = (import_items_to_json(&left_out), left_out.total);
+            Ok(Json::ok(json!({"left_out": list, "left_out_total": total})).into_response())
+        }
+        Err(error) => refused(error),
+    }
+}
+
+/// The answer to definitions that are not imported, with all problems beside RabbitMQ's words.
+fn refused(error: ImportError) -> Result<Response, ApiError> {
+    match error {
+        ImportError::Definitions { reason, problems } => {
+            let (list, total) = (import_items_to_json(&problems), problems.total);
+            let answer = json!({
+                "error": "bad_request", "reason": reason, "problems": list, "problems_total": total,
+            });
+            Ok(Json(StatusCode::BAD_REQUEST, answer).into_response())
+        }
+        ImportError::Node(problem) => Err(ApiError::internal(problem)),
+    }
 }
 
 /// The definitions in a body, or in the file of a form.

@@ -7,24 +7,26 @@ use std::time::Instant;
 use broker::access::Permissions;
 
 use super::plan::{InVhost, Plan, Planned};
+use super::problems::{left_out, log_left_out};
 use super::validate::text;
 use super::{Durable, ItemError, Place};
 use crate::auth::TopicPattern;
 use crate::limits::{IMPORT_LEADER_CHECK_INTERVAL, LEADER_WAIT};
 use crate::node::Node;
 use crate::node::metadata::users_and_vhosts::{Grant, Identities, NewUser, NewVhost};
-use crate::requests::{ChangeError, Leader};
+use crate::requests::{ChangeError, ImportItems, Leader};
 use crate::vhost::VhostHandle;
 
+/// Positions of logs, names of vhosts that other nodes lead, and items that are left out.
+type Applied = (Durable, Vec<String>, ImportItems);
+
 /// Applies the whole plan, in RabbitMQ's order, but for what is in vhosts that other nodes of the cluster lead. Returns
-/// the log positions that must be durable for the definitions to be durable, and the names of those vhosts.
+/// the log positions that must be durable for the definitions to be durable, the names of those vhosts, and the items that
+/// are left out.
 ///
 /// # Errors
 /// [`ItemError`] if the disk refuses a write, or if something the plan relies on has been removed meanwhile.
-pub(super) fn apply(node: &Node, mut plan: Plan) -> Result<(Durable, Vec<String>), ItemError> {
-    for planned in &plan.ignored {
-        tracing::warn!(component = planned.item.component, "runtime parameter ignored");
-    }
+pub(super) fn apply(node: &Node, mut plan: Plan) -> Result<Applied, ItemError> {
     let users = std::mem::take(&mut plan.users);
     let vhosts = std::mem::take(&mut plan.vhosts);
     let vhost_limits = std::mem::take(&mut plan.vhost_limits);
@@ -48,6 +50,7 @@ pub(super) fn apply(node: &Node, mut plan: Plan) -> Result<(Durable, Vec<String>
     }
     let elsewhere = led_elsewhere(node, &plan);
     plan.retain_vhosts(&|vhost| !elsewhere.iter().any(|name| name == vhost));
+    log_left_out(&plan.left_out);
     let mut touched = BTreeMap::new();
     tell("exchanges", plan.exchanges.len());
     for planned in plan.exchanges {
@@ -109,7 +112,7 @@ pub(super) fn apply(node: &Node, mut plan: Plan) -> Result<(Durable, Vec<String>
         let lsn = handle.read(|vhost, _| vhost.last_lsn());
         (handle, lsn)
     };
-    Ok((touched.into_values().map(last).collect(), elsewhere))
+    Ok((touched.into_values().map(last).collect(), elsewhere, left_out(&plan.left_out)))
 }
 
 /// The vhosts of the plan that other nodes of the cluster lead. Waits for the leaders of new ones.

@@ -16,6 +16,8 @@ pub(super) struct Compared {
     pub(super) before: Option<Value>,
     /// The item of the definitions; none if an import leaves it out.
     pub(super) after: Option<Value>,
+    /// The reason why the item, or a part of it, is left out.
+    pub(super) reason: Option<String>,
 }
 
 impl Compared {
@@ -49,7 +51,7 @@ pub(super) fn family(
     }
     let mut preview = FamilyPreview::default();
     for item in by_key.into_values() {
-        let Compared { identity, before, after } = item;
+        let Compared { identity, before, after, reason } = item;
         let change = match (&before, &after) {
             (_, None) => ImportChange::Skipped,
             (None, Some(_)) => ImportChange::New,
@@ -74,7 +76,7 @@ pub(super) fn family(
             }
             _ => Vec::new(),
         };
-        preview.items.push(PreviewedItem { change, identity, differences });
+        preview.items.push(PreviewedItem { change, identity, reason, differences });
     }
     preview
 }
@@ -122,7 +124,7 @@ fn difference(field: String, before: Option<&Value>, after: Option<&Value>) -> D
 pub(super) const SECRET: &str = "password";
 
 /// The value, or the beginning of its text if it is long.
-fn bounded(value: &Value) -> Value {
+pub(super) fn bounded(value: &Value) -> Value {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match text.char_indices().find(|(at, _)| *at > PREVIEWED_VALUE_BYTES_MAX) {
         None => value.clone(),
@@ -138,7 +140,7 @@ mod tests {
 
     fn item(name: &str, before: Option<Value>, after: Option<Value>) -> Compared {
         let identity = Map::from_iter([("name".to_owned(), json!(name))]);
-        Compared { identity, before, after }
+        Compared { identity, before, after, reason: None }
     }
 
     #[test]

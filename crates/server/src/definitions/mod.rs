@@ -3,7 +3,8 @@
 //!
 //! An import reads all definitions (`plan`), tries them on a scratch vhost to find errors that only the core
 //! detects (`validate`), and only then applies them (`apply`). A dry run compares their outcome with the node
-//! instead (`preview`). An error names its item and changes nothing. Existing queues and exchanges stay as they
+//! instead (`preview`). Errors name their items and change nothing (`problems`). Items that need what Leveret does not have
+//! (`unsupported`) are errors, or left out if that is asked for. Existing queues and exchanges stay as they
 //! are; other existing items are replaced. Names that begin with `amq.` are skipped, as in RabbitMQ. See
 //! `docs/reference/definitions.md`.
 
@@ -12,16 +13,18 @@ mod arguments;
 mod cluster;
 mod difference;
 mod export;
+mod importing;
 mod item;
 mod lines;
 mod operations;
 mod parts;
 mod plan;
 mod preview;
+mod problems;
 mod topology;
+mod unsupported;
 mod validate;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,10 +33,9 @@ use serde_json::{Map, Value};
 
 pub(crate) use cluster::{import_in_cluster, import_whole, preview_whole};
 pub(crate) use export::{export_all, export_vhost};
+pub(crate) use importing::load;
 pub(crate) use item::{Place, Scope};
 
-use crate::node::Node;
-use crate::requests::ImportPreview;
 use crate::vhost::VhostHandle;
 
 /// An error that prevents loading a file of definitions.
@@ -43,8 +45,8 @@ pub(crate) enum DefinitionsError {
     Read { path: PathBuf, error: std::io::Error },
     #[error("definitions {path}: {error}")]
     Json { path: PathBuf, error: serde_json::Error },
-    #[error("definitions {path}{}: {error}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
-    Item { path: PathBuf, line: Option<usize>, error: ItemError },
+    #[error("definitions {path}{problems}")]
+    Items { path: PathBuf, problems: String },
 }
 
 /// An invalid item, with its place.
@@ -71,14 +73,6 @@ type Problem = String;
 /// The log position of each changed vhost that must be durable for the definitions to be durable.
 pub(crate) type Durable = Vec<(Arc<VhostHandle>, Lsn)>;
 
-/// The result of an import.
-#[derive(Debug)]
-pub(crate) struct Imported {
-    pub(crate) durable: Durable,
-    /// The definitions of vhosts that other nodes lead, and have to import, by vhost.
-    pub(crate) elsewhere: Vec<(String, Document)>,
-}
-
 /// Reads the file at `path`: its text, and the definitions in the text.
 ///
 /// # Errors
@@ -91,82 +85,17 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Document), DefinitionsError>
     Ok((text, definitions))
 }
 
-/// Imports the definitions in the file at `path`. On a node of a cluster, the file is only checked: users and vhosts have
-/// no leader yet, and [`import_in_cluster`] does the rest.
-///
-/// # Errors
-/// [`DefinitionsError`], which names the item and its line.
-pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
-    let (text, root) = read(path)?;
-    let result = match node.metadata {
-        None => import(node, &root, Scope::Node, &BTreeSet::new(), None).map(drop),
-        Some(_) => {
-            let plan = plan::read(&root, Scope::Node, &node.auth.to_change());
-            let unknown = node.vhosts.all().into_iter().filter(|handle| !handle.has_contents());
-            let unknown = unknown.map(|handle| handle.name().to_owned()).collect();
-            plan.and_then(|plan| validate::validate(node, &plan, &unknown))
-        }
-    };
-    result.map_err(|error| {
-        let line = lines::line_of(&text, error.place);
-        DefinitionsError::Item { path: path.to_owned(), line, error }
-    })
-}
-
-/// Imports all definitions or none; other nodes have checked the contents of the vhosts in `checked`. The user who imports
-/// gets all permissions in vhosts that are new; nobody imports at the start of the node. Hashes passwords and writes files, so
-/// it may take seconds.
-///
-/// # Errors
-/// [`ItemError`], which names the first invalid item. Nothing has changed then, unless the disk refused a
-/// write.
-pub(crate) fn import(
-    node: &Node,
-    root: &Document,
-    scope: Scope<'_>,
-    checked: &BTreeSet<String>,
-    importer: Option<&str>,
-) -> Result<Imported, ItemError> {
-    let mut plan = plan::read(root, scope, &node.auth.to_change())?;
-    // Imports run one after the other, so that each is validated against the result of the previous one.
-    let _turn = node.importing.lock();
-    plan.grant_to_importer(node, importer);
-    validate::validate(node, &plan, checked)?;
-    let (durable, elsewhere) = apply::apply(node, plan)?;
-    let part = |vhost: String| {
-        let part = parts::part_of_vhost(root, &vhost);
-        (vhost, part)
-    };
-    Ok(Imported { durable, elsewhere: elsewhere.into_iter().map(part).collect() })
-}
-
-/// Computes the changes that an import would make, but for the contents of the vhosts `elsewhere`, and makes none. Takes as
-/// long as an import.
-///
-/// # Errors
-/// The error of the import.
-pub(crate) fn dry_run(
-    node: &Node,
-    root: &Document,
-    scope: Scope<'_>,
-    elsewhere: &BTreeSet<String>,
-    importer: Option<&str>,
-) -> Result<ImportPreview, ItemError> {
-    let mut plan = plan::read(root, scope, &node.auth.to_change())?;
-    let _turn = node.importing.lock();
-    plan.grant_to_importer(node, importer);
-    validate::validate(node, &plan, elsewhere)?;
-    plan.retain_vhosts(&|vhost| !elsewhere.contains(vhost));
-    preview::preview(node, plan)
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::requests::FamilyPreview;
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
+    use super::importing::{ImportRules, dry_run};
     use super::*;
     use crate::config::Config;
+    use crate::node::Node;
+    use crate::requests::FamilyPreview;
 
     /// Starts a node that imports `definitions`; returns the node or the error.
     fn start(test: &str, definitions: &Value) -> Result<Node, String> {
@@ -221,7 +150,9 @@ mod tests {
     /// Counts of new, equal, changed, kept and skipped items by family, without families that have none.
     fn preview(node: &Node, definitions: &Value) -> Vec<(&'static str, [u64; 5])> {
         let definitions = definitions.as_object().unwrap();
-        let told = dry_run(node, definitions, Scope::Node, &BTreeSet::new(), None).unwrap();
+        let told =
+            dry_run(node, definitions, Scope::Node, &BTreeSet::new(), ImportRules::default())
+                .unwrap();
         let counts = told.families.iter().map(|(name, family)| {
             let FamilyPreview { new, equal, changed, kept, skipped, .. } = family;
             (*name, [*new, *equal, *changed, *kept, *skipped])

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Document, export_all, export_vhost, import_whole, preview_whole};
+use super::{export_all, export_vhost, import_whole, preview_whole};
 use crate::node::Node;
-use crate::requests::{ImportError, ImportPreview};
+use crate::requests::{ImportError, ImportItems, ImportPreview, ImportRequest};
 
 impl Node {
     /// The definitions of the whole node, as RabbitMQ exports them; the contents of these vhosts only, or of all.
@@ -20,24 +20,19 @@ impl Node {
         export_vhost(self, vhost)
     }
 
-    /// Imports definitions into the node, or into one existing vhost: all of them or none. The user gets all permissions in the
-    /// vhosts that this makes.
+    /// Imports definitions: all of them or none. The items that are left out.
     pub async fn import(
         self: &Arc<Self>,
-        vhost: Option<String>,
-        definitions: Document,
-        user: String,
-    ) -> Result<(), ImportError> {
-        import_whole(self, vhost, definitions, Some(user)).await
+        request: ImportRequest,
+    ) -> Result<ImportItems, ImportError> {
+        import_whole(self, request).await
     }
 
     /// The changes that an import would make.
     pub async fn preview_import(
         self: &Arc<Self>,
-        vhost: Option<String>,
-        definitions: Document,
-        user: String,
+        request: ImportRequest,
     ) -> Result<ImportPreview, ImportError> {
-        preview_whole(self, vhost, definitions, user).await
+        preview_whole(self, request).await
     }
 }

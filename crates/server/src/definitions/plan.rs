@@ -8,8 +8,10 @@ use broker::{Policy, PolicyKind};
 use serde_json::{Map, Value};
 
 use super::item::{Item, Place, Scope};
+use super::problems::{LeftOut, Problems, identity};
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
-use super::{ItemError, Problem};
+use super::unsupported::{Lack, lack, no_component};
+use super::{ItemError, Problem, export};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, Users};
 use crate::json::base64_text::bytes_from_base64;
@@ -41,15 +43,10 @@ pub(super) struct Plan {
     pub(super) exchanges: Vec<Planned<InVhost<ExchangeDefinition>>>,
     pub(super) queues: Vec<Planned<InVhost<QueueDefinition>>>,
     pub(super) bindings: Vec<Planned<InVhost<BindingDefinition>>>,
-    /// Runtime parameters of features that Leveret does not have.
-    pub(super) ignored: Vec<Planned<IgnoredParameter>>,
-}
-
-/// A runtime parameter without effect.
-#[derive(Debug)]
-pub(super) struct IgnoredParameter {
-    pub(super) component: String,
-    pub(super) name: String,
+    /// Items that need what Leveret does not have.
+    pub(super) left_out: Vec<LeftOut>,
+    /// Names of users and of vhosts with problems of their own, which are no problems of the items that name them.
+    pub(super) refused: BTreeSet<(&'static str, String)>,
 }
 
 /// An item to apply, with its place in the definitions.
@@ -108,6 +105,23 @@ impl Plan {
         self.exchanges.retain(|planned| wanted(&planned.item.vhost));
         self.queues.retain(|planned| wanted(&planned.item.vhost));
         self.bindings.retain(|planned| wanted(&planned.item.vhost));
+        self.left_out.retain(|one| one.vhost().is_none_or(wanted));
+    }
+
+    /// Leaves out the bindings at these places, each for a reason.
+    pub(super) fn leave_out_bindings(&mut self, reasons: &BTreeMap<usize, String>) {
+        let reason = |planned: &Planned<_>| planned.place.index.and_then(|at| reasons.get(&at));
+        let of = |planned: &Planned<InVhost<BindingDefinition>>| {
+            let scope = Scope::Vhost(&planned.item.vhost);
+            Some(LeftOut {
+                family: planned.place.family,
+                identity: identity("bindings", scope, &export::binding(&planned.item.what)),
+                reason: reason(planned)?.clone(),
+                is_whole: true,
+            })
+        };
+        self.left_out.extend(self.bindings.iter().filter_map(of));
+        self.bindings.retain(|planned| reason(planned).is_none());
     }
 }
 
@@ -154,16 +168,16 @@ fn keep<T>(
     Ok(())
 }
 
-/// Reads definitions into a plan. `users` are the users before the import: a password in plain text that a
-/// user has already keeps its hash.
-///
-/// # Errors
-/// [`ItemError`] for the first invalid item.
+/// Reads definitions into a plan, without the items that have problems. `users` are the users before the import: a password
+/// in plain text that a user has already keeps its hash. With `skips_unsupported`, items that need what Leveret does not have
+/// are left out.
 pub(super) fn read(
     root: &Map<String, Value>,
     scope: Scope<'_>,
     users: &Users,
-) -> Result<Plan, ItemError> {
+    skips_unsupported: bool,
+    problems: &mut Problems,
+) -> Plan {
     let mut plan = Plan::default();
     for (family, read) in FAMILIES {
         if matches!(scope, Scope::Vhost(_)) && OF_THE_NODE.contains(family) {
@@ -174,19 +188,40 @@ pub(super) fn read(
             Some(Value::Array(items)) => items,
             Some(_) => {
                 let place = Place { family, index: None };
-                return Err(ItemError { place, problem: "must be a list".to_owned() });
+                problems.add(ItemError { place, problem: "must be a list".to_owned() });
+                continue;
             }
         };
         for (index, value) in items.iter().enumerate() {
             let place = Place { family, index: Some(index) };
+            let lack = skips_unsupported.then(|| lack(family, value)).flatten();
+            let mut leave_out = |reason, is_whole| {
+                let identity = identity(family, scope, value);
+                plan.left_out.push(LeftOut { family, identity, reason, is_whole });
+            };
+            let less = match lack {
+                None => None,
+                Some(Lack::Fields(less, reason)) => {
+                    leave_out(reason, false);
+                    Some(less)
+                }
+                Some(Lack::Item(reason)) => {
+                    leave_out(reason, true);
+                    continue;
+                }
+            };
+            let value = less.as_ref().unwrap_or(value);
             let result = match value.is_object() {
                 true => read(&mut plan, place, &Item { value, scope, users }),
                 false => Err("must be an object".to_owned()),
             };
-            result.map_err(|problem| ItemError { place, problem })?;
+            let is_planned = problems.check(result.map_err(|problem| ItemError { place, problem }));
+            if let (false, Some(name)) = (is_planned, value.get("name").and_then(Value::as_str)) {
+                plan.refused.insert((family, name.to_owned()));
+            }
         }
     }
-    Ok(plan)
+    plan
 }
 
 fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
@@ -292,9 +327,14 @@ fn parameter(plan: &mut Plan, place: Place, item: &Item<'_>) -> Result<(), Probl
             keep(&mut plan.vhost_limits, place, Ok(vhost))
         }
         _ => {
-            let name = item.text_or("name", "")?.to_owned();
-            let ignored = IgnoredParameter { component: component.to_owned(), name };
-            keep(&mut plan.ignored, place, Ok(ignored))
+            item.text_or("name", "")?;
+            plan.left_out.push(LeftOut {
+                family: place.family,
+                identity: identity(place.family, item.scope, item.value),
+                reason: no_component(component),
+                is_whole: true,
+            });
+            Ok(())
         }
     }
 }

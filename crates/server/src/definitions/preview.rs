@@ -14,6 +14,7 @@ use super::apply::{identities, not_taken_over};
 use super::difference::{Compared, Existing, SECRET, family};
 use super::export;
 use super::plan::{InVhost, Plan, Planned};
+use super::problems::LeftOut;
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use crate::auth::{User, Users};
 use crate::json::limits::limits_to_json;
@@ -44,26 +45,41 @@ pub(super) fn preview(node: &Node, plan: Plan) -> Result<ImportPreview, ItemErro
     let known = ImportContext { node, before: &before, outcome: &outcome };
     let mut operator_policies = known.policies(&plan.policies, PolicyKind::Operator);
     operator_policies.extend(names.limits.iter().map(|name| known.limits(name)));
-    operator_policies.extend(plan.ignored.iter().map(|planned| {
-        let ignored = &planned.item;
-        let identity = identity([("component", &ignored.component), ("name", &ignored.name)]);
-        Compared { identity, before: None, after: None }
-    }));
-    let replaced = |items: Vec<Compared>| family(items, Existing::Replaced);
+    let with_left_out = |name: &str, mut items: Vec<Compared>| {
+        add_left_out(&mut items, plan.left_out.iter().filter(|one| one.family == name));
+        items
+    };
+    let replaced =
+        |name: &'static str, items| (name, family(with_left_out(name, items), Existing::Replaced));
+    let kept =
+        |name: &'static str, items| (name, family(with_left_out(name, items), Existing::Kept));
     let topology = known.topology(&plan.exchanges, &plan.queues, &plan.bindings);
     let families: Vec<(&'static str, FamilyPreview)> = vec![
-        ("users", replaced(names.users.iter().map(|name| known.user(name)).collect())),
-        ("vhosts", replaced(names.vhosts.iter().map(|name| known.vhost(name)).collect())),
-        ("permissions", replaced(known.permissions(&names.permissions))),
-        ("topic_permissions", replaced(known.topic_permissions(&names.topic_permissions))),
-        ("global_parameters", replaced(known.global_parameters(&plan.global_parameters))),
-        ("parameters", replaced(operator_policies)),
-        ("policies", replaced(known.policies(&plan.policies, PolicyKind::User))),
-        ("exchanges", family(topology.exchanges, Existing::Kept)),
-        ("queues", family(topology.queues, Existing::Kept)),
-        ("bindings", family(topology.bindings, Existing::Kept)),
+        replaced("users", names.users.iter().map(|name| known.user(name)).collect()),
+        replaced("vhosts", names.vhosts.iter().map(|name| known.vhost(name)).collect()),
+        replaced("permissions", known.permissions(&names.permissions)),
+        replaced("topic_permissions", known.topic_permissions(&names.topic_permissions)),
+        replaced("global_parameters", known.global_parameters(&plan.global_parameters)),
+        replaced("parameters", operator_policies),
+        replaced("policies", known.policies(&plan.policies, PolicyKind::User)),
+        kept("exchanges", topology.exchanges),
+        kept("queues", topology.queues),
+        kept("bindings", topology.bindings),
     ];
     Ok(ImportPreview { families })
+}
+
+/// Adds the items of a family that are left out, and the reasons of items that lose a part.
+fn add_left_out<'a>(items: &mut Vec<Compared>, left_out: impl Iterator<Item = &'a LeftOut>) {
+    for one in left_out {
+        let reason = Some(one.reason.clone());
+        if one.is_whole {
+            let identity = one.identity.clone();
+            items.push(Compared { identity, before: None, after: None, reason });
+        } else if let Some(item) = items.iter_mut().find(|item| item.identity == one.identity) {
+            item.reason = reason;
+        }
+    }
 }
 
 /// The names of users, vhosts and permissions in a plan.
@@ -109,6 +125,7 @@ impl ImportContext<'_> {
             })
         };
         Compared {
+            reason: None,
             identity: identity([("name", name)]),
             before: self.before.get(name).map(|user| shown(user)),
             after: self.outcome.users.get(name).map(|user| shown(user)),
@@ -127,6 +144,7 @@ impl ImportContext<'_> {
             })
         };
         Compared {
+            reason: None,
             identity: identity([("name", name)]),
             before: self.settings(name).as_ref().map(shown),
             after: self.outcome.vhosts.get(name).map(shown),
@@ -141,6 +159,7 @@ impl ImportContext<'_> {
         let is_new = before.as_ref().is_some_and(|settings| settings.limits.is_empty())
             && after.is_some_and(|settings| !settings.limits.is_empty());
         Compared {
+            reason: None,
             identity: identity([
                 ("component", "vhost-limits"),
                 ("name", "limits"),
@@ -156,6 +175,7 @@ impl ImportContext<'_> {
             Some(export::permission(user, vhost, users.get(user)?.permissions.get(vhost)?))
         };
         let compared = names.iter().map(|(user, vhost)| Compared {
+            reason: None,
             identity: identity([("user", user), ("vhost", vhost)]),
             before: of(self.before, user, vhost),
             after: of(&self.outcome.users, user, vhost),
@@ -170,6 +190,7 @@ impl ImportContext<'_> {
             Some(export::topic_permission(user, vhost, pattern))
         };
         let compared = names.iter().map(|(user, vhost, exchange)| Compared {
+            reason: None,
             identity: identity([("user", user), ("vhost", vhost), ("exchange", exchange)]),
             before: of(self.before, user, vhost, exchange),
             after: of(&self.outcome.users, user, vhost, exchange),
@@ -183,6 +204,7 @@ impl ImportContext<'_> {
         let compared = planned.iter().map(|planned| {
             let (name, value) = &planned.item;
             Compared {
+                reason: None,
                 identity: identity([("name", name)]),
                 before: known.get(name).map(|value| json!({ "value": value })),
                 after: Some(json!({ "value": value })),
@@ -207,6 +229,7 @@ impl ImportContext<'_> {
                     identity.insert("component".to_owned(), json!("operator_policy"));
                 }
                 compared.push(Compared {
+                    reason: None,
                     identity,
                     before: existing.map(|policy| policy_to_json(policy)),
                     after: Some(policy_to_json(policy)),
@@ -305,6 +328,7 @@ impl Declared<'_> {
         }
         for exchange in self.exchanges {
             all.exchanges.push(Compared {
+                reason: None,
                 identity: identity([("vhost", vhost), ("name", &exchange.name)]),
                 before: found.exchanges.get(&exchange.name).map(export::exchange),
                 after: (!exchange.is_reserved()).then(|| export::exchange(exchange)),
@@ -317,6 +341,7 @@ impl Declared<'_> {
                 None => export::queue(queue),
             };
             all.queues.push(Compared {
+                reason: None,
                 identity: identity([("vhost", vhost), ("name", &queue.name)]),
                 before: existing.map(export::queue),
                 after: (!queue.is_reserved()).then_some(after),
@@ -330,6 +355,7 @@ impl Declared<'_> {
                 identity.extend(fields);
             }
             all.bindings.push(Compared {
+                reason: None,
                 identity,
                 before: found.bindings.contains(&text).then(|| json!({})),
                 after: (!is_skipped).then(|| json!({})),

@@ -1,8 +1,9 @@
 //! Validates a plan on a scratch vhost, to find the errors that only the core detects before anything
 //! changes. The scratch vhost gets copies of the existing exchanges and queues that the plan refers to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use amqp::reply_code::ReplyCode;
 use amqp::table::Table;
 use broker::refusal::Refusal;
 use broker::time::Now;
@@ -10,44 +11,54 @@ use broker::{Vhost, VhostOptions};
 
 use super::ItemError;
 use super::plan::{InVhost, Plan, Planned};
+use super::problems::Problems;
 use super::topology::{ExchangeDefinition, QueueDefinition, is_reserved};
 use crate::node::Node;
 
 /// Checks that everything in `plan` can be applied, but for the contents of the vhosts in `checked`, which other nodes
-/// check.
-///
-/// # Errors
-/// [`ItemError`] for the first item that cannot.
+/// check. With `skips_unsupported`, bindings from or to what is left out are left out of the plan.
 pub(super) fn validate(
     node: &Node,
-    plan: &Plan,
+    plan: &mut Plan,
     checked: &BTreeSet<String>,
-) -> Result<(), ItemError> {
+    skips_unsupported: bool,
+    problems: &mut Problems,
+) {
+    let refused = |of: &'static str| {
+        let of_family = plan.refused.iter().filter(move |(family, _)| *family == of);
+        of_family.map(|(_, name)| name.as_str())
+    };
+    let users = plan.users.iter().map(|planned| &*planned.item.name);
+    let vhosts = plan.vhosts.iter().map(|planned| planned.item.name.as_str());
     let known = PlanContext {
         node,
-        users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
-        vhosts: plan.vhosts.iter().map(|planned| planned.item.name.as_str()).collect(),
+        users: users.chain(refused("users")).collect(),
+        vhosts: vhosts.chain(refused("vhosts")).collect(),
     };
-    check_global_parameters(node, plan)?;
+    problems.check(check_global_parameters(node, plan));
     for planned in &plan.vhost_limits {
-        known.check_vhost(planned, &planned.item.name)?;
+        problems.check(known.check_vhost(planned, &planned.item.name));
     }
     for planned in &plan.permissions {
-        known.check_vhost(planned, &planned.item.vhost)?;
-        known.check_user(planned, &planned.item.user)?;
+        problems.check(known.check_vhost(planned, &planned.item.vhost));
+        problems.check(known.check_user(planned, &planned.item.user));
     }
     for planned in &plan.topic_permissions {
-        known.check_vhost(planned, &planned.item.vhost)?;
-        known.check_user(planned, &planned.item.user)?;
+        problems.check(known.check_vhost(planned, &planned.item.vhost));
+        problems.check(known.check_user(planned, &planned.item.user));
     }
     let is_own = |vhost: &&str| !checked.contains(*vhost);
-    for vhost in known.vhosts_of(&plan.policies)?.into_iter().filter(is_own) {
-        check_policies(node, plan, vhost)?;
+    for vhost in known.vhosts_of(&plan.policies, problems).into_iter().filter(is_own) {
+        check_policies(node, plan, vhost, problems);
     }
-    let mut vhosts = known.vhosts_of(&plan.exchanges)?;
-    vhosts.append(&mut known.vhosts_of(&plan.queues)?);
-    vhosts.append(&mut known.vhosts_of(&plan.bindings)?);
-    vhosts.into_iter().filter(is_own).try_for_each(|vhost| topology(node, plan, vhost))
+    let mut vhosts = known.vhosts_of(&plan.exchanges, problems);
+    vhosts.append(&mut known.vhosts_of(&plan.queues, problems));
+    vhosts.append(&mut known.vhosts_of(&plan.bindings, problems));
+    let mut without_end = BTreeMap::new();
+    for vhost in vhosts.into_iter().filter(is_own) {
+        topology(node, plan, vhost, skips_unsupported.then_some(&mut without_end), problems);
+    }
+    plan.leave_out_bindings(&without_end);
 }
 
 /// Checks that the node has room for the global parameters of `plan`.
@@ -60,15 +71,16 @@ fn check_global_parameters(node: &Node, plan: &Plan) -> Result<(), ItemError> {
 }
 
 /// Checks that a vhost has room for the policies of `plan`.
-fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
+fn check_policies(node: &Node, plan: &Plan, vhost: &str, problems: &mut Problems) {
     let known = node.vhosts.get(vhost).map(|handle| handle.read(|v, _| v.policies().clone()));
     let mut policies = known.unwrap_or_default();
     for planned in of_vhost(&plan.policies, vhost) {
         let (kind, policy) = &planned.item.what;
-        policies.check_room(*kind, policy).map_err(|problem| planned.refused(problem))?;
-        policies.set(*kind, policy.clone());
+        let room = policies.check_room(*kind, policy);
+        if problems.check(room.map_err(|problem| planned.refused(problem))) {
+            policies.set(*kind, policy.clone());
+        }
     }
-    Ok(())
 }
 
 /// Existing users and vhosts, and those that the plan creates.
@@ -95,23 +107,30 @@ impl PlanContext<'_> {
         )))
     }
 
+    /// The vhosts of items that exist. The first item in each other vhost is a problem.
     fn vhosts_of<'a, T>(
         &self,
         items: &'a [Planned<InVhost<T>>],
-    ) -> Result<BTreeSet<&'a str>, ItemError> {
-        let mut names = BTreeSet::new();
+        problems: &mut Problems,
+    ) -> BTreeSet<&'a str> {
+        let mut names: BTreeMap<&str, bool> = BTreeMap::new();
         for planned in items {
             let name = &*planned.item.vhost;
-            if names.insert(name) {
-                self.check_vhost(planned, name)?;
-            }
+            names.entry(name).or_insert_with(|| problems.check(self.check_vhost(planned, name)));
         }
-        Ok(names)
+        names.into_iter().filter(|(_, exists)| *exists).map(|(name, _)| name).collect()
     }
 }
 
-/// Declares the exchanges, queues and bindings of one vhost on a scratch vhost.
-fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
+/// Declares the exchanges, queues and bindings of one vhost on a scratch vhost. Bindings without a source or a destination
+/// go, by their number, to `without_end` if there is one.
+fn topology(
+    node: &Node,
+    plan: &Plan,
+    vhost: &str,
+    mut without_end: Option<&mut BTreeMap<usize, String>>,
+    problems: &mut Problems,
+) {
     let now = Now::from_millis(0);
     let mut scratch = Vhost::new(vhost, [0; 32], VhostOptions::default());
     let existing = Existing::of(node, plan, vhost);
@@ -131,7 +150,7 @@ fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
         let exchange = &planned.item.what;
         if !is_reserved(&exchange.name) && scratch.exchange(&exchange.name).is_none() {
             let declared = scratch.execute(now, exchange.command());
-            declared.map_err(|refusal| planned.refused(text(&refusal)))?;
+            problems.check(declared.map_err(|refusal| planned.refused(text(&refusal))));
         }
     }
     for planned in of_vhost(&plan.queues, vhost) {
@@ -139,7 +158,7 @@ fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
         let exists = existing.queues.contains(&queue.name) || scratch.queue(&queue.name).is_some();
         if !is_reserved(&queue.name) && !exists {
             let declared = scratch.execute(now, queue.command());
-            declared.map_err(|refusal| planned.refused(text(&refusal)))?;
+            problems.check(declared.map_err(|refusal| planned.refused(text(&refusal))));
         }
     }
     for planned in of_vhost(&plan.bindings, vhost) {
@@ -149,10 +168,14 @@ fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
             continue;
         }
         let destination = if exists { &stand_in.name } else { &binding.destination };
-        let bound = scratch.execute(now, binding.command(destination));
-        bound.map_err(|refusal| planned.refused(text(&refusal)))?;
+        let Err(refusal) = scratch.execute(now, binding.command(destination)) else { continue };
+        match (&mut without_end, planned.place.index) {
+            (Some(without_end), Some(number)) if refusal.code == ReplyCode::NotFound => {
+                without_end.insert(number, text(&refusal));
+            }
+            _ => problems.add(planned.refused(text(&refusal))),
+        }
     }
-    Ok(())
 }
 
 fn of_vhost<'a, T>(

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::requests::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
+use crate::requests::{
+    Difference, FamilyPreview, ImportChange, ImportItem, ImportItems, ImportPreview, PreviewedItem,
+};
 
 /// The changes by family, in an object with the names of the families.
 pub fn preview_to_json(preview: &ImportPreview) -> Value {
@@ -25,6 +27,9 @@ fn family_to_json(family: &FamilyPreview) -> Value {
 fn item_to_json(item: &PreviewedItem) -> Value {
     let mut fields = item.identity.clone();
     fields.insert("change".to_owned(), json!(item.change.as_str()));
+    if let Some(reason) = &item.reason {
+        fields.insert("reason".to_owned(), json!(reason));
+    }
     if !item.differences.is_empty() {
         let differences: Vec<Value> = item.differences.iter().map(difference_to_json).collect();
         fields.insert("differences".to_owned(), json!(differences));
@@ -80,7 +85,8 @@ fn item_of_json(json: &Value) -> Option<PreviewedItem> {
             differences.as_array()?.iter().map(difference_of_json).collect::<Option<_>>()?
         }
     };
-    Some(PreviewedItem { change, identity, differences })
+    let reason = identity.remove("reason").and_then(|reason| reason.as_str().map(str::to_owned));
+    Some(PreviewedItem { change, identity, reason, differences })
 }
 
 fn difference_of_json(json: &Value) -> Option<Difference> {
@@ -91,6 +97,39 @@ fn difference_of_json(json: &Value) -> Option<Difference> {
     })
 }
 
+/// The items that an import refuses or leaves out, as a list.
+pub fn import_items_to_json(items: &ImportItems) -> Value {
+    let one = |item: &ImportItem| {
+        let mut fields = item.identity.clone();
+        fields.insert("family".to_owned(), json!(item.family));
+        if let Some(number) = item.number {
+            fields.insert("item".to_owned(), json!(number));
+        }
+        fields.insert("reason".to_owned(), json!(item.reason));
+        fields.insert("unsupported".to_owned(), json!(item.is_unsupported));
+        Value::Object(fields)
+    };
+    items.named.iter().map(one).collect()
+}
+
+/// Items of definitions of `vhost` that another node names, from its JSON.
+pub(crate) fn import_items_of_json(vhost: &str, named: &Value, total: &Value) -> ImportItems {
+    let one = |item: &Value| {
+        let mut identity = item.as_object()?.clone();
+        // Definitions of a vhost name it nowhere, and number their items by themselves.
+        identity.insert("vhost".to_owned(), json!(vhost));
+        identity.remove("item");
+        let is_unsupported = identity.remove("unsupported") == Some(Value::Bool(true));
+        let mut text =
+            |name: &str| identity.remove(name).and_then(|text| text.as_str().map(str::to_owned));
+        let (family, reason) = (text("family")?, text("reason")?);
+        Some(ImportItem { family, number: None, identity, reason, is_unsupported })
+    };
+    let named: Vec<_> = named.as_array().into_iter().flatten().filter_map(one).collect();
+    let total = total.as_u64().unwrap_or_default().max(named.len() as u64);
+    ImportItems { named, total }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +138,7 @@ mod tests {
         let item = |name: &&str| PreviewedItem {
             change: ImportChange::Changed,
             identity: Map::from_iter([("name".to_owned(), json!(name))]),
+            reason: Some("none".to_owned()),
             differences: vec![Difference {
                 field: "durable".to_owned(),
                 before: Some(Value::Null),

@@ -215,7 +215,7 @@ pub fn definition_to_json(definition: &Definition) -> Value {
 }
 
 /// A priority in JSON, as an integer if it has no fraction.
-fn priority_to_json(priority: f64) -> Value {
+pub fn priority_to_json(priority: f64) -> Value {
     priority.to_string().parse::<i64>().map_or_else(|_| json!(priority), |integer| json!(integer))
 }
 

@@ -33,6 +33,8 @@ pub struct PreviewedItem {
     pub change: ImportChange,
     /// The fields that identify the item in its family.
     pub identity: Map<String, Value>,
+    /// The reason why the item, or a part of it, is left out.
+    pub reason: Option<String>,
     /// The first differences from the existing item.
     pub differences: Vec<Difference>,
 }

@@ -1,4 +1,4 @@
-//! Settings in force, the nodes of a vhost, and faults of imports.
+//! Settings in force, and the nodes of a vhost.
 
 use broker::Explanation;
 
@@ -20,13 +20,4 @@ pub struct VhostPlacement {
     pub members: Vec<String>,
     /// True if no other node has the vhost, and this one cannot read its files.
     pub is_down: bool,
-}
-
-/// The reason why definitions are not imported.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ImportError {
-    /// The definitions are invalid: the fault and its place.
-    Definitions(String),
-    /// The node failed.
-    Node(String),
 }

@@ -21,7 +21,7 @@ const EXCEPTIONS: Exceptions = &[
     ("crates/server/src/config/cluster.rs warnings", 80),
     ("crates/server/src/connection/process.rs process", 82),
     ("crates/server/src/connection/task.rs drive", 82),
-    ("crates/server/src/definitions/apply.rs apply", 89),
+    ("crates/server/src/definitions/apply.rs apply", 87),
     ("crates/server/src/process.rs run", 92),
     ("crates/server/src/start/mod.rs start", 90),
     ("crates/server/src/replicas/replicator/thread.rs advance", 77),

@@ -58,6 +58,12 @@ fn history(call: &Call<'_>) -> Result<Output, Failure> {
             None => break,
         }
     }
+    // A queue that is gone may have deaths: only without any is its name perhaps wrong.
+    if let (true, Some(queue)) = (rows.is_empty(), call.options.text("queue"))
+        && call.node.api.find(&path(&["queues", call.vhost(), queue]))?.is_none()
+    {
+        call.warn(&Failure::no_such_queue(call.vhost(), queue).sentence());
+    }
     for line in notes(&about) {
         call.say(&line);
     }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::import_preview::told;
+use super::import_preview::{left_out, problems, told};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
-use crate::failure::{DATA, Failure, INPUT_OUTPUT, USAGE};
+use crate::failure::{DATA, Failure, INPUT_OUTPUT, UNAVAILABLE, USAGE};
 use crate::format::Output;
 use crate::http::path;
 
@@ -52,8 +52,13 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     )
     .slow()
     .words(0, 1)
-    .switches(&[FORMAT, Switch::flag("skip-if-unchanged"), Switch::flag("dry-run")])
-    .own_options("[-p <vhost>] [--dry-run]")
+    .switches(&[
+        FORMAT,
+        Switch::flag("skip-if-unchanged"),
+        Switch::flag("skip-unsupported"),
+        Switch::flag("dry-run"),
+    ])
+    .own_options("[-p <vhost>] [--skip-unsupported] [--dry-run]")
     .check(|call| {
         check_format(call)?;
         match call.words.first().map(Path::new) {
@@ -127,11 +132,20 @@ fn import(call: &Call<'_>) -> Result<Output, Failure> {
         Some(vhost) => path(&["definitions", vhost]),
         None => "/api/definitions".to_owned(),
     };
-    if call.has("dry-run") {
-        let answer = call.node.api.post_text(&format!("{address}?dry_run=true"), &text)?;
+    let is_dry = call.has("dry-run");
+    let query = format!("?dry_run={is_dry}&skip_unsupported={}", call.has("skip-unsupported"));
+    let answer = call.node.api.post_judged(&format!("{address}{query}"), &text)?;
+    let answer = answer.map_err(|refusal| Failure::error_lines(UNAVAILABLE, problems(&refusal)))?;
+    if is_dry {
         return Ok(Output::Both(told(&answer), answer));
     }
-    call.node.api.post_text(&address, &text)?;
+    for line in left_out(&answer) {
+        call.warn(&line);
+    }
     let done = "Definitions are imported.";
-    Ok(Output::Said(done.to_owned(), json!({"message": done, "result": "ok"})))
+    let mut document = json!({"message": done, "result": "ok"});
+    if let Some(left_out) = answer.get("left_out") {
+        document["left_out"] = left_out.clone();
+    }
+    Ok(Output::Said(done.to_owned(), document))
 }

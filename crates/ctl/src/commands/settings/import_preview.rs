@@ -74,11 +74,64 @@ fn line(item: &Value) -> String {
         name.push_str(&format!(" in vhost '{vhost}'"));
     }
     let differences = item.get("differences").and_then(Value::as_array);
-    let differences: Vec<String> = differences.into_iter().flatten().map(difference).collect();
-    match differences.is_empty() {
+    let mut remarks: Vec<String> = differences.into_iter().flatten().map(difference).collect();
+    remarks.extend(text("reason"));
+    match remarks.is_empty() {
         true => name,
-        false => format!("{name} ({})", differences.join(", ")),
+        false => format!("{name} ({})", remarks.join(", ")),
     }
+}
+
+/// The items that an import has left out, below a headline; empty if there are none.
+pub(in crate::commands) fn left_out(answer: &Value) -> Vec<String> {
+    let total = answer.get("left_out_total").and_then(Value::as_u64).unwrap_or_default();
+    if total == 0 {
+        return Vec::new();
+    }
+    let headline = match total {
+        1 => "Warning: 1 item of the definitions is not, or not completely, imported:".to_owned(),
+        _ => format!(
+            "Warning: {total} items of the definitions are not, or not completely, imported:"
+        ),
+    };
+    with_items(headline, answer.get("left_out"), total)
+}
+
+/// The problems for which definitions are refused, below a headline; the reason alone if there is one problem.
+pub(in crate::commands) fn problems(answer: &Value) -> Vec<String> {
+    let total = answer.get("problems_total").and_then(Value::as_u64).unwrap_or_default();
+    let mut lines = match total {
+        0 | 1 => vec![Term::of(answer.get("reason")).shown()],
+        _ => {
+            let headline =
+                format!("{total} items of the definitions cannot be imported, so nothing is:");
+            with_items(headline, answer.get("problems"), total)
+        }
+    };
+    let named = answer.get("problems").and_then(Value::as_array);
+    let is_unsupported = |item: &Value| item.get("unsupported") == Some(&Value::Bool(true));
+    if named.into_iter().flatten().any(is_unsupported) {
+        lines.push("--skip-unsupported leaves out what Leveret does not have.".to_owned());
+    }
+    lines
+}
+
+/// A headline, and below it a line for each item, with the number of those that are not named.
+fn with_items(headline: String, items: Option<&Value>, total: u64) -> Vec<String> {
+    let items = items.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let one = |item: &Value| {
+        let family = Term::of(item.get("family")).shown();
+        let number = item.get("item").and_then(Value::as_u64);
+        let number = number.map(|number| format!(", item {number}")).unwrap_or_default();
+        in_line(&format!("  {family}{number}: {}", line(item))).into_owned()
+    };
+    let mut lines = vec![headline];
+    lines.extend(items.iter().map(one));
+    let more = total.saturating_sub(items.len() as u64);
+    if more > 0 {
+        lines.push(format!("  and {more} more"));
+    }
+    lines
 }
 
 /// A field with its values, or without them if they are secret.
@@ -133,6 +186,24 @@ mod tests {
     fn name_of_an_item_ends_no_line() {
         let answer = json!({"users": {"new": 1, "items": [{"change": "new", "name": "a\nb"}]}});
         assert_eq!(told(&answer), "users: 1 new\n  new: 'a\\u000ab'");
+    }
+
+    #[test]
+    fn problems_are_told_with_the_way_out() {
+        let one = json!({"reason": "r (queues, item 1)", "problems_total": 1, "problems": []});
+        assert_eq!(problems(&one), ["r (queues, item 1)"]);
+        let two = json!({"reason": "r", "problems_total": 2, "problems": [
+            {"family": "queues", "item": 3, "vhost": "/", "name": "s", "reason": "why", "unsupported": true},
+        ]});
+        assert_eq!(
+            problems(&two),
+            [
+                "2 items of the definitions cannot be imported, so nothing is:",
+                "  queues, item 3: 's' in vhost '/' (why)",
+                "  and 1 more",
+                "--skip-unsupported leaves out what Leveret does not have.",
+            ]
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::{HttpError, path};
+use crate::printable::in_line;
 use crate::rows::{rows_of, same};
 use crate::term::Term;
 
@@ -106,15 +107,45 @@ fn dry_run(call: &Call<'_>) -> Result<Output, Failure> {
         result => result?,
     };
     let totals = answer.as_object().into_iter().flatten().filter(|(_, value)| value.is_number());
-    let mut text: String = totals.map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let mut lines: Vec<String> = totals.map(|(name, value)| format!("{name}: {value}")).collect();
+    lines.extend(without_effect(&answer));
+    let mut text = lines.join("\n");
     let columns = ["name", "type", "messages", "expired", "dead_lettered", "dropped"];
     let queues = answer.get("queues").cloned().unwrap_or_default();
     let rows = rows_of(&queues, |queue| columns.map(|name| same(queue, name)).to_vec());
     if !rows.is_empty() {
-        text.push('\n');
+        text.push_str("\n\n");
         text.push_str(&table(rows));
     }
     Ok(Output::Both(text, answer))
+}
+
+/// The reasons why the policy has no effect on queues that its pattern matches, a sentence for each.
+fn without_effect(answer: &Value) -> Vec<String> {
+    let queues = |count: u64| format!("{count} queue{}", if count == 1 { "" } else { "s" });
+    let count = |value: &Value, name| value.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let text = |value: &Value, name| Term::of(value.get(name)).shown();
+    let all = answer.get("outranked_by").and_then(Value::as_array);
+    let mut sentences: Vec<String> = all
+        .into_iter()
+        .flatten()
+        .map(|policy| {
+            let (name, priority) = (text(policy, "name"), text(policy, "priority"));
+            let there = queues(count(policy, "queues"));
+            format!(
+                "Policy '{name}' of priority {priority} takes precedence in {there} that the pattern matches \
+                 (see --priority)"
+            )
+        })
+        .collect();
+    let excluded = count(answer, "queues_excluded");
+    if excluded > 0 {
+        sentences.push(format!(
+            "The policy leaves out {} that the pattern matches: --apply-to or a key does not fit the type",
+            queues(excluded)
+        ));
+    }
+    sentences.iter().map(|sentence| in_line(sentence).into_owned()).collect()
 }
 
 #[cfg(test)]
@@ -131,6 +162,21 @@ mod tests {
         let text = settings(vec![key("a", "default"), key("b", "policy"), limited]);
         let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
         assert_eq!(names, ["key", "b", "c", "a", "", "1 of 3 settings are at their defaults"]);
+    }
+
+    #[test]
+    fn policies_that_take_precedence_are_named() {
+        let answer = json!({"queues_excluded": 2, "outranked_by": [
+            {"name": "high", "priority": 5, "queues": 1},
+        ]});
+        assert_eq!(
+            without_effect(&answer),
+            [
+                "Policy 'high' of priority 5 takes precedence in 1 queue that the pattern matches (see --priority)",
+                "The policy leaves out 2 queues that the pattern matches: --apply-to or a key does not fit the type",
+            ]
+        );
+        assert!(without_effect(&json!({})).is_empty());
     }
 
     #[test]

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::post;
 use broker::{
-    DryRun, ExchangeDryRun, Fate, PolicyChange, PolicyKind, PolicyValue, QueueDryRun,
-    SettingChange, Span,
+    ExchangeDryRun, Fate, PolicyChange, PolicyKind, PolicyValue, QueueDryRun, SettingChange, Span,
 };
 use serde_json::{Map, Value, json};
-use server::json::policy::{policy_from_json, value_to_json};
-use server::requests::Caller;
+use server::json::policy::{policy_from_json, priority_to_json, value_to_json};
+use server::requests::{Caller, Outranking, PolicyDryRun};
 
 use crate::api::policies::check_entry;
 use crate::http::access::{Administrator, Policymaker};
@@ -72,10 +71,14 @@ fn change(
     }
 }
 
-fn to_json(dry_run: &DryRun) -> Value {
+fn to_json(dry_run: &PolicyDryRun) -> Value {
+    let PolicyDryRun { effects: dry_run, matches } = dry_run;
     let mut json = Map::new();
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
+    put("queues_matched_by_pattern", json!(matches.queues));
+    put("queues_excluded", json!(matches.excluded));
     put("queues_matched", json!(dry_run.queues_matched));
+    put("outranked_by", matches.outranked_by.iter().map(outranking).collect());
     put("queues_changed", json!(dry_run.queues.len()));
     put("exchanges_changed", json!(dry_run.exchanges.len()));
     put("exact", json!(dry_run.queues.iter().all(is_exact)));
@@ -88,6 +91,14 @@ fn to_json(dry_run: &DryRun) -> Value {
     json.insert("queues".to_owned(), dry_run.queues.iter().map(queue).collect());
     json.insert("exchanges".to_owned(), dry_run.exchanges.iter().map(exchange).collect());
     Value::Object(json)
+}
+
+fn outranking(policy: &Outranking) -> Value {
+    json!({
+        "name": *policy.name,
+        "priority": priority_to_json(policy.priority),
+        "queues": policy.queues,
+    })
 }
 
 fn is_exact(queue: &QueueDryRun) -> bool {

@@ -76,7 +76,7 @@ function Items({ told, change, title, what }) {
     .filter((item) => item.change === change).map((item) => [one, item]));
   return html`<details class="disclosure" open=${change === "changed" || change === "kept"} data-test=${`import-items-${change}`}>
     <summary>${title} (${number(all)}): ${what}</summary>
-    <ul class="plain import-items">${lines.map(([one, item], index) => html`<li key=${index}>${one} <b>${nameOf(item)}</b>${item.vhost !== undefined && html` <span class="muted">in ${item.vhost}</span>`}
+    <ul class="plain import-items">${lines.map(([one, item], index) => html`<li key=${index}>${one} <b>${nameOf(item)}</b>${item.vhost !== undefined && html` <span class="muted">in ${item.vhost}</span>`}${item.reason !== undefined && html`<span class="muted">: ${item.reason}</span>`}
       ${item.differences && html`<ul>${item.differences.map((difference) => html`<li key=${difference.field}><${Differs} difference=${difference} isKept=${change === "kept"} /></li>`)}</ul>`}</li>`)}
       ${all > lines.length && html`<li class="muted">and ${number(all - lines.length)} more</li>`}</ul></details>`;
 }

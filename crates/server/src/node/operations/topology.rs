@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::{
-    ByCause, ByReason, DeadLetterMap, DeadLetterMapBuilder, DryRun, ExchangeId, ExchangeType, Name,
-    Policy, PolicyChange, PolicyKind,
+    ByCause, ByReason, DeadLetterMap, DeadLetterMapBuilder, ExchangeId, ExchangeType, Name, Policy,
+    PolicyChange, PolicyKind,
 };
 use tokio::task::block_in_place;
 
@@ -13,7 +13,8 @@ use super::{set_limit, view_queues};
 use crate::limits::MAPPED_PER_LOCK;
 use crate::node::Node;
 use crate::requests::{
-    ChangeError, Explained, VhostChange, VhostLimit, VhostPlacement, VhostSettings,
+    ChangeError, Explained, PatternMatches, PolicyDryRun, VhostChange, VhostLimit, VhostPlacement,
+    VhostSettings,
 };
 use crate::snapshot::client::ConsumerSnapshot;
 use crate::snapshot::queue::{QueueKey, QueueSnapshot, QueueView};
@@ -186,11 +187,26 @@ impl Node {
         })
     }
 
-    /// The effects that a change of policies would have now. None also if the policy to remove is missing.
-    pub fn dry_run(&self, vhost: &str, kind: PolicyKind, change: PolicyChange) -> Option<DryRun> {
+    /// The effects that a change of policies would have now, and the queues that the pattern of the policy matches. None also
+    /// if the policy to remove is missing.
+    pub fn dry_run(
+        &self,
+        vhost: &str,
+        kind: PolicyKind,
+        change: PolicyChange,
+    ) -> Option<PolicyDryRun> {
         let handle = self.vhosts.get(vhost)?;
         let now = handle.now();
-        handle.read(|v, _| v.dry_run(now, kind, change))
+        handle.read(|v, _| {
+            let mut policies = v.policies().clone();
+            let policy = match &change {
+                PolicyChange::Set(policy) => policies.set(kind, policy.clone()),
+                PolicyChange::Clear(name) => Arc::clone(policies.get(kind, name)?),
+            };
+            let queues = v.queues().map(|(_, queue)| queue);
+            let matches = PatternMatches::of(kind, &policy, &policies, queues);
+            Some(PolicyDryRun { effects: v.dry_run(now, kind, change)?, matches })
+        })
     }
 
     /// The messages that died without a dead letter since the start, in a queue or, without a name, in a vhost with the

@@ -1,7 +1,6 @@
 //! The rows.
 
 use broker::DropCause::NoDeadLetterExchange;
-use broker::dead_letter::DeathReason;
 use broker::dead_letter::DeathReason::{DeliveryLimit, Expired, Maxlen, Rejected};
 use broker::{DeathCounters, Deliveries, Queue};
 

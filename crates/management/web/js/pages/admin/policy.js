@@ -57,9 +57,9 @@ function warningsOf({ values, told, isChanged, vhost, missing }) {
       : pattern.endsWith("$") ? ["ends with it", "Add ^ at the beginning"] : ["contains it anywhere", "Add ^ at the beginning and $ at the end"];
     all.push(["anchor", `The pattern matches every name that ${where}. ${advice} to match the whole name only.`]);
   }
-  if (told && told.queues_matched === 0 && told.exchanges_changed === 0) {
+  if (told && told.queues_matched_by_pattern === told.queues_excluded && told.exchanges_changed === 0) {
     all.push(["nothing", `Nothing in ${vhost} matches now. The policy will apply to queues and exchanges declared later.`]);
-  } else if (isChanged && told && told.queues_matched > 0 && told.queues_changed === 0 && told.exchanges_changed === 0) {
+  } else if (isChanged && told && told.queues_matched_by_pattern > told.queues_excluded && told.queues_changed === 0 && told.exchanges_changed === 0) {
     all.push(["idle", "The policy changes nothing now: all matches have these settings already, or another policy with a higher priority."]);
   }
   if (missing) all.push(["exchange", `The exchange ${missing} does not exist in ${vhost}: dead letters are dropped until it does.`]);
