@@ -9,6 +9,7 @@ import { html, useEffect, useState } from "../html.js";
 import { Permitted } from "../permissions.js";
 import { hrefWith } from "../router.js";
 import { Table } from "../table.js";
+import { actionsColumn } from "./columns.js";
 import { openRedrive } from "./redrive-dialog.js";
 
 const SHOWN_MAX = 100;
@@ -58,10 +59,10 @@ function Counts({ vhost, queue, isKept, answer, close }) {
   const columns = [
     { key: "reason", title: "Reason", render: (group) => html`${group.given_reason} ${group.cut && html`<${Badge} title="Only the beginning of a long reason is shown">cut<//>`}` },
     { key: "messages", title: "Messages", width: "5rem", align: "right", render: (group) => number(group.messages) },
-    { key: "actions", title: "", name: "Actions", width: "11rem", render: (group) => html`<span class="row-actions">
+    actionsColumn((group) => html`
       <a class="button" href=${hrefWith({ ...state, header: headerOf(group) }, "queues", vhost, queue, "messages")} onClick=${() => close(null)} data-test="browse-reason">Browse</a>
       <${Permitted} to="read" vhost=${vhost} name=${queue} what="A redrive" isInRow=${true}>
-        <button type="button" disabled=${!isExact(group)} onClick=${() => close(group)} data-test="redrive-reason">Redrive\u2026</button><//></span>` },
+        <button type="button" disabled=${!isExact(group)} onClick=${() => close(group)} data-test="redrive-reason">Redrive\u2026</button><//>`),
   ];
   return html`
     <${Table} columns=${columns} rows=${groups} rowKey=${({ given_reason: reason, cut }) => JSON.stringify([reason, cut])}

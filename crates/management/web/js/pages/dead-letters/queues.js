@@ -4,6 +4,7 @@ import { path } from "../../api.js";
 import { Badge, Page, QueueLink } from "../../components.js";
 import { DASH, compact, number, rate } from "../../format.js";
 import { html } from "../../html.js";
+import { actionsColumn } from "../../parts/columns.js";
 import { REASONS } from "../../parts/deaths.js";
 import { openReasons } from "../../parts/given-reasons.js";
 import { openRedrive } from "../../parts/redrive-dialog.js";
@@ -37,14 +38,14 @@ const COLUMNS = [
   { key: "messages", title: "Messages", width: "5rem", phone: 1, align: "right", sort: "messages", render: (row) => number(row.messages) },
   { key: "consumers", title: "Consumers", width: "5rem", phone: 3, align: "right", sort: "consumers", render: (row) => (row.consumers === 0 ? html`<span class="zero">0</span>` : number(row.consumers)) },
   { key: "publish", title: "In", width: "4rem", phone: 2, sort: "rates.publish", align: "right", render: (row) => rate(row.rates?.publish) },
-  { key: "from", title: "Dead letters from", width: "8rem", render: (row) => html`<${Sources} row=${row} />` },
+  { key: "from", title: "Dead letters from", render: (row) => html`<${Sources} row=${row} />` },
   { key: "reasons", title: "Deaths at the sources", width: "6rem", hint: "Reasons of the deaths in the queues that the dead letters come from", render: (row) => html`<${Reasons} counts=${row.from_count_by_reason} />` },
-  { key: "actions", title: "", name: "Actions", phone: 4, width: "16rem", render: (row) => html`<span class="row-actions">
+  actionsColumn((row) => html`
     <a class="button" href=${href("queues", row.vhost, row.name, "messages")} data-test="browse">Browse</a>
     <button type="button" disabled=${row.messages === 0} data-test="reasons" onClick=${() => openReasons({ vhost: row.vhost, queue: row.name })}>Reasons\u2026</button>
     <${Permitted} to="read" vhost=${row.vhost} name=${row.name} what="A redrive" test="cannot-redrive" isInRow=${true}>
       <button type="button" disabled=${row.messages === 0} data-test="redrive"
-        onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button><//></span>` },
+        onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button><//>`),
 ];
 
 export default function DeadLetterQueues() {
