@@ -312,6 +312,30 @@ def test_dead_letters_are_counted_and_redriven_by_the_reason_of_their_death(site
     scene.wait_for("a", 2)
 
 
+def test_all_but_some_messages_are_listed_and_redriven(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("a", dead_letter_exchange="dlx")
+    for body in ("good", "poison", "also good"):
+        scene.publish("a", body)
+        scene.reject("a", "503" if body == "also good" else None)
+    scene.wait_for("dead", 3)
+    page = site.log_in(at=messages_of("dead"))
+    page.fill("[data-test=without-text]", "poison")
+    page.click("[data-test=apply]")
+    expect(page.locator(LINES)).to_have_count(2)
+    page.fill("[data-test=without-header]", "x-reason=503")
+    page.click("[data-test=apply]")
+    expect(page.locator(LINES)).to_have_count(1)
+    page.click("[data-test=redrive-all]")
+    page.get_by_text("1 of 1 matching message would go to:").wait_for()
+    page.fill("dialog [data-test=without-header]", "")
+    page.get_by_text("2 of 2 matching messages would go to:").wait_for()
+    page.click("dialog [data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    scene.wait_for("a", 2)
+    scene.wait_for("dead", 1)
+
+
 def test_kept_dead_letters_are_redriven(site, scene):
     scene.queue("elsewhere")
     scene.queue("keeps", queue_type="quorum", dead_letter_strategy="at-least-once", overflow="reject-publish",
