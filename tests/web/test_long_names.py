@@ -81,6 +81,7 @@ def visited(broker):
     names |= {kind: broker.api.do("GET", f"/api/{kind}s")[0]["name"] for kind in ("connection", "channel")}
     names["redrive"] = broker.api.do("GET", "/api/redrives")[0]["id"]
     yield from places.named_pages(**names)
+    yield "map-as-a-table", "dead-letters?view=table", "dead-letters"
     yield "vhost-with-long-name", f"admin/vhosts/{segment(LATIN)}", "page-vhost"
 
 

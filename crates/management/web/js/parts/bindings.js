@@ -9,6 +9,7 @@ import { html, useState } from "../html.js";
 import { Permitted, useMay } from "../permissions.js";
 import { PagedTable } from "../table.js";
 import { actionsColumn } from "./columns.js";
+import { NO_BINDING } from "./empty.js";
 
 /** The path of the bindings between two things; the default exchange has a name there. */
 const between = ({ vhost, source, destination, destination_type: type }, ...key) =>
@@ -47,7 +48,7 @@ export function Bindings({ title, url, again, isFrom = false, test }) {
   return html`<${Card} title=${title} test=${test}>
     <${PagedTable} id=${test} url=${url} again=${again} columns=${columns(isFrom, remove)} noun="binding" hasFilter="many" isInAddress=${false} filterLabel="Filter by name or key"
       rowKey=${(one) => `${one.source}\n${one.destination_type}\n${one.destination}\n${one.properties_key}`}
-      empty="No bindings." />
+      empty=${NO_BINDING} />
   <//>`;
 }
 

@@ -5,6 +5,7 @@ import { Card, Page, UserLink } from "../../components.js";
 import { ActionForm, NumberField, SelectField, TextField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
 import { actionsColumn } from "../../parts/columns.js";
+import { NO_LIMIT } from "../../parts/empty.js";
 import { limitInWords, LIMITS, removeLimit, setLimit } from "../../parts/limits.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
@@ -47,7 +48,7 @@ function List({ of, title, text }) {
   ];
   return html`<${Card} title=${title} test=${`limits-${of}`} isWide=${true}>
     <p class="muted">${text}</p>
-    <${ListTable} id=${`limits-${of}`} polled=${polled} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" hasFilter=${true} defaultSort=${{ key: "name" }} empty="No limits." />
+    <${ListTable} id=${`limits-${of}`} polled=${polled} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" hasFilter=${true} defaultSort=${{ key: "name" }} empty=${NO_LIMIT} />
     ${isAdministrator() && html`<${NewLimit} of=${of} onDone=${polled.refresh} />`}
   <//>`;
 }

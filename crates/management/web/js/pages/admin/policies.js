@@ -7,6 +7,7 @@ import { attempt } from "../../errors.js";
 import { html, useMemo, useRef } from "../../html.js";
 import { actionsColumn } from "../../parts/columns.js";
 import { dryRun, Told } from "../../parts/dry-run.js";
+import { noPolicy } from "../../parts/empty.js";
 import { Definition } from "../../parts/policy-keys.js";
 import { useChosenVhost, useVhostColumns, useVhosts } from "../../parts/vhosts.js";
 import { href, hrefWith } from "../../router.js";
@@ -56,7 +57,7 @@ function List({ kind, title, text, hasTag }) {
     <p class="muted">${text}</p>
     <${PagedTable} id=${kind} url=${vhost ? path(kind, vhost) : path(kind)} again=${again} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.name}`}
       noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} filterLabel="Filter by name or pattern"
-      empty=${vhost ? `None in ${vhost}.` : "None."} />
+      empty=${noPolicy(vhost)} />
   </section>`;
 }
 

@@ -2,10 +2,11 @@
 
 import { path } from "../../api.js";
 import { Badge, Page, QueueLink } from "../../components.js";
-import { DASH, compact, number, rate } from "../../format.js";
+import { compact, number, rate } from "../../format.js";
 import { html } from "../../html.js";
 import { actionsColumn } from "../../parts/columns.js";
 import { REASONS } from "../../parts/deaths.js";
+import { NO_DEAD_LETTERS } from "../../parts/empty.js";
 import { openReasons } from "../../parts/given-reasons.js";
 import { openRedrive } from "../../parts/redrive-dialog.js";
 import { Permitted } from "../../permissions.js";
@@ -28,7 +29,7 @@ function Sources({ row }) {
 /** Why messages died where dead letters come from. */
 function Reasons({ counts = {} }) {
   const reasons = Object.entries(counts).filter(([, amount]) => amount > 0);
-  return reasons.length === 0 ? DASH : reasons.map(([reason, amount]) => html`
+  return reasons.length === 0 ? html`<span class="muted" title="Counted from zero since the broker or the queue started; older dead letters are told by \u201cReasons\u201d">none since the start</span>` : reasons.map(([reason, amount]) => html`
     <${Badge} key=${reason} kind="warning">${compact(amount)} ${REASONS[reason] ?? reason}<//>`);
 }
 
@@ -54,6 +55,6 @@ export default function DeadLetterQueues() {
   return html`<${Page} title="Dead letters" test="dead-letter-queues">
     <${Parts} current="queues" />
     <${PagedTable} id="dead-letter-queues" url=${url} columns=${COLUMNS} rowKey=${(row) => JSON.stringify([row.vhost, row.name])}
-      noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty="No queue gets dead letters." />
+      noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty=${NO_DEAD_LETTERS} />
   <//>`;
 }

@@ -9,6 +9,7 @@ import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html, useState } from "../../html.js";
 import { PublishersBlocked } from "../../parts/alarm.js";
 import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
+import { DEAD_LETTERED, DROPPED, LOST, REFUSED } from "../../parts/ends.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
 import { LegendHelp } from "../../parts/help.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
@@ -60,6 +61,16 @@ function purged({ messages, messages_ready: ready, messages_unacknowledged: unac
     : html`<b>${count(ready, "ready message")}</b> ${ready === 1 ? "is" : "are"} lost, not dead-lettered.${rest}`;
 }
 
+/** How messages end, as a rate and in total: label, counter of the API, test, hint. */
+const END_TILES = [
+  [REFUSED, "refused", "refused", "Refused per second, because the queue is full"],
+  ["Expired", "expired", "expired", "Passed their TTL per second"],
+  [DEAD_LETTERED, "dead_lettered", "dead-lettered", "Died here per second, and moved to another queue"],
+  [DROPPED, "dropped_without_dlx", "dropped-without-dlx", "Died here per second, without a dead-letter exchange"],
+  [LOST, "dead_letters_lost", "lost", "Died here per second, and no queue accepted the dead letter"],
+];
+const SINCE = "since the queue was declared or the broker started";
+
 /** The numbers that are of interest on every tab. */
 function Now({ queue }) {
   const { message_stats: stats = {} } = queue;
@@ -70,12 +81,10 @@ function Now({ queue }) {
     <${Stat} label="Bytes" value=${bytes(queue.message_bytes)} hint=${number(queue.message_bytes)} />
     <${Stat} label="Consumers" value=${number(queue.consumers)} />
     <${Stat} label="In" value=${rateOf(stats.publish_details)} hint="Messages that arrive per second, including refused ones" test="in" />
-    <${Stat} label="Refused" value=${rateOf(stats.refused_details)} hint="Messages refused per second, because the queue is full" test="refused" />
     <${Stat} label="Delivered" value=${rateOf(stats.deliver_get_details)} />
     <${Stat} label="Acknowledged" value=${rateOf(stats.ack_details)} />
-    <${Stat} label="Expired" value=${rateOf(stats.expired_details)} />
-    <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} />
-    <${Stat} label="Lost" value=${rateOf(stats.dead_letters_lost_details)} hint="Died here per second, and no queue accepted the dead letter" test="lost" />
+    ${END_TILES.map(([label, key, test, hint]) => html`<${Stat} key=${key} label=${label} value=${rateOf(stats[`${key}_details`])} total=${compact(stats[key] ?? 0)}
+      hint=${`${hint}; ${number(stats[key] ?? 0)} ${SINCE}`} test=${test} />`)}
   <//>`;
 }
 

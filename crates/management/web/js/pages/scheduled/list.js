@@ -8,6 +8,7 @@ import { html, useEffect, useState } from "../../html.js";
 import { useColumns } from "../../list/chooser.js";
 import { actionsColumn } from "../../parts/columns.js";
 import { Countdown } from "../../parts/countdown.js";
+import { NO_SCHEDULE } from "../../parts/empty.js";
 import { ListHelp } from "../../parts/help.js";
 import { Bars } from "../../parts/histogram.js";
 import { isLost } from "../../parts/lost.js";
@@ -82,7 +83,7 @@ export default function Scheduled() {
   const [columns, menu] = useColumns("scheduled", columnsOf(polled, vhost === ""));
   const isRefused = isLost(polled) || (error && !data);
   const rows = isRefused ? [] : data?.messages ?? [];
-  const empty = isRefused ? error.message : filter.isFiltered ? "No match for the filter." : "No message waits for its delivery time.";
+  const empty = isRefused ? error.message : filter.isFiltered ? "No match for the filter." : NO_SCHEDULE;
   const turn = (isOn) => setStarts((old) => (isOn ? [...old, data.cursor] : old.slice(0, -1)));
   const cancelAll = () => openDialog((close) => html`<${CancelAll} vhost=${vhost} filter=${filter} close=${close} onDone=${polled.refresh} />`);
   return html`<${Page} title="Scheduled messages" test="scheduled">
