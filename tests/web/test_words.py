@@ -6,19 +6,22 @@ import pika
 import pytest
 from playwright.sync_api import expect
 
-from browsing import segment
+from browsing import PHONE, WIDE, segment
 from clients import connect
 
 EMPTY = ["queues", "connections", "channels", "scheduled", "dead-letters/queues", "dead-letters/history", "redrives", "admin/policies", "admin/limits"]
 
 
-def test_empty_lists_say_what_to_do(site):
-    page = site.log_in()
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+def test_empty_lists_say_what_to_do(site, viewport):
+    page = site.log_in(viewport=viewport)
     addresses = set()
     for at in EMPTY:
         site.go(page, f"#/{at}")
         empty = page.locator("main [data-test=empty-list]").first
         expect(empty).to_be_visible()
+        link = empty.locator("a").bounding_box()
+        assert link["x"] >= 0 and link["x"] + link["width"] <= viewport["width"], at
         addresses.add(empty.locator("a").get_attribute("href"))
     site.go(page, "#/dead-letters")
     expect(page.locator("[data-test=none]")).to_contain_text("messages that die are dropped")

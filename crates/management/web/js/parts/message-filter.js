@@ -38,9 +38,9 @@ export const FilterFields = ({ form, onReason }) => html`
   <${SelectField} label="Died because" ...${form.bind("reason")} ...${onReason && { onInput: onReason }} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
   <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
   <${TextField} label="With header" placeholder="name or name=value" ...${form.bind("header")} />
-  <${TextField} label="Text in the body" ...${form.bind("text")} data-filter />
-  <${TextField} label="All but with header" placeholder="name or name=value" ...${form.bind("without_header")} data-test="without-header" />
-  <${TextField} label="All but with text in the body" ...${form.bind("without_text")} data-test="without-text" />`;
+  <${TextField} label="With text" placeholder="in the body" ...${form.bind("text")} data-filter />
+  <${TextField} label="Without header" placeholder="name or name=value" ...${form.bind("without_header")} data-test="without-header" />
+  <${TextField} label="Without text" placeholder="in the body" ...${form.bind("without_text")} data-test="without-text" />`;
 
 /** The form; it applies when it is sent, a choice of a list at once. */
 export function Filters({ filter }) {
