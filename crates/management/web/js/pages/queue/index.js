@@ -8,6 +8,7 @@ import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html, useState } from "../../html.js";
 import { PublishersBlocked } from "../../parts/alarm.js";
+import { openAlertRules } from "../../parts/alert-rule.js";
 import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { DEAD_LETTERED, DROPPED, LOST, REFUSED } from "../../parts/ends.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
@@ -109,7 +110,8 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue" polled=${polled} vhost=${vhost} gone="This queue does not exist (any more)."
       badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> <${PublishersBlocked} /> ${placement && html`<${LeaderBadge} placement=${placement} />`} ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
-      actions=${queue && html`<${Permitted} to="read" vhost=${vhost} name=${name} what="A purge" test="cannot-purge"><button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button><//>
+      actions=${queue && html`<button type="button" onClick=${() => openAlertRules({ vhost, name })} data-test="alert-rules">Alert rules\u2026</button>
+        <${Permitted} to="read" vhost=${vhost} name=${name} what="A purge" test="cannot-purge"><button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button><//>
         <${Permitted} to="configure" vhost=${vhost} name=${name} what="Deletion" test="cannot-delete"><button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button><//>`}>
     <${Loaded} polled=${polled}>${(data) => html`
       <${LossWarnings} vhost=${vhost} queue=${data} />
