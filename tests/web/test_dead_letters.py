@@ -571,3 +571,17 @@ def test_markup_is_text_wherever_it_stands(site, scene):
         site.go(page, at)
         page.wait_for_selector(sign)
         assert page.locator("main img, main b b, main u").count() == 0
+
+
+def test_many_queues_with_equal_routes_are_one_object_of_the_picture(site, broker):
+    lost = {"x-dead-letter-exchange": "dlx"}
+    queue = lambda name, arguments: {"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": arguments}
+    broker.api.do("POST", "/api/definitions", {
+        "queues": [queue("dead", {}), *(queue(f"tenant-{n:03}", lost) for n in range(250))],
+        "exchanges": [{"name": "dlx", "vhost": "/", "type": "topic", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}],
+        "bindings": [{"vhost": "/", "source": "dlx", "destination": "dead", "destination_type": "queue", "routing_key": "#", "arguments": {}}]})
+    page = site.log_in(at="#/dead-letters")
+    group = page.locator("[data-test=node-group]")
+    expect(group).to_have_count(1)
+    expect(group).to_contain_text("250 queues")
+    expect(page.locator("[data-test=edge-count]")).to_have_text("250 dead-letter routes; equal routes of several queues are one line.")
