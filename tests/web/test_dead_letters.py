@@ -261,14 +261,17 @@ def test_dead_letters_are_counted_and_redriven_by_reason(site, scene):
     scene.wait_for("dead", 6)
     page = site.log_in(at="#/dead-letters/queues")
     page.click("tr:has-text('dead') [data-test=reasons]")
-    rows = page.locator("[data-test=reasons-dialog] tbody tr")
+    deaths = page.locator("table[data-test=death-reasons] tbody tr")
+    expect(deaths).to_have_count(1)
+    expect(deaths.locator("td")).to_have_text(["rejected", "6", re.compile("Browse")])
+    rows = page.locator("table[data-test=reasons] tbody tr")
     expect(rows).to_have_count(4)
     expect(rows.nth(0).locator("td")).to_have_text([MARKUP, "2", re.compile("Browse")])
     expect(rows.nth(1).locator("td")).to_have_text(["503", "1", re.compile("Browse")])
     # No filter of one line selects these: a redrive would take others, too.
     for number in (2, 3):
         expect(rows.nth(number).locator("[data-test=redrive-reason]")).to_be_disabled()
-    assert "1 message without a reason" in page.inner_text("[data-test=reasons-rest]")
+    assert "1 message without a reason given" in page.inner_text("[data-test=reasons-rest]")
     rows.nth(0).locator("[data-test=browse-reason]").click()
     expect(page.locator(LINES)).to_have_count(2)
     page.click("[data-test=reasons]")
@@ -277,6 +280,60 @@ def test_dead_letters_are_counted_and_redriven_by_reason(site, scene):
     page.click("[data-test=submit]")
     page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
     scene.wait_for("a", 1)
+
+
+def test_dead_letters_are_counted_and_redriven_by_the_reason_of_their_death(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("short", dead_letter_exchange="dlx", message_ttl=1)
+    scene.queue("a", dead_letter_exchange="dlx")
+    scene.publish("short", "expires")
+    scene.publish("dead", "lives")
+    for body in ("one", "two"):
+        scene.publish("a", body)
+        scene.reject("a", None)
+    scene.wait_for("dead", 4)
+    page = site.log_in(at="#/dead-letters/queues")
+    page.click("tr:has-text('dead') [data-test=reasons]")
+    deaths = page.locator("table[data-test=death-reasons] tbody tr")
+    expect(deaths).to_have_count(2)
+    expect(deaths.nth(0).locator("td")).to_have_text(["rejected", "2", re.compile("Browse")])
+    expect(deaths.nth(1).locator("td")).to_have_text(["expired", "1", re.compile("Browse")])
+    assert "1 message has not died" in page.inner_text("[data-test=alive]")
+    assert "No consumer gave a reason" in page.inner_text("[data-test=reasons-rest]")
+    expect(page.locator("table[data-test=reasons]")).to_have_count(0)
+    deaths.nth(1).locator("[data-test=browse-reason]").click()
+    expect(page.locator(LINES)).to_have_count(1)
+    expect(page.locator(LINES)).to_contain_text("expired in short")
+    page.click("[data-test=reasons]")
+    deaths.nth(0).locator("[data-test=redrive-reason]").click()
+    page.get_by_text("2 of 2 matching messages would go to:").wait_for()
+    page.click("[data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    scene.wait_for("a", 2)
+
+
+def test_all_but_some_messages_are_listed_and_redriven(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("a", dead_letter_exchange="dlx")
+    for body in ("good", "poison", "also good"):
+        scene.publish("a", body)
+        scene.reject("a", "503" if body == "also good" else None)
+    scene.wait_for("dead", 3)
+    page = site.log_in(at=messages_of("dead"))
+    page.fill("[data-test=without-text]", "poison")
+    page.click("[data-test=apply]")
+    expect(page.locator(LINES)).to_have_count(2)
+    page.fill("[data-test=without-header]", "x-reason=503")
+    page.click("[data-test=apply]")
+    expect(page.locator(LINES)).to_have_count(1)
+    page.click("[data-test=redrive-all]")
+    page.get_by_text("1 of 1 matching message would go to:").wait_for()
+    page.fill("dialog [data-test=without-header]", "")
+    page.get_by_text("2 of 2 matching messages would go to:").wait_for()
+    page.click("dialog [data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    scene.wait_for("a", 2)
+    scene.wait_for("dead", 1)
 
 
 def test_kept_dead_letters_are_redriven(site, scene):
@@ -517,3 +574,17 @@ def test_markup_is_text_wherever_it_stands(site, scene):
         site.go(page, at)
         page.wait_for_selector(sign)
         assert page.locator("main img, main b b, main u").count() == 0
+
+
+def test_many_queues_with_equal_routes_are_one_object_of_the_picture(site, broker):
+    lost = {"x-dead-letter-exchange": "dlx"}
+    queue = lambda name, arguments: {"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": arguments}
+    broker.api.do("POST", "/api/definitions", {
+        "queues": [queue("dead", {}), *(queue(f"tenant-{n:03}", lost) for n in range(250))],
+        "exchanges": [{"name": "dlx", "vhost": "/", "type": "topic", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}],
+        "bindings": [{"vhost": "/", "source": "dlx", "destination": "dead", "destination_type": "queue", "routing_key": "#", "arguments": {}}]})
+    page = site.log_in(at="#/dead-letters")
+    group = page.locator("[data-test=node-group]")
+    expect(group).to_have_count(1)
+    expect(group).to_contain_text("250 queues")
+    expect(page.locator("[data-test=edge-count]")).to_have_text("250 dead-letter routes; equal routes of several queues are one line.")

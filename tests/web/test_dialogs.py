@@ -55,6 +55,7 @@ def short_policy(page):
 Q, X, V = f"queues/{segment('/', 'q')}", f"exchanges/{segment('/', 'x')}", "admin/vhosts/v"
 CASES = {
     "purge a queue": Case("pages/queue/index.js", Q, hook("purge"), CANCEL),
+    "alert rules of a queue": Case("parts/alert-rule.js", Q, hook("alert-rules"), FIRST),
     "delete a queue": Case("pages/queue/index.js", Q, hook("delete"), CANCEL),
     "get and remove": Case("pages/queue/publish.js", f"{Q}/publish", f"{hook('get-form')} {hook('submit')}", CANCEL, fill(get_mode="ack_requeue_false")),
     "unbind": Case("parts/bindings.js", f"{Q}/bindings", hook("unbind"), CANCEL),

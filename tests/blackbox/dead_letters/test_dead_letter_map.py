@@ -304,6 +304,26 @@ def test_edges_that_look_alike_are_one_group(look, http, ch, prefix):
     assert by_queue == sorted(by_queue, reverse=True) and len(by_queue) == 42
 
 
+def test_equal_routes_are_one_group_through_every_type_of_exchange(look, ch, prefix):
+    dead, other = ch.queue(name="dead"), ch.queue(name="other")
+    for kind, key in [("fanout", ""), ("topic", "#"), ("direct", None), ("headers", "")]:
+        x = ch.exchange(kind, name=f"dlx.{kind}")
+        # The dead letters of a queue keep its name as the key, which a direct exchange needs a binding for.
+        alike = [ch.queue(name=f"{kind}-{n}", dead_letter_exchange=x) for n in range(3)]
+        apart = ch.queue(name=f"{kind}-z", dead_letter_exchange=x)
+        for q in [*alike, apart] if key is None else [""]:
+            ch.bind(dead, x, routing_key=q if key is None else key)
+        if kind in ("topic", "direct"):
+            ch.bind(other, x, routing_key=apart)
+    groups = {}
+    for one in look(group="true")["edges"]:
+        groups.setdefault(one["from_queue"].removeprefix(prefix)[:-2], []).append((one["from_queues_total"], one["to_queues"]))
+    for kind in ("fanout", "headers"):
+        assert groups[kind] == [(4, [dead])]
+    for kind in ("topic", "direct"):
+        assert sorted(groups[kind]) == [(1, [dead, other]), (3, [dead])]
+
+
 def test_edges_with_a_warning_can_be_chosen(look, ch, prefix):
     dead = ch.queue(name="dead", message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="later-" + prefix)
     ch.queue(name="later-", message_ttl=1000)

@@ -73,11 +73,25 @@ def test_dead_letters_are_counted_by_reason(reasons, ch, dlq):
     answer = reasons(dlq)
     assert counted(answer) == COUNTED
     assert (answer["without_reason"], answer["other_reasons"], answer["complete"]) == (1, 0, True)
+    assert (answer["death_reasons"], answer["without_death"]) == ([{"reason": "rejected", "messages": len(REASONS)}], 0)
     assert (answer["scanned"], answer["messages_total"]) == (len(REASONS), len(REASONS))
     first = reasons(dlq, count=1)
     assert (counted(first), first["other_reasons"], first["without_reason"]) == (COUNTED[:1], 3, 1)
     assert reasons(ch.work)["given_reasons"] == []
     assert ch.count(dlq) == len(REASONS)
+
+
+def test_messages_are_counted_by_the_reason_of_their_last_death(reasons, ch):
+    dlq = ch.queue(name="dlq")
+    short = ch.queue(name="short", message_ttl=0, **dead_letters_to(dlq))
+    full = ch.queue(name="full", max_length=0, **dead_letters_to(dlq))
+    for q in (short, short, full, dlq):
+        ch.publish(q, "m")
+    die(ch, ch.queue(name="work", **dead_letters_to(short)), None)
+    ch.poll(lambda: ch.count(dlq) == 5, what="the deaths")
+    answer = reasons(dlq)
+    assert answer["death_reasons"] == [{"reason": "expired", "messages": 3}, {"reason": "maxlen", "messages": 1}]
+    assert (answer["without_death"], answer["given_reasons"]) == (1, [])
 
 
 def test_kept_dead_letters_are_counted_apart(reasons, ch):
@@ -88,6 +102,8 @@ def test_kept_dead_letters_are_counted_apart(reasons, ch):
     ch.sync()
     assert counted(reasons(q)) == [("by the publisher", 1, False)]
     assert counted(reasons(q, kept="true")) == [("503", 1, False)]
+    # A message has a death in its headers when another queue takes it.
+    assert (reasons(q, kept="true")["death_reasons"], reasons(q, kept="true")["without_death"]) == ([], 1)
 
 
 def test_long_queues_are_counted_page_by_page(reasons, ch):
@@ -152,12 +168,12 @@ def test_deaths_are_counted_by_reason_in_metrics(ch, under, metrics_url):
 def test_leveretctl_counts_by_reason(ch, dlq, under, pytestconfig, tmp_path):
     ctl = tools(under.shared(), pytestconfig, tmp_path)
     header, *rows = ctl.do("dlq", "show", "-q", dlq, "--by-reason", "--limit", "3")
-    assert header.split("\t") == ["kind", "messages", "given_reason"]
+    assert header.split("\t") == ["kind", "messages", "reason"]
     assert [row.split("\t") for row in rows] == [
-        ["reason", "3", "503"], ["reason", "1", BINARY], ["reason", "1", "no such address"], ["other", "1", ""],
-        ["none", "1", ""]]
+        ["death", "7", "rejected"], ["given", "3", "503"], ["given", "1", BINARY], ["given", "1", "no such address"],
+        ["given_other", "1", ""], ["none_given", "1", ""]]
     rows = json.loads(ctl.run("dlq", "show", dlq, "--by-reason", "--formatter", "json").out)
-    assert [row["kind"] for row in rows] == ["reason", "reason", "reason", "cut", "none"]
+    assert [row["kind"] for row in rows] == ["death", "given", "given", "given", "given_cut", "none_given"]
     assert ctl.do("dlq", "show", "-q", dlq, "--by-reason", "--kept") == []
     assert ctl.run("dlq", "show", dlq + "x", "--by-reason").code == 65
     for options in (["--kept"], ["--by-reason", "--headers"], ["--by-reason", "--id", "1-1-0"]):

@@ -105,6 +105,9 @@ def test_every_option_chooses(ctl, ch, dlq):
     assert chosen("--header", "customer=bob", "--header", "other") == "0"
     assert (chosen("--text", "b"), chosen("--older-than", "3600"), chosen("--max-redrives", "0")) == ("1", "0", "0")
     assert chosen("--limit", "2") == "2"
+    assert (chosen("--without-header", "customer=ann"), chosen("--without-header", "customer"), chosen("--without-header", "other")) == ("1", "0", "3")
+    assert chosen("--without-header", "customer=ann", "--without-header", "customer=bob") == "0"
+    assert (chosen("--without-text", "b"), chosen("--without-text", "b", "--header", "customer=bob")) == ("2", "0")
 
 
 def test_targets_of_a_redrive(ctl, ch, dlq):

@@ -147,7 +147,16 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
         Some(Value::Object(filter)) => filter,
         Some(_) => return Err(ApiError::bad_request("filter should be an object")),
     };
-    only(filter, "filter.", &["reason", "first_queue", "headers", "text", "older_than_ms"])?;
+    let known = [
+        "reason",
+        "first_queue",
+        "headers",
+        "text",
+        "without_headers",
+        "without_text",
+        "older_than_ms",
+    ];
+    only(filter, "filter.", &known)?;
     let rate = positive(body.get("rate"), "rate")?;
     Ok(RedriveRequest {
         to: target(body.get("to"))?,
@@ -159,6 +168,9 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
                     .map(str::to_owned),
                 headers: headers(filter.get("headers"))?,
                 text: text(filter.get("text"), "filter.text")?.map(str::to_owned),
+                without_headers: without_headers(filter.get("without_headers"))?,
+                without_text: text(filter.get("without_text"), "filter.without_text")?
+                    .map(str::to_owned),
             },
             older_than_ms: number(filter.get("older_than_ms"), "filter.older_than_ms")?,
             max_redrives: number(body.get("max_redrives"), "max_redrives")?,
@@ -231,20 +243,44 @@ fn reason(word: &str) -> Result<DeathReason, ApiError> {
 
 /// Headers with their values as text; `null` stands for any value.
 fn headers(headers: Option<&Value>) -> Result<Vec<(String, Option<String>)>, ApiError> {
-    let headers = match headers {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Object(headers)) => headers,
-        Some(_) => return Err(ApiError::bad_request("filter.headers should be an object")),
-    };
-    let value = |value: &Value| match value {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        Value::Bool(_) | Value::Number(_) => Ok(Some(value.to_string())),
+    let headers = object(headers, "filter.headers")?;
+    let wanted = headers.into_iter().flatten();
+    wanted.map(|(name, value)| header(name, value, "filter.headers")).collect()
+}
+
+/// Headers of which messages must have none. A value may be a list of several.
+fn without_headers(headers: Option<&Value>) -> Result<Vec<(String, Option<String>)>, ApiError> {
+    let headers = object(headers, "filter.without_headers")?.into_iter().flatten();
+    let values = headers.flat_map(|(name, value)| {
+        let values =
+            if let Value::Array(values) = value { values } else { std::slice::from_ref(value) };
+        values.iter().map(move |value| (name, value))
+    });
+    values.map(|(name, value)| header(name, value, "filter.without_headers")).collect()
+}
+
+fn object<'a>(
+    value: Option<&'a Value>,
+    of: &str,
+) -> Result<Option<&'a Map<String, Value>>, ApiError> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(_) => Err(ApiError::bad_request(format!("{of} should be an object"))),
+    }
+}
+
+fn header(name: &str, value: &Value, of: &str) -> Result<(String, Option<String>), ApiError> {
+    let value = match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
         Value::Array(_) | Value::Object(_) => {
-            Err(ApiError::bad_request("a value in filter.headers should be a string"))
+            let problem = format!("a value in {of} should be a string");
+            return Err(ApiError::bad_request(problem));
         }
     };
-    headers.iter().map(|(name, wanted)| Ok((name.clone(), value(wanted)?))).collect()
+    Ok((name.to_owned(), value))
 }
 
 fn text<'a>(value: Option<&'a Value>, name: &str) -> Result<Option<&'a str>, ApiError> {
@@ -396,6 +432,8 @@ mod tests {
             (r#"{"filter":"expired"}"#, "filter should be an object"),
             (r#"{"filter":{"reason":"bored"}}"#, "filter.reason should be one of"),
             (r#"{"filter":{"headers":{"a":[]}}}"#, "a value in filter.headers"),
+            (r#"{"filter":{"without_headers":[]}}"#, "filter.without_headers should be an object"),
+            (r#"{"filter":{"without_headers":{"a":[{}]}}}"#, "a value in filter.without_headers"),
             (r#"{"filter":{"older_than_ms":-1}}"#, "filter.older_than_ms should be a whole number"),
             (r#"{"limit":0}"#, "limit should be more than 0"),
             (r#"{"rate":"fast"}"#, "rate should be a whole number"),
@@ -428,5 +466,20 @@ mod tests {
         found.sort();
         assert_eq!(found, headers);
         assert_eq!(selection.filter.reason, Some(DeathReason::Expired));
+    }
+
+    #[test]
+    fn redrive_selection_without_some_messages_is_parsed() {
+        let request = read(
+            r#"{"filter":{"without_headers":{"schema":["v1",2],"any":null},"without_text":"t"}}"#,
+        );
+        let filter = request.unwrap().selection.filter;
+        let mut found = filter.without_headers.clone();
+        found.sort();
+        let header = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let expected =
+            [header("any", None), header("schema", Some("2")), header("schema", Some("v1"))];
+        assert_eq!(found, expected);
+        assert_eq!((filter.without_text.as_deref(), filter.text), (Some("t"), None));
     }
 }

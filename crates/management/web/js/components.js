@@ -48,9 +48,9 @@ export const Card = ({ title, actions, children, isWide = false, test }) => html
 /** A word in a box: `kind` is one of good, warning, danger, accent, or nothing. */
 export const Badge = ({ kind = "", title, children }) => html`<span class=${classes("badge", kind)} title=${title}>${children}</span>`;
 
-/** A number with its name, large. */
-export const Stat = ({ label, value, hint, href: address, test }) => {
-  const shown = html`<span class="stat-value">${value}</span><span class="stat-label">${label}</span>`;
+/** A number with its name, large; `total` is a sum beside a rate. */
+export const Stat = ({ label, value, total, hint, href: address, test }) => {
+  const shown = html`<span class="stat-value">${value}</span>${total !== undefined && html`<span class="stat-total" data-test=${`${test}-total`}>${total} in total</span>`}<span class="stat-label">${label}</span>`;
   return html`<div class=${classes("stat", address && "is-link")} title=${hint} data-test=${test}>
     ${address ? html`<a href=${address}>${shown}</a>` : shown}<${Help} term=${label} /></div>`;
 };

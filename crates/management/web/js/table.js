@@ -23,6 +23,7 @@ const MANY = 10;
  *   sort: "messages",             the server's field to order by (ListTable: or a function of a row)
  *   align: "right",               for numbers
  *   width: "6rem",                at least so wide, and as wide as its content; columns without share the rest
+ *   max: "12rem",                 at most so wide
  *   group: "Messages",            its group in the menu of columns
  *   isOptional: true,             hidden until the user chooses it
  *   phone: 1,                     its place after the name on a phone; others come later
@@ -67,7 +68,7 @@ export function Table({ columns, rows, rowKey, sort = {}, onSort, label, empty =
         <tbody>${rows.map((row, index) => {
           const key = rowKey ? rowKey(row) : index;
           return html`<tr key=${key} class=${open.has(key) ? "is-open" : ""} onClick=${(event) => isOnRow(event) && toggle(key)}>
-            ${columns.map((column, at) => html`<td key=${column.key} class=${classesOf(column)}>${at === 0 ? html`<div class="whole">${column.render(row)}</div>` : column.render(row)}</td>`)}</tr>`;
+            ${columns.map((column, at) => html`<td key=${column.key} class=${classesOf(column)} style=${column.max && { maxWidth: column.max }}>${at === 0 ? html`<div class="whole">${column.render(row)}</div>` : column.render(row)}</td>`)}</tr>`;
         })}
           ${rows.length === 0 && html`<tr key="empty" class="none"><td colspan=${columns.length}>${isLoading ? html`<${Waiting} />` : empty}</td></tr>`}
         </tbody>

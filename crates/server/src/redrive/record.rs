@@ -129,6 +129,12 @@ struct StoredRequest {
     limit: Option<u64>,
     #[serde(deserialize_with = "nullable")]
     rate: Option<u32>,
+    /// Left out if empty, as in the files of builds that did not know it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    without_headers: Vec<(String, Option<String>)>,
+    /// Left out if there is none, for the same reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    without_text: Option<String>,
 }
 
 /// The target of the messages.
@@ -278,6 +284,8 @@ impl StoredRequest {
             max_redrives,
             limit: request.limit,
             rate: request.rate,
+            without_headers: filter.without_headers,
+            without_text: filter.without_text,
         }
     }
 
@@ -292,6 +300,8 @@ impl StoredRequest {
             first_queue: self.first_queue,
             headers: self.headers,
             text: self.text,
+            without_headers: self.without_headers,
+            without_text: self.without_text,
         };
         let (older_than_ms, max_redrives) = (self.older_than_ms, self.max_redrives);
         Ok(RedriveRequest {

@@ -183,6 +183,7 @@ mod tests {
             first_queue: Some("f".to_owned()),
             headers: vec![("h".to_owned(), None), ("i".to_owned(), Some("v".to_owned()))],
             text: Some("t".to_owned()),
+            ..MessageFilter::default()
         };
         let selection = RedriveSelection {
             ids: Some([MessageId { queue, entry }].into()),
@@ -272,6 +273,19 @@ mod tests {
             assert!(expected.as_bytes().starts_with(&octets[..octets.len() - 1]));
             assert_eq!(Record::from_bytes(&octets), Ok(record));
         }
+        std::fs::remove_dir_all(&store.data_dir).unwrap();
+    }
+
+    #[test]
+    fn request_that_leaves_out_messages_reads_back() {
+        let store = store("without");
+        let mut record = record(5);
+        let filter = &mut record.unfinished.as_mut().unwrap().request.selection.filter;
+        filter.without_headers = vec![("h".to_owned(), Some("w".to_owned()))];
+        filter.without_text = Some("u".to_owned());
+        store.write_now(&record).unwrap();
+        assert_eq!(store.read_all(), [record.clone()]);
+        assert_eq!(Record::from_bytes(&record.to_bytes()), Ok(record));
         std::fs::remove_dir_all(&store.data_dir).unwrap();
     }
 

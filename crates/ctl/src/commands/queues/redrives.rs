@@ -1,5 +1,6 @@
 //! Commands of Leveret's own about dead messages: what is in a dead-letter queue, and the way back.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -21,8 +22,8 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         "dlq show",
         "dlq show [--vhost <vhost>] <queue> [--limit <number>] [--id <id>] [--headers] [--body] \
          [--by-reason] [--kept]",
-        "Lists messages of a queue, with queue, reason and time of their last deaths, or counts them by the reason that \
-         their consumers gave",
+        "Lists messages of a queue, with queue, reason and time of their last deaths, or counts them by the reasons of \
+         their deaths and by those that their consumers gave",
         show,
     )
     .everywhere()
@@ -46,7 +47,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         "dlq redrive [--vhost <vhost>] <queue> [--id <id>] \
          [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
          [--filter-reason rejected|expired|maxlen|delivery_limit] [--first-queue <queue>] \
-         [--header <name>=<value>] [--text <text>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
+         [--header <name>=<value>] [--text <text>] [--without-header <name>=<value>] [--without-text <text>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
          [--rate <messages per second>] [--kept] [--dry-run] [--no-wait]",
         "Sends dead letters back to the queues where they died, or to another target",
         redrive,
@@ -78,6 +79,8 @@ const REDRIVE: &[Switch] = &[
     Switch::text("first-queue"),
     Switch::text("header"),
     Switch::text("text"),
+    Switch::text("without-header"),
+    Switch::text("without-text"),
     Switch::integer("older-than"),
     Switch::integer("max-redrives"),
     Switch::integer("limit"),
@@ -307,19 +310,26 @@ fn told(answer: &Value) -> String {
 fn request(call: &Call<'_>) -> Result<Value, Failure> {
     let mut filter = Map::new();
     let options = call.options;
-    for (option, name) in
-        [("filter-reason", "reason"), ("first-queue", "first_queue"), ("text", "text")]
-    {
+    for (option, name) in [
+        ("filter-reason", "reason"),
+        ("first-queue", "first_queue"),
+        ("text", "text"),
+        ("without-text", "without_text"),
+    ] {
         if let Some(text) = options.text(option) {
             filter.insert(name.to_owned(), json!(text));
         }
     }
     let ids: Vec<&str> = options.texts("id").collect();
-    let headers = options.texts("header").map(|header| match header.split_once('=') {
-        Some((name, value)) => (name.to_owned(), json!(value)),
-        None => (header.to_owned(), Value::Null),
-    });
+    let headers = options.texts("header").map(header);
     filter.insert("headers".to_owned(), Value::Object(headers.collect()));
+    let mut unwanted: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for (name, value) in options.texts("without-header").map(header) {
+        unwanted.entry(name).or_default().push(value);
+    }
+    if !unwanted.is_empty() {
+        filter.insert("without_headers".to_owned(), json!(unwanted));
+    }
     if let Some(seconds) = natural(call, "older-than")? {
         filter.insert("older_than_ms".to_owned(), json!(seconds.saturating_mul(1000)));
     }
@@ -333,6 +343,14 @@ fn request(call: &Call<'_>) -> Result<Value, Failure> {
         "kept": call.has("kept"),
         "dry_run": call.has("dry-run"),
     }))
+}
+
+/// Name and value of a header; null stands for any value.
+fn header(option: &str) -> (String, Value) {
+    match option.split_once('=') {
+        Some((name, value)) => (name.to_owned(), json!(value)),
+        None => (option.to_owned(), Value::Null),
+    }
 }
 
 fn target(to: &str) -> Result<Value, Failure> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use broker::{MapEdge, Severity};
+use broker::{DeadLetterMap, MapEdge, MapRoute, Severity};
 
 use crate::api::dead_letters::mapped::Mapped;
 use crate::api::list_query::{PagedQuery, Query};
@@ -97,17 +97,17 @@ pub(super) fn select<'a>(vhosts: &'a [Mapped], query: &MapQuery) -> Selection<'a
     Selection { entries, total_edges, filtered_edges }
 }
 
-/// Joins edges of the same route, key, strategy and severity. A queue that dead letters reach keeps an edge of
-/// its own, because what leads to it is of interest.
+/// Joins edges that lead the same way, with the same key, strategy and severity. A queue that dead letters reach keeps an
+/// edge of its own, because what leads to it is of interest.
 fn group(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let mut groups: Vec<Entry<'_>> = Vec::new();
     let mut known = BTreeMap::new();
-    let mut targets: Option<(*const Mapped, BTreeSet<usize>)> = None;
+    let mut of_map: Option<(*const Mapped, BTreeSet<usize>, Vec<usize>)> = None;
     for entry in entries {
         let mapped: *const Mapped = entry.mapped;
-        let targets = match &mut targets {
-            Some((of, targets)) if *of == mapped => targets,
-            other => &mut other.insert((mapped, entry.mapped.targets())).1,
+        let (_, targets, ways) = match &mut of_map {
+            Some(of) if of.0 == mapped => of,
+            other => other.insert((mapped, entry.mapped.targets(), ways(&entry.mapped.map))),
         };
         let queue =
             entry.mapped.map.from(entry.first).filter(|_| !targets.contains(&entry.first.from));
@@ -117,7 +117,7 @@ fn group(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
         };
         let key = (
             entry.mapped.vhost.as_str(),
-            entry.first.route,
+            ways.get(entry.first.route).copied(),
             queue.routing_key().map(ToString::to_string),
             queue.settings.dead_letter_strategy.as_str(),
             entry.severity,
@@ -134,4 +134,15 @@ fn group(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
         }
     }
     groups
+}
+
+/// For each route of a map, the first one with the same exchanges and queues. An exchange that looks at keys has a route
+/// for each key that its dead letters may have, and a queue whose dead letters keep their key has a key of its own.
+fn ways(map: &DeadLetterMap) -> Vec<usize> {
+    let mut known = BTreeMap::new();
+    let of_routes = map.routes.iter().enumerate().map(|(at, route)| {
+        let MapRoute { exchange, to, via, is_certain, is_anywhere, .. } = route;
+        *known.entry((exchange, to, via, is_certain, is_anywhere)).or_insert(at)
+    });
+    of_routes.collect()
 }

@@ -119,16 +119,21 @@ impl BrowseQuery {
         if from.place.state() != state {
             return Err(ApiError::bad_request("the cursor is of another state"));
         }
-        let headers = pairs.iter().filter(|(name, _)| name == "header");
-        let headers = headers.map(|(_, header)| match header.split_once('=') {
-            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
-            None => (header.to_string(), None),
-        });
+        let headers = |wanted: &str| -> Vec<(String, Option<String>)> {
+            let all = pairs.iter().filter(|(name, _)| name == wanted);
+            let all = all.map(|(_, header)| match header.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (header.to_string(), None),
+            });
+            all.filter(|(name, _)| !name.is_empty()).collect()
+        };
         let filter = MessageFilter {
             reason: find("reason").map(reason).transpose()?,
             first_queue: find("first_queue").map(str::to_owned),
-            headers: headers.filter(|(name, _)| !name.is_empty()).collect(),
+            headers: headers("header"),
             text: find("text").map(str::to_owned),
+            without_headers: headers("without_header"),
+            without_text: find("without_text").map(str::to_owned),
         };
         Ok(Self { from, count, truncate: number("truncate", BROWSE_TRUNCATE_DEFAULT)?, filter })
     }
@@ -247,7 +252,8 @@ mod tests {
         assert_eq!(plain.from.place.state(), MessageState::Ready);
         assert!(plain.filter.is_empty());
         let query = "state=dead&count=500&truncate=0&reason=expired&first_queue=a%20b&text=x\
-                     &header=k&header=tries=3=4&header=&cursor=7_d1";
+                     &header=k&header=tries=3=4&header=&cursor=7_d1&without_header=a=b\
+                     &without_header=c&without_text=y";
         let parsed = BrowseQuery::parse(query).unwrap();
         assert_eq!(parsed.from, Cursor { passed: 7, place: "d1".parse().unwrap() });
         assert_eq!(parsed.from.to_string(), "7_d1");
@@ -258,6 +264,8 @@ mod tests {
             first_queue: Some("a b".into()),
             headers,
             text: Some("x".into()),
+            without_headers: vec![("a".into(), Some("b".into())), ("c".into(), None)],
+            without_text: Some("y".into()),
         };
         assert_eq!(parsed.filter, filter);
     }

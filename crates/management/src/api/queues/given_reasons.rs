@@ -1,5 +1,5 @@
-//! `GET /api/queues/VHOST/NAME/given-reasons`: messages of a queue counted by the reason in their header `x-reason`,
-//! which a consumer gives by a publish to `amq.settle`. RabbitMQ has no such endpoint.
+//! `GET /api/queues/VHOST/NAME/given-reasons`: messages of a queue counted by the reason of their last death, and by the
+//! reason in their header `x-reason`, which a consumer gives by a publish to `amq.settle`. RabbitMQ has no such endpoint.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -109,6 +109,8 @@ type ShownReason = (String, bool);
 /// Numbers of messages by reason.
 #[derive(Default, Debug)]
 struct ReasonCounts {
+    /// Messages by the reason of their last death.
+    by_death: BTreeMap<&'static str, u64>,
     by_reason: BTreeMap<ShownReason, u64>,
     /// Messages with further reasons, or with a list or a table as the reason.
     other: u64,
@@ -120,6 +122,9 @@ struct ReasonCounts {
 impl ReasonCounts {
     fn add(&mut self, message: &Message) {
         self.scanned += 1;
+        if let Some(deaths) = message.deaths() {
+            *self.by_death.entry(deaths.last.reason.as_str()).or_default() += 1;
+        }
         // Properties were validated when the message was published.
         let properties = Properties::parse(message.properties()).unwrap_or_default();
         let header = properties.headers.and_then(|headers| headers.get(GIVEN_REASON_HEADER));
@@ -147,7 +152,15 @@ impl ReasonCounts {
         all.sort_by_key(|(_, messages)| Reverse(**messages));
         let (first, rest) = all.split_at(count.min(all.len()));
         let group = |((reason, is_cut), messages): &(&ShownReason, &u64)| json!({"given_reason": reason, "messages": messages, "cut": is_cut});
+        let mut deaths: Vec<(&&str, &u64)> = self.by_death.iter().collect();
+        deaths.sort_by_key(|(_, messages)| Reverse(**messages));
+        let died: u64 = self.by_death.values().sum();
+        assert!(died <= self.scanned, "a message has one last death");
+        let death =
+            |(reason, messages): &(&&str, &u64)| json!({"reason": reason, "messages": messages});
         json!({
+            "death_reasons": deaths.iter().map(death).collect::<Vec<_>>(),
+            "without_death": self.scanned - died,
             "given_reasons": first.iter().map(group).collect::<Vec<_>>(),
             "other_reasons": self.other + rest.iter().map(|(_, messages)| **messages).sum::<u64>(),
             "without_reason": self.without,
@@ -209,11 +222,13 @@ mod tests {
         let group = |reason: &str, messages: u64| json!({"given_reason": reason, "messages": messages, "cut": false});
         let binary = "Not UTF-8, base64 is: /w==";
         let all = json!({
+            "death_reasons": [], "without_death": 7,
             "given_reasons": [group("503", 2), group(binary, 1), group("a", 1), group("b", 1)],
             "other_reasons": 1, "without_reason": 1, "scanned": 7, "messages_total": 9, "complete": true,
         });
         assert_eq!(counts.to_json(20, 9, true), all);
         let first = json!({
+            "death_reasons": [], "without_death": 7,
             "given_reasons": [group("503", 2)],
             "other_reasons": 4, "without_reason": 1, "scanned": 7, "messages_total": 7, "complete": false,
         });

@@ -4,11 +4,11 @@ import { html, useState } from "../html.js";
 import { recall, remember } from "../store.js";
 import { usePhone } from "../viewport.js";
 
-/** On a phone the name comes first, then the columns with a place there, then the others. */
+/** On a phone the name comes first, then the columns with a place there, then the others, and buttons at the end. */
 function inOrder(columns, isPhone) {
   if (!isPhone) return columns;
   const [name, ...others] = columns;
-  const place = (column) => column.phone ?? Number.MAX_SAFE_INTEGER;
+  const place = (column) => (column.isPinned ? Number.MAX_VALUE : column.phone ?? Number.MAX_SAFE_INTEGER);
   return [name, ...others.sort((a, b) => place(a) - place(b))];
 }
 

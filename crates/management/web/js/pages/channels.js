@@ -5,6 +5,7 @@ import { Badge, ChannelLink, Page, UserLink } from "../components.js";
 import { DASH } from "../format.js";
 import { html } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
+import { NO_CHANNEL } from "../parts/empty.js";
 import { StateDot } from "../parts/state-dot.js";
 import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
@@ -50,6 +51,6 @@ export default function Channels() {
   const columns = useVhostColumns(CHANNELS);
   return html`<${Page} title="Channels" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="channels">
     <${PagedTable} id="channels" url=${vhost ? path("vhosts", vhost, "channels") : path("channels")} columns=${columns}
-      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." filterLabel="Filter by client name or address" />
+      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty=${NO_CHANNEL} filterLabel="Filter by client name or address" />
   <//>`;
 }

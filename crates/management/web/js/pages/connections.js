@@ -7,6 +7,7 @@ import { DASH, byteRate, bytes, moment } from "../format.js";
 import { html, useMemo } from "../html.js";
 import { ConnectionState } from "../parts/alarm.js";
 import { numberColumn } from "../parts/columns.js";
+import { NO_CONNECTION } from "../parts/empty.js";
 import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { href } from "../router.js";
 import { useStore } from "../store.js";
@@ -53,6 +54,6 @@ export default function Connections() {
   const columns = useVhostColumns(useMemo(() => (isClustered ? [...COLUMNS.slice(0, 3), ...IN_CLUSTER, ...COLUMNS.slice(3)] : COLUMNS), [isClustered]));
   return html`<${Page} title="Connections" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="connections">
     <${PagedTable} id="connections" url=${vhost ? path("vhosts", vhost, "connections") : path("connections")} columns=${columns}
-      rowKey=${(one) => one.name} noun="connection" defaultSort=${{ key: "name" }} empty="No connections." filterLabel="Filter by client name or address" />
+      rowKey=${(one) => one.name} noun="connection" defaultSort=${{ key: "name" }} empty=${NO_CONNECTION} filterLabel="Filter by client name or address" />
   <//>`;
 }

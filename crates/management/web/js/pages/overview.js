@@ -5,6 +5,7 @@ import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
 import { Badge, Card, Loaded, Page, Stat } from "../components.js";
 import { compact, number, rateOf } from "../format.js";
 import { html } from "../html.js";
+import { DEAD_LETTERED, DROPPED, LOST, REFUSED } from "../parts/ends.js";
 import { OverviewFindings } from "../parts/findings.js";
 import { deliveryLines } from "../parts/flow.js";
 import { NODE_COLUMN, WebContexts, forNodes } from "../parts/node-parts.js";
@@ -34,16 +35,16 @@ const traffic = ({ message_stats: stats = {} }) => [
   rateLine("Deliver", stats.deliver_get_details, "Delivered to consumers, or fetched with basic.get"),
   rateLine("Acknowledge", stats.ack_details),
   rateLine("Confirm", stats.confirm_details, "Confirmed to publishers"),
-  rateLine("Refused", stats.refused_details, "Refused by full queues"),
+  rateLine(REFUSED, stats.refused_details, "Refused by full queues"),
   rateLine("Returned (mandatory)", stats.return_unroutable_details, "Mandatory messages that were routed to no queue, and returned to publishers"),
   rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Messages that were routed to no queue, and dropped"),
 ];
 const deliveries = ({ message_stats: stats = {} }) => deliveryLines(stats);
 const ends = ({ message_stats: stats = {} }) => [
   rateLine("Expired", stats.expired_details),
-  rateLine("Dead-lettered", stats.dead_lettered_details, "Died, and moved to another queue"),
-  rateLine("Dropped (no DLX)", stats.dropped_without_dlx_details, "Died in a queue without a dead-letter exchange"),
-  rateLine("Dead letters lost", stats.dead_letters_lost_details, "Died, and no queue accepted the dead letter"),
+  rateLine(DEAD_LETTERED, stats.dead_lettered_details, "Died, and moved to another queue"),
+  rateLine(DROPPED, stats.dropped_without_dlx_details, "Died in a queue without a dead-letter exchange"),
+  rateLine(LOST, stats.dead_letters_lost_details, "Died, and no queue accepted the dead letter"),
   rateLine("Redriven", stats.redriven_details, "Taken from a queue by a redrive, and sent to others"),
 ];
 
@@ -84,9 +85,9 @@ export default function Overview() {
           <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />
           <${Stat} label="Unacked" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
           <${Stat} label="Published" value=${rateOf(stats.publish_details)} />
-          <${Stat} label="Refused" value=${rateOf(stats.refused_details)} hint="Messages refused by full queues per second" href=${hrefWith({ sort: "refused", reverse: 1 }, "queues")} test="refused" />
-          <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} href=${href("dead-letters")} />
-          <${Stat} label="Lost" value=${rateOf(stats.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" href=${href("dead-letters")} test="lost" />
+          <${Stat} label=${REFUSED} value=${rateOf(stats.refused_details)} hint="Messages refused by full queues per second" href=${hrefWith({ sort: "refused", reverse: 1 }, "queues")} test="refused" />
+          <${Stat} label=${DEAD_LETTERED} value=${rateOf(stats.dead_lettered_details)} href=${href("dead-letters")} />
+          <${Stat} label=${LOST} value=${rateOf(stats.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" href=${href("dead-letters")} test="lost" />
           <${Stat} label="Queues" value=${compact(objects.queues)} href=${href("queues")} />
           <${Stat} label="Exchanges" value=${compact(objects.exchanges)} href=${href("exchanges")} />
           <${Stat} label="Connections" value=${compact(objects.connections)} href=${href("connections")} />

@@ -9,6 +9,7 @@ import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf
 import { html, useRef, useState } from "../html.js";
 import { useQueueState } from "../parts/alarm.js";
 import { columnOf } from "../parts/columns.js";
+import { NO_QUEUE } from "../parts/empty.js";
 import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { queueState } from "../parts/losses.js";
 import { Leader } from "../parts/members.js";
@@ -85,6 +86,6 @@ export default function Queues() {
   return html`<${Page} title="Queues" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="queues"
       actions=${html`<${Permitted} to="configure" vhost=${vhost} what="Adding a queue" test="cannot-add"><button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button><//>`}>
     <${PagedTable} id="queues" url=${vhost ? path("queues", vhost) : path("queues")} query=${{ columns: FIELDS }} columns=${columns} again=${again}
-      rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} noun="queue" defaultSort=${{ key: "name" }} empty="No queues." />
+      rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} noun="queue" defaultSort=${{ key: "name" }} empty=${NO_QUEUE} />
   <//>`;
 }

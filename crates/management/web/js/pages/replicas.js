@@ -4,6 +4,7 @@ import { path } from "../api.js";
 import { Loaded, Page, State } from "../components.js";
 import { number, visible } from "../format.js";
 import { html, useMemo } from "../html.js";
+import { actionsColumn } from "../parts/columns.js";
 import { rebalance, transfer } from "../parts/leads.js";
 import { METADATA, isOfMetadata, majorityState, quorumOf, quorumsOf, runningOf } from "../parts/majority.js";
 import { Leader, Members, memberOf } from "../parts/members.js";
@@ -65,11 +66,8 @@ function Replicas({ vhosts, replicas, nodes, refresh }) {
   const quorums = useMemo(() => vhosts.data && quorumsOf(vhosts.data, replicas.data, runningOf(nodes)), [vhosts.data, replicas.data, nodes]);
   const rows = useMemo(() => vhosts.data && replicas.data && rowsOf(vhosts.data, replicas.data, nodes), [vhosts.data, replicas.data, nodes]);
   const isOffered = isAdministrator();
-  const columns = useMemo(() => (isOffered ? [...COLUMNS, {
-    key: "actions", title: "", width: "6rem", align: "right", isPinned: true,
-    render: (row) => !row.isMetadata && row.leader && others(row).length > 0
-      && html`<button type="button" class="quiet" onClick=${() => transfer(row.name, others(row), refresh)} data-test="transfer">Transfer\u2026</button>`,
-  }] : COLUMNS), [isOffered]);
+  const columns = useMemo(() => (isOffered ? [...COLUMNS, actionsColumn((row) => !row.isMetadata && row.leader && others(row).length > 0
+    && html`<button type="button" class="quiet" onClick=${() => transfer(row.name, others(row), refresh)} data-test="transfer">Transfer\u2026</button>`)] : COLUMNS), [isOffered]);
   return html`
     ${quorums && replicas.data && html`<${Stops} quorums=${quorums} nodes=${nodes} />`}
     <${ListTable} id="replicas" polled=${{ ...vhosts, data: rows }} columns=${columns} rowKey=${(row) => `${row.isMetadata ? 1 : 0}${row.name}`} noun="virtual host" hasFilter="many" />`;

@@ -9,6 +9,7 @@ import { html, useRef } from "../html.js";
 import { usePolled } from "../poll.js";
 import { href } from "../router.js";
 import { PagedTable } from "../table.js";
+import { actionsColumn } from "./columns.js";
 
 const LISTS_MS = 60_000;
 const PRESETS = [["Everything", ".*"], ["Nothing", "^$"]];
@@ -97,9 +98,9 @@ function Access({ kind, by, name }) {
       : { key: "user", title: "User", sort: "user", width: "10rem", render: ({ user }) => html`<${UserLink} name=${user} />` },
     ...(kind === "topic-permissions" ? [{ key: "exchange", title: "Exchange", sort: "exchange", width: "10rem", render: ({ exchange }) => exchange }] : []),
     ...Object.keys(patterns).map((key) => ({ key, title: key, render: (row) => (row[key] === "" ? html`<span class="muted">(empty)</span>` : html`<code title=${row[key]}>${row[key]}</code>`) })),
-    { key: "actions", title: "", name: "Actions", width: "13rem", align: "right", render: (row) => html`
+    actionsColumn((row) => html`
       <button type="button" class="quiet" onClick=${() => edit(row, false)} data-test="edit">Change</button>
-      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Remove</button>` },
+      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Remove</button>`),
   ];
   return html`<${Card} title=${title} isWide=${true} test=${test} actions=${html`<button type="button" onClick=${add} data-test="add">Add</button>`}>
     <p class="muted">${text}</p>

@@ -8,6 +8,8 @@ import { ActionForm, ArgumentsEditor, SelectField, TextField, rowsOf, tableOf, u
 import { html, useState } from "../html.js";
 import { Permitted, useMay } from "../permissions.js";
 import { PagedTable } from "../table.js";
+import { actionsColumn } from "./columns.js";
+import { NO_BINDING } from "./empty.js";
 
 /** The path of the bindings between two things; the default exchange has a name there. */
 const between = ({ vhost, source, destination, destination_type: type }, ...key) =>
@@ -33,7 +35,7 @@ const columns = (isFrom, remove) => [
   ...(isFrom ? [{ key: "type", title: "Type", sort: "destination_type", width: "7rem", render: (one) => one.destination_type }] : []),
   { key: "routing_key", title: "Routing key", sort: "routing_key", render: (one) => one.routing_key },
   { key: "arguments", title: "Arguments", width: "6rem", render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
-  { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => one.source !== "" && html`<${Unbind} binding=${one} remove=${remove} />` },
+  actionsColumn((one) => one.source !== "" && html`<${Unbind} binding=${one} remove=${remove} />`),
 ];
 
 /** A list of the bindings at `url`: `isFrom` says that they begin at the exchange of this page. `again` is a ref, as of `PagedTable`. */
@@ -46,7 +48,7 @@ export function Bindings({ title, url, again, isFrom = false, test }) {
   return html`<${Card} title=${title} test=${test}>
     <${PagedTable} id=${test} url=${url} again=${again} columns=${columns(isFrom, remove)} noun="binding" hasFilter="many" isInAddress=${false} filterLabel="Filter by name or key"
       rowKey=${(one) => `${one.source}\n${one.destination_type}\n${one.destination}\n${one.properties_key}`}
-      empty="No bindings." />
+      empty=${NO_BINDING} />
   <//>`;
 }
 

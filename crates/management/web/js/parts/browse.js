@@ -18,10 +18,11 @@ const EMPTY = { messages: [], scanned: 0, total: undefined, cursor: null, error:
 /** The query of one request. */
 export function queryOf(filter, cursor) {
   const query = new URLSearchParams({ state: filter.state, count: PAGE_SIZE, truncate: PAYLOAD_BYTES });
-  for (const name of ["reason", "first_queue", "text"]) {
+  for (const name of ["reason", "first_queue", "text", "without_text"]) {
     if (filter[name]) query.set(name, filter[name]);
   }
   for (const header of filter.headers) query.append("header", header);
+  for (const header of filter.withoutHeaders) query.append("without_header", header);
   if (cursor) query.set("cursor", cursor);
   return query;
 }

@@ -54,6 +54,11 @@ export const rateColumn = (key, title, field, rest = {}) => ({
   ...rest,
 });
 
+/** The buttons of a row. They stay at the right edge of the list, however wide its other columns are. */
+export const actionsColumn = (render) => ({
+  key: "actions", title: "", name: "Actions", width: "6rem", isPinned: true, render: (row) => html`<span class="row-actions">${render(row)}</span>`,
+});
+
 const KINDS = { number: numberColumn, bytes: bytesColumn, share: percentColumn, rate: rateColumn };
 
 /** A column of the broker's table of fields (queue-numbers.js). */

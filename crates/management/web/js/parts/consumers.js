@@ -4,6 +4,7 @@ import { ChannelLink, QueueLink, State, Values } from "../components.js";
 import { DASH, duration, number } from "../format.js";
 import { html } from "../html.js";
 import { ListTable } from "../table.js";
+import { NO_CONSUMER } from "./empty.js";
 
 /** A colour and words for each state of a consumer. */
 const STATES = {
@@ -40,4 +41,4 @@ const columns = (isOfQueue) => [
 ];
 
 export const Consumers = ({ rows, isOfQueue = false }) => html`<${ListTable} id=${isOfQueue ? "queue-consumers" : "channel-consumers"} rows=${rows} columns=${columns(isOfQueue)}
-  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter="many" filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name} ${one.channel_details?.user_provided_name ?? ""}`} empty="No consumers." />`;
+  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter="many" filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name} ${one.channel_details?.user_provided_name ?? ""}`} empty=${NO_CONSUMER} />`;

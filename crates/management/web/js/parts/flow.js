@@ -3,19 +3,20 @@
 import { rateLine } from "../chart.js";
 import { number } from "../format.js";
 import { REASONS } from "./deaths.js";
+import { DEAD_LETTERED, DROPPED, LOST, REFUSED } from "./ends.js";
 
 /** In and out, for any reason. */
 export function flowLines(stats = {}) {
   const line = (label, key) => rateLine(label, stats[`${key}_details`], `${number(stats[key] ?? 0)} in total`);
   return [
     line("Incoming", "publish"),
-    line("Refused", "refused"),
+    line(REFUSED, "refused"),
     line("Delivered", "deliver_get"),
     line("Acknowledged", "ack"),
     line("Expired", "expired"),
-    line("Dead-lettered", "dead_lettered"),
-    line("Dropped (no DLX)", "dropped_without_dlx"),
-    line("Dead letters lost", "dead_letters_lost"),
+    line(DEAD_LETTERED, "dead_lettered"),
+    line(DROPPED, "dropped_without_dlx"),
+    line(LOST, "dead_letters_lost"),
   ];
 }
 
@@ -38,7 +39,7 @@ export function deathLines(stats = {}) {
     .map(([reason, words]) => [`${key}_${reason}`, `${label}: ${words}`])
     .filter(([name]) => (stats[name] ?? 0) > 0)
     .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in total`));
-  const lost = [["dead_letters_lost", "Dead letters lost"], ["dead_letter_copies_dropped", "Dead-letter copies dropped"], ["redriven", "Redriven"]]
+  const lost = [["dead_letters_lost", LOST], ["dead_letter_copies_dropped", "Dead-letter copies dropped"], ["redriven", "Redriven"]]
     .filter(([name]) => (stats[name] ?? 0) > 0)
     .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in total`));
   return [...of("dead_lettered", "Dead letter"), ...of("dropped", "Dropped"), ...lost];

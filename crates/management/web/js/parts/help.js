@@ -7,7 +7,8 @@ import { classes, html } from "../html.js";
 /** The address of a page of the documentation, which the broker serves itself. */
 const address = (docs) => `docs/${docs.replace(/(#|$)/, ".html$1")}`;
 
-const DocsLink = ({ docs, children }) => html`<a href=${address(docs)} target="_blank" rel="noopener" data-test="help-docs">${children}</a>`;
+/** A link to a page of the documentation. */
+export const DocsLink = ({ docs, children }) => html`<a href=${address(docs)} target="_blank" rel="noopener" data-test="help-docs">${children}</a>`;
 
 const Entry = ({ term, entry }) => html`<div><dt>${term}</dt><dd>${entry.text} <${DocsLink} docs=${entry.docs}>More<span class="sr-only"> about ${term}</span><//></dd></div>`;
 

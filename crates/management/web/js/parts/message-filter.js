@@ -14,18 +14,37 @@ export const STATES = [
   ["dead", "Dead letters awaiting delivery"],
 ];
 
-/** The filter that an address has: `{ state, reason, first_queue, headers, text, isFiltered }`. */
+/** The parts of a filter in an address. */
+const NAMES = ["reason", "first_queue", "header", "text", "without_header", "without_text"];
+const NOTHING = Object.fromEntries(NAMES.map((name) => [name, null]));
+
+/** The filter that an address has: `{ state, reason, first_queue, headers, text, withoutHeaders, without_text, isFiltered }`. */
 export function filterOf(query) {
   const of = (name) => query.get(name) ?? "";
+  const lines = (name) => of(name).split("\n").filter((line) => line.trim() !== "");
   const state = STATES.some(([key]) => key === of("state")) ? of("state") : "ready";
-  const headers = of("header").split("\n").filter((header) => header.trim() !== "");
-  const filter = { state, reason: of("reason"), first_queue: of("first_queue"), text: of("text"), headers };
-  return { ...filter, isFiltered: Boolean(filter.reason || filter.first_queue || filter.text || headers.length > 0) };
+  return {
+    state, reason: of("reason"), first_queue: of("first_queue"), headers: lines("header"), text: of("text"), withoutHeaders: lines("without_header"), without_text: of("without_text"),
+    isFiltered: NAMES.some((name) => of(name).trim() !== ""),
+  };
 }
+
+/** The values of a filter in the fields of a form. */
+export const fieldsOf = ({ reason = "", first_queue = "", headers = [], text = "", withoutHeaders = [], without_text = "" }) =>
+  ({ reason, first_queue, header: headers[0] ?? "", text, without_header: withoutHeaders[0] ?? "", without_text });
+
+/** The fields of a filter. `onReason` is for a choice that applies at once. */
+export const FilterFields = ({ form, onReason }) => html`
+  <${SelectField} label="Died because" ...${form.bind("reason")} ...${onReason && { onInput: onReason }} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
+  <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
+  <${TextField} label="With header" placeholder="name or name=value" ...${form.bind("header")} />
+  <${TextField} label="With text" placeholder="in the body" ...${form.bind("text")} data-filter />
+  <${TextField} label="Without header" placeholder="name or name=value" ...${form.bind("without_header")} data-test="without-header" />
+  <${TextField} label="Without text" placeholder="in the body" ...${form.bind("without_text")} data-test="without-text" />`;
 
 /** The form; it applies when it is sent, a choice of a list at once. */
 export function Filters({ filter }) {
-  const values = { reason: filter.reason, first_queue: filter.first_queue, text: filter.text, header: filter.headers[0] ?? "" };
+  const values = fieldsOf(filter);
   const form = useForm(values);
   const box = useRef(null);
   // At once: after the next picture it would overwrite what has been typed meanwhile.
@@ -40,12 +59,9 @@ export function Filters({ filter }) {
   };
   const isPhone = usePhone();
   return html`<details class="disclosure filter-fold" open=${!isPhone || filter.isFiltered} data-test="filter-fold"><summary>Filter</summary><form class="browse-filter" onSubmit=${apply} role="search" aria-label="Messages" ref=${box} data-test="message-filter">
-    <${SelectField} label="Died because" ...${form.bind("reason")} onInput=${choose} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
-    <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
-    <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
-    <${TextField} label="Text in the body" ...${form.bind("text")} data-filter />
+    <${FilterFields} form=${form} onReason=${choose} />
     <div class="actions"><button type="submit" data-test="apply">Search</button>
       ${filter.isFiltered && html`<button type="button" class="quiet" data-test="clear"
-        onClick=${() => setQuery({ reason: null, first_queue: null, header: null, text: null })}>Clear</button>`}</div>
+        onClick=${() => setQuery(NOTHING)}>Clear</button>`}</div>
   </form></details>`;
 }

@@ -10,6 +10,7 @@ import { href } from "../router.js";
 import { isAdministrator } from "../session.js";
 import { useStore } from "../store.js";
 import { ListTable } from "../table.js";
+import { actionsColumn } from "./columns.js";
 import { exactly } from "./consequences.js";
 import { DrainButton } from "./leads.js";
 import { ForgetButton } from "./membership.js";
@@ -117,7 +118,7 @@ export function NodesTable({ id, polled, nodes: { rows, refresh } }) {
   const isOffered = isClustered && isAdministrator();
   const columns = useMemo(() => {
     if (!isClustered) return [NAME, STATE, ...OWN, DESCRIPTORS, UPTIME, DURABILITY];
-    const actions = { key: "actions", title: "", width: "5rem", align: "right", isPinned: true, render: (node) => html`<${DrainButton} node=${node} onDone=${refresh} isQuiet=${true} /><${ForgetButton} node=${node} onDone=${refresh} isQuiet=${true} />` };
+    const actions = actionsColumn((node) => html`<${DrainButton} node=${node} onDone=${refresh} isQuiet=${true} /><${ForgetButton} node=${node} onDone=${refresh} isQuiet=${true} />`);
     return [NAME, STATE, LEADS, ...OWN, { ...DESCRIPTORS, isOptional: true }, UPTIME, ...LINKED, ...(isOffered ? [actions] : [])];
   }, [isClustered, isOffered]);
   return html`<${ListTable} id=${id} polled=${polled} rows=${rows} columns=${columns} rowKey=${(node) => node.name} noun="node" />`;

@@ -24,7 +24,7 @@ export const QUEUE_NUMBERS = [
   {"key":"get_auto","title":"Get (auto ack)","field":"message_stats.get_no_ack","as":"rate","group":"Message rates","isOptional":true},
   {"key":"get_empty","title":"Get (empty)","field":"message_stats.get_empty","as":"rate","group":"Message rates","isOptional":true},
   {"key":"dropped_without_dlx","title":"Dropped (no DLX)","field":"message_stats.dropped_without_dlx","as":"rate","group":"Deaths per second","hint":"Messages per second that died in a queue without a dead-letter exchange","isOptional":true},
-  {"key":"lost","title":"Lost","field":"message_stats.dead_letters_lost","as":"rate","group":"Deaths per second","name":"Dead letters lost","hint":"Dead letters per second that no queue accepted","isOptional":true},
+  {"key":"lost","title":"Lost","field":"message_stats.dead_letters_lost","as":"rate","group":"Deaths per second","name":"Lost (no target queue)","hint":"Dead letters per second that no queue accepted","isOptional":true},
   {"key":"in","title":"In","field":"message_stats.publish","as":"rate","group":"Message rates","hint":"Messages that arrive per second, including refused ones","phone":4},
   {"key":"refused","title":"Refused","field":"message_stats.refused","as":"rate","group":"Message rates","hint":"Messages refused per second, because the queue is full","phone":6},
   {"key":"out","title":"Out","field":"message_stats.deliver_get","as":"rate","group":"Message rates","hint":"Messages delivered or fetched per second","phone":5},

@@ -5,10 +5,10 @@ import { useBack } from "../away.js";
 import { QueueLink, Waiting } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { count, duration, number } from "../format.js";
-import { ActionForm, CheckField, NumberField, SelectField, TextField, useForm } from "../forms.js";
+import { ActionForm, CheckField, NumberField, TextField, useForm } from "../forms.js";
 import { html, useEffect, useLayoutEffect, useState } from "../html.js";
 import { go, href } from "../router.js";
-import { REASONS } from "./deaths.js";
+import { FilterFields, fieldsOf } from "./message-filter.js";
 
 const TARGETS = [
   ["origin", "the queue where each message died last"],
@@ -24,7 +24,7 @@ const PROPOSED_RATE = 500;
 
 const START = {
   to: "origin", target: "", exchange: "", routing_key: "",
-  reason: "", first_queue: "", header: "", text: "", older: "", limit: "", rate: "", max: "", kept: false,
+  older: "", limit: "", rate: "", max: "", kept: false,
 };
 
 /**
@@ -44,7 +44,10 @@ const some = (table) => (Object.values(table).some((value) => value !== undefine
 
 /** What is sent to the server for the values of the form. */
 export function requestOf(values, ids) {
-  const [header, value] = values.header.split(/=(.*)/s);
+  const headerOf = (text) => {
+    const [header, value] = text.split(/=(.*)/s);
+    return header ? { [header]: value ?? null } : undefined;
+  };
   const to = values.to === "queue" ? { queue: values.target }
     : values.to === "exchange" ? { exchange: values.exchange, ...(values.routing_key !== "" && { routing_key: values.routing_key }) }
     : values.to;
@@ -54,8 +57,10 @@ export function requestOf(values, ids) {
     filter: ids ? undefined : some({
       reason: values.reason || undefined,
       first_queue: values.first_queue || undefined,
-      headers: header ? { [header]: value ?? null } : undefined,
+      headers: headerOf(values.header),
       text: values.text || undefined,
+      without_headers: headerOf(values.without_header),
+      without_text: values.without_text || undefined,
       older_than_ms: values.older === "" ? undefined : Math.round(Number(values.older) * 1000),
     }),
     limit: whole(values.limit),
@@ -67,7 +72,7 @@ export function requestOf(values, ids) {
 
 function Redrive({ vhost, queue, ids, filter, isMove, isKept, close }) {
   const form = useForm({
-    ...START, to: isMove ? "queue" : START.to, reason: filter.reason ?? "", first_queue: filter.first_queue ?? "", text: filter.text ?? "", header: filter.headers?.[0] ?? "", kept: isKept,
+    ...START, ...fieldsOf(filter), to: isMove ? "queue" : START.to, kept: isKept,
   });
   const { values } = form;
   const url = path("queues", vhost, queue, "redrive");
@@ -88,10 +93,7 @@ function Redrive({ vhost, queue, ids, filter, isMove, isKept, close }) {
       ${values.to === "exchange" && html`<${TextField} label="Exchange" hint="Empty: the default exchange" ...${form.bind("exchange")} data-test="target-exchange" />
         <${TextField} label="Routing key" hint="Empty: the routing key before the death" ...${form.bind("routing_key")} />`}
       ${!ids && html`
-        <${SelectField} label="Died because" ...${form.bind("reason")} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
-        <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
-        <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
-        <${TextField} label="Text in the body" ...${form.bind("text")} />
+        <${FilterFields} form=${form} />
         <${NumberField} label="Minimum age" hint="seconds in this queue" step="any" ...${form.bind("older")} />
         <${CheckField} label="Kept dead letters" hint="that the queue keeps until a target takes them (at-least-once), instead of messages that wait" ...${form.bind("kept")} data-test="kept" />`}
       <${NumberField} label="Limit" hint="messages" min="1" ...${form.bind("limit")} />

@@ -18,6 +18,10 @@ pub struct MessageFilter {
     pub headers: Vec<(String, Option<String>)>,
     /// Text that the body must contain.
     pub text: Option<String>,
+    /// Headers of which none may be present; one with a value only if it has another value.
+    pub without_headers: Vec<(String, Option<String>)>,
+    /// Text that the body must not contain.
+    pub without_text: Option<String>,
 }
 
 impl MessageFilter {
@@ -41,17 +45,22 @@ impl MessageFilter {
     }
 
     fn matches_headers(&self, message: &Message) -> bool {
-        if self.headers.is_empty() {
+        if self.headers.is_empty() && self.without_headers.is_empty() {
             return true;
         }
         // Properties were validated when the message was published.
         let properties = Properties::parse(message.properties()).unwrap_or_default();
         have_headers(&properties, &self.headers)
+            && !self.without_headers.iter().any(|unwanted| has_header(&properties, unwanted))
     }
 
     fn matches_body(&self, message: &Message) -> bool {
-        let Some(wanted) = &self.text else { return true };
-        String::from_utf8_lossy(message.body()).contains(wanted)
+        if self.text.is_none() && self.without_text.is_none() {
+            return true;
+        }
+        let body = String::from_utf8_lossy(message.body());
+        self.text.as_ref().is_none_or(|wanted| body.contains(wanted))
+            && !self.without_text.as_ref().is_some_and(|unwanted| body.contains(unwanted))
     }
 }
 
@@ -60,13 +69,14 @@ pub(super) fn have_headers(
     properties: &Properties<'_>,
     wanted: &[(String, Option<String>)],
 ) -> bool {
-    let has = |(name, value): &(String, Option<String>)| {
-        let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
-        fields.any(|(key, found)| {
-            key == name.as_bytes() && value.as_ref().is_none_or(|value| is_shown_as(found, value))
-        })
-    };
-    wanted.iter().all(has)
+    wanted.iter().all(|wanted| has_header(properties, wanted))
+}
+
+fn has_header(properties: &Properties<'_>, (name, value): &(String, Option<String>)) -> bool {
+    let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
+    fields.any(|(key, found)| {
+        key == name.as_bytes() && value.as_ref().is_none_or(|value| is_shown_as(found, value))
+    })
 }
 
 /// True if a value, or one value of a list, is shown as `wanted`.
@@ -125,9 +135,21 @@ mod tests {
 
     #[test]
     fn filter_matches_if_all_conditions_hold() {
-        let headers = |wanted: &[(&str, Option<&str>)]| {
+        let owned = |wanted: &[(&str, Option<&str>)]| {
             let owned = wanted.iter().map(|(n, v)| ((*n).to_owned(), v.map(str::to_owned)));
-            MessageFilter { headers: owned.collect(), ..MessageFilter::default() }
+            owned.collect::<Vec<_>>()
+        };
+        let headers = |wanted: &[(&str, Option<&str>)]| MessageFilter {
+            headers: owned(wanted),
+            ..MessageFilter::default()
+        };
+        let without = |unwanted: &[(&str, Option<&str>)]| MessageFilter {
+            without_headers: owned(unwanted),
+            ..MessageFilter::default()
+        };
+        let without_text = |text: &str| MessageFilter {
+            without_text: Some(text.to_owned()),
+            ..MessageFilter::default()
         };
         let text =
             |text: &str| MessageFilter { text: Some(text.to_owned()), ..MessageFilter::default() };
@@ -146,6 +168,13 @@ mod tests {
             (headers(&[("CC", Some("z"))]), false),
             (text("order 7"), true),
             (text("Order"), false),
+            (without(&[("customer", Some("a"))]), true),
+            (without(&[("customer", Some("a")), ("vip", None)]), false),
+            (without(&[("CC", Some("y"))]), false),
+            (without_text("order 8"), true),
+            (without_text("order"), false),
+            (MessageFilter { text: Some("order".into()), ..without_text("71") }, false),
+            (MessageFilter { text: Some("order".into()), ..without_text("72") }, true),
             // The message has not died.
             (reason, false),
             (queue, false),

@@ -200,7 +200,7 @@ queue_fields! {
         hint("Messages per second that died in a queue without a dead-letter exchange");
     "dead_letters_lost", Messages, "Messages whose dead letter no queue took",
         Death(|d| dropped(d) - dropped_without_exchange(d)), listed(),
-        page(22, Deaths, "lost", "Lost"), named("Dead letters lost"),
+        page(22, Deaths, "lost", "Lost"), named("Lost (no target queue)"),
         hint("Dead letters per second that no queue accepted");
     "dead_letter_copies_dropped", Messages,
         "Dead letters that one of several targets did not take, and refused messages without a dead letter",

@@ -4,6 +4,8 @@ import { path } from "../../api.js";
 import { Card, Page, UserLink } from "../../components.js";
 import { ActionForm, NumberField, SelectField, TextField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
+import { actionsColumn } from "../../parts/columns.js";
+import { NO_LIMIT } from "../../parts/empty.js";
 import { limitInWords, LIMITS, removeLimit, setLimit } from "../../parts/limits.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
@@ -41,13 +43,12 @@ function List({ of, title, text }) {
     { key: "name", title: of === "vhost" ? "Vhost" : "User", sort: "name", width: "14rem",
       render: ({ name }) => (of === "user" ? html`<${UserLink} name=${name} />` : isAdministrator() ? html`<a href=${href("admin", "vhosts", name)}>${name}</a>` : name) },
     { key: "limit", title: "Limit", sort: "limit", width: "12rem", render: ({ limit }) => limit },
-    { key: "value", title: "Value", sort: "value", align: "right", width: "12rem", render: ({ value }) => limitInWords(value) },
-    ...(isAdministrator() ? [{ key: "actions", title: "", name: "Actions", align: "right", width: "7rem",
-      render: (row) => html`<button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Remove</button>` }] : []),
+    { key: "value", title: "Value", phone: 1, sort: "value", align: "right", width: "6rem", render: ({ value }) => limitInWords(value) },
+    ...(isAdministrator() ? [actionsColumn((row) => html`<button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Remove</button>`)] : []),
   ];
   return html`<${Card} title=${title} test=${`limits-${of}`} isWide=${true}>
     <p class="muted">${text}</p>
-    <${ListTable} id=${`limits-${of}`} polled=${polled} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" hasFilter=${true} defaultSort=${{ key: "name" }} empty="No limits." />
+    <${ListTable} id=${`limits-${of}`} polled=${polled} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" hasFilter=${true} defaultSort=${{ key: "name" }} empty=${NO_LIMIT} />
     ${isAdministrator() && html`<${NewLimit} of=${of} onDone=${polled.refresh} />`}
   <//>`;
 }

@@ -7,6 +7,7 @@ import { attempt } from "../../errors.js";
 import { plain } from "../../format.js";
 import { ActionForm, AreaField, TextField, useForm } from "../../forms.js";
 import { html, useRef } from "../../html.js";
+import { actionsColumn } from "../../parts/columns.js";
 import { PolicyLink } from "../../parts/source.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
@@ -61,9 +62,9 @@ function Globals() {
   const columns = [
     { key: "name", title: "Name", sort: "name", render: ({ name }) => name },
     { key: "value", title: "Value", render: ({ value }) => html`<code title=${plain(value)}>${plain(value)}</code>` },
-    { key: "actions", title: "", name: "Actions", align: "right", width: "12rem", render: (row) => html`
+    actionsColumn((row) => html`
       <button type="button" class="quiet" onClick=${() => edit(row, false)} data-test="edit">Change</button>
-      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Delete</button>` },
+      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Delete</button>`),
   ];
   return html`<${Card} title="Global parameters" isWide=${true} test="global-parameters"
     actions=${html`<button type="button" onClick=${() => edit({ name: "" }, true)} data-test="add">Add</button>`}>

@@ -5,7 +5,9 @@ import { Page } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { attempt } from "../../errors.js";
 import { html, useMemo, useRef } from "../../html.js";
+import { actionsColumn } from "../../parts/columns.js";
 import { dryRun, Told } from "../../parts/dry-run.js";
+import { noPolicy } from "../../parts/empty.js";
 import { Definition } from "../../parts/policy-keys.js";
 import { useChosenVhost, useVhostColumns, useVhosts } from "../../parts/vhosts.js";
 import { href, hrefWith } from "../../router.js";
@@ -36,8 +38,7 @@ function columnsOf({ kind, mayChange, onDelete }) {
     { key: "apply-to", title: "Applies to", sort: "apply-to", phone: 4, width: "5rem", render: (row) => row["apply-to"].replace("_", " ") },
     { key: "priority", title: "Priority", sort: "priority", phone: 2, align: "right", width: "4rem", render: ({ priority }) => priority },
     { key: "definition", title: "Definition", phone: 3, width: "12rem", render: ({ definition }) => html`<${Definition} definition=${definition} />` },
-    ...(mayChange ? [{ key: "actions", title: "", name: "Actions", width: "7rem", align: "right",
-      render: (row) => html`<button type="button" class="quiet" aria-label=${`Delete ${row.name}`} onClick=${() => onDelete(row)} data-test="delete">Delete</button>` }] : []),
+    ...(mayChange ? [actionsColumn((row) => html`<button type="button" class="quiet" aria-label=${`Delete ${row.name}`} onClick=${() => onDelete(row)} data-test="delete">Delete</button>`)] : []),
   ];
 }
 
@@ -56,7 +57,7 @@ function List({ kind, title, text, hasTag }) {
     <p class="muted">${text}</p>
     <${PagedTable} id=${kind} url=${vhost ? path(kind, vhost) : path(kind)} again=${again} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.name}`}
       noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} filterLabel="Filter by name or pattern"
-      empty=${vhost ? `None in ${vhost}.` : "None."} />
+      empty=${noPolicy(vhost)} />
   </section>`;
 }
 

@@ -12,6 +12,7 @@ import { html } from "../../html.js";
 import { Permissions, TopicPermissions } from "../../parts/access.js";
 import { Consequences, ofVhost } from "../../parts/consequences.js";
 import { ExportImport } from "../../parts/definitions.js";
+import { DEAD_LETTERED, LOST, REFUSED } from "../../parts/ends.js";
 import { Limits } from "../../parts/limits.js";
 import { MembersCard } from "../../parts/members.js";
 import { Tracing } from "../../parts/tracing.js";
@@ -69,9 +70,9 @@ export default function Vhost({ params: { name } }) {
         <${Stat} label="Unacked" value=${number(data.messages_unacknowledged)} />
         <${Stat} label="Published" value=${rateOf(data.message_stats?.publish_details)} />
         <${Stat} label="Delivered" value=${rateOf(data.message_stats?.deliver_get_details)} />
-        <${Stat} label="Refused" value=${rateOf(data.message_stats?.refused_details)} hint="Messages refused by full queues per second" />
-        <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
-        <${Stat} label="Lost" value=${rateOf(data.message_stats?.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" />
+        <${Stat} label=${REFUSED} value=${rateOf(data.message_stats?.refused_details)} hint="Messages refused by full queues per second" />
+        <${Stat} label=${DEAD_LETTERED} value=${rateOf(data.message_stats?.dead_lettered_details)} />
+        <${Stat} label=${LOST} value=${rateOf(data.message_stats?.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" />
       <//>
       ${isClustered && html`<${MembersCard} placement=${data} onDone=${polled.refresh} />`}
       <${MessageCharts} data=${data} url=${path("vhosts", name)} range=${range} />

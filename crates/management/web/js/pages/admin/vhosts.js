@@ -8,6 +8,7 @@ import { DASH } from "../../format.js";
 import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
 import { html, useMemo } from "../../html.js";
 import { byteRateColumn, numberColumn, rateColumn } from "../../parts/columns.js";
+import { LOST } from "../../parts/ends.js";
 import { Leader } from "../../parts/members.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
@@ -85,7 +86,7 @@ const columnsOf = (usersOf, isClustered) => [
   rateColumn("refused", "Refused", "message_stats.refused", { group: RATES, isOptional: true, hint: "Messages per second that full queues refused" }),
   rateColumn("returned", "Returned", "message_stats.return_unroutable", { group: RATES, isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
   rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { group: RATES, isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
-  rateColumn("lost", "Lost", "message_stats.dead_letters_lost", { group: RATES, isOptional: true, name: "Dead letters lost", hint: "Dead letters per second that no queue accepted" }),
+  rateColumn("lost", "Lost", "message_stats.dead_letters_lost", { group: RATES, isOptional: true, name: LOST, hint: "Dead letters per second that no queue accepted" }),
 ];
 
 /** The users with permissions in each vhost. */

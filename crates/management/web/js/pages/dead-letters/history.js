@@ -7,6 +7,7 @@ import { SelectField, TextField, useForm } from "../../forms.js";
 import { html, useEffect, useLayoutEffect, useState } from "../../html.js";
 import { useColumns } from "../../list/chooser.js";
 import { REASONS } from "../../parts/deaths.js";
+import { NO_DEATH } from "../../parts/empty.js";
 import { ListHelp } from "../../parts/help.js";
 import { isLost } from "../../parts/lost.js";
 import { PolicyLink } from "../../parts/source.js";
@@ -103,7 +104,7 @@ export default function DeathHistory() {
   const [columns, menu] = useColumns("dead-letter-history", columnsOf(vhost));
   const isRefused = isLost(polled) || (error && !data);
   const rows = isRefused ? [] : data?.deaths ?? [];
-  const empty = isRefused ? error.message : Object.keys(filter).length > 0 ? "No match for the filter." : "No message has died.";
+  const empty = isRefused ? error.message : Object.keys(filter).length > 0 ? "No match for the filter." : NO_DEATH;
   const turn = (isOn) => setStarts((old) => (isOn ? [...old, data.cursor] : old.slice(0, -1)));
   return html`<${Page} title="Dead letters" test="dead-letter-history">
     <${Parts} current="history" />

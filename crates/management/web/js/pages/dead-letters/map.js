@@ -5,6 +5,7 @@ import { Loaded, Page } from "../../components.js";
 import { count, number } from "../../format.js";
 import { html, useMemo } from "../../html.js";
 import { Filter } from "../../list/toolbar.js";
+import { NO_ROUTE } from "../../parts/empty.js";
 import { WarningGroups } from "../../parts/warning-groups.js";
 import { usePolled } from "../../poll.js";
 import { place, setQuery } from "../../router.js";
@@ -63,7 +64,7 @@ function drawn(map, hasWarning) {
 function Shown({ map, view, url, hasWarning }) {
   const graph = useMemo(() => graphOf(map), [map]);
   if (map.total_edges === 0 && map.total_delays === 0 && map.warnings.length === 0) {
-    return html`<p class="empty" data-test="none">No queue has a dead-letter exchange: messages that die are dropped. No message waits for its time.</p>`;
+    return html`<p class="empty" data-test="none">${NO_ROUTE} No message waits for its time.</p>`;
   }
   return html`
     <${WarningGroups} map=${map} />

@@ -2,9 +2,11 @@
 
 import { path } from "../../api.js";
 import { Badge, Page, QueueLink } from "../../components.js";
-import { DASH, compact, number, rate } from "../../format.js";
+import { compact, number, rate } from "../../format.js";
 import { html } from "../../html.js";
+import { actionsColumn } from "../../parts/columns.js";
 import { REASONS } from "../../parts/deaths.js";
+import { NO_DEAD_LETTERS } from "../../parts/empty.js";
 import { openReasons } from "../../parts/given-reasons.js";
 import { openRedrive } from "../../parts/redrive-dialog.js";
 import { Permitted } from "../../permissions.js";
@@ -27,7 +29,7 @@ function Sources({ row }) {
 /** Why messages died where dead letters come from. */
 function Reasons({ counts = {} }) {
   const reasons = Object.entries(counts).filter(([, amount]) => amount > 0);
-  return reasons.length === 0 ? DASH : reasons.map(([reason, amount]) => html`
+  return reasons.length === 0 ? html`<span class="muted" title="Counted from zero since the broker or the queue started; older dead letters are told by \u201cReasons\u201d">none since the start</span>` : reasons.map(([reason, amount]) => html`
     <${Badge} key=${reason} kind="warning">${compact(amount)} ${REASONS[reason] ?? reason}<//>`);
 }
 
@@ -37,14 +39,14 @@ const COLUMNS = [
   { key: "messages", title: "Messages", width: "5rem", phone: 1, align: "right", sort: "messages", render: (row) => number(row.messages) },
   { key: "consumers", title: "Consumers", width: "5rem", phone: 3, align: "right", sort: "consumers", render: (row) => (row.consumers === 0 ? html`<span class="zero">0</span>` : number(row.consumers)) },
   { key: "publish", title: "In", width: "4rem", phone: 2, sort: "rates.publish", align: "right", render: (row) => rate(row.rates?.publish) },
-  { key: "from", title: "Dead letters from", width: "8rem", render: (row) => html`<${Sources} row=${row} />` },
+  { key: "from", title: "Dead letters from", render: (row) => html`<${Sources} row=${row} />` },
   { key: "reasons", title: "Deaths at the sources", width: "6rem", hint: "Reasons of the deaths in the queues that the dead letters come from", render: (row) => html`<${Reasons} counts=${row.from_count_by_reason} />` },
-  { key: "actions", title: "", name: "Actions", phone: 4, width: "16rem", render: (row) => html`<span class="row-actions">
+  actionsColumn((row) => html`
     <a class="button" href=${href("queues", row.vhost, row.name, "messages")} data-test="browse">Browse</a>
     <button type="button" disabled=${row.messages === 0} data-test="reasons" onClick=${() => openReasons({ vhost: row.vhost, queue: row.name })}>Reasons\u2026</button>
     <${Permitted} to="read" vhost=${row.vhost} name=${row.name} what="A redrive" test="cannot-redrive" isInRow=${true}>
       <button type="button" disabled=${row.messages === 0} data-test="redrive"
-        onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button><//></span>` },
+        onClick=${() => openRedrive({ vhost: row.vhost, queue: row.name })}>Redrive\u2026</button><//>`),
 ];
 
 export default function DeadLetterQueues() {
@@ -53,6 +55,6 @@ export default function DeadLetterQueues() {
   return html`<${Page} title="Dead letters" test="dead-letter-queues">
     <${Parts} current="queues" />
     <${PagedTable} id="dead-letter-queues" url=${url} columns=${COLUMNS} rowKey=${(row) => JSON.stringify([row.vhost, row.name])}
-      noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty="No queue gets dead letters." />
+      noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty=${NO_DEAD_LETTERS} />
   <//>`;
 }

@@ -6,6 +6,7 @@ import { DASH, number } from "../../format.js";
 import { html, useEffect, useState } from "../../html.js";
 import { consumerState } from "../../parts/consumers.js";
 import { Age } from "../../parts/countdown.js";
+import { NO_CONSUMER } from "../../parts/empty.js";
 import { Table } from "../../table.js";
 
 const LOOKED_AT = 200;
@@ -81,7 +82,7 @@ export function Holders({ vhost, queue }) {
     }));
   const rows = [...consumers, ...others];
   return html`<${Card} title="Consumers and their unacknowledged messages" test="holders">
-    <${Table} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} label="Consumers" empty="No consumers." />
+    <${Table} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} label="Consumers" empty=${NO_CONSUMER} />
     ${error && html`<p class="muted" data-test="holders-error">The holders of unacknowledged messages are not known: ${error.message}</p>`}
   <//>`;
 }

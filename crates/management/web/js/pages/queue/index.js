@@ -8,7 +8,9 @@ import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html, useState } from "../../html.js";
 import { PublishersBlocked } from "../../parts/alarm.js";
+import { openAlertRules } from "../../parts/alert-rule.js";
 import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
+import { DEAD_LETTERED, DROPPED, LOST, REFUSED } from "../../parts/ends.js";
 import { FEATURE_LEGEND, Features, Policies } from "../../parts/features.js";
 import { LegendHelp } from "../../parts/help.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
@@ -60,6 +62,16 @@ function purged({ messages, messages_ready: ready, messages_unacknowledged: unac
     : html`<b>${count(ready, "ready message")}</b> ${ready === 1 ? "is" : "are"} lost, not dead-lettered.${rest}`;
 }
 
+/** How messages end, as a rate and in total: label, counter of the API, test, hint. */
+const END_TILES = [
+  [REFUSED, "refused", "refused", "Refused per second, because the queue is full"],
+  ["Expired", "expired", "expired", "Passed their TTL per second"],
+  [DEAD_LETTERED, "dead_lettered", "dead-lettered", "Died here per second, and moved to another queue"],
+  [DROPPED, "dropped_without_dlx", "dropped-without-dlx", "Died here per second, without a dead-letter exchange"],
+  [LOST, "dead_letters_lost", "lost", "Died here per second, and no queue accepted the dead letter"],
+];
+const SINCE = "since the queue was declared or the broker started";
+
 /** The numbers that are of interest on every tab. */
 function Now({ queue }) {
   const { message_stats: stats = {} } = queue;
@@ -70,12 +82,10 @@ function Now({ queue }) {
     <${Stat} label="Bytes" value=${bytes(queue.message_bytes)} hint=${number(queue.message_bytes)} />
     <${Stat} label="Consumers" value=${number(queue.consumers)} />
     <${Stat} label="In" value=${rateOf(stats.publish_details)} hint="Messages that arrive per second, including refused ones" test="in" />
-    <${Stat} label="Refused" value=${rateOf(stats.refused_details)} hint="Messages refused per second, because the queue is full" test="refused" />
     <${Stat} label="Delivered" value=${rateOf(stats.deliver_get_details)} />
     <${Stat} label="Acknowledged" value=${rateOf(stats.ack_details)} />
-    <${Stat} label="Expired" value=${rateOf(stats.expired_details)} />
-    <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} />
-    <${Stat} label="Lost" value=${rateOf(stats.dead_letters_lost_details)} hint="Died here per second, and no queue accepted the dead letter" test="lost" />
+    ${END_TILES.map(([label, key, test, hint]) => html`<${Stat} key=${key} label=${label} value=${rateOf(stats[`${key}_details`])} total=${compact(stats[key] ?? 0)}
+      hint=${`${hint}; ${number(stats[key] ?? 0)} ${SINCE}`} test=${test} />`)}
   <//>`;
 }
 
@@ -100,7 +110,8 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue" polled=${polled} vhost=${vhost} gone="This queue does not exist (any more)."
       badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /><${LegendHelp} legend=${FEATURE_LEGEND} /> <${Policies} of=${queue} /> <${PublishersBlocked} /> ${placement && html`<${LeaderBadge} placement=${placement} />`} ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
-      actions=${queue && html`<${Permitted} to="read" vhost=${vhost} name=${name} what="A purge" test="cannot-purge"><button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button><//>
+      actions=${queue && html`<button type="button" onClick=${() => openAlertRules({ vhost, name })} data-test="alert-rules">Alert rules\u2026</button>
+        <${Permitted} to="read" vhost=${vhost} name=${name} what="A purge" test="cannot-purge"><button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button><//>
         <${Permitted} to="configure" vhost=${vhost} name=${name} what="Deletion" test="cannot-delete"><button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button><//>`}>
     <${Loaded} polled=${polled}>${(data) => html`
       <${LossWarnings} vhost=${vhost} queue=${data} />

@@ -67,7 +67,6 @@ function oldestUntil({ now_ms: at, oldest_age_ms: age, next_deadline_ms: next, m
 
 /** Figures that are not above the tabs. */
 function Figures({ queue, expiry, isStale, explanation }) {
-  const stats = queue.message_stats ?? {};
   const browse = (state) => `${href("queues", queue.vhost, queue.name, "messages")}?state=${state}`;
   const { oldest_age_ms: age = null, next_deadline_ms: next = null } = expiry ?? {};
   const own = explanation && inForce(explanation)["message-ttl"];
@@ -77,11 +76,6 @@ function Figures({ queue, expiry, isStale, explanation }) {
     <${Stat} label="Next expiry" test="next-deadline" hint="Time until the next message expires"
       value=${next === null ? DASH : html`<${Countdown} to=${next} at=${expiry.now_ms} isStale=${isStale} />`} />
     <${Stat} label="TTL" value=${own ? html`<span class="countdown">${duration(own.value)}</span>` : "none"} hint=${own ? plainWords(because(own)).trim() : ""} test="ttl" />
-    <${Stat} label="Expired" value=${compact(stats.expired ?? 0)} hint="Since the queue was declared or the broker started" />
-    <${Stat} label="Dead letters" value=${compact(stats.dead_lettered ?? 0)} hint="Died here, and moved to another queue" />
-    <${Stat} label="Dropped (no DLX)" value=${compact(stats.dropped_without_dlx ?? 0)} hint="Died here without a dead-letter exchange" test="dropped-without-dlx" />
-    <${Stat} label="Lost" value=${compact(stats.dead_letters_lost ?? 0)} hint="Died here, and no queue accepted the dead letter" test="lost-total" />
-    <${Stat} label="Refused" value=${compact(stats.refused ?? 0)} hint="Refused because the queue was full" test="refused-total" />
     ${queue.held_until_ms > 0 && html`<${Stat} label="Held" hint="Strict order of retries: a returned message waits, and all others behind it" test="held-until"
       value=${expiry ? html`<${Countdown} to=${queue.held_until_ms} at=${expiry.now_ms} isStale=${isStale} />` : DASH} />`}
     ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, or with a delivery time, and waiting to be ready" />`}

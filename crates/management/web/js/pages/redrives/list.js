@@ -5,6 +5,7 @@ import { Page, QueueLink } from "../../components.js";
 import { moment, number } from "../../format.js";
 import { html } from "../../html.js";
 import { usePolled } from "../../poll.js";
+import { NO_REDRIVE } from "../../parts/empty.js";
 import { Progress, RedriveState, target } from "../../parts/redrive.js";
 import { href } from "../../router.js";
 import { chosenVhost } from "../../session.js";
@@ -29,6 +30,6 @@ export default function Redrives() {
   return html`<${Page} title="Redrives" test="redrives">
     <p class="muted">Dead letters sent back to their queues. Start a redrive on the page of a dead-letter queue.</p>
     <${ListTable} id="redrives" polled=${polled} rows=${rows} columns=${COLUMNS} rowKey=${(job) => job.id} noun="redrive" defaultSort=${{ key: "started", isReverse: true }}
-      hasFilter=${true} filterBy=${(job) => `${job.queue} ${job.user} ${target(job.to)}`} empty="No redrives since the broker started." />
+      hasFilter=${true} filterBy=${(job) => `${job.queue} ${job.user} ${target(job.to)}`} empty=${NO_REDRIVE} />
   <//>`;
 }

@@ -6,7 +6,9 @@ import { openDialog } from "../../dialog.js";
 import { DASH, bytes, count, moment, number, visible } from "../../format.js";
 import { html, useEffect, useState } from "../../html.js";
 import { useColumns } from "../../list/chooser.js";
+import { actionsColumn } from "../../parts/columns.js";
 import { Countdown } from "../../parts/countdown.js";
+import { NO_SCHEDULE } from "../../parts/empty.js";
 import { ListHelp } from "../../parts/help.js";
 import { Bars } from "../../parts/histogram.js";
 import { isLost } from "../../parts/lost.js";
@@ -39,11 +41,11 @@ const columnsOf = (polled, hasVhost) => [
   { key: "key", title: "Routing key", width: "7rem", render: (row) => visible(row.routing_key) },
   { key: "message_id", title: "Message id", width: "6rem", isOptional: true, render: (row) => visible(row.message_id) ?? DASH },
   { key: "size", title: "Body", width: "5rem", align: "right", render: (row) => html`<span title=${row.persistent ? "persistent" : "transient: lost at a restart"}>${bytes(row.payload_bytes)}</span>` },
-  { key: "actions", title: "", name: "Actions", width: "17rem", phone: 4, render: (row) => html`<span class="row-actions">
+  actionsColumn((row) => html`
     <${Permitted} to="write" vhost=${row.vhost} name=${row.target_name} what="A change" test="cannot-change" isInRow=${true}>
       <button type="button" onClick=${() => askDeliver(row, polled.refresh)} data-test="deliver">Deliver</button>
       <button type="button" onClick=${() => askReschedule(row, polled.refresh)} data-test="reschedule">Reschedule\u2026</button>
-      <button type="button" class="danger" onClick=${() => askCancel(row, polled.refresh)} data-test="cancel">Cancel\u2026</button><//></span>` },
+      <button type="button" class="danger" onClick=${() => askCancel(row, polled.refresh)} data-test="cancel">Cancel\u2026</button><//>`),
 ].filter(Boolean);
 
 /** Numbers of messages in sentences. */
@@ -81,7 +83,7 @@ export default function Scheduled() {
   const [columns, menu] = useColumns("scheduled", columnsOf(polled, vhost === ""));
   const isRefused = isLost(polled) || (error && !data);
   const rows = isRefused ? [] : data?.messages ?? [];
-  const empty = isRefused ? error.message : filter.isFiltered ? "No match for the filter." : "No message waits for its delivery time.";
+  const empty = isRefused ? error.message : filter.isFiltered ? "No match for the filter." : NO_SCHEDULE;
   const turn = (isOn) => setStarts((old) => (isOn ? [...old, data.cursor] : old.slice(0, -1)));
   const cancelAll = () => openDialog((close) => html`<${CancelAll} vhost=${vhost} filter=${filter} close=${close} onDone=${polled.refresh} />`);
   return html`<${Page} title="Scheduled messages" test="scheduled">
