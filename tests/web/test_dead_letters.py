@@ -456,6 +456,20 @@ def test_messages_without_read_permission_are_refused_with_a_reason(site, scene)
     assert page.locator(LINES).count() == 0
 
 
+def test_messages_are_listed_by_a_place_in_their_json(site, scene):
+    scene.queue("bills")
+    for number in (7, 8, 7):
+        scene.publish("bills", json.dumps({"customer": {"id": number}}))
+    scene.wait_for("bills", 3)
+    page = site.log_in(at=messages_of("bills"))
+    page.fill("[data-test=json]", "/customer/id=7")
+    page.click("[data-test=apply]")
+    expect(page.locator(LINES)).to_have_count(2)
+    page.fill("[data-test=json]", "id=7")
+    page.click("[data-test=apply]")
+    expect(page.locator("[data-test=browse-error]")).to_contain_text("JSON pointer")
+
+
 @pytest.fixture
 def tangle(scene):
     """Dead letters that come back, that are lost in two ways, and some that are not."""

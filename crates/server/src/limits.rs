@@ -781,3 +781,6 @@ pub(crate) const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(7 * 24 * 36
 
 /// Default of the bytes that a check of files reads in a second.
 pub(crate) const FILE_CHECK_BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;
+
+/// Bytes of a body in which a filter looks for places of JSON; a longer one does not match.
+pub(crate) const FILTERED_JSON_BYTES_MAX: usize = 1024 * 1024;

@@ -110,6 +110,19 @@ def test_every_option_chooses(ctl, ch, dlq):
     assert (chosen("--without-text", "b"), chosen("--without-text", "b", "--header", "customer=bob")) == ("2", "0")
 
 
+def test_messages_are_chosen_by_places_in_their_json(ctl, ch, dlq):
+    for customer in ("ann", "bob", "ann"):
+        ch.publish(dlq, f'{{"customer": {{"name": "{customer}"}}, "lines": [{{"sku": "s-{customer}"}}]}}')
+
+    def chosen(*options):
+        return ctl.do("dlq", "redrive", "-q", dlq, "--to", f"queue:{dlq}x", "--dry-run", *options)[0].split(",")[0].split(" of ")[0]
+
+    ch.queue(name=dlq + "x")
+    assert [chosen("--json", place) for place in ("/customer/name=ann", "/customer/name=eve", "/customer", "/lines/0/sku=s-bob")] == ["2", "0", "3", "1"]
+    assert chosen("--json", "/customer/name=ann", "--json", "/lines/0/sku=s-bob") == "0"
+    assert "JSON pointer" in ctl.run("dlq", "redrive", "-q", dlq, "--dry-run", "--json", "customer=ann").err
+
+
 def test_targets_of_a_redrive(ctl, ch, dlq):
     other, x = ch.queue(name="other"), ch.exchange()
     ch.bind(other, x, "k")

@@ -17,7 +17,7 @@ use server::requests::{
     RedriveRequest, RedriveSelection, RedriveState,
 };
 
-use crate::api::queues::message::MessageContext;
+use crate::api::queues::message::{MessageContext, check_pointers};
 use crate::api::user_channel::{UserVhost, short};
 use crate::http::access::{Management, check_can_close_client, check_can_enter};
 use crate::http::answer::{ApiError, Json, refused_read};
@@ -154,6 +154,7 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
         "text",
         "without_headers",
         "without_text",
+        "json",
         "older_than_ms",
     ];
     only(filter, "filter.", &known)?;
@@ -166,11 +167,12 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
                 reason: text(filter.get("reason"), "filter.reason")?.map(reason).transpose()?,
                 first_queue: text(filter.get("first_queue"), "filter.first_queue")?
                     .map(str::to_owned),
-                headers: headers(filter.get("headers"))?,
+                headers: headers(filter.get("headers"), "filter.headers")?,
                 text: text(filter.get("text"), "filter.text")?.map(str::to_owned),
                 without_headers: without_headers(filter.get("without_headers"))?,
                 without_text: text(filter.get("without_text"), "filter.without_text")?
                     .map(str::to_owned),
+                json: json_places(filter.get("json"))?,
             },
             older_than_ms: number(filter.get("older_than_ms"), "filter.older_than_ms")?,
             max_redrives: number(body.get("max_redrives"), "max_redrives")?,
@@ -242,10 +244,16 @@ fn reason(word: &str) -> Result<DeathReason, ApiError> {
 }
 
 /// Headers with their values as text; `null` stands for any value.
-fn headers(headers: Option<&Value>) -> Result<Vec<(String, Option<String>)>, ApiError> {
-    let headers = object(headers, "filter.headers")?;
-    let wanted = headers.into_iter().flatten();
-    wanted.map(|(name, value)| header(name, value, "filter.headers")).collect()
+fn headers(headers: Option<&Value>, of: &str) -> Result<Vec<(String, Option<String>)>, ApiError> {
+    let wanted = object(headers, of)?.into_iter().flatten();
+    wanted.map(|(name, value)| header(name, value, of)).collect()
+}
+
+/// Places of JSON bodies, each with the value that must stand there if one is given.
+fn json_places(places: Option<&Value>) -> Result<Vec<(String, Option<String>)>, ApiError> {
+    let places = headers(places, "filter.json")?;
+    check_pointers(&places)?;
+    Ok(places)
 }
 
 /// Headers of which messages must have none. A value may be a list of several.
@@ -481,5 +489,15 @@ mod tests {
             [header("any", None), header("schema", Some("2")), header("schema", Some("v1"))];
         assert_eq!(found, expected);
         assert_eq!((filter.without_text.as_deref(), filter.text), (Some("t"), None));
+    }
+
+    #[test]
+    fn redrive_selection_by_places_of_json_is_parsed() {
+        let request = read(r#"{"filter":{"json":{"/customer/id":7,"/vip":null}}}"#).unwrap();
+        let mut found = request.selection.filter.json;
+        found.sort();
+        assert_eq!(found, [("/customer/id".into(), Some("7".into())), ("/vip".into(), None)]);
+        let error = read(r#"{"filter":{"json":{"$.customer":7}}}"#).unwrap_err();
+        assert!(error.reason().starts_with("json should name a place by a JSON pointer"));
     }
 }

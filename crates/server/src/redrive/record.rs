@@ -132,6 +132,9 @@ struct StoredRequest {
     /// Left out if empty, as in the files of builds that did not know it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     without_headers: Vec<(String, Option<String>)>,
+    /// Left out if empty, for the same reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    json: Vec<(String, Option<String>)>,
     /// Left out if there is none, for the same reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     without_text: Option<String>,
@@ -285,6 +288,7 @@ impl StoredRequest {
             limit: request.limit,
             rate: request.rate,
             without_headers: filter.without_headers,
+            json: filter.json,
             without_text: filter.without_text,
         }
     }
@@ -301,6 +305,7 @@ impl StoredRequest {
             headers: self.headers,
             text: self.text,
             without_headers: self.without_headers,
+            json: self.json,
             without_text: self.without_text,
         };
         let (older_than_ms, max_redrives) = (self.older_than_ms, self.max_redrives);

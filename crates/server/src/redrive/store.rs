@@ -283,6 +283,7 @@ mod tests {
         let filter = &mut record.unfinished.as_mut().unwrap().request.selection.filter;
         filter.without_headers = vec![("h".to_owned(), Some("w".to_owned()))];
         filter.without_text = Some("u".to_owned());
+        filter.json = vec![("/a".to_owned(), None)];
         store.write_now(&record).unwrap();
         assert_eq!(store.read_all(), [record.clone()]);
         assert_eq!(Record::from_bytes(&record.to_bytes()), Ok(record));

@@ -47,7 +47,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         "dlq redrive [--vhost <vhost>] <queue> [--id <id>] \
          [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
          [--filter-reason rejected|expired|maxlen|delivery_limit] [--first-queue <queue>] \
-         [--header <name>=<value>] [--text <text>] [--without-header <name>=<value>] [--without-text <text>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
+         [--header <name>=<value>] [--text <text>] [--without-header <name>=<value>] [--without-text <text>] [--json <pointer>=<value>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
          [--rate <messages per second>] [--kept] [--dry-run] [--no-wait]",
         "Sends dead letters back to the queues where they died, or to another target",
         redrive,
@@ -80,6 +80,7 @@ const REDRIVE: &[Switch] = &[
     Switch::text("header"),
     Switch::text("text"),
     Switch::text("without-header"),
+    Switch::text("json"),
     Switch::text("without-text"),
     Switch::integer("older-than"),
     Switch::integer("max-redrives"),
@@ -323,6 +324,10 @@ fn request(call: &Call<'_>) -> Result<Value, Failure> {
     let ids: Vec<&str> = options.texts("id").collect();
     let headers = options.texts("header").map(header);
     filter.insert("headers".to_owned(), Value::Object(headers.collect()));
+    let json: Map<String, Value> = options.texts("json").map(header).collect();
+    if !json.is_empty() {
+        filter.insert("json".to_owned(), Value::Object(json));
+    }
     let mut unwanted: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (name, value) in options.texts("without-header").map(header) {
         unwanted.entry(name).or_default().push(value);

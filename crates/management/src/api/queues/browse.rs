@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use server::http_budget::OverBudget;
 use server::requests::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
-use crate::api::queues::message::{MessageContext, browsed_bytes};
+use crate::api::queues::message::{MessageContext, browsed_bytes, check_pointers};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::allowance::Allowance;
 use crate::http::answer::{ApiError, Json, refused_read};
@@ -134,7 +134,9 @@ impl BrowseQuery {
             text: find("text").map(str::to_owned),
             without_headers: headers("without_header"),
             without_text: find("without_text").map(str::to_owned),
+            json: headers("json"),
         };
+        check_pointers(&filter.json)?;
         Ok(Self { from, count, truncate: number("truncate", BROWSE_TRUNCATE_DEFAULT)?, filter })
     }
 
@@ -253,7 +255,7 @@ mod tests {
         assert!(plain.filter.is_empty());
         let query = "state=dead&count=500&truncate=0&reason=expired&first_queue=a%20b&text=x\
                      &header=k&header=tries=3=4&header=&cursor=7_d1&without_header=a=b\
-                     &without_header=c&without_text=y";
+                     &without_header=c&without_text=y&json=/a/b=7=8&json=/c";
         let parsed = BrowseQuery::parse(query).unwrap();
         assert_eq!(parsed.from, Cursor { passed: 7, place: "d1".parse().unwrap() });
         assert_eq!(parsed.from.to_string(), "7_d1");
@@ -266,6 +268,7 @@ mod tests {
             text: Some("x".into()),
             without_headers: vec![("a".into(), Some("b".into())), ("c".into(), None)],
             without_text: Some("y".into()),
+            json: vec![("/a/b".into(), Some("7=8".into())), ("/c".into(), None)],
         };
         assert_eq!(parsed.filter, filter);
     }
@@ -279,6 +282,10 @@ mod tests {
             ("truncate=-1", "truncate must be a whole number"),
             ("state=gone", "state must be one of ready, unacknowledged, delayed, dead"),
             ("reason=x", "reason must be one of rejected, expired, maxlen, delivery_limit"),
+            (
+                "json=customer=7",
+                "json should name a place by a JSON pointer, such as /customer/id, got customer",
+            ),
             ("cursor=x", "the cursor is none that was given"),
             ("cursor=0_x", "the cursor is none that was given"),
             ("cursor=0_d1", "the cursor is of another state"),

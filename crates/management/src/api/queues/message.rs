@@ -14,6 +14,7 @@ use server::requests::MessageId;
 use server::snapshot::client::channel_name;
 use server::snapshot::moment::wall_ms;
 
+use crate::http::answer::ApiError;
 use crate::limits::{DEATH_KEYS_SHOWN_MAX, DEATHS_SHOWN_MAX, REDRIVES_SHOWN_MAX};
 
 /// The encoding of a body in JSON.
@@ -207,6 +208,19 @@ pub(crate) fn properties(encoded: &[u8]) -> Value {
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect();
     if json.is_empty() { json!([]) } else { Value::Object(json) }
+}
+
+/// Refuses places in JSON bodies that are no JSON pointers: a misspelt one would select nothing.
+///
+/// # Errors
+/// [`ApiError`] that names the first of them.
+pub(crate) fn check_pointers(places: &[(String, Option<String>)]) -> Result<(), ApiError> {
+    match places.iter().find(|(place, _)| !place.is_empty() && !place.starts_with('/')) {
+        None => Ok(()),
+        Some((place, _)) => Err(ApiError::bad_request(format!(
+            "json should name a place by a JSON pointer, such as /customer/id, got {place}"
+        ))),
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ export function queryOf(filter, cursor) {
   }
   for (const header of filter.headers) query.append("header", header);
   for (const header of filter.withoutHeaders) query.append("without_header", header);
+  for (const place of filter.json) query.append("json", place);
   if (cursor) query.set("cursor", cursor);
   return query;
 }

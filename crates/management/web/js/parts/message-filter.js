@@ -15,23 +15,23 @@ export const STATES = [
 ];
 
 /** The parts of a filter in an address. */
-const NAMES = ["reason", "first_queue", "header", "text", "without_header", "without_text"];
+const NAMES = ["reason", "first_queue", "header", "text", "without_header", "without_text", "json"];
 const NOTHING = Object.fromEntries(NAMES.map((name) => [name, null]));
 
-/** The filter that an address has: `{ state, reason, first_queue, headers, text, withoutHeaders, without_text, isFiltered }`. */
+/** The filter that an address has: `{ state, reason, first_queue, headers, text, withoutHeaders, without_text, json, isFiltered }`. */
 export function filterOf(query) {
   const of = (name) => query.get(name) ?? "";
   const lines = (name) => of(name).split("\n").filter((line) => line.trim() !== "");
   const state = STATES.some(([key]) => key === of("state")) ? of("state") : "ready";
   return {
-    state, reason: of("reason"), first_queue: of("first_queue"), headers: lines("header"), text: of("text"), withoutHeaders: lines("without_header"), without_text: of("without_text"),
+    state, reason: of("reason"), first_queue: of("first_queue"), headers: lines("header"), text: of("text"), withoutHeaders: lines("without_header"), without_text: of("without_text"), json: lines("json"),
     isFiltered: NAMES.some((name) => of(name).trim() !== ""),
   };
 }
 
 /** The values of a filter in the fields of a form. */
-export const fieldsOf = ({ reason = "", first_queue = "", headers = [], text = "", withoutHeaders = [], without_text = "" }) =>
-  ({ reason, first_queue, header: headers[0] ?? "", text, without_header: withoutHeaders[0] ?? "", without_text });
+export const fieldsOf = ({ reason = "", first_queue = "", headers = [], text = "", withoutHeaders = [], without_text = "", json = [] }) =>
+  ({ reason, first_queue, header: headers[0] ?? "", text, without_header: withoutHeaders[0] ?? "", without_text, json: json[0] ?? "" });
 
 /** The fields of a filter. `onReason` is for a choice that applies at once. */
 export const FilterFields = ({ form, onReason }) => html`
@@ -40,7 +40,8 @@ export const FilterFields = ({ form, onReason }) => html`
   <${TextField} label="With header" placeholder="name or name=value" ...${form.bind("header")} />
   <${TextField} label="With text" placeholder="in the body" ...${form.bind("text")} data-filter />
   <${TextField} label="Without header" placeholder="name or name=value" ...${form.bind("without_header")} data-test="without-header" />
-  <${TextField} label="Without text" placeholder="in the body" ...${form.bind("without_text")} data-test="without-text" />`;
+  <${TextField} label="Without text" placeholder="in the body" ...${form.bind("without_text")} data-test="without-text" />
+  <${TextField} label="With value in JSON" placeholder="/customer/id=7" ...${form.bind("json")} data-test="json" />`;
 
 /** The form; it applies when it is sent, a choice of a list at once. */
 export function Filters({ filter }) {

@@ -61,6 +61,7 @@ export function requestOf(values, ids) {
       text: values.text || undefined,
       without_headers: headerOf(values.without_header),
       without_text: values.without_text || undefined,
+      json: headerOf(values.json),
       older_than_ms: values.older === "" ? undefined : Math.round(Number(values.older) * 1000),
     }),
     limit: whole(values.limit),

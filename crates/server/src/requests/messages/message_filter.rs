@@ -5,7 +5,10 @@ use amqp::table::Value as Field;
 use broker::Message;
 use broker::dead_letter::DeathReason;
 
+use serde_json::Value as Json;
+
 use crate::json::table::{bytes_to_text, value_to_json};
+use crate::limits::FILTERED_JSON_BYTES_MAX;
 
 /// Conditions on a message, all of which must hold; an empty filter matches every message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -18,6 +21,9 @@ pub struct MessageFilter {
     pub headers: Vec<(String, Option<String>)>,
     /// Text that the body must contain.
     pub text: Option<String>,
+    /// Places in the body, which must be JSON of at most [`FILTERED_JSON_BYTES_MAX`] bytes, as JSON pointers (RFC 6901), each
+    /// with the value that must stand there if one is given.
+    pub json: Vec<(String, Option<String>)>,
     /// Headers of which none may be present; one with a value only if it has another value.
     pub without_headers: Vec<(String, Option<String>)>,
     /// Text that the body must not contain.
@@ -55,12 +61,41 @@ impl MessageFilter {
     }
 
     fn matches_body(&self, message: &Message) -> bool {
+        if !self.json.is_empty() && !has_json(message.body(), &self.json) {
+            return false;
+        }
         if self.text.is_none() && self.without_text.is_none() {
             return true;
         }
         let body = String::from_utf8_lossy(message.body());
         self.text.as_ref().is_none_or(|wanted| body.contains(wanted))
             && !self.without_text.as_ref().is_some_and(|unwanted| body.contains(unwanted))
+    }
+}
+
+/// True if a body is JSON that has all of these places, each with its value if one is given. The value of a place that is a
+/// list matches one of its items.
+fn has_json(body: &[u8], wanted: &[(String, Option<String>)]) -> bool {
+    if body.len() > FILTERED_JSON_BYTES_MAX {
+        return false;
+    }
+    let Ok(document) = serde_json::from_slice::<Json>(body) else { return false };
+    wanted.iter().all(|(pointer, value)| {
+        let Some(found) = document.pointer(pointer) else { return false };
+        let is_wanted =
+            |found: &Json| value.as_deref().is_none_or(|value| is_json_shown_as(found, value));
+        found.as_array().is_some_and(|items| items.iter().any(is_wanted)) || is_wanted(found)
+    })
+}
+
+/// True if a single JSON value is shown as `wanted`: a string without its quotes.
+fn is_json_shown_as(found: &Json, wanted: &str) -> bool {
+    match found {
+        Json::String(text) => text == wanted,
+        Json::Null => wanted == "null",
+        Json::Bool(value) => wanted == if *value { "true" } else { "false" },
+        Json::Number(number) => number.to_string().as_str() == wanted,
+        Json::Array(_) | Json::Object(_) => false,
     }
 }
 
@@ -151,6 +186,10 @@ mod tests {
             without_text: Some(text.to_owned()),
             ..MessageFilter::default()
         };
+        let json = |wanted: &[(&str, Option<&str>)]| MessageFilter {
+            json: owned(wanted),
+            ..MessageFilter::default()
+        };
         let text =
             |text: &str| MessageFilter { text: Some(text.to_owned()), ..MessageFilter::default() };
         let reason =
@@ -175,6 +214,8 @@ mod tests {
             (without_text("order"), false),
             (MessageFilter { text: Some("order".into()), ..without_text("71") }, false),
             (MessageFilter { text: Some("order".into()), ..without_text("72") }, true),
+            // The body is no JSON.
+            (json(&[("/a", None)]), false),
             // The message has not died.
             (reason, false),
             (queue, false),
@@ -182,5 +223,36 @@ mod tests {
             let message = message(b"\xff order 71");
             assert_eq!(filter.matches(&message), expected, "{filter:?}");
         }
+    }
+
+    #[test]
+    fn filter_finds_places_of_json_bodies() {
+        let body = br#"{"customer": {"id": 7, "a/b": "x"}, "lines": [{"sku": "s1"}, {"sku": "s2"}], "tags": ["new", 3, null], "big": 12345678901234567890}"#;
+        for (pointer, value, expected) in [
+            ("", None, true),
+            ("/customer", None, true),
+            ("/customer", Some("7"), false),
+            ("/customer/id", Some("7"), true),
+            ("/customer/id", Some("\"7\""), false),
+            ("/customer/id", Some("8"), false),
+            ("/customer/a~1b", Some("x"), true),
+            ("/customer/none", None, false),
+            ("/lines/1/sku", Some("s2"), true),
+            ("/lines/2/sku", None, false),
+            ("/tags", Some("new"), true),
+            ("/tags", Some("3"), true),
+            ("/tags", Some("null"), true),
+            ("/tags", Some("old"), false),
+            ("/big", Some("12345678901234567890"), true),
+            // A pointer begins with a slash.
+            ("customer", None, false),
+        ] {
+            let json = vec![(pointer.to_owned(), value.map(str::to_owned))];
+            let filter = MessageFilter { json, ..MessageFilter::default() };
+            assert_eq!(filter.matches(&message(body)), expected, "{pointer} {value:?}");
+        }
+        let long = format!("{{\"a\": \"{}\"}}", "x".repeat(FILTERED_JSON_BYTES_MAX));
+        let filter = MessageFilter { json: vec![("/a".into(), None)], ..MessageFilter::default() };
+        assert!(!filter.matches(&message(long.as_bytes())));
     }
 }
