@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import tomllib
 import urllib.request
@@ -74,7 +75,9 @@ def run(options):
     """Run the program of the page; the difference between what it prints and the page, or None."""
     files, commands, shown = blocks((FOLDER / options.page).read_text(encoding="utf-8"))
     address = f"{os.environ['AMQP_HOST']}:{os.environ['AMQP_PORT']}"
-    environment = {**os.environ, "AMQP_URL": f"amqp://guest:guest@{address}/%2f"}
+    # Commands of Python are those of the environment that has the client.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "AMQP_URL": f"amqp://guest:guest@{address}/%2f"}
     with tempfile.TemporaryDirectory(prefix="leveret-page-") as folder:
         for name, source in files.items():
             (Path(folder) / name).write_text(source.replace(DEFAULT_ADDRESS, address), encoding="utf-8")
