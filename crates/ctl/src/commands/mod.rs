@@ -1,6 +1,7 @@
 //! All commands: one file per subject, one folder per area.
 
 mod access;
+mod answer;
 mod clients;
 mod cluster;
 mod node;

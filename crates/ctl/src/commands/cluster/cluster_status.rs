@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::command::{Call, Command, Section};
+use crate::commands::answer::number;
 use crate::commands::node::listeners;
-use crate::commands::node::status::{alarms, all_nodes, chapter, is_running, number, shown};
+use crate::commands::node::status::{alarms, all_nodes, chapter, is_running, shown};
 use crate::failure::Failure;
 use crate::format::Output;
 use crate::printable::in_line;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
+use crate::commands::answer::{items, number, word};
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
@@ -73,27 +74,19 @@ fn backup(call: &Call<'_>) -> Result<Output, Failure> {
             return Err(Failure::error(UNAVAILABLE, "Another backup has begun meanwhile"));
         }
         let now = progress(&job);
-        if pause == POLL_INTERVAL && now != said && text(&job, "state") == "running" {
+        if pause == POLL_INTERVAL && now != said && word(&job, "state") == "running" {
             call.say(&format!("Running: {now}"));
             said = now;
         }
     }
-    match text(&job, "state") {
+    match word(&job, "state") {
         "finished" => Ok(Output::Both(told(&job), job)),
         _ => Err(Failure::error_lines(UNAVAILABLE, told(&job).lines())),
     }
 }
 
-fn text<'a>(job: &'a Value, name: &str) -> &'a str {
-    job.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(job: &Value, name: &str) -> u64 {
-    job.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
 fn vhosts(job: &Value) -> &[Value] {
-    job.get("vhosts").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    items(job, "vhosts")
 }
 
 /// Progress of a backup, in one line.
@@ -110,12 +103,12 @@ fn progress(job: &Value) -> String {
 
 /// A backup: state, progress, and the point in time of each vhost.
 fn told(job: &Value) -> String {
-    let mut lines = match text(job, "state") {
-        "failed" => vec![format!("The backup failed: {}", text(job, "reason"))],
-        state => vec![format!("Backup {}: {state}, {}", text(job, "directory"), progress(job))],
+    let mut lines = match word(job, "state") {
+        "failed" => vec![format!("The backup failed: {}", word(job, "reason"))],
+        state => vec![format!("Backup {}: {state}, {}", word(job, "directory"), progress(job))],
     };
     lines.extend(vhosts(job).iter().map(|vhost| {
-        let (name, position) = (text(vhost, "name"), number(vhost, "position"));
+        let (name, position) = (word(vhost, "name"), number(vhost, "position"));
         format!("vhost '{name}' as of {}, position {position}", rfc3339(number(vhost, "time_ms")))
     }));
     let lines: Vec<_> = lines.iter().map(|text| in_line(text)).collect();

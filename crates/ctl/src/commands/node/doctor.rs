@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::command::{Call, Command, Section};
+use crate::commands::answer::{items, number, word};
 use crate::failure::Failure;
 use crate::format::Output;
 use crate::http::path;
@@ -47,22 +48,10 @@ fn get(call: &Call<'_>, path: &str) -> Result<Value, Failure> {
     call.node.api.find(path)?.ok_or_else(|| Failure::no_such_vhost(call.vhost()))
 }
 
-fn all<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    of.get(name).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn word<'a>(of: &'a Value, name: &str) -> &'a str {
-    of.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn count(of: &Value, name: &str) -> u64 {
-    of.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
 fn doctor(call: &Call<'_>) -> Result<Output, Failure> {
     let told = get(call, &of_vhosts(call, &["health", "findings"]))?;
-    let findings: Vec<&Value> = all(&told, "findings").collect();
-    let mut text = text(&findings, "Nothing is wrong.", &hints(call, "leveretctl doctor"));
+    let findings: Vec<&Value> = items(&told, "findings").iter().collect();
+    let mut text = in_words(&findings, "Nothing is wrong.", &hints(call, "leveretctl doctor"));
     if told.get("includes_node") == Some(&json!(false)) && call.options.text("vhost").is_none() {
         text.push_str("\nThe node was not examined: your user lacks the tag monitoring.");
     }
@@ -72,10 +61,11 @@ fn doctor(call: &Call<'_>) -> Result<Output, Failure> {
 fn check(call: &Call<'_>) -> Result<Output, Failure> {
     let findings = get(call, &of_vhosts(call, &["health", "findings"]))?;
     let map = get(call, &format!("{}?page=1&page_size=1", of_vhosts(call, &["dead-letter-map"])))?;
-    let lost = all(&findings, "findings").filter(|one| word(one, "kind") == "dead_letters_lost");
-    let found: Vec<&Value> = lost.chain(all(&map, "warning_groups")).collect();
+    let lost =
+        items(&findings, "findings").iter().filter(|one| word(one, "kind") == "dead_letters_lost");
+    let found: Vec<&Value> = lost.chain(items(&map, "warning_groups")).collect();
     let hints = hints(call, "leveretctl dlq check");
-    let text = text(&found, "All dead letters have a place to go.", &hints);
+    let text = in_words(&found, "All dead letters have a place to go.", &hints);
     Ok(graded(text, &found, json!({"findings": found})))
 }
 
@@ -115,18 +105,18 @@ impl Hints<'_> {
 }
 
 /// The findings for people, and a line with their number.
-fn text(findings: &[&Value], nothing: &str, hints: &Hints<'_>) -> String {
+fn in_words(findings: &[&Value], nothing: &str, hints: &Hints<'_>) -> String {
     let mut text = String::new();
     for finding in findings {
         let severity = word(finding, "severity").to_uppercase();
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(text, "{severity:8} {}", in_line(word(finding, "text")));
         let named: Vec<String> =
-            all(finding, "resources").chain(all(finding, "queues")).map(named).collect();
+            items(finding, "resources").iter().chain(items(finding, "queues")).map(named).collect();
         for name in &named {
             let _ = writeln!(text, "         - {}", in_line(name));
         }
-        let more = count(finding, "count").saturating_sub(named.len() as u64);
+        let more = number(finding, "count").saturating_sub(named.len() as u64);
         if !named.is_empty() && more > 0 {
             let _ = writeln!(text, "         - and {more} more");
         }
@@ -185,7 +175,7 @@ mod tests {
     fn findings_are_printed_with_names_and_the_way_to_mend_them() {
         let (error, plain) = (finding("error"), json!({"severity": "info", "text": "So it is."}));
         assert_eq!(
-            text(&[&error, &plain], "Nothing.", &HINTS),
+            in_words(&[&error, &plain], "Nothing.", &HINTS),
             "ERROR    7 queues lose dead letters (34/s).
          - payments in vhost /: 17/s
          - v
@@ -194,8 +184,8 @@ mod tests {
 INFO     So it is.
 1 error"
         );
-        assert_eq!(text(&[], "Nothing.", &HINTS), "Nothing.");
-        let checked = text(&[&error], "", &Hints { own: "leveretctl dlq check", ..HINTS });
+        assert_eq!(in_words(&[], "Nothing.", &HINTS), "Nothing.");
+        let checked = in_words(&[&error], "", &Hints { own: "leveretctl dlq check", ..HINTS });
         assert!(checked.contains("See: http://h:1/docs/guides/find-lost"), "{checked}");
     }
 
@@ -205,7 +195,7 @@ INFO     So it is.
             "severity": "error", "text": "queue 'a\nb'", "count": 1, "command": "leveretctl x 'a\nb'", "docs": "d",
             "resources": [{"type": "queue", "vhost": "v\nw", "name": "a\rb", "detail": "\u{2028}"}],
         });
-        let text = text(&[&finding], "", &HINTS);
+        let text = in_words(&[&finding], "", &HINTS);
         assert_eq!(
             text.lines().collect::<Vec<_>>(),
             [

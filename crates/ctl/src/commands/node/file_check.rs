@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
+use crate::commands::answer::{items, number, word};
 use crate::failure::Failure;
 use crate::format::Output;
 use crate::http::path;
@@ -62,18 +63,6 @@ fn is_running(state: &Value) -> bool {
     state.get("running") == Some(&Value::Bool(true))
 }
 
-fn text<'a>(of: &'a Value, name: &str) -> &'a str {
-    of.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(of: &Value, name: &str) -> u64 {
-    of.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn all<'a>(of: &'a Value, name: &str) -> &'a [Value] {
-    of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 fn progress(state: &Value) -> String {
     let (files, bytes) = (number(state, "files"), number(state, "bytes"));
     format!("{files} files, {bytes} of {} bytes", number(state, "bytes_total"))
@@ -81,8 +70,8 @@ fn progress(state: &Value) -> String {
 
 /// The state with an exit code: damage that nobody mends, or a log that could not be read, is an error.
 fn graded(state: Value) -> Output {
-    let is_bad = all(&state, "damaged").iter().any(|one| text(one, "repair") == "none")
-        || !all(&state, "unread").is_empty();
+    let is_bad = items(&state, "damaged").iter().any(|one| word(one, "repair") == "none")
+        || !items(&state, "unread").is_empty();
     let code = if is_bad { DAMAGED } else { 0 };
     Output::Graded { output: Box::new(Output::Both(told(&state), state)), code }
 }
@@ -94,21 +83,21 @@ fn told(state: &Value) -> String {
     }
     let how = if is_running(state) { "Running" } else { "Checked" };
     let mut lines = vec![format!("{how}: {}", progress(state))];
-    for file in all(state, "damaged") {
-        let (vhost, name) = (text(file, "vhost"), text(file, "file"));
-        let then = match text(file, "repair") {
+    for file in items(state, "damaged") {
+        let (vhost, name) = (word(file, "vhost"), word(file, "file"));
+        let then = match word(file, "repair") {
             "rebuilt" => "the replica is rebuilt from the files of the leader".to_owned(),
-            _ => format!("not mended: {}", text(file, "reason")),
+            _ => format!("not mended: {}", word(file, "reason")),
         };
         lines.push(format!(
             "DAMAGED {name} of vhost '{vhost}', {} places; {then}",
             number(file, "places")
         ));
-        let damages = all(file, "damages").iter().filter_map(Value::as_str);
+        let damages = items(file, "damages").iter().filter_map(Value::as_str);
         lines.extend(damages.map(|damage| format!("  {damage}")));
     }
-    for log in all(state, "unread") {
-        lines.push(format!("NOT READ vhost '{}': {}", text(log, "vhost"), text(log, "reason")));
+    for log in items(state, "unread") {
+        lines.push(format!("NOT READ vhost '{}': {}", word(log, "vhost"), word(log, "reason")));
     }
     if !is_running(state) && lines.len() == 1 {
         lines.push("Nothing has changed since it was written".to_owned());

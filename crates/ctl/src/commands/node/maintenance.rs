@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::diagnostics::{failed, is_down};
 use super::lifecycle::act;
-use super::status::number;
 use crate::arguments::Switch;
 use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section, Tools};
+use crate::commands::answer::number;
 use crate::failure::{Failure, SOFTWARE, UNAVAILABLE};
 use crate::format::{Output, json_of};
 use crate::http::{HttpError, path};

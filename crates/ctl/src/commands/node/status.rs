@@ -6,6 +6,7 @@ use super::listeners;
 use super::memory::{Memory, Unit, unit};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
+use crate::commands::answer::number;
 use crate::commands::program::plugins::BUILT_IN;
 use crate::failure::Failure;
 use crate::format::{Formatter, Output};
@@ -85,10 +86,6 @@ pub(in crate::commands) fn is_running(node: &Value) -> bool {
 
 pub(in crate::commands) fn shown(of: &Value, name: &str) -> String {
     Term::of(of.get(name)).shown()
-}
-
-pub(in crate::commands) fn number(of: &Value, name: &str) -> u64 {
-    of.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
 /// The alarms in force, each as a sentence.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
+use crate::commands::answer::number;
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::{Empty, Output, Row, Rows};
 use crate::http::{HttpError, path};
@@ -207,10 +208,6 @@ fn deliver(call: &Call<'_>) -> Result<Output, Failure> {
     let at = selected(call)?.path(call, "/deliver");
     let done = answered(call, call.node.api.post(&at, &Value::Null))?;
     Ok(Output::Both(told(number(&done, "delivered"), "delivered"), done))
-}
-
-fn number(answer: &Value, name: &str) -> u64 {
-    answer.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
 fn counted(messages: u64) -> String {
