@@ -173,7 +173,10 @@ def answer(query, hosts, service):
 
 def serve_dns(names, service):
     """Answers for ever, on the bridge of all pods."""
-    for words in ("link set lo up", "link add br0 type bridge", f"addr add {DNS}/24 dev br0", "link set br0 up"):
+    # Without an address of its own the bridge takes the lowest of its ports: a pod that comes would change it, and the others,
+    # which have just learnt it, would ask nobody for a minute.
+    bridge = "link add br0 address 02:00:00:00:00:53 type bridge"
+    for words in ("link set lo up", bridge, f"addr add {DNS}/24 dev br0", "link set br0 up"):
         does("ip", *words.split())
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind((DNS, 53))
