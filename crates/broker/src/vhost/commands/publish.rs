@@ -142,9 +142,8 @@ impl Vhost {
         channel.counters.published += 1;
         self.counters.published_for_confirm += u64::from(seq.is_some());
         let routed = RoutedPublish { exchange, route, mandatory, body_bytes };
-        self.count_publish(&routed);
+        self.count_publish(at, envelope, &routed);
         let verdict = if route.is_empty() && !mandatory {
-            self.note_unroutable(at, exchange, envelope);
             self.drop_unroutable(at)
         } else {
             self.enqueue_publish(at, &routed, message(), prepared.delivery_time.as_deref())
@@ -246,18 +245,30 @@ impl Vhost {
         Ok(LastRoute { topology: self.topology.version(), exchange, envelope, route })
     }
 
-    /// Counts a publish in its exchange and vhost. The caller counts the publish in its channel, which it has
+    /// Counts a publish in its exchange and vhost, and keeps the key of one that reaches no queue. The caller counts the publish in its channel, which it has
     /// looked up anyway.
-    pub(in crate::vhost) fn count_publish(&mut self, publish: &RoutedPublish<'_>) {
+    pub(in crate::vhost) fn count_publish(
+        &mut self,
+        at: ChannelKey,
+        envelope: &Envelope,
+        publish: &RoutedPublish<'_>,
+    ) {
         let RoutedPublish { exchange, route, mandatory, body_bytes } = *publish;
         let routed = route.queues.len() as u64;
         // A transaction may hold the id of a deleted exchange.
         if let Some(exchange) = self.topology.exchange_mut(exchange) {
             exchange.counters.published_in += 1;
             exchange.counters.published_out += routed;
-            if route.is_empty() {
-                exchange.counters.returned_unroutable += u64::from(mandatory);
-                exchange.counters.dropped_unroutable += u64::from(!mandatory);
+            match (route.is_empty(), mandatory) {
+                (false, _) => {}
+                (true, true) => exchange.counters.returned_unroutable += 1,
+                (true, false) => {
+                    exchange.counters.dropped_unroutable += 1;
+                    exchange.last_unroutable = Some(UnroutablePublish {
+                        routing_key: envelope.routing_key.clone(),
+                        connection: at.connection,
+                    });
+                }
             }
         }
         self.counters.published += 1;
@@ -278,7 +289,6 @@ impl Vhost {
         if mandatory && self.is_unroutable(exchange, &message, route) {
             self.return_unroutable(at, message.clone());
         } else if route.is_empty() {
-            self.note_unroutable(at, exchange, message.envelope());
             return self.drop_unroutable(at);
         }
         for requester in &route.requesters {
@@ -394,17 +404,6 @@ impl Vhost {
             channel.counters.returned_unroutable += 1;
         }
         self.effects.send(at, Outgoing::Return { message });
-    }
-
-    /// Keeps the key and the publisher of a message that the exchange routes to no queue.
-    #[cold]
-    fn note_unroutable(&mut self, at: ChannelKey, exchange: ExchangeId, envelope: &Envelope) {
-        // A transaction may hold the id of a deleted exchange.
-        if let Some(exchange) = self.topology.exchange_mut(exchange) {
-            let routing_key = envelope.routing_key.clone();
-            exchange.last_unroutable =
-                Some(UnroutablePublish { routing_key, connection: at.connection });
-        }
     }
 
     /// Drops an unroutable publish that is not mandatory.

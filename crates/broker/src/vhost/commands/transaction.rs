@@ -21,7 +21,7 @@ impl Vhost {
             let PendingPublish { exchange, message, route, mandatory, delivery_time } = publish;
             let body_bytes = message.body().len();
             let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
-            self.count_publish(&routed);
+            self.count_publish(at, message.envelope(), &routed);
             let verdict = self.enqueue_publish(at, &routed, message, delivery_time.as_deref());
             if verdict == Verdict::Refused {
                 self.count_refused(at, exchange);
