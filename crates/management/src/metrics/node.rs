@@ -1,6 +1,5 @@
 //! Families of the node.
 
-use server::requests::FileRepair;
 use server::snapshot::scrape::{Scrape, VhostScrape};
 
 use crate::metrics::family::{self, Family, Objects, counter, gauge, untyped, whole};
@@ -121,8 +120,7 @@ const FILES: [Family<Scrape>; 14] = [
         whole(s.file_check.bytes_ever)
     }),
     gauge("damaged_files", "Files that a check has found changed, and that nobody mends", |s| {
-        whole(s.file_check.damaged.iter().filter(|one| one.repair != FileRepair::Rebuilt).count()
-            as u64)
+        whole(s.file_check.not_repaired().count() as u64)
     }),
     counter("backups_finished_total", "Backups completed", |s| whole(s.backups.finished)),
     counter("backups_failed_total", "Backups that failed", |s| whole(s.backups.failed)),

@@ -26,6 +26,13 @@ pub struct FileCheck {
     pub unread: Vec<(String, String)>,
 }
 
+impl FileCheck {
+    /// The damaged files that no other node mends.
+    pub fn not_repaired(&self) -> impl Iterator<Item = &DamagedFile> {
+        self.damaged.iter().filter(|one| one.repair != FileRepair::Rebuilt)
+    }
+}
+
 /// A file that has changed since it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DamagedFile {

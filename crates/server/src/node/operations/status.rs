@@ -18,7 +18,7 @@ use crate::node::alarms::alarm::Alarm;
 use crate::node::clients::Client;
 use crate::node::cluster;
 use crate::node::metadata::global_parameters::Parameter;
-use crate::requests::{AuditEntry, ChangeError, DiskFreeLimit, FileRepair, ServerCertificate};
+use crate::requests::{AuditEntry, ChangeError, DamagedFile, DiskFreeLimit, ServerCertificate};
 use crate::snapshot::cluster::ClusterSnapshot;
 use crate::snapshot::condition::NodeCondition;
 use crate::snapshot::logins::LoginAttempts;
@@ -93,14 +93,11 @@ impl Node {
         for handle in self.vhosts.all() {
             handle.add_disk_troubles(&mut condition);
         }
-        let damaged = self.file_check().damaged.into_iter();
-        let damaged = damaged.filter(|one| one.repair != FileRepair::Rebuilt);
-        condition.damaged_files = damaged
-            .map(|one| {
-                let first = one.damages.into_iter().next().unwrap_or_default();
-                (one.vhost, format!("{}, {first}", one.file))
-            })
-            .collect();
+        let in_words = |one: &DamagedFile| {
+            let first = one.damages.first().map(String::as_str).unwrap_or_default();
+            (one.vhost.clone(), format!("{}, {first}", one.file))
+        };
+        condition.damaged_files = self.file_check().not_repaired().map(in_words).collect();
         condition
     }
 
