@@ -6,6 +6,7 @@ mod clients;
 mod cluster;
 mod node;
 mod program;
+mod progress;
 mod queues;
 mod settings;
 

@@ -1,20 +1,16 @@
 //! Backups of the running node.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::commands::answer::{items, number, word};
+use crate::commands::progress::{is_over, until};
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
 use crate::printable::in_line;
 use crate::timestamp::rfc3339;
-
-/// Interval of checks and of lines about the progress.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command::new(
@@ -54,7 +50,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
 
 fn backup(call: &Call<'_>) -> Result<Output, Failure> {
     let at = path(&["backup"]);
-    let mut job = match call.node.api.post(&at, &json!({"directory": call.word(0)})) {
+    let job = match call.node.api.post(&at, &json!({"directory": call.word(0)})) {
         Err(HttpError::Refused { status: 400 | 409, reason }) => {
             return Err(Failure::error(DATA, reason));
         }
@@ -64,20 +60,15 @@ fn backup(call: &Call<'_>) -> Result<Output, Failure> {
         return Ok(Output::Both("The backup runs".to_owned(), job));
     }
     let started = job.get("started_ms").cloned();
-    let mut pause = Duration::from_millis(20);
-    let mut said = String::new();
-    while job.get("ended_ms").is_none_or(Value::is_null) {
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(POLL_INTERVAL);
-        job = call.node.api.get(&at)?;
-        if job.get("started_ms") != started.as_ref() {
-            return Err(Failure::error(UNAVAILABLE, "Another backup has begun meanwhile"));
-        }
-        let now = progress(&job);
-        if pause == POLL_INTERVAL && now != said && word(&job, "state") == "running" {
-            call.say(&format!("Running: {now}"));
-            said = now;
-        }
+    let is_another = |job: &Value| job.get("started_ms") != started.as_ref();
+    let has_ended = |job: &Value| is_over(job) || is_another(job);
+    let line = |job: &Value| {
+        let runs = word(job, "state") == "running" && !is_another(job);
+        runs.then(|| format!("Running: {}", progress(job)))
+    };
+    let job = until(call, &at, job, has_ended, line)?;
+    if is_another(&job) {
+        return Err(Failure::error(UNAVAILABLE, "Another backup has begun meanwhile"));
     }
     match word(&job, "state") {
         "finished" => Ok(Output::Both(told(&job), job)),

@@ -1,19 +1,15 @@
 //! The check of the files that the running node uses.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::commands::answer::{items, number, word};
+use crate::commands::progress::until;
 use crate::failure::Failure;
 use crate::format::Output;
 use crate::http::path;
 use crate::printable::in_line;
-
-/// Interval of looks at the progress, and of lines about it.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Exit code for a file that has changed and that nobody mends.
 const DAMAGED: u8 = 2;
@@ -40,22 +36,12 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
 
 fn check(call: &Call<'_>) -> Result<Output, Failure> {
     let at = path(&["file-check"]);
-    let mut state = call.node.api.post(&at, &json!({}))?;
+    let state = call.node.api.post(&at, &json!({}))?;
     if call.options.flag("wait") == Some(false) {
         return Ok(Output::Both("The check runs".to_owned(), state));
     }
-    let mut pause = Duration::from_millis(20);
-    let mut said = String::new();
-    while is_running(&state) {
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(POLL_INTERVAL);
-        state = call.node.api.get(&at)?;
-        let now = progress(&state);
-        if pause == POLL_INTERVAL && now != said && is_running(&state) {
-            call.say(&format!("Running: {now}"));
-            said = now;
-        }
-    }
+    let line = |state: &Value| is_running(state).then(|| format!("Running: {}", progress(state)));
+    let state = until(call, &at, state, |state| !is_running(state), line)?;
     Ok(graded(state))
 }
 

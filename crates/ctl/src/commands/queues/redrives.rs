@@ -1,13 +1,13 @@
 //! Commands of Leveret's own about dead messages: what is in a dead-letter queue, and the way back.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::given_reasons;
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
+use crate::commands::progress::{is_over, until};
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::{Empty, Output, Rows};
 use crate::http::{HttpError, path};
@@ -99,9 +99,6 @@ const SHOWN_AT_ONCE: u64 = 100;
 
 /// Bytes of a body that are shown.
 const BODY_SHOWN_BYTES: u64 = 64 * 1024;
-
-/// Interval of progress reports.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 // ---- looking ----
 
@@ -226,21 +223,12 @@ fn redrive(call: &Call<'_>) -> Result<Output, Failure> {
 }
 
 /// Waits for the end of a job.
-fn wait(call: &Call<'_>, mut job: Value) -> Result<Value, Failure> {
+fn wait(call: &Call<'_>, job: Value) -> Result<Value, Failure> {
     let at = path(&["redrives", id(&job)]);
-    let mut said = String::new();
-    let mut pause = Duration::from_millis(20);
-    while job.get("ended_ms").is_none_or(Value::is_null) {
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PROGRESS_INTERVAL);
-        job = call.node.api.get(&at)?;
-        let now = progress(&job);
-        if pause == PROGRESS_INTERVAL && now != said && state(&job) == "running" {
-            call.say(&format!("{} ({}): {now}", "Running", id(&job)));
-            said = now;
-        }
-    }
-    Ok(job)
+    let line = |job: &Value| {
+        (state(job) == "running").then(|| format!("Running ({}): {}", id(job), progress(job)))
+    };
+    until(call, &at, job, is_over, line)
 }
 
 fn id(job: &Value) -> &str {

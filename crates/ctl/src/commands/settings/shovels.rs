@@ -67,21 +67,18 @@ fn commands(root: &Value, destination: &str, only: Option<&str>) -> String {
         };
         let argument = queue.get("arguments").and_then(|all| text(all, "x-queue-type"));
         let kind = argument.or_else(|| text(queue, "type"));
-        let why = match kind.as_deref() {
-            None | Some("" | "classic" | "quorum") if name.contains(char::is_control) => {
-                "its name has control characters"
-            }
-            None | Some("" | "classic" | "quorum") if vhost.contains(char::is_control) => {
-                "its vhost has control characters"
-            }
-            None | Some("" | "classic" | "quorum") if name.starts_with("amq.") => {
-                "Leveret does not import it"
-            }
-            None | Some("" | "classic" | "quorum") => {
-                lines.push_str(&command(&vhost, &name, destination));
-                continue;
-            }
-            Some(_) => "Leveret has no queues of its type",
+        let has_control = |name: &str| name.contains(char::is_control);
+        let why = if !matches!(kind.as_deref(), None | Some("" | "classic" | "quorum")) {
+            "Leveret has no queues of its type"
+        } else if has_control(&name) {
+            "its name has control characters"
+        } else if has_control(&vhost) {
+            "its vhost has control characters"
+        } else if name.starts_with("amq.") {
+            "Leveret does not import it"
+        } else {
+            lines.push_str(&command(&vhost, &name, destination));
+            continue;
         };
         // JSON keeps a name with any characters in one line.
         lines.push_str(&format!("# not moved: {} in vhost {}: {why}\n", json!(name), json!(vhost)));
